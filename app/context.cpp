@@ -1,11 +1,16 @@
 #include "app/context.h"
 
+#include <nlohmann/json.hpp>
+
 #include "backends/backends.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/project/template_arguments.h"
 #include "core/run/run_folder.h"
+#include "core/yaml/graph/read.h"
 
 namespace forge::app {
 namespace {
@@ -45,23 +50,26 @@ std::optional<std::filesystem::path> Context::project_folder() const {
   if (const auto folder = chosen_folder(globals_.project, here_)) {
     return project::enclosing_project_folder(workspace(), *folder);
   }
-  return project::find_project(workspace(), globals_.project, here_, host_environment_).folder;
+  return project::find_project(
+             workspace(), globals_.project, here_, host_environment_, render_cache_)
+      .folder;
 }
 
 project::ProjectList Context::all_projects(bool search_here) const {
   if (const auto folder = chosen_folder(globals_.project, here_)) {
-    return project::load_projects_below(*folder, host_environment_);
+    return project::load_projects_below(*folder, host_environment_, render_cache_);
   }
   if (search_here && !project::find_workspace(here_)) {
-    project::ProjectList below = project::load_projects_below(here_, host_environment_);
+    project::ProjectList below =
+        project::load_projects_below(here_, host_environment_, render_cache_);
     if (!below.projects.empty() || !below.problems.empty()) return below;
   }
-  return project::load_projects_below(workspace().root, host_environment_);
+  return project::load_projects_below(workspace().root, host_environment_, render_cache_);
 }
 
 project::Project Context::project() const {
   if (const auto folder = project_folder()) {
-    return project::load_project(workspace(), *folder, host_environment_);
+    return project::load_project(workspace(), *folder, host_environment_, render_cache_);
   }
   if (!globals_.project.empty()) {
     throw Error("no project in or above the folder '" + globals_.project + "'",
@@ -74,42 +82,75 @@ project::Project Context::project() const {
                 {},
                 "go into a project's folder, or name a project with -p");
   }
-  return project::load_project(
-      workspace(), workspace().root / workspace().default_project, host_environment_);
+  return project::load_project(workspace(),
+                               workspace().root / workspace().default_project,
+                               host_environment_,
+                               render_cache_);
+}
+
+project::NamedConfig Context::find_config(const std::string& name) const {
+  const std::string& wanted = name.empty() ? globals_.config : name;
+  if (!wanted.empty() && globals_.project.empty()) {
+    return project::find_config(workspace(), wanted, here_, host_environment_, render_cache_);
+  }
+  const project::Project own = project();
+  return {own, project::config_of(own, wanted)};
+}
+
+jinja::Variables Context::arguments_of(const project::NamedConfig& config,
+                                       const yaml::NodePtr& document) const {
+  return project::parse_template_arguments(
+      project::read_template_arguments(graph::read_graph(document)),
+      globals_.template_arguments,
+      {config.config.name, globals_.command_options, host_environment_.home_directory});
+}
+
+void Context::require_no_template_arguments() const {
+  if (globals_.template_arguments.empty()) return;
+  const std::string& option = globals_.template_arguments.front();
+  const std::string near = did_you_mean(option, globals_.command_options);
+  throw Error("unknown option '" + option + "'",
+              {},
+              near.empty() ? "only the templates of a config take options of their own" : near);
 }
 
 ChosenConfig Context::config(const std::string& name) const {
-  const std::string& wanted = name.empty() ? globals_.config : name;
-  if (!wanted.empty() && globals_.project.empty()) {
-    return chosen(project::find_config(workspace(), wanted, here_, host_environment_));
-  }
-  const project::Project own = project();
-  return chosen({own, project::config_of(own, wanted)});
-}
-
-ChosenConfig Context::chosen(project::NamedConfig named) const {
+  project::NamedConfig named = find_config(name);
   if (globals_.template_arguments.empty()) return {std::move(named), {}};
-  const auto declared =
-      project::template_arguments_of(named.project, named.config, host_environment_);
-  jinja::Variables variables = project::parse_template_arguments(
-      declared,
-      globals_.template_arguments,
-      {named.config.name, globals_.command_options, host_environment_.home_directory});
+  jinja::Variables variables = arguments_of(named, parse(named).root);
   return {std::move(named), std::move(variables)};
 }
 
-config::ResolveOptions Context::resolve_options(const ChosenConfig& config,
-                                                const std::vector<std::string>& overrides) const {
+config::ParsedConfig Context::parse(const project::NamedConfig& config) const {
+  return config::parse_config(config.project, config.config, host_environment_, {});
+}
+
+config::Document Context::document(const project::NamedConfig& config,
+                                   const config::ParsedConfig& without_arguments) const {
+  if (globals_.template_arguments.empty()) {
+    return config::read_document(
+        config.project, config.config, without_arguments, host_environment_);
+  }
+  return config::read_document(config.project,
+                               config.config.name,
+                               host_environment_,
+                               arguments_of(config, without_arguments.root));
+}
+
+config::Document Context::document(const project::NamedConfig& config) const {
+  return document(config, parse(config));
+}
+
+config::ResolveOptions Context::resolve_options(const std::vector<std::string>& overrides) const {
   config::ResolveOptions options;
   options.overrides = overrides;
   options.host_environment = host_environment_;
-  options.variables = config.variables;
   return options;
 }
 
-config::ResolvedConfig Context::resolve(const ChosenConfig& config,
+config::ResolvedConfig Context::resolve(const config::Document& document,
                                         const std::vector<std::string>& overrides) const {
-  return config::resolve(config.project, config.config.name, resolve_options(config, overrides));
+  return config::resolve(document, resolve_options(overrides));
 }
 
 std::filesystem::path Context::runs_dir() const {
@@ -124,6 +165,23 @@ std::vector<std::filesystem::path> Context::backend_folders() const {
 
 std::unique_ptr<worker::Backend> Context::backend(const config::Experiment& experiment) const {
   return backends::make_backend(experiment, program_);
+}
+
+const worker::BackendInfo& Context::describe_backend(const config::Experiment& experiment,
+                                                     const std::string& device,
+                                                     int threads) const {
+  const config::ExternalConfig& external = experiment.external;
+  const nlohmann::json asked = {experiment.backend,
+                                external.command,
+                                external.working_directory,
+                                external.environment,
+                                device,
+                                threads};
+  const std::string key = json_text(asked);
+  const auto known = backend_infos_.find(key);
+  if (known != backend_infos_.end()) return known->second;
+  worker::LocalLauncher launcher;
+  return backend_infos_[key] = backend(experiment)->describe(launcher, device, threads);
 }
 
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {

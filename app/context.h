@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,29 +57,53 @@ class Context {
   project::Project project() const;
   /// A config by name, of the project of -p where that is given, else of the whole workspace; ""
   /// is that of -t, else the project's default config.
+  project::NamedConfig find_config(const std::string& name) const;
+  /// The same with what the command line gives its templates, whose arguments it declares.
   ChosenConfig config(const std::string& name) const;
-  /// The config with what the command line gives its templates, whose arguments it declares.
-  ChosenConfig chosen(project::NamedConfig named) const;
 
-  /// The config with its overrides, the values of --set.
-  config::ResolveOptions resolve_options(const ChosenConfig& config,
-                                         const std::vector<std::string>& overrides) const;
-  config::ResolvedConfig resolve(const ChosenConfig& config,
+  /// The document of a config, which a command reads once.
+  config::Document document(const project::NamedConfig& config) const;
+  config::Document document(const std::string& config_name) const {
+    return document(find_config(config_name));
+  }
+  /// A config without arguments for its templates, and its document. It is rendered again only
+  /// where the command line gives arguments.
+  config::ParsedConfig parse(const project::NamedConfig& config) const;
+  config::Document document(const project::NamedConfig& config,
+                            const config::ParsedConfig& without_arguments) const;
+
+  /// For a CPU, with the values of --set.
+  config::ResolveOptions resolve_options(const std::vector<std::string>& overrides) const;
+  config::ResolvedConfig resolve(const config::Document& document,
                                  const std::vector<std::string>& overrides) const;
+
+  /// Throws Error at an unknown option where a command names no config that may declare it.
+  void require_no_template_arguments() const;
 
   std::filesystem::path runs_dir() const;
   /// Where backends may be declared: in the project, the workspace and forge's own library.
   std::vector<std::filesystem::path> backend_folders() const;
   /// The backend of a resolved config.
   std::unique_ptr<worker::Backend> backend(const config::Experiment& experiment) const;
+  /// What the backend of a config says of itself and of this machine. A command asks each backend
+  /// once for a device.
+  const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
+                                              const std::string& device,
+                                              int threads) const;
 
  private:
+  /// What the command line gives the config's templates, whose arguments `document` declares.
+  jinja::Variables arguments_of(const project::NamedConfig& config,
+                                const yaml::NodePtr& document) const;
+
   std::string command_line_;
   GlobalOptions globals_;
   std::filesystem::path here_;
   std::filesystem::path program_;
   jinja::HostEnvironment host_environment_;
+  std::shared_ptr<project::RenderCache> render_cache_ = std::make_shared<project::RenderCache>();
   mutable std::optional<project::Workspace> workspace_;
+  mutable std::map<std::string, worker::BackendInfo> backend_infos_;
 };
 
 /// Throws Error for a model that other configs use: `lacks` says what it lacks, "it has no data".

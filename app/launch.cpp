@@ -36,21 +36,12 @@ void warn_of_differences(const CheckedRun& run, const data::PreparedData& data) 
 }
 
 /// Throws what prevents the run on every device, before a worker is started to ask for its devices.
-void require_some_device(const ChosenConfig& config,
+void require_some_device(const config::Document& document,
                          const config::ResolvedConfig& resolved,
                          config::ResolveOptions options) {
   if (resolved.obstacles.empty()) return;
   options.backend_has_gpu = !options.backend_has_gpu;
-  const config::ResolvedConfig elsewhere =
-      config::resolve(config.project, config.config.name, options);
-  if (!elsewhere.obstacles.empty()) config::require_no_obstacles(resolved);
-}
-
-worker::BackendInfo describe_backend(const Context& context,
-                                     const config::Experiment& experiment,
-                                     const LaunchOptions& options) {
-  worker::LocalLauncher launcher;
-  return context.backend(experiment)->describe(launcher, options.device, options.threads);
+  if (!config::resolve(document, options).obstacles.empty()) config::require_no_obstacles(resolved);
 }
 
 /// Checks that the backend can do it, and finds the weights that it begins from.
@@ -63,20 +54,18 @@ void complete(const Context& context, CheckedRun& run) {
 }  // namespace
 
 CheckedRun check_config(const Context& context,
-                        const ChosenConfig& config,
+                        const config::Document& document,
                         const LaunchOptions& options) {
-  config::ResolveOptions resolve_options = context.resolve_options(config, options.overrides);
-  CheckedRun run{config.config.name,
-                 config::resolve(config.project, config.config.name, resolve_options),
-                 {},
-                 {},
-                 {}};
-  require_some_device(config, run.resolved, resolve_options);
+  config::ResolveOptions resolve_options = context.resolve_options(options.overrides);
+  CheckedRun run;
+  run.label = document.config_name;
+  run.resolved = config::resolve(document, resolve_options);
+  require_some_device(document, run.resolved, resolve_options);
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
-  run.backend = describe_backend(context, run.resolved.experiment, options);
+  run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
   if (run.backend.environment.device_type != "cpu") {
     resolve_options.backend_has_gpu = true;
-    run.resolved = config::resolve(config.project, config.config.name, resolve_options);
+    run.resolved = config::resolve(document, resolve_options);
   }
   require_training(run.resolved, "it has nothing to train");
   config::require_no_obstacles(run.resolved);
@@ -95,7 +84,7 @@ CheckedRun check_config(const Context& context,
   resolved.experiment = config::experiment_from_json(saved.experiment);
   resolved.json = saved.experiment;
   CheckedRun run{saved.label, std::move(resolved), {}, {}, saved};
-  run.backend = describe_backend(context, run.resolved.experiment, options);
+  run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
   complete(context, run);
   return run;
 }
@@ -120,14 +109,8 @@ PreparedRun prepare_run(const Context& context,
                         const CheckedRun& run,
                         const LaunchOptions& options) {
   const config::ResolvedConfig& resolved = run.resolved;
-  data::PreparedData data;
-  {
-    ProgressLine line("preparing data");
-    data = data::prepare(
-        resolved.experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
-          line.show_phase(fraction, phase);
-        });
-  }
+  const data::PreparedData data = data::prepare(
+      resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   warn_of_differences(run, data);
   worker::LocalLauncher launcher;
   run::RunInputs inputs;
@@ -142,9 +125,9 @@ PreparedRun prepare_run(const Context& context,
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.tokenizer = data.tokenizer;
   inputs.initial_weights = run.initial_weights;
-  inputs.train_tokens = run::training_sources(data);
-  inputs.evaluation_tokens = run::evaluation_sources(data);
-  inputs.validation_tokens = run::validation_sources(data);
+  inputs.train_tokens = run::token_sources(data, data.train);
+  inputs.evaluation_tokens = run::token_sources(data, data.evaluation);
+  inputs.validation_tokens = run::token_sources(data, data.validation);
   inputs.device = options.device;
   inputs.backend = run.backend;
   const run::PlannedRun planned = run.saved
@@ -163,7 +146,7 @@ namespace {
 
 /// A config with the sweeps that its table declares.
 struct SelectedConfig {
-  ChosenConfig config;
+  config::Document document;
   std::vector<run::Sweep> sweeps;
 };
 
@@ -181,7 +164,8 @@ std::vector<SelectedConfig> configs_of_table(const Context& context, const std::
   std::vector<SelectedConfig> selected;
   for (const tables::RowSpec& row : table.rows)
     selected.push_back(
-        {context.chosen({project, project::config_of(project, row.config)}), sweeps});
+        {context.document(project::NamedConfig{project, project::config_of(project, row.config)}),
+         sweeps});
   return selected;
 }
 
@@ -189,8 +173,10 @@ std::vector<SelectedConfig> training_configs(const Context& context) {
   const project::Project project = context.project();
   std::vector<SelectedConfig> selected;
   for (const project::Config& config : project.configs) {
-    if (project::summarize(project, config, context.host_environment()).trains)
-      selected.push_back({context.chosen({project, config}), {}});
+    const project::NamedConfig named{project, config};
+    const config::ParsedConfig parsed = context.parse(named);
+    if (project::summary_of(*parsed.root).trains)
+      selected.push_back({context.document(named, parsed), {}});
   }
   if (selected.empty()) throw Error("project '" + project.path + "' has no training config");
   return selected;
@@ -203,16 +189,12 @@ struct Sweeps {
 };
 
 run::SweepFile declared_sweep(const project::Project& project, const std::string& name) {
-  const std::vector<std::string> known = sweep_names(project);
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
-    const std::string near = did_you_mean(name, known);
-    throw Error("project '" + project.path + "' declares no sweep '" + name + "'",
-                {},
-                !near.empty()   ? near
-                : known.empty() ? "give values, --sweep optimizer.lr=3e-4,1e-3, or write a file "
-                                  "sweeps/NAME.yaml in the project"
-                                : "its sweeps: " + join(known, ", "));
-  }
+  require_declared(project,
+                   "sweep",
+                   name,
+                   sweep_names(project),
+                   "give values, --sweep optimizer.lr=3e-4,1e-3, or write a file sweeps/NAME.yaml "
+                   "in the project");
   return run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
 }
 
@@ -247,12 +229,12 @@ std::vector<SelectedConfig> selected_configs(const Context& context,
   std::vector<SelectedConfig> selected;
   for (const std::string& name : selection.configs) {
     if (!project::is_pattern(name)) {
-      selected.push_back({context.config(name), {}});
+      selected.push_back({context.document(name), {}});
       continue;
     }
     const project::Project project = context.project();
     for (const project::Config& config : project::configs_matching(project, name))
-      selected.push_back({context.chosen({project, config}), {}});
+      selected.push_back({context.document(project::NamedConfig{project, config}), {}});
   }
   return selected;
 }
@@ -276,14 +258,14 @@ std::vector<CheckedRun> runs_of(const Context& context,
                                 const LaunchOptions& options) {
   int64_t own_seed = 0;
   if (selection.seed_count > 0)
-    own_seed = context.resolve(selected.config, options.overrides).experiment.seed;
+    own_seed = context.resolve(selected.document, options.overrides).experiment.seed;
   std::vector<run::Sweep> sweeps = sweeps_of(selection, asked, own_seed);
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
   for (const run::Overrides& variation : run::sweep_points(sweeps)) {
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
-    runs.push_back(check_config(context, selected.config, changed));
+    runs.push_back(check_config(context, selected.document, changed));
     if (!variation.empty()) runs.back().label += " (" + join(variation, ", ") + ")";
   }
   return runs;
@@ -292,14 +274,7 @@ std::vector<CheckedRun> runs_of(const Context& context,
 }  // namespace
 
 std::vector<std::string> sweep_names(const project::Project& project) {
-  std::vector<std::string> names;
-  std::error_code missing;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(project.folder / "sweeps", missing)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
+  return yaml_names(project.folder / "sweeps");
 }
 
 std::vector<CheckedRun> check_selected_configs(const Context& context,

@@ -32,7 +32,7 @@ struct CheckedRun {
 /// Resolves and checks a config for its backend on this machine. Starts a worker only to ask for
 /// its devices, unless they are known already.
 CheckedRun check_config(const Context& context,
-                        const ChosenConfig& config,
+                        const config::Document& document,
                         const LaunchOptions& options);
 
 /// The same for a run of a saved plan, whose config is taken as it is.

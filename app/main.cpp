@@ -171,11 +171,9 @@ int run_program(int argument_count, char** arguments) {
 int main(int argument_count, char** arguments) {
   try {
     return forge::app::run_program(argument_count, arguments);
-  } catch (const forge::Error& error) {
+  } catch (const std::exception& problem) {
+    const forge::Error error = forge::as_error(problem);
     std::cerr << forge::describe(error) << "\n";
     return static_cast<int>(error.exit_code());
-  } catch (const std::exception& error) {
-    std::cerr << "error: " << error.what() << "\n";
-    return static_cast<int>(forge::ExitCode::failed);
   }
 }

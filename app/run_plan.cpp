@@ -75,11 +75,10 @@ void benchmark_unknown_runs(const Context& context,
     const auto [found, is_new] = probes.try_emplace(cost_key(*entry.run));
     if (is_new) {
       try {
-        ProgressLine line("benchmarking " + entry.run->label);
-        found->second = benchmark::probe(
-            launcher,
-            benchmark_subject(context, *entry.run, options),
-            [&](double fraction, const std::string& text) { line.show(fraction, text); });
+        found->second =
+            benchmark::probe(launcher,
+                             benchmark_subject(context, *entry.run, options),
+                             ProgressLine("benchmarking " + entry.run->label).reporter());
       } catch (const Error& error) {
         std::cerr << "warning: " << entry.run->label
                   << " cannot be benchmarked: " << error.message() << "\n";
@@ -179,9 +178,7 @@ void print_plan(const Context& context,
   std::vector<PlanEntry> plan = make_plan(context, runs, launch_options);
   if (options.probe) benchmark_unknown_runs(context, launch_options, plan);
   if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const PlanEntry& entry : plan) list.push_back(entry_json(entry));
-    print_json(list);
+    print_json(json_list(plan, entry_json));
   } else {
     std::vector<std::vector<std::string>> lines = {{"Run", "Action", "Steps", "Time", "Memory"}};
     for (const PlanEntry& entry : plan) lines.push_back(line_of(entry));

@@ -186,7 +186,7 @@ std::string result_text(const store::RunSummary& run,
   if (run.metric(results::tokens_per_second_name))
     lines.push_back(
         {"  speed", speed_text(run.metric(results::tokens_per_second_name)) + " tok/s"});
-  if (const std::string disturbance = tables::disturbance_of(run); !disturbance.empty())
+  if (const std::string disturbance = tables::load_text(run); !disturbance.empty())
     lines.push_back({"", disturbance});
   if (run.micro_batch_size)
     lines.push_back(
@@ -295,9 +295,7 @@ void print_results(const std::vector<store::RunSummary>& runs,
                    bool json) {
   const bool colour = use_colour(STDOUT_FILENO);
   if (json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const store::RunSummary& run : runs) list.push_back(to_json(run));
-    print_json(list);
+    print_json(json_list(runs, [](const store::RunSummary& run) { return to_json(run); }));
   } else if (runs.size() == 1) {
     std::cout << result_text(
         runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);

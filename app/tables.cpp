@@ -18,7 +18,7 @@ namespace {
 struct Findings {
   std::vector<store::ConfiguredRun> runs;
   std::vector<benchmark::Record> benchmarks;
-  std::vector<tables::LeftOut> left_out;  ///< those of other models
+  std::vector<tables::ExcludedRuns> excluded;  ///< those of other models
 };
 
 Findings find(const Context& context,
@@ -66,16 +66,17 @@ class Models {
   const nlohmann::json& model_of(const std::string& config, const std::string& profile) {
     const auto [entry, is_new] = models_.try_emplace({config, profile});
     if (is_new && project_.find(config)) {
-      config::ResolveOptions options;
-      options.host_environment = context_.host_environment();
-      options.overrides = {"profile=" + profile};
-      entry->second = config::resolve(project_, config, options).json.at("model");
+      const auto [known, is_unread] = documents_.try_emplace(config);
+      if (is_unread)
+        known->second = config::read_document(project_, config, context_.host_environment());
+      entry->second = context_.resolve(known->second, {"profile=" + profile}).json.at("model");
     }
     return entry->second;
   }
 
   const Context& context_;
   const project::Project& project_;
+  std::map<std::string, config::Document> documents_;                     // by config
   std::map<std::pair<std::string, std::string>, nlohmann::json> models_;  // by config and profile
 };
 
@@ -86,7 +87,7 @@ void remove_other_models(const Context& context,
                          Findings& findings) {
   Models models(context, project);
   const auto exclude = [&](const std::string& config, const std::string& reason) {
-    if (!reason.empty()) findings.left_out.push_back({config, reason, 1});
+    if (!reason.empty()) findings.excluded.push_back({config, reason, 1});
     return !reason.empty();
   };
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
@@ -104,22 +105,42 @@ void remove_other_models(const Context& context,
                    benchmarks.end());
 }
 
+constexpr const char* table_hint = "a table is a file of the project: tables/NAME.yaml";
+
 std::filesystem::path tables_folder(const project::Project& project) {
   return project.folder / "tables";
 }
 
 }  // namespace
 
-std::vector<std::string> table_names(const project::Project& project) {
+std::vector<std::string> yaml_names(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code missing;
-  for (const auto& entry : std::filesystem::directory_iterator(tables_folder(project), missing)) {
-    const std::filesystem::path file = entry.path();
-    // published.yaml holds the published results that the tables show.
-    if (file.extension() == ".yaml" && file.stem() != "published")
-      names.push_back(file.stem().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+void require_declared(const project::Project& project,
+                      const std::string& kind,
+                      const std::string& name,
+                      const std::vector<std::string>& known,
+                      const std::string& how) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  const std::string near = did_you_mean(name, known);
+  throw Error("project '" + project.path + "' has no " + kind + " '" + name + "'",
+              {},
+              !near.empty()   ? near
+              : known.empty() ? how
+                              : "its " + kind + "s: " + join(known, ", "));
+}
+
+std::vector<std::string> table_names(const project::Project& project) {
+  std::vector<std::string> names = yaml_names(tables_folder(project));
+  // published.yaml holds the published results that the tables show.
+  names.erase(std::remove(names.begin(), names.end(), "published"), names.end());
   return names;
 }
 
@@ -135,21 +156,11 @@ std::vector<std::string> chosen_tables(const project::Project& project, const st
   if (!name.empty()) return {name};
   std::vector<std::string> names = table_names(project);
   if (!names.empty()) return names;
-  throw Error("project '" + project.path + "' has no tables",
-              {},
-              "a table is a file of the project: tables/NAME.yaml");
+  throw Error("project '" + project.path + "' has no tables", {}, table_hint);
 }
 
 tables::TableSpec read_table(const project::Project& project, const std::string& name) {
-  const std::vector<std::string> known = table_names(project);
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
-    const std::string near = did_you_mean(name, known);
-    throw Error("project '" + project.path + "' has no table '" + name + "'",
-                {},
-                !near.empty()   ? near
-                : known.empty() ? "a table is a file of the project: tables/NAME.yaml"
-                                : "its tables: " + join(known, ", "));
-  }
+  require_declared(project, "table", name, table_names(project), table_hint);
   std::vector<std::string> configs;
   for (const project::Config& config : project.configs) configs.push_back(config.name);
   return tables::read_table(shown_path(tables_folder(project) / (name + ".yaml")), configs);
@@ -165,7 +176,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
   std::optional<store::ResultStore> curves;  // few tables ask for them
   for (const std::string& name : names) {
     tables::TableSpec table = read_table(project, name);
-    if (!options.by.empty()) tables::divide_by(table, options.by);
+    if (!options.by.empty()) tables::group_by(table, options.by);
     tables::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
@@ -180,12 +191,12 @@ std::vector<tables::Ablation> build_tables(const Context& context,
       return curves->evaluation_losses(run_id);
     };
     tables::Ablation ablation = tables::build_ablation(table, findings.runs, ablation_options);
-    for (const tables::LeftOut& other : findings.left_out) {
+    for (const tables::ExcludedRuns& other : findings.excluded) {
       const bool in_table =
           std::any_of(table.rows.begin(), table.rows.end(), [&](const tables::RowSpec& row) {
             return row.config == other.config;
           });
-      if (in_table) ablation.left_out.push_back(other);
+      if (in_table) ablation.excluded.push_back(other);
     }
     tables.push_back(std::move(ablation));
   }

@@ -22,6 +22,17 @@ struct TableOptions {
 /// --profile, --archived and --published
 void add_table_options(const Command& command, TableOptions& options);
 
+/// Names of the YAML files in a folder of a project, without ".yaml", sorted.
+std::vector<std::string> yaml_names(const std::filesystem::path& folder);
+
+/// Throws Error where the project declares no "sweep" or "table" of that name. `how` tells how to
+/// declare one.
+void require_declared(const project::Project& project,
+                      const std::string& kind,
+                      const std::string& name,
+                      const std::vector<std::string>& known,
+                      const std::string& how);
+
 /// Names of a project's tables: the files tables/*.yaml that are tables, sorted.
 std::vector<std::string> table_names(const project::Project& project);
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,15 @@ void add_output_options(const Command& command, OutputOptions& options);
 void print_json(const nlohmann::json& json);
 void print_json(const nlohmann::ordered_json& json);
 
+/// The list of what `to_json` makes of each item.
+template <class Items, class ToJson>
+auto json_list(const Items& items, const ToJson& to_json) {
+  using Json = decltype(to_json(*std::begin(items)));
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(to_json(item));
+  return list;
+}
+
 /// Prints the text, or writes it to the file of -o and says so.
 void write_output(const std::string& text, const OutputOptions& options);
 void write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
@@ -67,6 +78,13 @@ class ProgressLine {
   void show(double fraction, const std::string& text);
   /// The same with an estimate of the time that is left.
   void show_phase(double fraction, const std::string& phase);
+  /// Both as functions for work that reports its progress, in the lifetime of the line.
+  std::function<void(double, const std::string&)> reporter() {
+    return [this](double fraction, const std::string& text) { show(fraction, text); };
+  }
+  std::function<void(double, const std::string&)> phase_reporter() {
+    return [this](double fraction, const std::string& phase) { show_phase(fraction, phase); };
+  }
   /// For work of unknown length: the latest status.
   void show_status(const std::string& text);
   /// A line that stays; the progress continues below it.

@@ -1,9 +1,10 @@
 add_library(forge_options INTERFACE)
 target_include_directories(forge_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(forge_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wshadow
-  # of use in headers alone, which hold no such types; files compiled together look like headers
-  -Wno-subobject-linkage
+  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  # What holds of a file whether it is compiled alone or with its neighbours, whose names it may hide
+  # and to which it looks like a header.
+  -Wshadow=local -Wno-subobject-linkage
   # a*b+c stays two roundings unless a file asks for more, so that numbers do not depend on the CPU
   -ffp-contract=off)
 if(FORGE_WERROR)

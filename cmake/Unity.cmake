@@ -1,8 +1,8 @@
 # Most of the time of a clean build goes into headers that every file reads again. With
-# FORGE_UNITY_BUILD, files of one folder are compiled together, up to so many bytes at a time: a clean
+# FORGE_UNITY_BUILD, files of one room are compiled together, up to so many bytes at a time: a clean
 # build takes less than half as long. Without it, as in the preset debug, each is compiled alone.
-option(FORGE_UNITY_BUILD "Compile the files of a folder together" OFF)
-set(FORGE_UNITY_BYTES 70000 CACHE STRING "Source text of a folder that is compiled together at most")
+option(FORGE_UNITY_BUILD "Compile the files of a room together" OFF)
+set(FORGE_UNITY_BYTES 120000 CACHE STRING "Most source text of a room that is compiled together")
 
 # forge_unity(TARGET): call it after the last source of the target and in the folder that defines it.
 # Generated files stay alone.
@@ -12,7 +12,7 @@ function(forge_unity target)
   endif()
   get_target_property(sources ${target} SOURCES)
   list(SORT sources)
-  set(folder "")
+  set(room "")
   set(bytes 0)
   set(number 0)
   foreach(source IN LISTS sources)
@@ -21,10 +21,11 @@ function(forge_unity target)
       continue()
     endif()
     file(SIZE ${source} size)
-    cmake_path(GET source PARENT_PATH parent)
+    file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${source})
+    string(REGEX MATCH "^(tests/)?[^/]+/[^/]+" source_room ${path})
     math(EXPR bytes "${bytes} + ${size}")
-    if(NOT parent STREQUAL folder OR bytes GREATER FORGE_UNITY_BYTES)
-      set(folder ${parent})
+    if(NOT source_room STREQUAL room OR bytes GREATER FORGE_UNITY_BYTES)
+      set(room ${source_room})
       set(bytes ${size})
       math(EXPR number "${number} + 1")
     endif()

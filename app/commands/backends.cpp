@@ -99,9 +99,7 @@ int list_backends(const Context& context, bool json) {
   const auto found =
       backends::list_backends(context.backend_folders(), context.program(), launcher);
   if (json) {
-    Json list = Json::array();
-    for (const ListedBackend& backend : found) list.push_back(to_json(backend));
-    print_json(list);
+    print_json(json_list(found, [](const ListedBackend& backend) { return to_json(backend); }));
     return 0;
   }
   for (const ListedBackend& backend : found) {

@@ -228,8 +228,8 @@ void store_records(const Context& context, std::vector<benchmark::Record>& recor
 }
 
 void print_records(const std::vector<benchmark::Record>& records) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const benchmark::Record& record : records) list.push_back(benchmark::to_json(record));
+  const auto list =
+      json_list(records, [](const Record& record) { return benchmark::to_json(record); });
   print_json(nlohmann::json{{"benchmarks", list}});
 }
 
@@ -242,21 +242,15 @@ int bench(const Context& context, const BenchOptions& options) {
   std::vector<benchmark::MeasuredConfig> configs;
   std::vector<benchmark::BenchTarget> subjects;
   for (const std::string& name : names) {
-    const CheckedRun launch = check_config(context, context.config(name), options.launch);
+    const CheckedRun launch = check_config(context, context.document(name), options.launch);
     benchmark::BenchTarget subject =
         benchmark_subject(context, launch, options.launch, options.steps);
     call.configs.push_back(subject.name);
     configs.push_back({launch.resolved.project, subject.name, launch.resolved.json});
     subjects.push_back(std::move(subject));
   }
-  std::vector<benchmark::Measurement> measurements;
-  {
-    ProgressLine line("bench");
-    measurements = benchmark::measure_interleaved(
-        launcher, subjects, options.windows, [&](double fraction, const std::string& text) {
-          line.show(fraction, text);
-        });
-  }
+  const std::vector<benchmark::Measurement> measurements = benchmark::measure_interleaved(
+      launcher, subjects, options.windows, ProgressLine("bench").reporter());
   std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
   store_records(context, records);
   if (options.json) {

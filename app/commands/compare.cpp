@@ -128,8 +128,7 @@ void print(const Context& context,
            const std::vector<tables::Ablation>& tables,
            const CompareOptions& options) {
   if (options.json || options.format == "json") {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const tables::Ablation& table : tables) list.push_back(json_of(table, options));
+    const auto list = json_list(tables, [&](const auto& table) { return json_of(table, options); });
     print_json(options.table.empty() ? list : list.at(0));
     return;
   }
@@ -150,8 +149,9 @@ std::vector<std::string> uncontrolled_rows(const std::vector<tables::Ablation>& 
   std::vector<std::string> lines;
   for (const tables::Ablation& table : tables) {
     for (const tables::AblationRow& row : table.rows) {
-      if (!row.is_controlled())
-        lines.push_back(table.table.name + ", " + row.spec.config + ": " + join(row.breaks, "; "));
+      if (!row.is_comparable())
+        lines.push_back(table.table.name + ", " + row.spec.config + ": " +
+                        join(row.violations, "; "));
     }
   }
   return lines;
@@ -203,7 +203,8 @@ void add_compare(const Command& app) {
           "forge compare --table positions --by backend\n"
           "forge compare --table positions --where \"seed<44\" --strict\n"
           "forge compare --table positions --pareto quality,speed --curves\n"
-          "forge compare --rows model.canon.set --cols model.attention.position.kind --metric eval_loss")
+          "forge compare --rows model.canon.set --cols model.attention.position.kind --metric "
+          "eval_loss")
       .see_also("forge runs, forge export, forge report");
   command.heading("Table");
   command.add_option("-t,--table", options->table, "Table of the project [default: all]");

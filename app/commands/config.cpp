@@ -23,7 +23,7 @@ struct ShowOptions {
 
 int show_config(const Context& context, const ShowOptions& options) {
   const config::ResolvedConfig resolved =
-      context.resolve(context.config(options.config), options.overrides);
+      context.resolve(context.document(options.config), options.overrides);
   if (options.json) {
     print_json(resolved.json);
     return 0;
@@ -51,6 +51,7 @@ struct CheckOptions {
 lint::Report report_of(const Context& context, const CheckOptions& options) {
   std::vector<lint::Selection> selections;
   std::vector<Error> broken;
+  if (options.configs.empty()) context.require_no_template_arguments();
   if (!options.configs.empty()) {
     for (const std::string& name : options.configs) {
       ChosenConfig chosen = context.config(name);

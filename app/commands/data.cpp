@@ -241,14 +241,8 @@ int show_statistics(const Context&, const DataShowOptions& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   if (!folder.parts.empty()) return show_mixture(folder, options.json);
   const OpenTokens opened = open_tokens(options);
-  data::TokenStatistics statistics;
-  {
-    ProgressLine line("reading");
-    statistics = data::statistics_of(
-        opened.file, opened.tokenizer, options.top, [&](double fraction, const std::string& phase) {
-          line.show_phase(fraction, phase);
-        });
-  }
+  const data::TokenStatistics statistics = data::statistics_of(
+      opened.file, opened.tokenizer, options.top, ProgressLine("reading").phase_reporter());
   if (options.json) {
     print_json(statistics_json(opened, statistics));
     return 0;

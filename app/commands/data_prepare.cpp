@@ -44,14 +44,8 @@ int get(const Context&, const DataGetOptions& options) {
   const data::PublicText& text = data::find_public_text(options.name);
   const fs::path folder =
       options.folder.empty() ? corpora_dir() / text.name : fs::absolute(options.folder);
-  std::vector<fs::path> files;
-  {
-    ProgressLine line(text.name);
-    files = data::get_public_text(
-        text, folder, options.mirror, [&](double fraction, const std::string& phase) {
-          line.show_phase(fraction, phase);
-        });
-  }
+  const std::vector<fs::path> files =
+      data::get_public_text(text, folder, options.mirror, ProgressLine(text.name).phase_reporter());
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const fs::path& file : files) {
     const auto bytes = static_cast<int64_t>(fs::file_size(file));
@@ -105,7 +99,7 @@ config::Experiment experiment_of(const Context& context, const DataPrepareOption
     throw Error("CONFIG and --path cannot be used together");
   }
   const config::ResolvedConfig resolved =
-      context.resolve(context.config(options.config), options.overrides);
+      context.resolve(context.document(options.config), options.overrides);
   require_training(resolved, "it has no data");
   return resolved.experiment;
 }
@@ -126,9 +120,7 @@ nlohmann::ordered_json tokens_json(const data::PreparedRows& rows) {
 /// Of the one text, or a list of what a mixture is made of.
 nlohmann::ordered_json tokens_json(const std::vector<data::PreparedRows>& files) {
   if (files.size() == 1 && files[0].name.empty()) return tokens_json(files[0]);
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const data::PreparedRows& file : files) json.push_back(tokens_json(file));
-  return json;
+  return json_list(files, [](const data::PreparedRows& file) { return tokens_json(file); });
 }
 
 /// Rows are those of a config: files without one have none.
@@ -170,14 +162,8 @@ int describe_task(const config::Experiment& experiment,
 
 int prepare(const Context& context, const DataPrepareOptions& options) {
   const config::Experiment experiment = experiment_of(context, options);
-  data::PreparedData prepared;
-  {
-    ProgressLine line("preparing data");
-    const data::Progress progress = [&](double fraction, const std::string& phase) {
-      line.show_phase(fraction, phase);
-    };
-    prepared = data::prepare(experiment, user_cache_dir(), progress, options.check);
-  }
+  const data::PreparedData prepared = data::prepare(
+      experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter(), options.check);
   if (prepared.tokenizer.empty()) return describe_task(experiment, prepared, options.json);
   if (!options.json) {
     print(prepared, options.path.empty());
@@ -202,7 +188,7 @@ struct DataSampleOptions {
 
 config::DataConfig data_of(const Context& context, const DataSampleOptions& options) {
   const config::ResolvedConfig resolved =
-      context.resolve(context.config(options.config), options.overrides);
+      context.resolve(context.document(options.config), options.overrides);
   require_training(resolved, "it has no data");
   return resolved.experiment.data;
 }
@@ -238,11 +224,10 @@ nlohmann::ordered_json to_json(const data::tasks::Sample& sample) {
 
 int sample(const Context& context, const DataSampleOptions& options) {
   const data::Split split = options.evaluation ? data::Split::evaluation : data::Split::training;
-  const auto samples = data::tasks::samples_of(data_of(context, options), split, options.count);
+  const auto samples =
+      data::tasks::preview_instances(data_of(context, options), split, options.count);
   if (options.json) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const data::tasks::Sample& one : samples) json.push_back(to_json(one));
-    print_json(json);
+    print_json(json_list(samples, [](const auto& one) { return to_json(one); }));
     return 0;
   }
   bool first = true;

@@ -50,11 +50,13 @@ Side run_side(const run::RunFolder& folder) {
   return {"run " + folder.id(), config::leaves_of_run(config, origins), true};
 }
 
-Side config_side(const Context& context, const std::string& name, const DiffOptions& options) {
-  const ChosenConfig chosen = context.config(name);
-  const config::OpenConfig open = config::open_config(
-      chosen.project, chosen.config.name, context.resolve_options(chosen, options.overrides));
-  return {chosen.project.path + ":" + chosen.config.name, config::leaves_of(open), false};
+Side config_side(const Context& context,
+                 const project::NamedConfig& config,
+                 const DiffOptions& options) {
+  const config::Document document = context.document(config);
+  const config::OpenConfig open =
+      config::open_config(document, context.resolve_options(options.overrides));
+  return {document.project.path + ":" + document.config_name, config::leaves_of(open), false};
 }
 
 /// A run of that id, else a config of that name, else a run whose id begins so.
@@ -62,15 +64,16 @@ Side side_called(const Context& context, const std::string& name, const DiffOpti
   const run::RunFolder exact(context.runs_dir() / name);
   std::error_code ignored;
   if (std::filesystem::exists(exact.record_file(), ignored)) return run_side(exact);
+  std::optional<project::NamedConfig> config;
   try {
-    context.config(name);
+    config = context.find_config(name);
   } catch (const Error& error) {
     if (const auto folder = run::find_run(context.runs_dir(), name)) return run_side(*folder);
     throw Error(error.message() + " and no such run in " + shown_path(context.runs_dir()),
                 error.where(),
                 error.hint());
   }
-  return config_side(context, name, options);
+  return config_side(context, *config, options);
 }
 
 std::string value_of(const std::optional<Leaf>& leaf) {

@@ -40,36 +40,36 @@ run::RunModel open_model(const Context& context, const EvalOptions& options) {
   return model;
 }
 
+bool names_config(const std::string& data) {
+  return !data.empty() && !fs::exists(data) && data.find('/') == std::string::npos;
+}
+
 /// What --data names: something on the disk, else a config.
 run::EvaluationData open_data(const Context& context,
                               const EvalOptions& options,
                               const run::RunModel& model) {
   ProgressLine line("preparing data");
-  const data::Progress progress = [&](double fraction, const std::string& phase) {
-    line.show(fraction, phase);
-  };
+  const data::Progress progress = line.reporter();
   const std::string& wanted = options.data;
   if (wanted.empty()) return run::own_evaluation_data(model, user_cache_dir(), progress);
   if (fs::exists(wanted)) return run::evaluation_data_at(model, wanted, user_cache_dir(), progress);
-  if (wanted.find('/') != std::string::npos)
+  if (!names_config(wanted))
     throw Error("no file or folder '" + wanted + "'", {}, "--data also takes a config");
-  const ChosenConfig config = context.config(wanted);
-  const config::ResolvedConfig resolved = context.resolve(config, {});
+  const config::ResolvedConfig resolved = context.resolve(context.document(wanted), {});
   config::require_no_obstacles(resolved);
   require_training(resolved, "it has no data");
   return run::evaluation_data_of(
-      model, resolved.experiment, config.config.name, user_cache_dir(), progress);
+      model, resolved.experiment, resolved.config_name, user_cache_dir(), progress);
 }
 
 /// Called before data is prepared and weights are read.
 void require_backend(const Context& context,
                      const EvalOptions& options,
                      const run::RunModel& model) {
-  worker::LocalLauncher launcher;
   run::require_readable(
       worker::Job::evaluate,
       model.experiment,
-      context.backend(model.experiment)->describe(launcher, options.device, options.threads));
+      context.describe_backend(model.experiment, options.device, options.threads));
 }
 
 run::ModelEvaluation evaluate(const Context& context,
@@ -136,6 +136,7 @@ void print(const run::RunModel& model,
 }
 
 int eval(const Context& context, const EvalOptions& options) {
+  if (!names_config(options.data)) context.require_no_template_arguments();
   const run::RunModel model = open_model(context, options);
   require_backend(context, options, model);
   const run::EvaluationData data = open_data(context, options, model);
@@ -159,11 +160,12 @@ int logits(const Context& context, const LogitsOptions& options) {
   const run::RunModel model = run::open_model(context.runs_dir(), options.model);
   run::LogitsQuestion question = options.question;
   question.output = options.output;
+  run::require_readable(
+      worker::Job::logits,
+      model.experiment,
+      context.describe_backend(model.experiment, question.device, question.threads));
   const auto backend = context.backend(model.experiment);
   worker::LocalLauncher launcher;
-  run::require_readable(worker::Job::logits,
-                        model.experiment,
-                        backend->describe(launcher, question.device, question.threads));
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
   if (options.json) {
     print_json(values);
@@ -194,7 +196,8 @@ void add_eval(const Command& app) {
   add_model_argument(command, options->model);
   command.add_option("--data <PATH|CONFIG>",
                      options->data,
-                     "Data to evaluate on [default: the run's evaluation rows]");
+                     "Data to evaluate on [default: the run's evaluation rows]. Arguments of the "
+                     "config's templates may follow");
   add_step_option(command, options->step);
   command.add_option("--seq-len", options->seq_len, "Tokens per row [default: train.seq_len]")
       .at_least(1);
@@ -204,7 +207,7 @@ void add_eval(const Command& app) {
       .at_least(1);
   add_precision_option(command, options->precision);
   add_device_options(command, options->device, options->threads);
-  add_project_option(command);
+  add_template_options(command);
   add_json_option(command, options->json);
   command.action(options, eval);
 }

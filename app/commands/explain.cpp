@@ -23,7 +23,7 @@ struct ExplainOptions {
 
 bool is_config(const Context& context, const std::string& name) {
   try {
-    context.config(name);
+    context.find_config(name);
     return true;
   } catch (const Error&) {
     return false;
@@ -31,9 +31,9 @@ bool is_config(const Context& context, const std::string& name) {
 }
 
 /// The config of the command line. Its error says so when key and config are swapped.
-ChosenConfig named_config(const Context& context, const ExplainOptions& options) {
+project::NamedConfig named_config(const Context& context, const ExplainOptions& options) {
   try {
-    return context.config(options.config);
+    return context.find_config(options.config);
   } catch (const Error&) {
     if (options.config.empty() || !is_config(context, options.key)) throw;
     throw Error("'" + options.key + "' is a config, not a key",
@@ -43,9 +43,8 @@ ChosenConfig named_config(const Context& context, const ExplainOptions& options)
 }
 
 std::vector<Explanation> explain(const Context& context, const ExplainOptions& options) {
-  const ChosenConfig chosen = named_config(context, options);
   const config::OpenConfig open = config::open_config(
-      chosen.project, chosen.config.name, context.resolve_options(chosen, options.overrides));
+      context.document(named_config(context, options)), context.resolve_options(options.overrides));
   try {
     return config::explain(open, options.key);
   } catch (const Error& error) {

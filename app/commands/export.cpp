@@ -74,9 +74,8 @@ void write_csv(const ExportOptions& options,
 
 std::string json_of(const ExportOptions& options, const std::vector<tables::Ablation>& tables) {
   if (!options.table.empty()) return json_text(tables::to_json(tables.front()), 2) + "\n";
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const tables::Ablation& table : tables) list.push_back(tables::to_json(table));
-  return json_text(list, 2) + "\n";
+  return json_text(json_list(tables, [](const auto& table) { return tables::to_json(table); }), 2) +
+         "\n";
 }
 
 std::string latex_of(const std::vector<tables::Ablation>& tables) {

@@ -84,8 +84,7 @@ int doctor(const Context& context, bool json) {
   };
   const auto problems = count(Health::problem), warnings = count(Health::warning);
   if (json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const Finding& finding : findings) list.push_back(to_json(finding));
+    const auto list = json_list(findings, [](const Finding& finding) { return to_json(finding); });
     print_json(nlohmann::json{{"findings", list}, {"problems", problems}, {"warnings", warnings}});
   } else {
     print_findings(findings);
@@ -186,8 +185,7 @@ int collect(const Context& context, const GcOptions& options) {
   if (frees) freed = manage::free_garbage(runs_dir, garbage);
   for (const std::string& kept : freed.kept) std::cerr << "warning: kept " << kept << "\n";
   if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const manage::Garbage& item : garbage) list.push_back(to_json(item));
+    const auto list = json_list(garbage, [](const auto& item) { return to_json(item); });
     print_json(nlohmann::json{{"garbage", list},
                               {"bytes", sum.bytes},
                               {"freed", freed.count},

@@ -39,10 +39,8 @@ Lines parameter_lines(const model::ParameterCounts& counts) {
 Lines flops_lines(const model::TokenFlops& flops) {
   Lines lines = {{"FLOPs per token", "forward", "backward", "total"}};
   const auto add = [&](const std::string& name, double forward) {
-    lines.push_back({"  " + name,
-                     operations(forward),
-                     operations(2 * forward),
-                     operations(3 * forward)});
+    lines.push_back(
+        {"  " + name, operations(forward), operations(2 * forward), operations(3 * forward)});
   };
   add("projections", flops.projections);
   for (const auto& [kind, forward] : flops.mixing) add(kind, forward);
@@ -81,7 +79,7 @@ void print(const std::string& name,
 
 int show_model(const Context& context, const ModelOptions& options) {
   const config::ResolvedConfig resolved =
-      context.resolve(context.config(options.config), options.overrides);
+      context.resolve(context.document(options.config), options.overrides);
   config::TrainConfig train = resolved.experiment.train;
   if (options.batch_size > 0) train.batch_size = options.batch_size;
   if (options.seq_len > 0) train.seq_len = options.seq_len;

@@ -71,9 +71,7 @@ int print(const std::vector<ListedProject>& listings, const fs::path& workspace,
     for (const ListedConfig& row : listing.configs) broken = broken || row.problem;
   }
   if (json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const ListedProject& listing : listings) list.push_back(listing_json(listing));
-    print_json(list);
+    print_json(json_list(listings, listing_json));
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {
       if (i > 0) std::cout << "\n";

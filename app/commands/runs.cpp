@@ -47,9 +47,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   query.limit = static_cast<size_t>(options.limit);
   runs = store::select(std::move(runs), query);
   if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const store::RunSummary& run : runs) list.push_back(app::to_json(run));
-    print_json(list);
+    print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
   } else if (!some && archived > 0) {
     std::cerr << "no runs except " << archived << " archived ones; --archived lists them\n";
   } else if (!some) {
@@ -149,8 +147,7 @@ void print(const manage::LogLine& entry, const RunsLogsOptions& options, bool co
 
 /// Whether the log will not grow any more.
 bool is_over(const run::RunFolder& folder) {
-  return !FileLock::is_held(folder.lock_file()) &&
-         !queue::is_queued(folder.path().parent_path(), folder.id());
+  return !folder.is_running() && !queue::is_queued(folder.path().parent_path(), folder.id());
 }
 
 int print_logs(const Context& context, const RunsLogsOptions& options) {

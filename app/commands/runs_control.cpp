@@ -227,18 +227,11 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const run::RunRecord record = folder.record();
   const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  worker::LocalLauncher launcher;
-  const worker::BackendInfo backend =
-      context.backend(experiment)->describe(launcher, request.device, request.threads);
+  const worker::BackendInfo& backend =
+      context.describe_backend(experiment, request.device, request.threads);
   run::require_same_backend(record, backend);
-  data::PreparedData data;
-  {
-    ProgressLine line("preparing data");
-    data =
-        data::prepare(experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
-          line.show_phase(fraction, phase);
-        });
-  }
+  const data::PreparedData data =
+      data::prepare(experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   run::refresh_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =

@@ -185,9 +185,7 @@ int remove(const Context& context, const RemoveOptions& options) {
 int list_removed(const Context& context, bool json) {
   const std::vector<manage::Removal> removals = manage::list_removals(context.runs_dir());
   if (json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const manage::Removal& removal : removals) list.push_back(to_json(removal));
-    print_json(list);
+    print_json(json_list(removals, [](const auto& removal) { return to_json(removal); }));
     return 0;
   }
   if (removals.empty()) std::cerr << "no removed runs to restore\n";

@@ -41,10 +41,14 @@ std::string annotated(const std::vector<project::AnnotatedLine>& lines, bool col
   return text;
 }
 
+jinja::RenderedText render(const Context& context, const ChosenConfig& chosen) {
+  return project::render_config(
+      chosen.project, chosen.config, context.host_environment(), chosen.variables);
+}
+
 int print_config_text(const Context& context, const PpOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
-  const jinja::RenderedText rendered = project::render_config(
-      chosen.project, chosen.config, context.host_environment(), chosen.variables);
+  const jinja::RenderedText rendered = render(context, chosen);
   if (options.output.json) {
     write_output(nlohmann::ordered_json{{"project", chosen.project.path},
                                         {"config", chosen.config.name},
@@ -74,8 +78,7 @@ std::string in_format(const std::vector<project::TreeTemplate>& tree, const std:
 
 int print_template_tree(const Context& context, const TrefsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
-  const jinja::RenderedText rendered = project::render_config(
-      chosen.project, chosen.config, context.host_environment(), chosen.variables);
+  const jinja::RenderedText rendered = render(context, chosen);
   const auto tree = project::template_tree(rendered.templates, context.here());
   if (options.output.json) {
     write_output(nlohmann::ordered_json{{"project", chosen.project.path},

@@ -17,7 +17,7 @@
 namespace forge::torch_compat {
 
 /// Whether memory ran out, the device's or the host's. The allocators throw a type of their own
-/// from 1.13 on; libraries that take memory past them say it in words.
+/// from 1.13 on; libraries with other allocators say it in words.
 inline bool is_out_of_memory(const std::exception& problem) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&problem)) return true;
   if (dynamic_cast<const std::bad_alloc*>(&problem)) return true;
@@ -32,9 +32,9 @@ inline bool is_out_of_memory(const std::exception& problem) {
   return false;
 }
 
-/// Whether the device cannot be had or was lost, in the words of CUDA's errors: another process or
-/// a fault of the machine, which may be over when the same is tried again later.
-inline bool is_device_trouble(const std::exception& problem) {
+/// Whether the device is unavailable or was lost, by the words of CUDA's errors. Another process or
+/// a fault of the machine is the cause, so a later attempt may succeed.
+inline bool is_device_error(const std::exception& problem) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
   if (!of_torch) return false;
   const std::string text = of_torch->what_without_backtrace();

@@ -37,13 +37,15 @@ SourceSpan make_span(std::shared_ptr<const SourceText> source, int line, int col
 /// Exit codes of the program.
 enum class ExitCode : int {
   done = 0,
-  failed = 1,   ///< a run failed, or the machine refused something (disk full, no permission)
-  usage = 2,    ///< wrong usage or a wrong config: nothing was started
-  storage = 4,  ///< the disk is full or fails; what was recorded before stays readable
+  failed = 1,    ///< a run failed, or the machine refused something (disk full, no permission)
+  usage = 2,     ///< wrong usage or a wrong config: nothing was started
+  storage = 4,   ///< the disk is full or fails; what was recorded before stays readable
+  internal = 5,  ///< a fault of forge itself
 };
 
-/// The one exception of the project. Thrown with what is wrong, where, and what would be right;
-/// caught once, in main.
+/// The one exception of the project. Thrown with what is wrong, where, and what would be right.
+/// main prints it. Other code catches it to add a name or a place, to clean up, to retry, or to
+/// report it and continue with the next item.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message,
@@ -79,5 +81,9 @@ std::string describe_remark(const std::string& headline,
 /// An Error for a failed system call: "cannot WHAT: reason of errno", exit code `storage` where the
 /// disk is full or fails, else `failed`.
 Error system_error(const std::string& what, int errno_value, std::string hint = "");
+
+/// Any exception as an Error: an Error as it is, what the machine refused (memory, a file) with the
+/// exit code of system_error, everything else as an internal fault.
+Error as_error(const std::exception& problem);
 
 }  // namespace forge

@@ -21,11 +21,15 @@ void Hasher::update(const void* bytes, size_t size) {
 std::string Hasher::hex() const {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_->xxh));
+  return to_hex(canonical.digest, sizeof canonical.digest);
+}
+
+std::string to_hex(const unsigned char* bytes, size_t size) {
   static const char digits[] = "0123456789abcdef";
   std::string text;
-  for (const unsigned char byte : canonical.digest) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
+  for (size_t i = 0; i < size; ++i) {
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
   }
   return text;
 }

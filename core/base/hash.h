@@ -26,6 +26,9 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
+/// Two hexadecimal digits a byte.
+std::string to_hex(const unsigned char* bytes, size_t size);
+
 std::string hash_hex(std::string_view text);
 /// `on_bytes`, where given, is told of each piece when it is done with.
 std::string hash_file(const std::filesystem::path& path,

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
+#include <future>
+#include <optional>
+#include <utility>
 
 namespace forge {
 
@@ -13,5 +17,33 @@ int usable_cores();
 /// calls have ended. What calls throw is thrown here: of several exceptions that of the lowest
 /// index, whatever the order was; the calls behind it may be left out.
 void parallel_for(size_t count, const std::function<void(size_t)>& action);
+
+/// Takes pieces of work from `next` (an optional Piece), calls `make` with them on all cores, and
+/// `take` with what that gave, in order, until `take` returns false or `next` gives nothing. `next`
+/// and `take` are called on the calling thread. At most two pieces a core are held at a time. What
+/// one of them throws is thrown here, after the calls that are under way have ended.
+template <class Next, class Make, class Take>
+void ordered_pipeline(const Next& next, const Make& make, const Take& take) {
+  using Piece = typename decltype(next())::value_type;
+  using Result = decltype(make(std::declval<const Piece&>()));
+  const auto cores = static_cast<size_t>(usable_cores());
+  // One call more than cores, so that none idles while a result is taken. A future of std::async
+  // waits in its destructor: however this function is left, no call outlives it.
+  std::deque<std::future<Result>> under_way;
+  bool at_end = false;
+  while (true) {
+    while (!at_end && under_way.size() <= cores) {
+      std::optional<Piece> piece = next();
+      at_end = !piece;
+      if (at_end) break;
+      under_way.push_back(std::async(std::launch::async,
+                                     [&make, piece = std::move(*piece)] { return make(piece); }));
+    }
+    if (under_way.empty()) return;
+    const Result result = under_way.front().get();
+    under_way.pop_front();
+    if (!take(result)) return;
+  }
+}
 
 }  // namespace forge

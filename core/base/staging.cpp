@@ -25,6 +25,22 @@ void FolderWriter::create() {
 
 void FolderWriter::replace() { replace_folder(aside_, folder_); }
 
+ScratchFolder::ScratchFolder(fs::path path) : path_(std::move(path)) {
+  remove_tree(path_);
+  make_directories(path_);
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  remove_tree(path_, ignored);
+}
+
+fs::path existing_ancestor(fs::path path) {
+  std::error_code ignored;
+  while (!fs::exists(path, ignored) && path.has_relative_path()) path = path.parent_path();
+  return path;
+}
+
 TemporaryFile::TemporaryFile() {
   std::string pattern = (fs::temp_directory_path() / "forge-XXXXXX").string();
   const FileDescriptor made(::mkstemp(pattern.data()));

@@ -27,6 +27,23 @@ class FolderWriter {
   fs::path aside_;
 };
 
+/// An empty folder that is removed with the object.
+class ScratchFolder {
+ public:
+  /// Replaces what stands there.
+  explicit ScratchFolder(fs::path path);
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// `path` or the nearest folder above it that exists.
+fs::path existing_ancestor(fs::path path);
+
 /// A file that is removed with the object.
 class TemporaryFile {
  public:

@@ -73,9 +73,11 @@ std::vector<std::string> near_misses(std::string_view word, const std::vector<st
   return names;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+std::string did_you_mean(std::string_view word,
+                         const std::vector<std::string>& known,
+                         const std::string& fallback) {
   const std::vector<std::string> names = near_misses(word, known);
-  if (names.empty()) return "";
+  if (names.empty()) return fallback;
   std::string text = "did you mean ";
   for (size_t i = 0; i < names.size(); ++i) {
     if (i > 0) text += i + 1 == names.size() ? " or " : ", ";

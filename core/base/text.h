@@ -19,8 +19,10 @@ int edit_distance(std::string_view a, std::string_view b);
 /// Those of `known` that a misspelt `word` may have meant, nearest first, at most three.
 std::vector<std::string> near_misses(std::string_view word, const std::vector<std::string>& known);
 
-/// "did you mean 'a' or 'b'?" for near misses of `word` among `known`, else "".
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
+/// "did you mean 'a' or 'b'?" for near misses of `word` among `known`, else `fallback`.
+std::string did_you_mean(std::string_view word,
+                         const std::vector<std::string>& known,
+                         const std::string& fallback = "");
 
 /// 1234567 -> "1,234,567".
 std::string with_thousands(long long number);

@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/config/check.h"
 #include "core/config/fields.h"
+#include "core/config/keys.h"
 #include "core/config/reader.h"
 #include "core/config/tree.h"
 #include "core/yaml/yaml.h"
@@ -17,7 +18,6 @@ namespace {
 constexpr const char* declaration_file = "backend.yaml";
 constexpr const char* external_keys[] = {
     "external.command", "external.working_directory", "external.environment"};
-constexpr size_t longest_name = 64;
 
 /// What backend.yaml holds.
 struct Declaration {
@@ -35,16 +35,6 @@ void fields(Visitor& visit, Declaration& d) {
   visit.field("environment", d.external.environment, "NAME=VALUE, a list");
 }
 
-/// A name that cannot lead out of a folder.
-bool is_plain_name(const std::string& name) {
-  const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  };
-  return !name.empty() && name.size() <= longest_name &&
-         std::all_of(name.begin(), name.end(), is_allowed);
-}
-
 bool is_forges_own(const std::string& name) {
   return name == own_backend || name == external_backend;
 }
@@ -60,11 +50,11 @@ DeclaredBackend read_declaration(const fs::path& file) {
   };
   const yaml::NodePtr root = yaml::parse_file(shown_path(file));
   const Declaration declaration = read_fields<Declaration>(*root, options);
-  if (is_forges_own(backend.name) || !is_plain_name(backend.name)) {
-    throw Error("a backend cannot be called '" + backend.name + "'",
-                root->origin,
-                "rename its folder: letters, digits, _ and -, at most " +
-                    std::to_string(longest_name) + "; libtorch and external are taken");
+  if (is_forges_own(backend.name) || !is_allowed_name(backend.name)) {
+    throw Error(
+        "a backend cannot be called '" + backend.name + "'",
+        root->origin,
+        std::string("rename its folder: ") + allowed_names + "; libtorch and external are taken");
   }
   backend.description = declaration.description;
   backend.external = declaration.external;
@@ -133,26 +123,13 @@ void take(Draft& draft, const DeclaredBackend& declared) {
   replace(external_keys[2], external.environment, declared.external.environment);
 }
 
-void refuse_command_of_none(Draft& draft) {
-  ExternalConfig& external = draft.experiment.external;
-  const std::string reason = "has no meaning where backend is libtorch";
-  const std::string hint = "set backend external, or the name of a declared backend";
-  refuse_unused(draft,
-                external_keys[0],
-                external.command,
-                std::vector<std::string>(),
-                "backend",
-                reason,
-                hint);
-  refuse_unused(
-      draft, external_keys[1], external.working_directory, std::string(), "backend", reason, hint);
-  refuse_unused(draft,
-                external_keys[2],
-                external.environment,
-                std::vector<std::string>(),
-                "backend",
-                reason,
-                hint);
+void refuse_external_keys(Draft& draft) {
+  for (const char* key : external_keys)
+    refuse_unused(draft,
+                  key,
+                  "backend",
+                  "has no meaning where backend is libtorch",
+                  "set backend external, or the name of a declared backend");
 }
 
 void check_command(const Draft& draft) {
@@ -225,7 +202,7 @@ std::vector<DeclaredBackend> declared_backends(const std::vector<fs::path>& fold
 
 void complete_backend(Draft& draft, const PathBases& bases) {
   const std::string& name = draft.experiment.backend;
-  if (name == own_backend) return refuse_command_of_none(draft);
+  if (name == own_backend) return refuse_external_keys(draft);
   if (name != external_backend) take(draft, find_declared(name, draft, bases));
   check_command(draft);
   complete_working_directory(draft, bases);

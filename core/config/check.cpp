@@ -1,8 +1,8 @@
 #include "core/config/check.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
-#include <unistd.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -41,6 +41,18 @@ void drop_unused(Draft& draft,
     throw Error(key + " " + setting.text + " " + reason, setting.origin, hint);
   }
   derive(draft, key, because, default_text(*find_key(key)));
+}
+
+void refuse_unused(Draft& draft,
+                   const std::string& key,
+                   const std::string& because,
+                   const std::string& reason,
+                   const std::string& hint) {
+  if (draft.origins.at(key).set_by.layer == default_layer) return;
+  Experiment copy = draft.experiment;
+  if (!reset_key(copy, key)) return;
+  drop_unused(draft, key, because, reason, hint);
+  reset_key(draft.experiment, key);
 }
 
 std::string quoted(const std::string& key, long long value) {
@@ -203,12 +215,10 @@ void check_schedule(const Draft& draft) {
 }
 
 void check_z_loss(Draft& draft) {
-  ZLossConfig& z_loss = draft.experiment.train.z_loss;
+  const ZLossConfig& z_loss = draft.experiment.train.z_loss;
   if (z_loss.kind == ZLossKind::none) {
     refuse_unused(draft,
                   "train.z_loss.coefficient",
-                  z_loss.coefficient,
-                  ZLossConfig().coefficient,
                   "train.z_loss.kind",
                   "has no meaning where train.z_loss.kind is none",
                   "set train.z_loss.kind palm or lingua_code");
@@ -222,14 +232,12 @@ void check_z_loss(Draft& draft) {
 }
 
 void check_precision(Draft& draft) {
-  TrainConfig& train = draft.experiment.train;
-  if (train.precision == Precision::bfloat16) return;
+  const Precision precision = draft.experiment.train.precision;
+  if (precision == Precision::bfloat16) return;
   refuse_unused(draft,
                 "train.bfloat16_weights",
-                train.bfloat16_weights,
-                Bfloat16Weights::none,
                 "train.precision",
-                "has no meaning where train.precision is " + name_of(train.precision),
+                "has no meaning where train.precision is " + name_of(precision),
                 "set train.precision bfloat16");
 }
 

@@ -65,21 +65,15 @@ void drop_unused(Draft& draft,
                  const std::string& key,
                  const std::string& because,
                  const std::string& reason,
-                 const std::string& hint);
+                 const std::string& hint = "");
 
-/// The same for a value that differs from its default, which it becomes.
-template <class T>
+/// The same for a key of another section than `model`. A value equal to the default is fine; any
+/// other becomes the default.
 void refuse_unused(Draft& draft,
                    const std::string& key,
-                   T& value,
-                   const T& default_value,
                    const std::string& because,
                    const std::string& reason,
-                   const std::string& hint) {
-  if (value == default_value) return;
-  drop_unused(draft, key, because, reason, hint);
-  value = default_value;
-}
+                   const std::string& hint = "");
 
 /// How the path of a file begins that lies where `forge data get` puts it.
 constexpr const char* corpora_prefix = "corpora:";

@@ -9,12 +9,11 @@ namespace {
 constexpr size_t longest_separator = 1024;
 constexpr double smallest_share = 1e-4;  // of the weights
 
-/// The checks of one text: of all data, or of a source of a mixture, which have the same keys.
-template <class Text>
+/// The checks of one text: of all data, or of a source of a mixture.
 class TextCheck {
  public:
   /// `at` is the dotted path of the section.
-  TextCheck(Draft& draft, std::string at, Text& text)
+  TextCheck(Draft& draft, std::string at, TextConfig& text)
       : draft_(draft), at_(std::move(at)), text_(text) {}
 
   void run(const PathBases& bases, const ProblemSink& on_problem) {
@@ -54,14 +53,11 @@ class TextCheck {
   }
 
   /// A key of the section that says nothing because of another.
-  template <class T>
-  void refuse_unused_key(const std::string& name,
-                         T Text::*field,
-                         const std::string& because,
-                         const std::string& reason,
-                         const std::string& hint) {
-    static const Text defaults;
-    refuse_unused(draft_, key(name), text_.*field, defaults.*field, key(because), reason, hint);
+  void refuse_key(const std::string& name,
+                  const std::string& because,
+                  const std::string& reason,
+                  const std::string& hint) {
+    refuse_unused(draft_, key(name), key(because), reason, hint);
   }
 
   void complete_documents() {
@@ -72,8 +68,8 @@ class TextCheck {
     if (is_generated()) {
       const std::string reason = "has no meaning where " + key("source") + " is " + text_.source;
       const std::string hint = "files of your own are " + key("source") + " text or jsonl";
-      refuse_unused_key("documents", &Text::documents, "source", reason, hint);
-      refuse_unused_key("evaluation_path", &Text::evaluation_path, "source", reason, hint);
+      refuse_key("documents", "source", reason, hint);
+      refuse_key("evaluation_path", "source", reason, hint);
     }
     if ((text_.source == "jsonl") == (text_.documents == DocumentKind::record)) return;
     throw complaint(draft_,
@@ -87,19 +83,17 @@ class TextCheck {
 
   void check_document_keys() {
     if (text_.source != "jsonl") {
-      refuse_unused_key("field",
-                        &Text::field,
-                        "source",
-                        "has no meaning where " + key("source") + " is " + text_.source,
-                        "it names the text of a record of " + key("source") + " jsonl");
+      refuse_key("field",
+                 "source",
+                 "has no meaning where " + key("source") + " is " + text_.source,
+                 "it names the text of a record of " + key("source") + " jsonl");
     }
     const std::string kind = name_of(text_.documents);
     if (text_.documents != DocumentKind::separator) {
-      refuse_unused_key("separator",
-                        &Text::separator,
-                        "documents",
-                        "has no meaning where " + key("documents") + " is " + kind,
-                        "set " + key("documents") + " separator");
+      refuse_key("separator",
+                 "documents",
+                 "has no meaning where " + key("documents") + " is " + kind,
+                 "set " + key("documents") + " separator");
     } else if (text_.separator.empty() || text_.separator.size() > longest_separator) {
       throw complaint(
           draft_,
@@ -108,38 +102,38 @@ class TextCheck {
           "1 to 1,024 bytes, such as <|endoftext|>");
     }
     if (text_.documents == DocumentKind::file) {
-      refuse_unused_key(
-          "training_fraction",
-          &Text::training_fraction,
-          "documents",
-          "is one of documents, and " + key("documents") + " is file",
-          "say what a document is: " + key("documents") + " line, block or separator");
+      refuse_key("training_fraction",
+                 "documents",
+                 "is one of documents, and " + key("documents") + " is file",
+                 "say what a document is: " + key("documents") + " line, block or separator");
     }
     if (!text_.evaluation_path.empty()) {
-      refuse_unused_key("held_out_fraction",
-                        &Text::held_out_fraction,
-                        "evaluation_path",
-                        "has no meaning where " + key("evaluation_path") + " is given",
-                        "evaluation is on that text, all of " + key("path") + " is for training");
+      refuse_key("held_out_fraction",
+                 "evaluation_path",
+                 "has no meaning where " + key("evaluation_path") + " is given",
+                 "evaluation is on that text, all of " + key("path") + " is for training");
     }
   }
 
   Draft& draft_;
   std::string at_;
-  Text& text_;
+  TextConfig& text_;
 };
 
 /// The sources of a mixture say where text is, so the section around them must not.
-template <class T>
-void refuse_in_mixture(Draft& draft, const std::string& name, T DataConfig::*field) {
-  static const DataConfig defaults;
-  refuse_unused(draft,
-                "data." + name,
-                draft.experiment.data.*field,
-                defaults.*field,
-                "data.source",
-                "has no meaning where data.source is mixture",
-                "give it to one of data.sources: data.sources.NAME." + name);
+void refuse_text_keys(Draft& draft) {
+  for (const std::string name : {"path",
+                                 "documents",
+                                 "separator",
+                                 "field",
+                                 "training_fraction",
+                                 "evaluation_path",
+                                 "held_out_fraction"})
+    refuse_unused(draft,
+                  "data." + name,
+                  "data.source",
+                  "has no meaning where data.source is mixture",
+                  "give it to one of data.sources: data.sources.NAME." + name);
 }
 
 /// Takes back what an earlier layer mixed, where a later one says that the data is something else.
@@ -188,15 +182,7 @@ void check_weights(const Draft& draft) {
 
 void check_mixture(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
   using Kind = Problem::Kind;
-  attempt(on_problem, Kind::disagreement, [&] {
-    refuse_in_mixture(draft, "path", &DataConfig::path);
-    refuse_in_mixture(draft, "documents", &DataConfig::documents);
-    refuse_in_mixture(draft, "separator", &DataConfig::separator);
-    refuse_in_mixture(draft, "field", &DataConfig::field);
-    refuse_in_mixture(draft, "training_fraction", &DataConfig::training_fraction);
-    refuse_in_mixture(draft, "evaluation_path", &DataConfig::evaluation_path);
-    refuse_in_mixture(draft, "held_out_fraction", &DataConfig::held_out_fraction);
-  });
+  attempt(on_problem, Kind::disagreement, [&] { refuse_text_keys(draft); });
   attempt(on_problem, Kind::wrong_value, [&] { check_weights(draft); });
   for (auto& [name, source] : draft.experiment.data.sources) {
     const std::string at = "data.sources." + name;

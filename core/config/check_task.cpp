@@ -4,22 +4,18 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/config/fields.h"
 #include "core/config/experiment.h"
+#include "core/config/fields.h"
 
 namespace forge::config {
 namespace {
 
 /// The task that a key of data.task belongs to is another one, or there is none.
-template <class T>
-void refuse_key(Draft& draft, const std::string& key, T TaskConfig::*field) {
-  static const TaskConfig defaults;
+void refuse_key(Draft& draft, const std::string& key) {
   const DataConfig& data = draft.experiment.data;
   const bool is_task = data.is_task();
   refuse_unused(draft,
                 "data.task." + key,
-                draft.experiment.data.task.*field,
-                defaults.*field,
                 is_task ? "data.task.name" : "data.source",
                 is_task ? "has no meaning for the task " + data.task.name
                         : "has no meaning where data.source is " + data.source,
@@ -46,7 +42,7 @@ void check_sizes(Draft& draft) {
       return std::string(candidate.key) == size.key;
     });
     if (found == own.end()) {
-      refuse_key(draft, size.key, size.field);
+      refuse_key(draft, size.key);
       continue;
     }
     const int value = task.*size.field;
@@ -65,18 +61,16 @@ void check_sizes(Draft& draft) {
 void check_other_keys(Draft& draft) {
   const DataConfig& data = draft.experiment.data;
   if (!data.is_task()) {
-    refuse_key(draft, "name", &TaskConfig::name);
-    refuse_key(draft, "variant", &TaskConfig::variant);
+    refuse_key(draft, "name");
+    refuse_key(draft, "variant");
   }
   if (!data.is_task() || data.task.name != "lano") {
-    refuse_key(draft, "grammar", &TaskConfig::grammar);
-    refuse_key(draft, "grammar_seed", &TaskConfig::grammar_seed);
+    refuse_key(draft, "grammar");
+    refuse_key(draft, "grammar_seed");
   }
   if (data.task.grammar.empty()) return;
   refuse_unused(draft,
                 "data.task.grammar_seed",
-                draft.experiment.data.task.grammar_seed,
-                TaskConfig().grammar_seed,
                 "data.task.grammar",
                 "has no meaning where data.task.grammar names a file",
                 "leave data.task.grammar out to have a grammar drawn");
@@ -87,15 +81,9 @@ void check_own_ids(Draft& draft) {
   Experiment& e = draft.experiment;
   const std::string reason = "has no meaning for the task " + e.data.task.name;
   const char* name = "data.task.name";
-  refuse_unused(draft, "data.rows", e.data.rows, RowKind::packed, name, reason, "");
-  refuse_unused(draft,
-                "train.document_mask",
-                e.train.document_mask,
-                false,
-                name,
-                reason + ", whose rows are read as a whole",
-                "");
-  refuse_unused(draft, "tokenizer.path", e.tokenizer.path, std::string(), name, reason, "");
+  refuse_unused(draft, "data.rows", name, reason);
+  refuse_unused(draft, "train.document_mask", name, reason + ", whose rows are read as a whole");
+  refuse_unused(draft, "tokenizer.path", name, reason);
   e.tokenizer.kind = "none";
   derive(draft, "tokenizer.kind", name, "none");
 }

@@ -10,58 +10,37 @@
 #include "core/config/tree.h"
 #include "core/jinja/render.h"
 #include "core/project/names.h"
+#include "core/project/template_arguments.h"
 #include "core/yaml/graph/read.h"
 #include "core/yaml/yaml.h"
 
 namespace forge::config {
 
+namespace {
+
+using jinja::Variable;
+using jinja::Variables;
+using yaml::Entry;
+using yaml::Node;
+using yaml::NodePtr;
+
 /// What a node tagged `!call:forge:from_project` asks for.
 struct FromProject {
   std::string project_dir;
   std::string config_template;
-  yaml::NodePtr targets;  ///< null where the call names none
-  jinja::Variables variables;
+  NodePtr targets;  ///< null where the call names none
+  Variables variables;
   SourceSpan project_origin;
   SourceSpan config_origin;
 };
 
-/// Whether the node is such a call; `!call:forgather:from_project` is one too.
-bool is_from_project(const yaml::Node& node);
-
-/// Its arguments. Throws Error where one is missing, unknown or of a wrong type.
-FromProject read_from_project(const yaml::Node& node);
-
-namespace {
-
-using jinja::Variable;
-using yaml::Entry;
-using yaml::Node;
-
 Variable variable_of(const std::string& name, const Node& value) {
-  Variable variable;
-  switch (value.kind) {
-    case Node::Kind::null: return variable;
-    case Node::Kind::boolean:
-      variable.kind = Variable::Kind::boolean;
-      variable.boolean = value.boolean;
-      return variable;
-    case Node::Kind::integer:
-      variable.kind = Variable::Kind::integer;
-      variable.integer = value.integer;
-      return variable;
-    case Node::Kind::real:
-      variable.kind = Variable::Kind::real;
-      variable.real = value.real;
-      return variable;
-    case Node::Kind::string:
-      variable.kind = Variable::Kind::string;
-      variable.string = value.text;
-      return variable;
-    case Node::Kind::sequence:
-      variable.kind = Variable::Kind::list;
-      for (const auto& item : value.items) variable.items.push_back(variable_of(name, *item));
-      return variable;
-    case Node::Kind::mapping: break;
+  if (auto variable = project::scalar_variable(value)) return *std::move(variable);
+  if (value.is_sequence()) {
+    Variable list;
+    list.kind = Variable::Kind::list;
+    for (const NodePtr& item : value.items) list.items.push_back(variable_of(name, *item));
+    return list;
   }
   throw Error("the variable '" + name + "' is " + describe_kind(value),
               value.origin,
@@ -78,13 +57,12 @@ std::string required_text(const Node& node, const std::string& key, SourceSpan& 
   return value->text;
 }
 
-}  // namespace
-
 bool is_from_project(const Node& node) {
   const std::string tag = node.tag.substr(0, node.tag.find('@'));
   return tag == "!call:forge:from_project" || tag == "!call:forgather:from_project";
 }
 
+/// Throws Error where an argument is missing, unknown or of a wrong type.
 FromProject read_from_project(const Node& node) {
   static const std::vector<std::string> keys = {
       "project_dir", "config_template", "targets", "pp_kwargs", "pp_debug"};
@@ -111,8 +89,6 @@ FromProject read_from_project(const Node& node) {
   return call;
 }
 
-namespace {
-
 /// A call of something else than another project's config. A tag that nobody knows is none: it is
 /// a mistake to tell.
 bool is_call(const yaml::Node& node) {
@@ -135,23 +111,35 @@ bool is_experiment(const yaml::Node& root) {
   });
 }
 
-void require_experiment(const yaml::Node& root) {
-  if (is_experiment(root)) return;
-  for (const yaml::Entry& entry : root.entries) {
-    if (entry.key != "main" && entry.key != "meta" && !is_call(*entry.value)) continue;
+namespace {
+
+/// The entry that makes a document a graph of calls, or null.
+const yaml::Entry* graph_entry(const yaml::Node& root) {
+  if (is_experiment(root)) return nullptr;
+  const auto found =
+      std::find_if(root.entries.begin(), root.entries.end(), [](const yaml::Entry& entry) {
+        return entry.key == "main" || entry.key == "meta" || is_call(*entry.value);
+      });
+  return found == root.entries.end() ? nullptr : &*found;
+}
+
+/// Throws Error where a document is none of a config that forge runs; `begin` is its place.
+void require_experiment(const yaml::Node& root, const SourceSpan& begin) {
+  if (!root.is_mapping())
+    throw Error("a config is a mapping of keys, not " + describe_kind(root), begin);
+  if (const yaml::Entry* entry = graph_entry(root)) {
     throw Error("the config is a graph of Python objects: forge shows it, but cannot train by it",
-                entry.key_origin,
+                entry->key_origin,
                 "'forge graph', 'targets', 'pp', 'explain' and 'diff' read it; a config that forge "
                 "runs has the sections model and train ('forge keys')");
   }
 }
 
-namespace {
-
-using jinja::Variables;
-using yaml::Entry;
-using yaml::Node;
-using yaml::NodePtr;
+SourceSpan begin_of(const ParsedConfig& parsed) {
+  const auto& templates = parsed.rendered.templates;
+  if (parsed.root->origin || templates.empty()) return parsed.root->origin;
+  return make_span(templates.front().source, 1, 1);
+}
 
 /// The root with its dotted keys applied to the sections they reach into.
 NodePtr apply_dotted(const NodePtr& root) {
@@ -213,26 +201,6 @@ class Expander {
   explicit Expander(const jinja::HostEnvironment& host_environment)
       : host_environment_(host_environment) {}
 
-  NodePtr document(const project::Project& project,
-                   const std::string& config_name,
-                   const Variables& variables) {
-    const project::Config& config = project::config_of(project, config_name);
-    return document(parse_config(project, config, host_environment_, variables));
-  }
-
-  static NodePtr document(const ParsedConfig& parsed) {
-    const NodePtr& root = parsed.root;
-    if (root->is_mapping()) {
-      require_experiment(*root);
-      return without_template_arguments(root);
-    }
-    SourceSpan where = root->origin;
-    if (!where && !parsed.rendered.templates.empty()) {
-      where = make_span(parsed.rendered.templates.front().source, 1, 1);
-    }
-    throw Error("a config is a mapping of keys, not " + describe_kind(*root), where);
-  }
-
   NodePtr expand(const NodePtr& node, const project::Project& project, int depth = 0) {
     constexpr int deepest = 64;
     if (depth == deepest) throw Error("the config is nested too deeply", node->origin);
@@ -262,11 +230,12 @@ class Expander {
   NodePtr called(const NodePtr& node, const project::Project& caller) {
     const FromProject call = read_from_project(*node);
     const project::Project project = open(call, caller);
-    if (!project.find(call.config_template)) {
-      throw located_unknown_config(project, call);
-    }
+    const project::Config* config = project.find(call.config_template);
+    if (!config) throw located_unknown_config(project, call);
     enter(project, call.config_template, node->origin);
-    const NodePtr root = apply_dotted(document(project, call.config_template, call.variables));
+    const ParsedConfig parsed = parse_config(project, *config, host_environment_, call.variables);
+    require_experiment(*parsed.root, begin_of(parsed));
+    const NodePtr root = apply_dotted(without_template_arguments(parsed.root));
     NodePtr result;
     if (!call.targets || (call.targets->is_scalar() && call.targets->text.empty())) {
       result = expand(root, project);
@@ -346,24 +315,32 @@ ParsedConfig parse_config(const project::Project& project,
   return parsed;
 }
 
-NodePtr load_document(const project::Project& project,
-                      const std::string& config_name,
-                      const jinja::HostEnvironment& host_environment,
-                      const Variables& variables) {
+Document read_document(const project::Project& project,
+                       const std::string& config_name,
+                       const jinja::HostEnvironment& host_environment,
+                       const Variables& variables) {
   const project::Config& config = project::config_of(project, config_name);
-  return load_document(project,
-                       config.name,
+  return read_document(project,
+                       config,
                        parse_config(project, config, host_environment, variables),
                        host_environment);
 }
 
-NodePtr load_document(const project::Project& project,
-                      const std::string& config_name,
-                      const ParsedConfig& parsed,
-                      const jinja::HostEnvironment& host_environment) {
+Document read_document(const project::Project& project,
+                       const project::Config& config,
+                       const ParsedConfig& parsed,
+                       const jinja::HostEnvironment& host_environment) {
+  Document document{project, config.name, parsed.root, nullptr, begin_of(parsed)};
+  if (!parsed.root->is_mapping() || graph_entry(*parsed.root)) return document;
   Expander expander(host_environment);
-  expander.enter(project, project::config_of(project, config_name).name, {});
-  return expander.expand(Expander::document(parsed), project);
+  expander.enter(project, config.name, {});
+  document.root = expander.expand(without_template_arguments(parsed.root), project);
+  return document;
+}
+
+const NodePtr& require_experiment(const Document& document) {
+  if (!document.root) require_experiment(*document.parsed, document.begin);
+  return document.root;
 }
 
 }  // namespace forge::config

@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
+#include "core/config/keys.h"
 #include "core/config/schedule.h"
 
 namespace forge::config {
@@ -117,7 +119,7 @@ class Reader {
   void finish() const {
     for (const auto& [key, value] : json_.items()) {
       if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-        throw Error("unknown key '" + path_ + key + "'", {}, did_you_mean(key, known_));
+        throw Error("unknown key '" + path_ + key + "'");
       }
     }
   }
@@ -128,7 +130,54 @@ class Reader {
   std::vector<std::string> known_;
 };
 
+/// Sets one key to its default.
+class KeyReset {
+ public:
+  explicit KeyReset(const std::string& path) : path_(path), rest_(path) {}
+  bool has_changed() const { return changed_; }
+
+  template <class T>
+  void field(const char* key, T& value, const char*, Limits = {}) {
+    if (rest_ != key) return;
+    T standard{};
+    value_from_json(parse_json(find_key(path_)->default_value), standard);
+    changed_ = !(value == standard);
+    value = standard;
+  }
+  template <class T>
+  void section(const char* key, T& value, const char*) {
+    const std::string_view whole = rest_;
+    if (enter(key)) fields(*this, value);
+    rest_ = whole;
+  }
+  template <class T>
+  void sections(const char* key, std::map<std::string, T>& values, const char*) {
+    const std::string_view whole = rest_;
+    if (enter(key)) {
+      for (auto& [name, value] : values) section(name.c_str(), value, "");
+    }
+    rest_ = whole;
+  }
+
+ private:
+  bool enter(const std::string& key) {
+    if (!starts_with(rest_, key + ".")) return false;
+    rest_.remove_prefix(key.size() + 1);
+    return true;
+  }
+
+  const std::string& path_;
+  std::string_view rest_;  ///< of the path, within the section
+  bool changed_ = false;
+};
+
 }  // namespace
+
+bool reset_key(Experiment& experiment, const std::string& path) {
+  KeyReset reset(path);
+  fields(reset, experiment);
+  return reset.has_changed();
+}
 
 Json to_json(const Experiment& experiment) {
   Experiment copy = experiment;  // visitors take fields by reference
@@ -139,23 +188,22 @@ Json to_json(const Experiment& experiment) {
 
 Experiment experiment_from_json(const Json& json) {
   Experiment experiment;
-  Reader reader(json, "");
-  fields(reader, experiment);
-  reader.finish();
+  try {
+    Reader reader(json, "");
+    fields(reader, experiment);
+    reader.finish();
+  } catch (const Error& problem) {
+    throw Error("another version of forge wrote the config: " + problem.message(),
+                {},
+                "use that version, or make it again with this one");
+  }
   return experiment;
 }
 
 DataConfig data_of_source(const DataConfig& mixture, const SourceConfig& source) {
   DataConfig data = mixture;
   data.sources.clear();
-  data.source = source.source;
-  data.path = source.path;
-  data.documents = source.documents;
-  data.separator = source.separator;
-  data.field = source.field;
-  data.training_fraction = source.training_fraction;
-  data.evaluation_path = source.evaluation_path;
-  data.held_out_fraction = source.held_out_fraction;
+  static_cast<TextConfig&>(data) = source;
   return data;
 }
 

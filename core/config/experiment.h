@@ -48,31 +48,29 @@ struct TaskConfig {
   bool is_text() const { return name == "capo"; }
 };
 
-/// One of several texts that a run is trained on. What it does not have is the same for all.
-struct SourceConfig {
-  double weight = 1;  ///< its share of the training rows over that of all; 0: it is left out
-  std::string source = "text";  ///< text | jsonl | toy_stories
-  std::string path;             ///< the same as of DataConfig, this and what follows
-  DocumentKind documents = DocumentKind::file;
-  std::string separator = "<|endoftext|>";
-  std::string field = "text";
-  double training_fraction = 1.0;
-  std::string evaluation_path;
-  double held_out_fraction = 0.05;
-};
-
-struct DataConfig {
-  std::string source = "toy_stories";           ///< toy_stories | text | jsonl | mixture | task
+/// A text, and what of it is for training and for evaluation.
+struct TextConfig {
+  std::string source = "text";                  ///< text | jsonl | toy_stories
   std::string path;                             ///< a file or a folder of files
   DocumentKind documents = DocumentKind::file;  ///< resolved: record where the source is jsonl
   std::string separator = "<|endoftext|>";      ///< between documents that are told apart by it
   std::string field = "text";                   ///< jsonl: holds the text
-  uint64_t seed = 1;                            ///< of the generated text and of the row order
-  RowKind rows = RowKind::packed;
-  RowOrder order = RowOrder::shuffled;
   double training_fraction = 1.0;   ///< the first part of the training documents is used
   std::string evaluation_path;      ///< files for evaluation; "": a part of path is held out
   double held_out_fraction = 0.05;  ///< the last part of the bytes or documents, for evaluation
+};
+
+/// One of several texts that a run is trained on. What it does not have is the same for all.
+struct SourceConfig : TextConfig {
+  double weight = 1;  ///< its share of the training rows over that of all; 0: it is left out
+};
+
+/// All data of a run. Its source may also be mixture or task.
+struct DataConfig : TextConfig {
+  DataConfig() { source = "toy_stories"; }
+  uint64_t seed = 1;  ///< of the generated text and of the row order
+  RowKind rows = RowKind::packed;
+  RowOrder order = RowOrder::shuffled;
   std::map<std::string, SourceConfig> sources;  ///< by name: what a mixture is made of
   TaskConfig task;                              ///< where source is task
 
@@ -181,9 +179,13 @@ struct Experiment {
 /// Every key of the experiment under its schema name, complete and in alphabetical order.
 nlohmann::json to_json(const Experiment& experiment);
 
-/// Inverse of to_json, for a config.json that forge wrote. A missing key keeps the default, so an
-/// older run stays readable; an unknown or ill-typed one throws Error.
+/// Inverse of to_json, for a config.json that forge wrote. A missing key keeps its default. Throws
+/// Error at an unknown or ill-typed one: another version of forge wrote it.
 Experiment experiment_from_json(const nlohmann::json& json);
+
+/// Gives the key of a dotted path, such as "data.sources.NAME.field", its default. Returns whether
+/// it had another value.
+bool reset_key(Experiment& experiment, const std::string& path);
 
 /// The section `data` of an experiment that has one source of a mixture and nothing else.
 DataConfig data_of_source(const DataConfig& mixture, const SourceConfig& source);

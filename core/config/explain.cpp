@@ -6,7 +6,6 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/document.h"
-#include "core/project/names.h"
 
 namespace forge::config {
 namespace {
@@ -30,10 +29,8 @@ bool is_below(const std::string& path, const std::string& section) {
 
 /// Throws Error that there is no such path, with those that may have been meant.
 [[noreturn]] void fail_unknown(const std::string& wanted, const std::vector<std::string>& paths) {
-  std::vector<std::string> same_end;
   std::vector<std::string> known;
   for (const std::string& path : paths) {
-    if (ends_with(path, "." + wanted)) same_end.push_back("'" + path + "'");
     known.push_back(path);
     for (size_t dot = path.rfind('.'); dot != std::string::npos && dot > 0;
          dot = path.rfind('.', dot - 1)) {
@@ -42,9 +39,7 @@ bool is_below(const std::string& path, const std::string& section) {
   }
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
-  if (same_end.size() > 3) same_end.resize(3);
-  std::string hint = same_end.empty() ? did_you_mean(wanted, known)
-                                      : "did you mean " + join(same_end, " or ") + "?";
+  std::string hint = suggest_key(wanted, wanted, known);
   if (hint.empty()) hint = "'forge diff' and 'forge show' list the keys of a config";
   throw Error("the config has no key '" + wanted + "'", {}, hint);
 }
@@ -193,20 +188,16 @@ nlohmann::ordered_json to_json(const std::vector<Explanation>& explanations) {
   return list;
 }
 
-OpenConfig open_config(const project::Project& project,
-                       const std::string& config_name,
-                       const ResolveOptions& options) {
-  const project::Config& config = project::config_of(project, config_name);
+OpenConfig open_config(const Document& document, const ResolveOptions& options) {
   OpenConfig open;
-  const ParsedConfig parsed =
-      parse_config(project, config, options.host_environment, options.variables);
-  open.root = parsed.root;
+  open.root = document.parsed;
   if (is_experiment(*open.root)) {
-    open.resolved = resolve(project, config.name, parsed, options);
+    open.resolved = resolve(document, options);
   } else if (!options.overrides.empty()) {
-    throw Error("--set changes keys of forge's own configs, and '" + config.name + "' is none",
-                {},
-                "a graph of calls takes the arguments that its templates declare");
+    throw Error(
+        "--set changes keys of forge's own configs, and '" + document.config_name + "' is none",
+        {},
+        "a graph of calls takes the arguments that its templates declare");
   }
   return open;
 }

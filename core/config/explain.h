@@ -40,9 +40,7 @@ struct OpenConfig {
 };
 
 /// Throws Error where the config is wrong, and where overrides are given for a graph.
-OpenConfig open_config(const project::Project& project,
-                       const std::string& config_name,
-                       const ResolveOptions& options);
+OpenConfig open_config(const Document& document, const ResolveOptions& options);
 
 std::vector<Leaf> leaves_of(const OpenConfig& config);
 std::vector<Explanation> explain(const OpenConfig& config, const std::string& key);

@@ -6,8 +6,8 @@
 #include "core/base/schema.h"
 #include "core/config/experiment.h"
 
-/// The schema: every key of an experiment with its field, meaning and limits. core/base/schema.h says
-/// what a visitor is; the section `model` is in core/model/config.h.
+/// The schema: every key of an experiment with its field, meaning and limits. core/base/schema.h
+/// says what a visitor is; the section `model` is in core/model/config.h.
 namespace forge::config {
 
 using schema::above;
@@ -59,8 +59,8 @@ void fields(Visitor& visit, TaskConfig& c) {
 }
 
 /// Where text is, and what its documents are.
-template <class Visitor, class Text>
-void text_fields(Visitor& visit, Text& c) {
+template <class Visitor>
+void text_fields(Visitor& visit, TextConfig& c) {
   visit.field("path", c.path, "a file, or a folder of .txt or .jsonl files; each also .gz, .zst");
   visit.field("documents",
               c.documents,
@@ -70,8 +70,8 @@ void text_fields(Visitor& visit, Text& c) {
 }
 
 /// What of a text is for training and what for evaluation.
-template <class Visitor, class Text>
-void division_fields(Visitor& visit, Text& c) {
+template <class Visitor>
+void division_fields(Visitor& visit, TextConfig& c) {
   visit.field("training_fraction",
               c.training_fraction,
               "first part of the training documents, the only one to be used",

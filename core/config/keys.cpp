@@ -90,6 +90,24 @@ std::vector<Key> list_keys() {
 
 }  // namespace
 
+bool is_allowed_name(const std::string& name) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+std::string suggest_key(const std::string& ending,
+                        const std::string& path,
+                        const std::vector<std::string>& known) {
+  std::vector<std::string> found;
+  for (const std::string& key : known) {
+    if (found.size() < 3 && ends_with(key, "." + ending)) found.push_back("'" + key + "'");
+  }
+  return found.empty() ? did_you_mean(path, known) : "did you mean " + join(found, " or ") + "?";
+}
+
 bool Key::is_named() const {
   return path.find(std::string(".") + any_name + ".") != std::string::npos;
 }

@@ -8,6 +8,10 @@ namespace forge::config {
 /// Stands in the path of a key for a name that is the user's choice.
 inline constexpr const char* any_name = "NAME";
 
+/// Whether a user may choose the name: letters, digits, _ and -, at most 64.
+bool is_allowed_name(const std::string& name);
+inline constexpr const char* allowed_names = "letters, digits, _ and -, at most 64";
+
 /// A key of the experiment's schema, for help, completion and documentation.
 struct Key {
   std::string path;  ///< dotted: "model.canon.set", "data.sources.NAME.weight"
@@ -36,5 +40,11 @@ const Key* find_key(const std::string& path);
 
 /// Whether the dotted path names a leaf or a section of the schema.
 bool is_known_path(const std::string& path);
+
+/// "did you mean 'model.canon.set'?": the known paths that end in ".ENDING", at most three, else
+/// the near misses of `path`; "" where there is neither.
+std::string suggest_key(const std::string& ending,
+                        const std::string& path,
+                        const std::vector<std::string>& known);
 
 }  // namespace forge::config

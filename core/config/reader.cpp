@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/keys.h"
 
 namespace forge::config::detail {
 namespace {
@@ -41,21 +42,6 @@ std::string bounds_text(Limits limits) {
   return "from " + low + " to " + bound_text(limits.high);
 }
 
-/// A dotted key elsewhere whose last part is `key`, or is spelt like the whole.
-std::string suggestion(const std::string& key,
-                       const std::string& path,
-                       const std::vector<std::string>& siblings,
-                       const std::vector<std::string>* elsewhere) {
-  std::string hint = did_you_mean(key, siblings);
-  if (!hint.empty() || !elsewhere) return hint;
-  std::vector<std::string> same_end;
-  for (const std::string& other : *elsewhere) {
-    if (ends_with(other, "." + key)) same_end.push_back("'" + other + "'");
-  }
-  if (!same_end.empty()) return "did you mean " + join(same_end, " or ") + "?";
-  return did_you_mean(below(path, key), *elsewhere);
-}
-
 }  // namespace
 
 std::string below(const std::string& path, const std::string& key) {
@@ -70,17 +56,9 @@ void fail_type(const yaml::Node& node, const std::string& path, const char* want
 }
 
 void check_name(const yaml::Entry& named, const std::string& path) {
-  constexpr size_t longest = 64;
-  const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  };
-  const std::string& name = named.key;
-  if (!name.empty() && name.size() <= longest && std::all_of(name.begin(), name.end(), is_allowed))
-    return;
-  throw Error("'" + name + "' is no name for one of " + called(path),
-              named.key_origin,
-              "letters, digits, _ and -, at most " + std::to_string(longest));
+  if (is_allowed_name(named.key)) return;
+  throw Error(
+      "'" + named.key + "' is no name for one of " + called(path), named.key_origin, allowed_names);
 }
 
 void refuse_tag(const yaml::Node& node, const std::string& path) {
@@ -173,7 +151,9 @@ const yaml::Entry* MappingReader::take(const char* key, bool required) {
 void MappingReader::finish() const {
   for (const yaml::Entry& entry : mapping_.entries) {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
-    std::string hint = suggestion(entry.key, path_, known_, options_.elsewhere);
+    std::string hint = did_you_mean(entry.key, known_);
+    if (hint.empty() && options_.elsewhere)
+      hint = suggest_key(entry.key, below(path_, entry.key), *options_.elsewhere);
     if (hint.empty()) hint = "the keys here are " + join(known_, ", ");
     attempt(options_.on_problem, Problem::Kind::unknown_key, [&] {
       throw Error("unknown key '" + below(path_, entry.key) + "'", entry.key_origin, hint);

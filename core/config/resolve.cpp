@@ -8,7 +8,6 @@
 #include "core/config/experiment.h"
 #include "core/config/keys.h"
 #include "core/config/tree.h"
-#include "core/project/names.h"
 
 namespace forge::config {
 namespace {
@@ -18,7 +17,7 @@ using yaml::Node;
 using yaml::NodePtr;
 
 /// A document taken apart into what the layers need.
-struct Document {
+struct DocumentParts {
   NodePtr sections;                     ///< root mapping without profiles and dotted keys
   NodePtr profiles;                     ///< mapping of profiles, or null
   std::vector<Assignment> assignments;  ///< dotted keys, in order
@@ -26,8 +25,8 @@ struct Document {
 
 bool reaches_into_profiles(const std::string& path) { return starts_with(path, "profiles."); }
 
-Document take_apart(const NodePtr& root, const ProblemSink& on_problem) {
-  Document document;
+DocumentParts split_document(const NodePtr& root, const ProblemSink& on_problem) {
+  DocumentParts document;
   auto sections = std::make_shared<Node>(*root);
   sections->entries.clear();
   NodePtr profiles_only = std::make_shared<Node>(*sections);
@@ -117,7 +116,7 @@ void choose_profile(Draft& draft, const Node* profiles, const ResolveOptions& op
   attempt(heard, Problem::Kind::wrong_value, [&] { apply_profile(draft, *chosen, heard); });
 }
 
-Draft lay_layers(const Document& document, const ResolveOptions& options) {
+Draft lay_layers(const DocumentParts& document, const ResolveOptions& options) {
   std::vector<Assignment> overrides;
   for (const std::string& text : options.overrides) overrides.push_back(parse_override(text));
 
@@ -180,26 +179,19 @@ nlohmann::json model_only(const nlohmann::json& json) {
 
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
-                       const ResolveOptions& options) {
-  const project::Config& config = project::config_of(project, config_name);
-  return resolve(project,
-                 config.name,
-                 parse_config(project, config, options.host_environment, options.variables),
-                 options);
+                       const ResolveOptions& options,
+                       const jinja::Variables& variables) {
+  return resolve(read_document(project, config_name, options.host_environment, variables), options);
 }
 
-ResolvedConfig resolve(const project::Project& project,
-                       const std::string& config_name,
-                       const ParsedConfig& parsed,
-                       const ResolveOptions& given_options) {
+ResolvedConfig resolve(const Document& document, const ResolveOptions& given_options) {
   ResolveOptions options = given_options;
   options.on_problem = without_consequences(options.on_problem);
-  const project::Config& config = project::config_of(project, config_name);
-  const NodePtr root = load_document(project, config.name, parsed, options.host_environment);
-  const Document document = take_apart(root, options.on_problem);
-  Draft draft = lay_layers(document, options);
+  const project::Project& project = document.project;
+  const DocumentParts parts = split_document(require_experiment(document), options.on_problem);
+  Draft draft = lay_layers(parts, options);
   ResolvedConfig resolved;
-  resolved.trains = document.sections->find("train") != nullptr;
+  resolved.trains = parts.sections->find("train") != nullptr;
   if (resolved.trains) {
     check_and_complete(
         draft,
@@ -213,7 +205,7 @@ ResolvedConfig resolve(const project::Project& project,
   }
 
   resolved.project = project.path;
-  resolved.config_name = config.name;
+  resolved.config_name = document.config_name;
   resolved.experiment = draft.experiment;
   resolved.json = to_json(draft.experiment);
   if (!resolved.trains) resolved.json = model_only(resolved.json);

@@ -16,7 +16,6 @@ struct ResolveOptions {
   std::vector<std::string> overrides;  ///< "path=value", as given to --set, in order
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
   jinja::HostEnvironment host_environment = jinja::HostEnvironment::current();
-  jinja::Variables variables;  ///< for the config's templates
   /// Told of every mistake in keys and values, where the first is not to be thrown. A config with
   /// mistakes gives a ResolvedConfig that is good for nothing.
   ProblemSink on_problem;
@@ -53,14 +52,12 @@ void require_no_obstacles(const ResolvedConfig& resolved);
 ///   5. the overrides of the command line
 /// Then checks the whole. Throws Error at the place that is wrong; a path on the command line that
 /// leads nowhere is wrong at once, one in a template hinders only a run.
-ResolvedConfig resolve(const project::Project& project,
-                       const std::string& config_name,
-                       const ResolveOptions& options);
+ResolvedConfig resolve(const Document& document, const ResolveOptions& options);
 
-/// The same for a config that the caller has parsed already.
+/// The same for a config that is read for it; `variables` are for its templates.
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
-                       const ParsedConfig& parsed,
-                       const ResolveOptions& options);
+                       const ResolveOptions& options,
+                       const jinja::Variables& variables = {});
 
 }  // namespace forge::config

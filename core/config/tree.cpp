@@ -77,16 +77,6 @@ std::string short_text(const Node& node) {
 
 namespace {
 
-/// Every dotted key whose last part is `name`: what someone meant who left the section out.
-std::vector<std::string> keys_ending_in(const std::string& name,
-                                        const std::vector<std::string>& known) {
-  std::vector<std::string> found;
-  for (const std::string& path : known) {
-    if (ends_with(path, "." + name)) found.push_back("'" + path + "'");
-  }
-  return found;
-}
-
 /// "the keys of optimizer are …" for a path into a section that there is.
 std::string siblings_hint(const std::string& path, const std::vector<std::string>& all) {
   const std::string section = path.substr(0, path.rfind('.') + 1);
@@ -112,10 +102,8 @@ yaml::NodePtr empty_text(const SourceSpan& origin) {
 void check_path(const Assignment& assignment) {
   if (is_known_path(assignment.path)) return;
   const std::vector<std::string> known = key_paths_near(assignment.path);
-  std::string hint = did_you_mean(assignment.path, known);
-  const std::vector<std::string> same_end =
-      keys_ending_in(assignment.path.substr(assignment.path.rfind('.') + 1), known);
-  if (!same_end.empty()) hint = "did you mean " + join(same_end, " or ") + "?";
+  const std::string last = assignment.path.substr(assignment.path.rfind('.') + 1);
+  std::string hint = suggest_key(last, assignment.path, known);
   if (hint.empty()) hint = siblings_hint(assignment.path, known);
   if (hint.empty()) hint = "'forge keys' lists every key";
   throw Error("unknown key '" + assignment.path + "'", assignment.path_origin, hint);

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -25,8 +23,7 @@ namespace forge::jinja {
 /// Evaluator, which breaks reference cycles at its end.
 class Evaluator {
  public:
-  /// All three outlive the evaluator; what places in the result add_reference to is kept in
-  /// `templates`.
+  /// All three outlive the evaluator. `templates` keeps what places in the result refer to.
   Evaluator(const RenderRequest& request, TemplateCache& cache, RenderedTemplates& templates);
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +29,7 @@ class ExpressionParser {
   /// `uses` are updated with the names read until it is removed again.
   void begin_tracking(NameUses* uses) { trackers_.push_back(uses); }
   void end_tracking() { trackers_.pop_back(); }
-  /// Takes all trackers away (a block's body is nobody else's) and returns them.
+  /// Replaces all trackers, as a block's body needs, and returns the old ones.
   std::vector<NameUses*> swap_trackers(std::vector<NameUses*> trackers);
   void note_loop_use();
 

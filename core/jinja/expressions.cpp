@@ -44,12 +44,8 @@ Value Evaluator::visit(const ast::Name& node, const Frame& frame, Place place) {
     base_.emplace(node.name, made->second);
     return made->second;
   }
-  Undefined undefined;
-  undefined.what = Undefined::What::variable;
-  undefined.name = node.name;
-  undefined.message = "'" + node.name + "' is undefined";
-  undefined.place = place;
-  return Value::undefined(std::move(undefined));
+  return Value::undefined(
+      {Undefined::What::variable, node.name, "'" + node.name + "' is undefined", {}, place});
 }
 
 Value Evaluator::visit(const ast::ListLiteral& node, const Frame& frame, Place) {
@@ -195,11 +191,8 @@ Value Evaluator::visit(const ast::ComparisonChain& node, const Frame& frame, Pla
 Value Evaluator::visit(const ast::Conditional& node, const Frame& frame, Place place) {
   if (is_truthy(evaluate(*node.test, frame))) return evaluate(*node.value, frame);
   if (node.otherwise) return evaluate(*node.otherwise, frame);
-  Undefined undefined;
-  undefined.message = "this inline `if` is false and has no `else`";
-  undefined.lenient = true;
-  undefined.place = place;
-  return Value::undefined(std::move(undefined));
+  const char* const message = "this inline `if` is false and has no `else`";
+  return Value::undefined({Undefined::What::other, "", message, {}, place, true});
 }
 
 }  // namespace forge::jinja
@@ -210,11 +203,7 @@ namespace forge::jinja {
 namespace {
 
 Value undefined_parameter(const std::string& name, const std::string& message, Place place) {
-  Undefined undefined;
-  undefined.name = name;
-  undefined.message = message;
-  undefined.place = place;
-  return Value::undefined(std::move(undefined));
+  return Value::undefined({Undefined::What::other, name, message, {}, place});
 }
 
 /// The arguments that no parameter of the macro takes, handed on as `kwargs` and `varargs`, or

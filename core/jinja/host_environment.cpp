@@ -1,7 +1,6 @@
 #include "core/jinja/host_environment.h"
 
 #include <unistd.h>
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>

@@ -8,24 +8,13 @@
 #include "core/base/text.h"
 #include "core/jinja/lexer.h"
 #include "core/jinja/parser.h"
+#include "core/python/string_functions.h"
 #include "core/python/unicode.h"
 
 namespace forge::jinja {
 namespace {
 
 constexpr size_t max_file_size = size_t{16} << 20;
-
-std::string normalize_newlines(std::string text) {
-  if (text.find('\r') == std::string::npos) return text;
-  std::string normalized;
-  normalized.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_return = text[i] == '\r';
-    normalized += is_return ? '\n' : text[i];
-    if (is_return && i + 1 < text.size() && text[i + 1] == '\n') ++i;
-  }
-  return normalized;
-}
 
 struct Marker {
   size_t begin, end;  ///< with the newlines around it
@@ -68,18 +57,16 @@ std::optional<Marker> next_marker(std::string_view text, size_t from) {
   return std::nullopt;
 }
 
-void require_utf8(const std::string& text, const std::shared_ptr<const SourceText>& source) {
-  const size_t bad = find_invalid_utf8(text);
-  if (bad == std::string::npos) return;
-  const auto line =
-      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
-  throw Error("the template is not UTF-8 text", make_span(source, static_cast<int>(line), 0));
-}
-
 /// Line of the file on which the character at `offset` stands.
 int line_of(std::string_view file, size_t offset) {
   return 1 + static_cast<int>(std::count(
                  file.begin(), file.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+}
+
+void require_utf8(const std::string& text, const std::shared_ptr<const SourceText>& source) {
+  const size_t bad = find_invalid_utf8(text);
+  if (bad == std::string::npos) return;
+  throw Error("the template is not UTF-8 text", make_span(source, line_of(text, bad), 0));
 }
 
 /// Place of the name in a part's marker.
@@ -161,7 +148,7 @@ TemplateFile read_template_file(const fs::path& path) {
   if (!error && size > max_file_size) {
     throw Error("the template '" + whole->name + "' is larger than " + human_bytes(max_file_size));
   }
-  whole->text = normalize_newlines(read_file(path));
+  whole->text = with_line_feeds(read_file(path));
   require_utf8(whole->text, whole);
   TemplateFile file;
   for (TemplatePart& part : split_inline_templates(whole->text)) {
@@ -179,8 +166,6 @@ TemplateFile read_template_file(const fs::path& path) {
   }
   return file;
 }
-
-namespace fs = std::filesystem;
 
 std::optional<std::string> path_below_folder(const std::string& name) {
   if (name.find('\0') != std::string::npos) return std::nullopt;

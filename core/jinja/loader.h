@@ -85,8 +85,8 @@ TemplateFile read_template_file(const std::filesystem::path& path);
 std::optional<std::string> path_below_folder(const std::string& name);
 
 /// Template files by path: each is looked for and read once, and a template in it parsed once.
-/// Renders that share a cache see the files as they were then. Which inline templates a render
-/// knows is its own affair (see Loader): nothing leaks from one to another. Any thread may call.
+/// Renders that share a cache see the files as they were then. Inline templates are per render (see
+/// Loader). Any thread may call.
 class TemplateCache {
  public:
   TemplateCache() = default;
@@ -110,8 +110,6 @@ class TemplateCache {
   std::mutex mutex_;  ///< of entries_ alone: files are read side by side
   std::unordered_map<std::string, std::unique_ptr<CacheEntry>> entries_;
 };
-
-class TemplateCache;
 
 /// A template under the name by which one render asked for it.
 class TemplateInstance {

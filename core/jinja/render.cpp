@@ -13,7 +13,7 @@ namespace forge::jinja {
 /// From places of a rendered text to places in templates. Immutable; any thread may ask.
 class SourceMap {
  public:
-  /// `templates` are those that the text's places add_reference to.
+  /// `templates` are those that the text's places refer to.
   SourceMap(const TracedText& text, std::shared_ptr<const RenderedTemplates> templates);
 
   /// As RenderedText::origin.
@@ -50,7 +50,7 @@ size_t SourceMap::run_at(size_t offset) const {
   return static_cast<size_t>(std::max(next - runs_.begin(), std::ptrdiff_t{1})) - 1;
 }
 
-/// What the run wrote of a line (its index), at which it begins or goes on.
+/// The part of a run that lies on the line of this index.
 OutputSegment SourceMap::segment(size_t run, size_t line) const {
   const TracedText::Run& written = runs_[run];
   const size_t begin = std::max(written.begin, line_starts_[line]);

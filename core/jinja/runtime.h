@@ -65,7 +65,7 @@ struct Frame {
   ContextPtr context;
   ScopePtr scope;
   TracedText* output = nullptr;
-  TopLevelState* root = nullptr;  ///< null where `extends` silences nothing: in blocks and macros
+  TopLevelState* root = nullptr;  ///< null in blocks and macros, whose output is never discarded
   bool top_level = false;         ///< assignments reach the context
 
   /// A frame of its own within this one.

@@ -226,13 +226,11 @@ void Evaluator::visit(const ast::FromImport& node, const Frame& frame, Place pla
   for (const auto& [name, local] : node.names) {
     std::optional<Value> value = module->attribute(name);
     if (!value) {
-      Undefined undefined;
-      undefined.what = Undefined::What::attribute;
-      undefined.name = name;
-      undefined.owner = Value::object(module);
-      undefined.message = "the imported template does not export '" + name + "'";
-      undefined.place = place;
-      value = Value::undefined(std::move(undefined));
+      value = Value::undefined({Undefined::What::attribute,
+                                name,
+                                "the imported template does not export '" + name + "'",
+                                Value::object(module),
+                                place});
     }
     define(local, *value, frame, false);
   }

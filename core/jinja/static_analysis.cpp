@@ -234,7 +234,6 @@ class Analyzer {
     visit(routine.body);
   }
   void visit(const ast::MacroDefinition& node) {
-    result_.macros.push_back({node.routine.name, here(position_)});
     write(node.routine.name, VariableWrite::Kind::macro, position_);
     visit(node.routine);
   }

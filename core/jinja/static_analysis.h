@@ -61,11 +61,6 @@ struct LineRange {
   bool contains(int line) const { return first <= line && line <= last; }
 };
 
-struct MacroInfo {
-  std::string name;
-  SourceSpan span;
-};
-
 /// Facts of one template: a file's own, or one of its inline templates. All in order of the text.
 struct TemplateAnalysis {
   std::shared_ptr<const SourceText> source;
@@ -76,7 +71,6 @@ struct TemplateAnalysis {
   std::vector<BlockInfo> blocks;
   std::vector<VariableWrite> writes;
   std::vector<VariableRead> reads;
-  std::vector<MacroInfo> macros;
   std::vector<LineRange> conditionals;  ///< bodies of `if` and `for`
 
   /// The first `extends` by a name that the text spells out, or null.

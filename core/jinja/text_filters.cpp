@@ -129,8 +129,7 @@ Value truncate(Evaluator&, const Value& input, const Arguments& arguments) {
     throw OperationError("filter 'truncate' takes a string, not '" + type_name(input) + "'");
   const std::string& text = input.as_string();
   std::string kept = text.substr(0, byte_offset(text, static_cast<size_t>(length - end_length)));
-  if (!parameters.flag(1))
-    kept = split_text(kept, &static_cast<const std::string&>(std::string(" ")), 1, true)[0];
+  if (!parameters.flag(1)) kept.resize(std::min(kept.rfind(' '), kept.size()));
   return Value::string(kept + end);
 }
 

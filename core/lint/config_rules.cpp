@@ -120,7 +120,6 @@ void check_texts(const config::ResolvedConfig& resolved, Findings& findings) {
 void check_experiment(const CheckedConfig& checked, Findings& findings) {
   config::ResolveOptions options;
   options.host_environment = checked.host_environment;
-  options.variables = checked.variables;
   bool wrong = false;
   options.on_problem = [&](const Problem& problem) {
     wrong = wrong || !problem.only_hinders_running();
@@ -129,8 +128,10 @@ void check_experiment(const CheckedConfig& checked, Findings& findings) {
     findings.push_back(std::move(finding));
   };
   try {
-    const config::ResolvedConfig resolved =
-        config::resolve(checked.project, checked.config.name, checked.parsed, options);
+    const config::ResolvedConfig resolved = config::resolve(
+        config::read_document(
+            checked.project, checked.config, checked.parsed, checked.host_environment),
+        options);
     if (wrong || !resolved.trains) return;
     check_texts(resolved, findings);
     check_tokenizer(resolved, findings);

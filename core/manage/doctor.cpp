@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -14,20 +13,18 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
+#include "core/run/host.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::manage {
 namespace {
 
 constexpr double gib = double(int64_t{1} << 30);
-
-std::string shown_figure(double number, const char* form = "%.1f") {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, form, number);
-  return digits;
-}
 
 std::string first_line(const std::string& text) { return split(text, '\n').front(); }
 
@@ -52,136 +49,105 @@ Finding check_memory(const fs::path& proc) {
   const std::string meminfo = text_of(proc / "meminfo");
   const auto available = memory_line(meminfo, "MemAvailable"),
              total = memory_line(meminfo, "MemTotal");
-  Finding finding{"memory", Health::ok, "", ""};
-  if (!available || !total) {
-    finding.text = "not known";
-    return finding;
-  }
-  finding.text = human_bytes(*available) + " of " + human_bytes(*total) + " available";
-  if (*available >= gib) return finding;
-  finding.health = *available < gib / 4 ? Health::problem : Health::warning;
-  finding.hint =
-      "close other programs, or lower train.batch_size; the kernel kills workers where "
-      "memory runs out";
-  return finding;
+  if (!available || !total) return {"memory", Health::ok, "not known"};
+  const std::string text = human_bytes(*available) + " of " + human_bytes(*total) + " available";
+  if (*available >= gib) return {"memory", Health::ok, text};
+  return {"memory",
+          *available < gib / 4 ? Health::problem : Health::warning,
+          text,
+          "close other programs, or lower train.batch_size; the kernel kills workers where "
+          "memory runs out"};
 }
 
 Finding check_cores(const fs::path& proc) {
   const int usable = usable_cores();
   const int all = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  Finding finding{"cores", Health::ok, std::to_string(usable), ""};
-  if (usable < all) finding.text += " of " + std::to_string(all) + " may be used";
+  std::string text = std::to_string(usable);
+  if (usable < all) text += " of " + std::to_string(all) + " may be used";
   const double load = std::strtod(text_of(proc / "loadavg").c_str(), nullptr);
-  finding.text += ", load " + shown_figure(load);
-  if (load <= 1.5 * usable) return finding;
-  finding.health = Health::warning;
-  finding.hint = "other programs compute, too: runs are slower, and speeds measured now say little";
-  return finding;
+  text += ", load " + results::fixed_text(load, 1);
+  if (load <= 1.5 * usable) return {"cores", Health::ok, text};
+  return {"cores",
+          Health::warning,
+          text,
+          "other programs compute, too: runs are slower, and speeds measured now say little"};
 }
 
-/// The nearest folder upwards that exists.
-fs::path existing(fs::path folder) {
-  std::error_code ignored;
-  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
+/// In `folder`, of this process's own.
+ScratchFolder probe_folder(const fs::path& folder) {
+  return ScratchFolder(folder /
+                       (std::string(aside_prefix) + "doctor-" + std::to_string(::getpid())));
 }
-
-/// A folder of this process's own, removed at the end of its scope.
-class Probe {
- public:
-  explicit Probe(const fs::path& folder)
-      : path_(folder / (std::string(aside_prefix) + "doctor-" + std::to_string(::getpid()))) {
-    make_directories(path_);
-  }
-  ~Probe() {
-    std::error_code ignored;
-    remove_tree(path_, ignored);
-  }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Finding check_locks(const fs::path& folder) {
-  Finding finding{"locks", Health::ok, "two programs cannot hold the same lock", ""};
   const auto first = FileLock::try_acquire(folder / "lock");
   const bool held =
       first && FileLock::is_held(folder / "lock") && !FileLock::try_acquire(folder / "lock");
   const queue::LeaseDevice device{"device", 1};
   const auto lease = queue::Lease::try_acquire(folder, device, 1);
   const bool leased = lease && !queue::Lease::try_acquire(folder, device, 1);
-  if (held && leased) return finding;
-  finding.health = Health::problem;
-  finding.text = held ? "leases of devices do not exclude each other here"
-                      : "flock does not exclude a second program here";
-  finding.hint =
-      "two supervisors could run one run: set FORGE_RUNS_DIR to a folder on a local disk";
-  return finding;
+  if (held && leased) return {"locks", Health::ok, "two programs cannot hold the same lock"};
+  return {"locks",
+          Health::problem,
+          held ? "leases of devices do not exclude each other here"
+               : "flock does not exclude a second program here",
+          "two supervisors could run one run: set FORGE_RUNS_DIR to a folder on a local disk"};
 }
 
 Finding check_syncs(const fs::path& folder) {
-  Finding finding{"syncs", Health::ok, "", ""};
-  constexpr int times = 7;
   std::vector<double> seconds;
-  for (int i = 0; i < times; ++i) {
+  for (int i = 0; i < 7; ++i) {
     const double began = steady_seconds();
     write_file_atomic(folder / "file", std::string(4096, 'x'));
     seconds.push_back(steady_seconds() - began);
   }
-  std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[times / 2];
-  finding.text = "a file is written and synced in " + shown_figure(1000 * median) + " ms";
-  if (median < 0.1) return finding;
-  finding.health = Health::warning;
-  finding.hint =
-      "events are synced five times a second, and checkpoints once each: a faster disk "
-      "for FORGE_RUNS_DIR helps";
-  return finding;
+  const double median = statistics::quantile(seconds, 0.5);
+  const std::string text =
+      "a file is written and synced in " + results::fixed_text(1000 * median, 1) + " ms";
+  if (median < 0.1) return {"syncs", Health::ok, text};
+  return {"syncs",
+          Health::warning,
+          text,
+          "events are synced five times a second, and checkpoints once each: a faster disk "
+          "for FORGE_RUNS_DIR helps"};
 }
 
 Finding failed(const std::string& what, const Error& problem) {
   return {what, Health::problem, first_line(problem.message()), first_line(problem.hint())};
 }
 
-bool has_library(const nlohmann::json& libraries, const std::string& part) {
-  const auto blas = libraries.find("blas");
-  if (blas == libraries.end() || !blas->is_array()) return false;
-  return std::any_of(blas->begin(), blas->end(), [&](const nlohmann::json& path) {
-    return path.is_string() && path.get<std::string>().find(part) != std::string::npos;
-  });
-}
-
 Finding check_blas(const BackendReport& report) {
   const nlohmann::json& libraries = report.info->environment.libraries;
-  Finding finding{report.name + ": matrix products", Health::ok, "", ""};
-  std::vector<std::string> names;
+  std::vector<std::string> paths, names;
   for (const nlohmann::json& path : libraries.value("blas", nlohmann::json::array())) {
-    if (path.is_string()) names.push_back(fs::path(path.get<std::string>()).filename().string());
+    if (!path.is_string()) continue;
+    paths.push_back(path.get<std::string>());
+    names.push_back(fs::path(paths.back()).filename().string());
   }
-  finding.text = names.empty() ? "linked into Torch" : join(names, ", ");
+  const auto has = [&](const char* part) {
+    return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+      return path.find(part) != std::string::npos;
+    });
+  };
   const auto text_at = [&](const char* key) {
     const auto found = libraries.find(key);
     return found != libraries.end() && found->is_string() ? found->get<std::string>() : "";
   };
   const std::string products = text_at("matrix_products"), simd = text_at("simd");
-  if (!products.empty()) finding.text = "by " + products + "; " + finding.text;
-  if (!simd.empty()) finding.text += "; " + simd;
-  if (has_library(libraries, "openblas-pthread")) {
-    finding.health = Health::warning;
-    finding.text +=
+  std::string text = names.empty() ? "linked into Torch" : join(names, ", ");
+  if (!products.empty()) text = "by " + products + "; " + text;
+  if (!simd.empty()) text += "; " + simd;
+  const std::string what = report.name + ": matrix products";
+  const std::string hint = "sudo apt install libopenblas0-openmp";
+  if (has("openblas-pthread")) {
+    text +=
         "; the pthread flavour of OpenBLAS, whose threads and Torch's are in each "
         "other's way: training is about 40 % slower";
-    finding.hint = "sudo apt install libopenblas0-openmp";
-  } else if (has_library(libraries, "/blas/libblas") || has_library(libraries, "/libblas.so")) {
-    if (has_library(libraries, "openblas") || has_library(libraries, "mkl")) return finding;
-    finding.health = Health::warning;
-    finding.text += "; the reference BLAS, which is many times slower";
-    finding.hint = "sudo apt install libopenblas0-openmp";
+    return {what, Health::warning, text, hint};
   }
-  return finding;
+  if ((has("/blas/libblas") || has("/libblas.so")) && !has("openblas") && !has("mkl"))
+    return {what, Health::warning, text + "; the reference BLAS, which is many times slower", hint};
+  return {what, Health::ok, text};
 }
 
 }  // namespace
@@ -207,19 +173,18 @@ std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
              is_own ? "install forge's worker, or build forge with FORGE_WITH_TORCH=ON" : ""}};
   }
   const worker::BackendInfo& info = *report.info;
-  Finding finding{what, Health::ok, info.hello.backend_version, ""};
+  const worker::Environment& environment = info.environment;
+  std::string text = info.hello.backend_version;
   for (const auto& [key, name] :
        {std::pair("torch", "Torch"), std::pair("cxx", "compiler"), std::pair("python", "Python")}) {
-    const auto version = info.environment.libraries.find(key);
-    if (version != info.environment.libraries.end() && version->is_string())
-      finding.text += std::string(", ") + name + " " + version->get<std::string>();
+    const auto version = environment.libraries.find(key);
+    if (version != environment.libraries.end() && version->is_string())
+      text += std::string(", ") + name + " " + version->get<std::string>();
   }
-  finding.text += ", on " + info.environment.device_name;
-  if (info.environment.device_type == "cpu")
-    finding.text += ", " + std::to_string(info.environment.threads) +
-                    (info.environment.threads == 1 ? " thread" : " threads");
-  std::vector<Finding> findings = {finding};
-  if (info.environment.libraries.contains("blas")) findings.push_back(check_blas(report));
+  text += ", on " +
+          run::device_text(environment.device_type, environment.device_name, environment.threads);
+  std::vector<Finding> findings = {{what, Health::ok, text}};
+  if (environment.libraries.contains("blas")) findings.push_back(check_blas(report));
   return findings;
 }
 
@@ -230,42 +195,41 @@ std::vector<Finding> check_machine(const fs::path& proc) {
 Finding check_gpu(const std::vector<BackendReport>& backends,
                   const fs::path& proc,
                   const fs::path& dev) {
-  Finding finding{"GPU", Health::ok, "none", ""};
   int count = 0;
   while (fs::exists(dev / ("nvidia" + std::to_string(count)))) ++count;
   const std::string driver =
       std::string(trim(first_line(text_of(proc / "driver" / "nvidia" / "version"))));
   if (count == 0) {
-    if (driver.empty()) return finding;
-    finding.health = Health::warning;
-    finding.text = "a driver and no device: " + driver;
-    finding.hint = "nvidia-smi tells more; in a container devices have to be passed in";
-    return finding;
+    if (driver.empty()) return {"GPU", Health::ok, "none"};
+    return {"GPU",
+            Health::warning,
+            "a driver and no device: " + driver,
+            "nvidia-smi tells more; in a container devices have to be passed in"};
   }
-  finding.text = std::to_string(count) + (driver.empty() ? "" : "; " + driver);
+  const std::string text = std::to_string(count) + (driver.empty() ? "" : "; " + driver);
   const bool seen = std::any_of(backends.begin(), backends.end(), [](const BackendReport& report) {
     return report.info && report.info->environment.devices.size() > 1;
   });
-  if (seen) return finding;
-  finding.health = Health::warning;
-  finding.text += "; no backend sees one";
-  finding.hint =
-      "build the worker with a LibTorch for CUDA whose version the driver knows, and see "
-      "CUDA_VISIBLE_DEVICES";
-  return finding;
+  if (seen) return {"GPU", Health::ok, text};
+  return {"GPU",
+          Health::warning,
+          text + "; no backend sees one",
+          "build the worker with a LibTorch for CUDA whose version the driver knows, and see "
+          "CUDA_VISIBLE_DEVICES"};
 }
 
 Finding check_space(const std::string& what, double free_bytes, const std::string& where) {
-  Finding finding{what, Health::ok, human_bytes(free_bytes) + " free at " + where, ""};
-  if (free_bytes >= 10 * gib) return finding;
-  finding.health = free_bytes < gib ? Health::problem : Health::warning;
-  finding.hint = "'forge gc' says what can be freed; FORGE_RUNS_DIR names another folder";
-  return finding;
+  const std::string text = human_bytes(free_bytes) + " free at " + where;
+  if (free_bytes >= 10 * gib) return {what, Health::ok, text};
+  return {what,
+          free_bytes < gib ? Health::problem : Health::warning,
+          text,
+          "'forge gc' says what can be freed; FORGE_RUNS_DIR names another folder"};
 }
 
 std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
   std::vector<Finding> findings;
-  const fs::path folder = existing(fs::absolute(runs_dir));
+  const fs::path folder = existing_ancestor(fs::absolute(runs_dir));
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) == 0) {
     findings.push_back(check_space(
@@ -280,7 +244,7 @@ std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
                         "machines depend on the server"});
   }
   try {
-    const Probe probe(folder);
+    const ScratchFolder probe = probe_folder(folder);
     findings.push_back(check_locks(probe.path()));
     findings.push_back(check_syncs(probe.path()));
   } catch (const Error& problem) {
@@ -294,7 +258,7 @@ std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
 Finding check_cache(const fs::path& cache_dir) {
   try {
     make_directories(cache_dir);
-    const Probe probe(cache_dir);
+    const ScratchFolder probe = probe_folder(cache_dir);
     write_file_atomic(probe.path() / "file", "x");
   } catch (const Error& problem) {
     Finding finding = failed("cache", problem);
@@ -342,14 +306,12 @@ Finding check_build_tools(const std::string& path_variable) {
       found = found || ::access((folder + "/" + program).c_str(), X_OK) == 0;
     (found ? here : missing).push_back(program);
   }
-  Finding finding{"build tools", Health::ok, "", ""};
-  if (!here.empty())
-    finding.text = join(here, " and ") + (here.size() == 1 ? " is" : " are") + " here";
-  if (missing.empty()) return finding;
-  if (!finding.text.empty()) finding.text += "; ";
-  finding.text += "without " + join(missing, " and ") + " building forge takes longer";
-  finding.hint = "sudo apt install " + join(missing, " ");
-  return finding;
+  std::string text;
+  if (!here.empty()) text = join(here, " and ") + (here.size() == 1 ? " is" : " are") + " here";
+  if (missing.empty()) return {"build tools", Health::ok, text};
+  if (!text.empty()) text += "; ";
+  text += "without " + join(missing, " and ") + " building forge takes longer";
+  return {"build tools", Health::ok, text, "sudo apt install " + join(missing, " ")};
 }
 
 }  // namespace forge::manage

@@ -13,12 +13,12 @@ namespace forge::manage {
 enum class Health { ok, warning, problem };
 const std::string& name_of(Health health);
 
-/// What was looked at, how it is, and what would mend it.
+/// The result of one check, with what to do about it.
 struct Finding {
   std::string what;  ///< "disk of the runs", one of each a report
   Health health = Health::ok;
   std::string text;
-  std::string hint;  ///< "" where nothing is to be done
+  std::string hint = {};  ///< "" if there is nothing to do
 };
 nlohmann::json to_json(const Finding& finding);
 

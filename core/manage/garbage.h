@@ -9,13 +9,13 @@
 
 namespace forge::manage {
 
-/// Why something is not needed any more.
+/// Why something can be deleted.
 enum class GarbageKind {
   removed_run,         ///< in the trash for long enough
-  surplus_checkpoint,  ///< beyond what its completed run was asked to keep
-  damaged_checkpoint,  ///< no run can go on from it
-  leftover,            ///< of work that was broken off
-  prepared_data,       ///< of the user's cache: it is made again when it is needed
+  surplus_checkpoint,  ///< more than its completed run should keep
+  damaged_checkpoint,  ///< no run can resume from it
+  leftover,            ///< of interrupted work
+  prepared_data,       ///< in the user's cache; forge makes it again when needed
 };
 const std::string& name_of(GarbageKind kind);
 
@@ -29,14 +29,14 @@ struct Garbage {
 nlohmann::json to_json(const Garbage& garbage);
 
 struct GarbageOptions {
-  double days = 7;  ///< for how long removed runs, and prepared data that nobody used, are kept
+  double days = 7;        ///< how long removed runs and unused prepared data are kept
   bool read_all = false;  ///< every byte of checkpoints, not only their manifests and sizes
   std::filesystem::path cache_dir;  ///< whose prepared data is looked at, "": none is
   double now = 0;                   ///< seconds since 1970
 };
 
-/// What could be freed below `runs_dir`, and in the cache. Nothing of a run that runs or waits in
-/// the queue. Changes nothing. `progress` is told the fraction done.
+/// What can be freed below `runs_dir` and in the cache, without running and queued runs. Changes
+/// nothing. `progress` gets the fraction done.
 std::vector<Garbage> find_garbage(const std::filesystem::path& runs_dir,
                                   const GarbageOptions& options,
                                   const std::function<void(double)>& progress = {});
@@ -47,7 +47,7 @@ struct Freed {
   std::vector<std::string> kept;  ///< what could not be freed, and why
 };
 
-/// Frees what was found. What has been taken up since then stays.
+/// Frees what was found, but for what is in use by now.
 Freed free_garbage(const std::filesystem::path& runs_dir, const std::vector<Garbage>& garbage);
 
 }  // namespace forge::manage

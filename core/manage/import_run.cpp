@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/config/experiment.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
@@ -17,26 +18,6 @@ namespace forge::manage {
 namespace {
 
 using Json = nlohmann::json;
-
-/// A folder of this process's own in the runs folder, removed at the end of its scope.
-class Aside {
- public:
-  explicit Aside(const fs::path& runs_dir)
-      : path_(runs_dir / (std::string(aside_prefix) + "import-" + std::to_string(::getpid()))) {
-    remove_tree(path_);
-    make_directories(path_);
-  }
-  ~Aside() {
-    std::error_code ignored;
-    remove_tree(path_, ignored);
-  }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Error refused(const std::string& what, const std::string& hint = "") {
   return Error(what, {}, hint, ExitCode::failed);
@@ -125,7 +106,7 @@ run::RunRecord checked_record(const run::RunFolder& folder, std::vector<std::str
     throw refused("the key of run '" + record.id + "' is not that of what run.json says it is",
                   "run.json was changed, or made by another version of forge");
   }
-  const Json config = json_of(folder.config_file());
+  const Json config = folder.config();
   config::experiment_from_json(config);
   if (run::identity_config(config) != record.identity.experiment)
     notes.push_back("config.json differs from what the run's identity says");
@@ -175,18 +156,18 @@ bool is_same(const run::RunRecord& here, const run::RunRecord& coming) {
 }  // namespace
 
 ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir) {
-  const Aside aside(runs_dir);
+  const ScratchFolder aside(runs_dir /
+                            (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
   const fs::path unpacked = aside.path() / "pack";
   make_directories(unpacked);
   const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked));
-  if (FileLock::is_held(source.lock_file()))
+  if (source.is_running())
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
   ImportResult imported{run::RunFolder(""), false, {}, {}};
   const run::RunRecord record = checked_record(source, imported.notes);
   imported.folder = run::RunFolder(runs_dir / record.id);
-  for (RequiredData& need :
-       required_data(config::experiment_from_json(json_of(source.config_file())))) {
+  for (RequiredData& need : required_data(config::experiment_from_json(source.config()))) {
     if (!need.is_here) imported.missing.push_back(std::move(need));
   }
   const run::RunFolder copy(aside.path() / record.id);

@@ -19,7 +19,7 @@ FileLock lock_idle_run(const queue::Queue& queue,
                        const std::string& consequence) {
   std::string state = "is running";
   // Another process may hold the lock for a moment, only to see whether it is held.
-  while (!FileLock::is_held(folder.lock_file())) {
+  while (!folder.is_running()) {
     if (queue.find(folder.id())) {
       state = "waits in the queue";
       break;

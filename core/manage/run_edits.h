@@ -13,9 +13,9 @@
 
 namespace forge::manage {
 
-/// Takes the lock of a run that is not running, so that nobody starts it. Throws Error where it is
-/// running or waits in the queue; `consequence` ends the message: "its files still change". `queue`
-/// is that of the run's folder: while it is locked nothing is started from it.
+/// Takes the lock of an idle run, so that nobody starts it. Throws Error if it is running or waits
+/// in the queue; `consequence` ends the message: "its files still change". `queue` is the locked
+/// queue of the run's folder.
 FileLock lock_idle_run(const queue::Queue& queue,
                        const run::RunFolder& folder,
                        const std::string& consequence);
@@ -23,7 +23,7 @@ FileLock lock_idle_run(const queue::Queue& queue,
 /// Bytes of all files below a path, or of the file that it is. Links count as themselves.
 int64_t tree_bytes(const fs::path& path);
 
-/// Whether a name is that of a folder directly below another: no separator, no "." in front.
+/// Whether a name can be a run's folder: no separator, no leading ".".
 bool is_plain_name(const std::string& name);
 
 /// Changes a run's notes and tags and returns the new ones. Concurrent changes are all kept. The
@@ -31,8 +31,7 @@ bool is_plain_name(const std::string& name);
 run::Annotations edit_annotations(const run::RunFolder& folder,
                                   const std::function<void(run::Annotations&)>& change);
 
-/// Runs that were removed lie in .trash of the runs folder until they are brought back or the
-/// garbage is collected:
+/// Removed runs stay in .trash of the runs folder until they are restored or collected:
 ///
 ///     .trash/<time>/removed.json    a Removal
 ///     .trash/<time>/<run>/          the folder as it was
@@ -53,17 +52,17 @@ struct Removal {
 };
 nlohmann::json to_json(const Removal& removal);
 
-/// Moves runs into the trash, all of them or none. Throws Error where one of them runs or waits in
-/// the queue, or is no run directly below `runs_dir`.
+/// Moves runs into the trash, all or none. Throws Error if one is running or queued, or is not a
+/// run directly below `runs_dir`.
 Removal remove_runs(const std::filesystem::path& runs_dir,
                     const std::vector<run::RunFolder>& runs,
                     const std::string& command);
 
-/// What lies in the trash, the newest removal first. Only what is really there is listed.
+/// The removals in the trash, newest first, with the runs that are really there.
 std::vector<Removal> list_removals(const std::filesystem::path& runs_dir);
 
-/// Brings the runs of a removal back, "": of the newest; all of them or none. Throws Error where
-/// there is none such, or a run of one's name has been made since.
+/// Restores the runs of a removal ("": the newest), all or none. Throws Error for an unknown
+/// removal, or if a run of the same name exists again.
 Removal undo_removal(const std::filesystem::path& runs_dir, const std::string& name);
 
 std::filesystem::path trash_folder(const std::filesystem::path& runs_dir);

@@ -1,69 +1,43 @@
 #include "core/manage/run_log.h"
 
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/run/host.h"
 
 namespace forge::manage {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t shown_parts = 20;                      // of a run's training metrics
-constexpr int64_t most_bytes_a_poll = int64_t{8} << 20;  // a file larger than memory is read on
-
-std::string loss_text(double number) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.4f", number);
-  return digits;
-}
-
-std::string text_at(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-int64_t number_at(const Json& json, const char* key, int64_t missing = 0) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : missing;
-}
+constexpr int64_t shown_parts = 20;  // of a run's training metrics
 
 std::string attempt_text(const run::StoredEvent& stored) {
+  const run::AttemptStarted& started = *stored.started;
   std::string text = "attempt " + std::to_string(stored.attempt);
-  const std::string host = text_at(stored.json, "host");
-  if (!host.empty()) text += " on " + host;
-  text += ", process " + std::to_string(number_at(stored.json, "pid"));
-  const std::string from = text_at(stored.json, "resume_from");
-  if (!from.empty()) text += ", going on from checkpoint " + fs::path(from).filename().string();
-  const auto damaged = stored.json.find("damaged");
-  if (damaged == stored.json.end() || !damaged->is_array()) return text;
-  for (const Json& problem : *damaged) {
-    if (problem.is_string()) text += "; " + problem.get<std::string>();
-  }
+  if (!started.host.empty()) text += " on " + started.host;
+  text += ", process " + std::to_string(started.pid);
+  if (!started.resume_from.empty())
+    text += ", going on from checkpoint " + fs::path(started.resume_from).filename().string();
+  for (const std::string& problem : started.damaged) text += "; " + problem;
   return text;
 }
 
-std::string ended_text(const run::StoredEvent& stored) {
-  std::string text = text_at(stored.json, "status");
-  const std::string reason = text_at(stored.json, "reason");
-  if (starts_with(reason, text)) {
-    text = reason;
-  } else if (!reason.empty()) {
-    text += ": " + reason;
+std::string ended_text(const run::AttemptEnded& ended) {
+  std::string text = run::name_of(ended.status);
+  if (starts_with(ended.reason, text)) {
+    text = ended.reason;
+  } else if (!ended.reason.empty()) {
+    text += ": " + ended.reason;
   }
-  if (stored.json.value("retry", Json()) == true) {
-    text += "; trying again";
-    const auto wait = stored.json.find("wait_seconds");
-    if (wait != stored.json.end() && wait->is_number() && *wait > 0)
-      text += " in " + human_duration(wait->get<double>());
-  }
-  const std::string hint = text_at(stored.json, "hint");
-  return hint.empty() ? text : text + " (" + hint + ")";
+  if (ended.retry) text += "; trying again";
+  if (ended.retry && ended.wait_seconds.value_or(0) > 0)
+    text += " in " + human_duration(*ended.wait_seconds);
+  return ended.hint.empty() ? text : text + " (" + ended.hint + ")";
 }
 
 struct Text {
@@ -72,11 +46,8 @@ struct Text {
            std::to_string(hello.numerics_version);
   }
   std::string operator()(const worker::Environment& environment) const {
-    std::string text = "on " + environment.device_name;
-    if (environment.device_type == "cpu")
-      text += ", " + std::to_string(environment.threads) +
-              (environment.threads == 1 ? " thread" : " threads");
-    return text;
+    return "on " +
+           run::device_text(environment.device_type, environment.device_name, environment.threads);
   }
   std::string operator()(const worker::Started& started) const {
     std::string text = started.first_step > 0
@@ -96,14 +67,14 @@ struct Text {
            " rows a micro-batch from now on";
   }
   std::string operator()(const worker::TrainMetrics& metrics) const {
-    return "step " + std::to_string(metrics.step) + "  loss " + loss_text(metrics.loss) + "  " +
-           with_thousands(std::llround(metrics.tokens_per_second)) + " tok/s";
+    return "step " + std::to_string(metrics.step) + "  loss " + results::loss_text(metrics.loss) +
+           "  " + with_thousands(std::llround(metrics.tokens_per_second)) + " tok/s";
   }
   std::string operator()(const worker::Evaluation& evaluation) const {
     std::string text = "evaluation at step " + std::to_string(evaluation.step) + ": loss " +
-                       loss_text(evaluation.loss);
+                       results::loss_text(evaluation.loss);
     for (const auto& [name, score] : evaluation.scores)
-      text += "  " + name + " " + loss_text(score.value);
+      text += "  " + name + " " + results::loss_text(score.value);
     return text;
   }
   std::string operator()(const worker::CheckpointSaved& saved) const {
@@ -113,7 +84,7 @@ struct Text {
   std::string operator()(const worker::Finished& finished) const {
     std::string text = finished.completed ? "all steps done" : "stopped on request";
     text += " at step " + std::to_string(finished.step);
-    if (finished.eval_loss) text += ", eval loss " + loss_text(*finished.eval_loss);
+    if (finished.eval_loss) text += ", eval loss " + results::loss_text(*finished.eval_loss);
     return text + ", " + human_duration(finished.wall_seconds) + " in all";
   }
   std::string operator()(const worker::Failed& failed) const {
@@ -138,30 +109,23 @@ Json to_json(const LogLine& entry) {
 }
 
 std::string event_text(const run::StoredEvent& stored) {
-  if (stored.name == "attempt") return attempt_text(stored);
-  if (stored.name == "ended") return ended_text(stored);
+  if (stored.started) return attempt_text(stored);
+  if (stored.ended) return ended_text(*stored.ended);
   if (!stored.event) return "";
   return std::visit(Text(), *stored.event);
 }
 
 std::vector<std::string> RunLog::Reader::lines(const fs::path& path, int64_t end) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const int64_t size = file ? static_cast<int64_t>(file.tellg()) : 0;
-  if (size < offset) offset = 0;  // written anew
-  const int64_t stop = std::min({size, end, offset + most_bytes_a_poll});
-  if (stop <= offset) return {};
-  std::string bytes(static_cast<size_t>(stop - offset), '\0');
-  file.seekg(offset);
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<size_t>(file.gcount()));
-  const size_t newline = bytes.rfind('\n');
-  // A last line may still be being written; a line that fills the whole read is taken as it is.
-  const bool overlong = newline == std::string::npos && stop - offset == most_bytes_a_poll;
-  if (!overlong) bytes.resize(newline + 1);  // npos + 1 is 0
-  offset += static_cast<int64_t>(bytes.size());
-  if (bytes.empty()) return {};
-  if (bytes.back() == '\n') bytes.pop_back();
-  return split(bytes, '\n');
+  std::error_code missing;
+  const auto size = fs::file_size(path, missing);
+  if (!missing && static_cast<int64_t>(size) < offset) offset = 0;  // written anew
+  std::vector<std::string> found;
+  run::LineReader lines(path, offset);
+  while (lines.next() && lines.next_offset() <= end) {
+    found.push_back(lines.too_long() ? "(a line of more than 2 MiB)" : lines.line());
+    offset = lines.next_offset();
+  }
+  return found;
 }
 
 std::vector<LogLine> RunLog::poll() {
@@ -172,12 +136,7 @@ std::vector<LogLine> RunLog::poll() {
     return entries;
   }
   if (source_ != LogSource::worker) {
-    // All that was there at the first call, however large the file is.
-    while (true) {
-      const std::vector<std::string> lines = events_.lines(folder_.events_file());
-      for (const std::string& line : lines) add_event(line, entries);
-      if (lines.empty()) break;
-    }
+    for (const std::string& line : events_.lines(folder_.events_file())) add_event(line, entries);
   }
   if (source_ != LogSource::events) add_worker_lines(INT64_MAX, entries);
   return entries;
@@ -187,8 +146,8 @@ void RunLog::add_event(const std::string& line, std::vector<LogLine>& entries) {
   try {
     const run::StoredEvent stored = run::stored_event_from_line(line);
     if (source_ == LogSource::all) {
-      if (stored.json.contains("stderr_bytes"))
-        add_worker_lines(number_at(stored.json, "stderr_bytes"), entries);
+      const Json bytes = stored.json.value("stderr_bytes", Json());
+      if (bytes.is_number_integer()) add_worker_lines(bytes.get<int64_t>(), entries);
       attempt_ = stored.attempt;
       if (!should_show(stored)) return;
     }
@@ -206,12 +165,8 @@ void RunLog::add_event(const std::string& line, std::vector<LogLine>& entries) {
 }
 
 void RunLog::add_worker_lines(int64_t end, std::vector<LogLine>& entries) {
-  while (true) {
-    const std::vector<std::string> lines = worker_lines_.lines(folder_.stderr_file(), end);
-    for (const std::string& line : lines)
-      entries.push_back({std::nullopt, attempt_, "worker", tables::printable(line), nullptr});
-    if (lines.empty()) break;
-  }
+  for (const std::string& line : worker_lines_.lines(folder_.stderr_file(), end))
+    entries.push_back({std::nullopt, attempt_, "worker", tables::printable(line), nullptr});
 }
 
 bool RunLog::should_show(const run::StoredEvent& stored) {

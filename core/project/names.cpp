@@ -142,8 +142,9 @@ std::optional<fs::path> project_folder_at(const std::string& name, const fs::pat
 }
 
 ProjectList load_all(const std::vector<ProjectFolder>& folders,
-                     const HostEnvironment& host_environment) {
-  const auto shared = std::make_shared<RenderCache>();
+                     const HostEnvironment& host_environment,
+                     const std::shared_ptr<RenderCache>& known) {
+  const auto shared = known ? known : std::make_shared<RenderCache>();
   std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
   parallel_for(folders.size(), [&](size_t i) {
     const ProjectFolder& project = folders[i];
@@ -171,22 +172,27 @@ ProjectList load_all(const std::vector<ProjectFolder>& folders,
 
 }  // namespace
 
-ProjectList load_projects(const Workspace& workspace, const HostEnvironment& host_environment) {
-  return load_all(projects_of(workspace), host_environment);
+ProjectList load_projects(const Workspace& workspace,
+                          const HostEnvironment& host_environment,
+                          const std::shared_ptr<RenderCache>& shared) {
+  return load_all(projects_of(workspace), host_environment, shared);
 }
 
-ProjectList load_projects_below(const fs::path& folder, const HostEnvironment& host_environment) {
-  return load_all(projects_below(folder), host_environment);
+ProjectList load_projects_below(const fs::path& folder,
+                                const HostEnvironment& host_environment,
+                                const std::shared_ptr<RenderCache>& shared) {
+  return load_all(projects_below(folder), host_environment, shared);
 }
 
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const fs::path& here,
-                     const HostEnvironment& host_environment) {
+                     const HostEnvironment& host_environment,
+                     const std::shared_ptr<RenderCache>& shared) {
   if (const auto folder = project_folder_at(name, here)) {
-    return load_project(workspace, *folder, host_environment);
+    return load_project(workspace, *folder, host_environment, shared);
   }
-  const ProjectList list = load_projects(workspace, host_environment);
+  const ProjectList list = load_projects(workspace, host_environment, shared);
   std::vector<Project> matches;
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
@@ -211,16 +217,17 @@ Project find_project(const Workspace& workspace,
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const fs::path& here,
-                        const HostEnvironment& host_environment) {
+                        const HostEnvironment& host_environment,
+                        const std::shared_ptr<RenderCache>& shared) {
   std::optional<Project> own;
   if (const auto folder = enclosing_project_folder(workspace, here)) {
-    own = load_project(workspace, *folder, host_environment);
+    own = load_project(workspace, *folder, host_environment, shared);
     const std::vector<const Config*> found = configs_named(*own, name, Match::whole);
     if (!found.empty()) return {*own, *found.front()};
     const std::vector<const Config*> prefixed = configs_named(*own, name, Match::prefix);
     if (prefixed.size() == 1) return {*own, *prefixed.front()};
   }
-  const ProjectList list = load_projects(workspace, host_environment);
+  const ProjectList list = load_projects(workspace, host_environment, shared);
   if (const auto found = single_match(candidates(list.projects, name, Match::whole), name))
     return *found;
   if (own) {

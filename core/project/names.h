@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,16 +18,19 @@ struct NamedConfig {
 };
 
 /// All projects of a workspace. A project with a wrong meta.yaml is left out; its error is kept.
+/// `shared`, here and below, is the command's cache; null makes a new one.
 struct ProjectList {
   std::vector<Project> projects;  ///< sorted bytewise by path
   std::vector<Error> problems;
 };
 ProjectList load_projects(const Workspace& workspace,
-                          const jinja::HostEnvironment& host_environment);
+                          const jinja::HostEnvironment& host_environment,
+                          const std::shared_ptr<RenderCache>& shared = nullptr);
 
 /// All projects below a folder, whatever workspaces they are in.
 ProjectList load_projects_below(const std::filesystem::path& folder,
-                                const jinja::HostEnvironment& host_environment);
+                                const jinja::HostEnvironment& host_environment,
+                                const std::shared_ptr<RenderCache>& shared = nullptr);
 
 /// The project that a user means by `name`: a folder (from `here`), a path below the workspace or
 /// the end of one ("canon", "projects/canon"), or a display name. Throws Error unless exactly one
@@ -34,7 +38,8 @@ ProjectList load_projects_below(const std::filesystem::path& folder,
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const std::filesystem::path& here,
-                     const jinja::HostEnvironment& host_environment);
+                     const jinja::HostEnvironment& host_environment,
+                     const std::shared_ptr<RenderCache>& shared = nullptr);
 
 /// The config that a user means by `name` from the folder `here`. The name is one of:
 ///   - a whole name of any project: "train_x" or "train_x.yaml";
@@ -47,7 +52,8 @@ Project find_project(const Workspace& workspace,
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const std::filesystem::path& here,
-                        const jinja::HostEnvironment& host_environment);
+                        const jinja::HostEnvironment& host_environment,
+                        const std::shared_ptr<RenderCache>& shared = nullptr);
 
 /// The config of that name, or the only one with that prefix. An empty name is the default config.
 /// Throws Error with near misses.

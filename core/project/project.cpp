@@ -134,13 +134,15 @@ RenderedText render_meta(const Project& project,
   return jinja::render(request, project.shared->templates);
 }
 
-Project load_project(const Workspace& workspace,
+namespace {
+
+Project read_project(const Workspace& workspace,
                      const fs::path& folder,
                      const HostEnvironment& host_environment,
                      std::shared_ptr<RenderCache> shared) {
   Project project;
-  project.shared = shared ? std::move(shared) : std::make_shared<RenderCache>();
-  project.folder = absolute_folder(folder);
+  project.shared = std::move(shared);
+  project.folder = folder;
   project.workspace_root = workspace.root;
   project.path = path_in_workspace(workspace, project.folder);
   project.name = project.folder.filename().string();
@@ -155,6 +157,31 @@ Project load_project(const Workspace& workspace,
   if (project.default_config.empty() && !project.configs.empty()) {
     project.default_config = project.configs.front().name;
   }
+  return project;
+}
+
+}  // namespace
+
+Project load_project(const Workspace& workspace,
+                     const fs::path& project_folder,
+                     const HostEnvironment& host_environment,
+                     std::shared_ptr<RenderCache> shared) {
+  if (!shared) shared = std::make_shared<RenderCache>();
+  const fs::path folder = absolute_folder(project_folder);
+  {
+    const std::lock_guard lock(shared->mutex);
+    const auto known = shared->projects.find({workspace.root, folder});
+    if (known != shared->projects.end()) {
+      Project project = known->second;
+      project.shared = std::move(shared);
+      return project;
+    }
+  }
+  Project project = read_project(workspace, folder, host_environment, shared);
+  project.shared = nullptr;  // the cache must not hold itself
+  const std::lock_guard lock(shared->mutex);
+  shared->projects.emplace(std::make_pair(workspace.root, folder), project);
+  project.shared = std::move(shared);
   return project;
 }
 
@@ -177,18 +204,21 @@ yaml::NodePtr parse_rendered(const Project& project, const RenderedText& rendere
   return yaml::parse(rendered.text, origin, project.shared->sections);
 }
 
-ConfigSummary summarize(const Project& project,
-                        const Config& config,
-                        const HostEnvironment& host_environment) {
-  const RenderedText rendered = render_config(project, config, host_environment);
-  const yaml::NodePtr root = parse_without_origins(project, rendered);
-  if (!root->is_mapping()) return {};
-  const bool trains = root->find("train") != nullptr;
-  const yaml::Node* meta = root->find("meta");
+ConfigSummary summary_of(const yaml::Node& root) {
+  if (!root.is_mapping()) return {};
+  const bool trains = root.find("train") != nullptr;
+  const yaml::Node* meta = root.find("meta");
   if (meta && meta->is_mapping()) {
     return {scalar_under(*meta, "config_name"), scalar_under(*meta, "config_description"), trains};
   }
-  return {scalar_under(*root, "name"), scalar_under(*root, "description"), trains};
+  return {scalar_under(root, "name"), scalar_under(root, "description"), trains};
+}
+
+ConfigSummary summarize(const Project& project,
+                        const Config& config,
+                        const HostEnvironment& host_environment) {
+  return summary_of(
+      *parse_without_origins(project, render_config(project, config, host_environment)));
 }
 
 graph::Graph load_graph(const Project& project,

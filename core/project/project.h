@@ -1,8 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -28,11 +31,7 @@ struct UnknownKey {
   SourceSpan origin;
 };
 
-/// Files read and parsed by the renders of one command: each once, as it was when first needed.
-struct RenderCache {
-  jinja::TemplateCache templates;
-  yaml::SectionCache sections;
-};
+struct RenderCache;
 
 /// A folder with meta.yaml, read.
 struct Project {
@@ -46,16 +45,26 @@ struct Project {
   std::vector<Config> configs;  ///< sorted bytewise by name
   std::string default_config;   ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
-  std::shared_ptr<RenderCache> shared;  ///< with the projects that were loaded together with it
+  std::shared_ptr<RenderCache> shared;  ///< with the other projects of the command
 
   /// The config of that name, with or without ".yaml", or null.
   const Config* find(std::string_view config_name) const;
 };
 
+/// What the renders of one command have in common: files read and parsed, projects loaded. Each is
+/// read once, as it was when first needed. Any thread may use it.
+struct RenderCache {
+  jinja::TemplateCache templates;
+  yaml::SectionCache sections;
+  std::mutex mutex;  ///< of `projects`
+  /// By the root of the workspace and the project's folder; without their `shared`.
+  std::map<std::pair<std::filesystem::path, std::filesystem::path>, Project> projects;
+};
+
 /// Renders and reads the folder's meta.yaml and lists its configs. meta.yaml is a template that is
 /// searched in the project, the workspace's settings folder and the user's
-/// ~/.config/forgather/templates. Throws Error with the place in the template. `shared` is
-/// that of a project loaded before; null makes a new one.
+/// ~/.config/forgather/templates. Throws Error with the place in the template. A project
+/// that `shared` holds is not read again; null makes a new cache.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
                      const jinja::HostEnvironment& host_environment,
@@ -82,8 +91,11 @@ struct ConfigSummary {
   bool trains = false;  ///< it has a section `train`: `forge run` can run it
 };
 
-/// Renders the config and takes its keys `name` and `description`, or, of a Forgather config, its
-/// `meta` target's config_name and config_description.
+/// The keys `name` and `description` of a config's document, or, of a Forgather config, its `meta`
+/// target's config_name and config_description.
+ConfigSummary summary_of(const yaml::Node& root);
+
+/// The same of a config, which is rendered for it.
 ConfigSummary summarize(const Project& project,
                         const Config& config,
                         const jinja::HostEnvironment& host_environment);

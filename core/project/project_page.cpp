@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/yaml/graph/read.h"
 #include "core/yaml/graph/write.h"
@@ -83,6 +84,22 @@ json to_json(const ConfigEntry& config, const Project& project) {
   return object;
 }
 
+ConfigEntry config_entry(const Project& project,
+                         const Config& config,
+                         const jinja::HostEnvironment& host_environment) {
+  ConfigEntry entry{config, {}, {}};
+  try {
+    const yaml::NodePtr root =
+        parse_rendered(project, render_config(project, config, host_environment));
+    entry.listed.summary = summary_of(*root);
+    entry.arguments = read_template_arguments(graph::read_graph(root));
+  } catch (const Error& error) {
+    entry.listed.problem = error;
+  }
+  if (entry.listed.summary.name.empty()) entry.listed.summary.name = config.name;
+  return entry;
+}
+
 }  // namespace
 
 MetaPage meta_page(const Project& project,
@@ -106,18 +123,10 @@ ProjectPage project_page(const Project& project,
   ProjectPage page;
   page.meta = meta_page(project, workspace, host_environment);
   page.readme = readme_of(project.folder);
-  const ListedProject listed = list_configs({project}, host_environment).front();
-  for (size_t i = 0; i < project.configs.size(); ++i) {
-    ConfigEntry config{project.configs[i], listed.configs[i], {}};
-    try {
-      if (!config.listed.problem) {
-        config.arguments = template_arguments_of(project, config.config, host_environment);
-      }
-    } catch (const Error& error) {
-      config.listed.problem = error;
-    }
-    page.configs.push_back(std::move(config));
-  }
+  page.configs.resize(project.configs.size());
+  parallel_for(page.configs.size(), [&](size_t i) {
+    page.configs[i] = config_entry(project, project.configs[i], host_environment);
+  });
   return page;
 }
 

@@ -28,20 +28,8 @@ const std::string& text_under(const Entry& entry, const std::string& wanted) {
 }
 
 Variable variable_of(const Entry& entry, const Node& node) {
-  Variable variable;
-  switch (node.kind) {
-    case Node::Kind::null: return variable;
-    case Node::Kind::boolean: variable.kind = Variable::Kind::boolean; break;
-    case Node::Kind::integer: variable.kind = Variable::Kind::integer; break;
-    case Node::Kind::real: variable.kind = Variable::Kind::real; break;
-    case Node::Kind::string: variable.kind = Variable::Kind::string; break;
-    default: fail_key(entry, "it takes plain values");
-  }
-  variable.boolean = node.boolean;
-  variable.integer = node.integer;
-  variable.real = node.real;
-  variable.string = node.text;
-  return variable;
+  if (auto variable = scalar_variable(node)) return *std::move(variable);
+  fail_key(entry, "it takes plain values");
 }
 
 Variable boolean(bool value) {

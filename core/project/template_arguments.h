@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,26 @@ struct TemplateArgument {
   bool has_stray_quote = false;  ///< a name ended with a quote, which was taken off
   SourceSpan origin;
 };
+
+/// A scalar of a document or a graph as templates take it; nothing for a collection.
+template <class Node>
+std::optional<jinja::Variable> scalar_variable(const Node& node) {
+  using Kind = jinja::Variable::Kind;
+  jinja::Variable variable;
+  switch (node.kind) {
+    case Node::Kind::null: return variable;
+    case Node::Kind::boolean: variable.kind = Kind::boolean; break;
+    case Node::Kind::integer: variable.kind = Kind::integer; break;
+    case Node::Kind::real: variable.kind = Kind::real; break;
+    case Node::Kind::string: variable.kind = Kind::string; break;
+    default: return std::nullopt;
+  }
+  variable.boolean = node.boolean;
+  variable.integer = node.integer;
+  variable.real = node.real;
+  variable.string = node.text;
+  return variable;
+}
 
 /// Any number of values.
 inline constexpr size_t any_number = static_cast<size_t>(-1);

@@ -13,16 +13,11 @@ namespace forge::python {
 namespace {
 
 Value missing(const Value& owner, const std::string& name, const std::string& what, Place place) {
-  Undefined undefined;
-  undefined.what = Undefined::What::attribute;
-  undefined.name = name;
-  undefined.owner = owner;
-  undefined.place = place;
-  undefined.message = (owner.is_dict()     ? "this dict"
-                       : owner.is_object() ? owner.as_object()->shown_type()
-                                           : "'" + type_name(owner) + " object'") +
-                      " has no " + what;
-  return Value::undefined(std::move(undefined));
+  const std::string subject = owner.is_dict()     ? "this dict"
+                              : owner.is_object() ? owner.as_object()->shown_type()
+                                                  : "'" + type_name(owner) + " object'";
+  return Value::undefined(
+      {Undefined::What::attribute, name, subject + " has no " + what, owner, place});
 }
 
 Value missing_attribute(const Value& owner, const std::string& name, Place place) {
@@ -43,10 +38,8 @@ std::optional<Value> own_attribute(const Value& value, const std::string& name) 
 
 Value guarded(const Value& owner, const std::string& name, Value attribute) {
   if (name.empty() || name[0] != '_') return attribute;
-  Undefined undefined;
-  undefined.message =
-      "access to attribute '" + name + "' of '" + type_name(owner) + "' is not safe";
-  return Value::undefined(std::move(undefined));
+  return Value::undefined_because("access to attribute '" + name + "' of '" + type_name(owner) +
+                                  "' is not safe");
 }
 
 }  // namespace
@@ -131,8 +124,8 @@ namespace {
 using MethodTable = std::unordered_map<std::string_view, Method>;
 
 Value sequence_index(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(
-      "index()", positional_only("index()", arguments), {"value", "start", "stop"}, 1);
+  const auto parameters =
+      Parameters::positional("index()", arguments, {"value", "start", "stop"}, 1);
   const Value wanted = parameters.value(0);
   const List& items = self.items();
   const auto size = static_cast<int64_t>(items.size());
@@ -147,32 +140,28 @@ Value sequence_index(const Value& self, const Arguments& arguments) {
 }
 
 Value sequence_count(const Value& self, const Arguments& arguments) {
-  const Value wanted =
-      Parameters("count()", positional_only("count()", arguments), {"value"}, 1).value(0);
+  const Value wanted = Parameters::positional("count()", arguments, {"value"}, 1).value(0);
   const List& items = self.items();
   return Value::integer(std::count_if(
       items.begin(), items.end(), [&](const Value& item) { return equals(item, wanted); }));
 }
 
 Value list_append(const Value& self, const Arguments& arguments) {
-  const Value item =
-      Parameters("append()", positional_only("append()", arguments), {"item"}, 1).value(0);
+  const Value item = Parameters::positional("append()", arguments, {"item"}, 1).value(0);
   require_list_size(self.items().size() + 1);
   self.items().push_back(item);
   return Value();
 }
 
 Value list_extend(const Value& self, const Arguments& arguments) {
-  const List more = iterate(
-      Parameters("extend()", positional_only("extend()", arguments), {"items"}, 1).value(0));
+  const List more = iterate(Parameters::positional("extend()", arguments, {"items"}, 1).value(0));
   require_list_size(self.items().size() + more.size());
   self.items().insert(self.items().end(), more.begin(), more.end());
   return Value();
 }
 
 Value list_insert(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(
-      "insert()", positional_only("insert()", arguments), {"index", "item"}, 2);
+  const auto parameters = Parameters::positional("insert()", arguments, {"index", "item"}, 2);
   List& items = self.items();
   const auto size = static_cast<int64_t>(items.size());
   int64_t index = parameters.integer(0);
@@ -184,8 +173,7 @@ Value list_insert(const Value& self, const Arguments& arguments) {
 Value list_pop(const Value& self, const Arguments& arguments) {
   List& items = self.items();
   const auto index = resolve_index(
-      Parameters("pop()", positional_only("pop()", arguments), {"index"}).integer(0, -1),
-      items.size());
+      Parameters::positional("pop()", arguments, {"index"}).integer(0, -1), items.size());
   if (!index)
     throw OperationError(items.empty() ? "pop from empty list" : "pop index out of range");
   const Value item = items[*index];
@@ -236,13 +224,13 @@ Value dict_view(const Value& self, const Arguments& arguments) {
 }
 
 Value dict_get(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("get()", positional_only("get()", arguments), {"key", "default"}, 1);
+  const auto parameters = Parameters::positional("get()", arguments, {"key", "default"}, 1);
   const Value* found = self.as_dict().find(parameters.value(0));
   return found ? *found : parameters.value(1);
 }
 
 Value dict_pop(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("pop()", positional_only("pop()", arguments), {"key", "default"}, 1);
+  const auto parameters = Parameters::positional("pop()", arguments, {"key", "default"}, 1);
   const Value* found = self.as_dict().find(parameters.value(0));
   if (!found && !parameters.given(1))
     throw OperationError("the dict has no key " + repr_of(parameters.value(0)));
@@ -261,16 +249,14 @@ Value dict_pop_item(const Value& self, const Arguments& arguments) {
 }
 
 Value dict_from_keys(const Value&, const Arguments& arguments) {
-  const Parameters parameters(
-      "fromkeys()", positional_only("fromkeys()", arguments), {"iterable", "value"}, 1);
+  const auto parameters = Parameters::positional("fromkeys()", arguments, {"iterable", "value"}, 1);
   Dict dict;
   for (const Value& key : iterate(parameters.value(0))) dict.set(key, parameters.value(1));
   return Value::dict(std::move(dict));
 }
 
 Value dict_set_default(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(
-      "setdefault()", positional_only("setdefault()", arguments), {"key", "default"}, 1);
+  const auto parameters = Parameters::positional("setdefault()", arguments, {"key", "default"}, 1);
   if (const Value* found = self.as_dict().find(parameters.value(0))) return *found;
   self.as_dict().set(parameters.value(0), parameters.value(1));
   return parameters.value(1);

@@ -105,10 +105,10 @@ std::string FormatSpecification::truncated(const std::string& text) const {
 
 std::string FormatSpecification::pad(const std::string& text,
                                      const std::string& prefix,
-                                     char where) const {
+                                     char alignment) const {
   const size_t size = length_of(text) + prefix.size();
   const size_t missing = width > size ? width - size : 0;
-  switch (where) {
+  switch (alignment) {
     case '<': return prefix + text + repeated(fill, missing);
     case '^':
       return repeated(fill, missing / 2) + prefix + text + repeated(fill, missing - missing / 2);
@@ -121,15 +121,15 @@ std::string FormatSpecification::pad_number(const std::string& prefix,
                                             std::string digits,
                                             const std::string& rest,
                                             int group) const {
-  const char where = align.value_or('>');
-  if (!grouping) return pad(digits + rest, prefix, where);
+  const char alignment = align.value_or('>');
+  if (!grouping) return pad(digits + rest, prefix, alignment);
   std::string number = grouped(digits, grouping, group);
   // Zeros that fill the width are digits, so that they are grouped too.
-  while (where == '=' && fill == "0" && prefix.size() + number.size() + rest.size() < width) {
+  while (alignment == '=' && fill == "0" && prefix.size() + number.size() + rest.size() < width) {
     digits.insert(digits.begin(), '0');
     number = grouped(digits, grouping, group);
   }
-  return pad(number + rest, prefix, where);
+  return pad(number + rest, prefix, alignment);
 }
 
 void append_character(std::string& text, int64_t number) {

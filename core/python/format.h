@@ -27,8 +27,8 @@ struct FormatSpecification {
   std::string sign_of(bool negative) const;
   /// `text` cut to the precision.
   std::string truncated(const std::string& text) const;
-  /// prefix + text, padded to the width; `where` is an alignment.
-  std::string pad(const std::string& text, const std::string& prefix, char where) const;
+  /// prefix + text, padded to the width.
+  std::string pad(const std::string& text, const std::string& prefix, char alignment) const;
   /// sign and prefix + digits in groups + rest, padded to the width.
   std::string pad_number(const std::string& prefix,
                          std::string digits,

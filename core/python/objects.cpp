@@ -35,10 +35,13 @@ Parameters::Parameters(const std::string& function,
   }
 }
 
-const Arguments& positional_only(const std::string& function, const Arguments& arguments) {
+Parameters Parameters::positional(const std::string& function,
+                                  const Arguments& arguments,
+                                  const std::vector<std::string>& names,
+                                  size_t required) {
   if (!arguments.named.empty())
     throw OperationError(function + " takes no named arguments", "give them by their order");
-  return arguments;
+  return Parameters(function, arguments, names, required);
 }
 
 std::string Parameters::where(size_t index) const {

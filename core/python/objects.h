@@ -1,8 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,11 +14,19 @@ namespace forge::python {
 class Parameters {
  public:
   /// The first `required` names must be given. Throws OperationError for too few or too many
-  /// arguments and for unknown or repeated names. "function" may be "filter 'join'".
+  /// arguments and for unknown or repeated names. `function` names it in messages: "filter
+  /// 'join'".
   Parameters(const std::string& function,
              const Arguments& arguments,
              const std::vector<std::string>& names,
              size_t required = 0);
+
+  /// The same; throws OperationError for named arguments, which most methods of Python's built-in
+  /// types do not take.
+  static Parameters positional(const std::string& function,
+                               const Arguments& arguments,
+                               const std::vector<std::string>& names,
+                               size_t required = 0);
 
   bool given(size_t index) const { return values_[index].has_value(); }
   /// The argument, or none.
@@ -40,10 +46,6 @@ class Parameters {
   std::vector<std::string> names_;
   std::vector<std::optional<Value>> values_;
 };
-
-/// The arguments as they are; throws OperationError for named ones. Most methods of Python's
-/// built-in types do not let their arguments be named.
-const Arguments& positional_only(const std::string& function, const Arguments& arguments);
 
 /// A value with behaviour of its own: namespaces, functions, macros, `loop` … What an object does
 /// not override it refuses, as Python would.

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -43,7 +42,7 @@ constexpr int64_t cost_of_value = 400;  ///< a text or a container, empty
 constexpr int64_t cost_of_byte = 4;     ///< of a text
 constexpr int64_t cost_of_item = 128;   ///< of a list or dict
 
-/// What to say to who reaches the limit.
+/// Hint when the limit is exceeded.
 constexpr const char* work_hint = "look for loops within loops and texts that grow";
 
 namespace detail {
@@ -51,8 +50,8 @@ inline thread_local int64_t remaining_work = std::numeric_limits<int64_t>::max()
 [[noreturn]] void refuse_work();
 }  // namespace detail
 
-/// Counts the work of this thread while it lives. A meter within another gives no more than that
-/// one has left.
+/// Counts the work of this thread while it lives. A budget within another is at most what that one
+/// has left.
 class WorkBudget {
  public:
   explicit WorkBudget(int64_t limit = max_work)

@@ -133,6 +133,20 @@ std::string pad(std::string_view text, char align, size_t width, std::string_vie
   return result;
 }
 
+std::string with_line_feeds(std::string text) {
+  if (text.find('\r') == std::string::npos) return text;
+  std::string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\r') {
+      result += text[i];
+    } else if (i + 1 == text.size() || text[i + 1] != '\n') {
+      result += '\n';
+    }
+  }
+  return result;
+}
+
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
   std::vector<std::string> lines;
   size_t line = 0;

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/python/traced_text.h"
 
 namespace forge::python {
 
@@ -24,6 +23,8 @@ std::string replace(std::string_view text,
                     std::string_view fresh,
                     int64_t limit);
 std::string pad(std::string_view text, char align, size_t width, std::string_view fill = " ");
+/// The text with every CR LF and every other CR as LF.
+std::string with_line_feeds(std::string text);
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
 /// A null separator splits at white space; a negative limit means no limit.
 std::vector<std::string> split_text(std::string_view text,

@@ -8,7 +8,6 @@
 #include "core/python/objects.h"
 #include "core/python/operation.h"
 #include "core/python/operators.h"
-#include "core/python/repr.h"
 #include "core/python/string_functions.h"
 #include "core/python/unicode.h"
 
@@ -94,7 +93,7 @@ Value mapped(const Value& self, const Arguments& arguments) {
 
 template <bool left, bool right>
 Value strip(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("strip()", positional_only("strip()", arguments), {"chars"});
+  const auto parameters = Parameters::positional("strip()", arguments, {"chars"});
   const OptionalText characters(parameters, 0);
   const Extent kept = strip_extent(self.as_string(), characters.pointer, left, right);
   return Value::string(self.traced().substring(kept.begin, kept.size));
@@ -116,7 +115,7 @@ Value splitlines(const Value& self, const Arguments& arguments) {
 template <bool from_right>
 Value partition(const Value& self, const Arguments& arguments) {
   const std::string separator =
-      Parameters("partition()", positional_only("partition()", arguments), {"sep"}, 1).text(0);
+      Parameters::positional("partition()", arguments, {"sep"}, 1).text(0);
   if (separator.empty()) throw OperationError("empty separator");
   const std::string& text = self.as_string();
   charge_search(text.size(), separator.size());
@@ -131,8 +130,7 @@ Value partition(const Value& self, const Arguments& arguments) {
 }
 Value join_texts(const Value& self, const Arguments& arguments) {
   std::string joined;
-  const List items =
-      iterate(Parameters("join()", positional_only("join()", arguments), {"iterable"}, 1).value(0));
+  const List items = iterate(Parameters::positional("join()", arguments, {"iterable"}, 1).value(0));
   for (size_t i = 0; i < items.size(); ++i) {
     if (!require_defined(items[i]).is_string()) {
       throw OperationError("join() takes strings, but item " + std::to_string(i) + " is of type '" +
@@ -147,8 +145,8 @@ Value join_texts(const Value& self, const Arguments& arguments) {
 }
 
 Value replace_text(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(
-      "replace()", positional_only("replace()", arguments), {"old", "new", "count"}, 2);
+  const auto parameters =
+      Parameters::positional("replace()", arguments, {"old", "new", "count"}, 2);
   return Value::string(
       replace(self.as_string(), parameters.text(0), parameters.text(1), parameters.integer(2, -1)));
 }
@@ -179,8 +177,7 @@ struct SearchedPart {
 template <bool at_start>
 Value has_affix(const Value& self, const Arguments& arguments) {
   const char* const method = at_start ? "startswith()" : "endswith()";
-  const Parameters parameters(
-      method, positional_only(method, arguments), {"affix", "start", "end"}, 1);
+  const auto parameters = Parameters::positional(method, arguments, {"affix", "start", "end"}, 1);
   const Value affix = parameters.value(0);
   const List candidates = affix.kind() == Value::Kind::tuple ? affix.items() : List{affix};
   const SearchedPart searched(self, parameters);
@@ -199,8 +196,7 @@ Value has_affix(const Value& self, const Arguments& arguments) {
 template <bool prefix>
 Value remove_affix(const Value& self, const Arguments& arguments) {
   const char* const method = prefix ? "removeprefix()" : "removesuffix()";
-  const std::string affix =
-      Parameters(method, positional_only(method, arguments), {"affix"}, 1).text(0);
+  const std::string affix = Parameters::positional(method, arguments, {"affix"}, 1).text(0);
   const std::string& text = self.as_string();
   if (affix.size() > text.size()) return self;
   const size_t kept = text.size() - affix.size();
@@ -210,8 +206,7 @@ Value remove_affix(const Value& self, const Arguments& arguments) {
 
 template <bool from_right, bool must_exist>
 Value find_text(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(
-      "find()", positional_only("find()", arguments), {"sub", "start", "end"}, 1);
+  const auto parameters = Parameters::positional("find()", arguments, {"sub", "start", "end"}, 1);
   const std::string wanted = parameters.text(0);
   const SearchedPart part(self, parameters);
   charge_search(part.text.size(), wanted.size());
@@ -226,8 +221,7 @@ Value find_text(const Value& self, const Arguments& arguments) {
 }
 
 Value count_text(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(
-      "count()", positional_only("count()", arguments), {"sub", "start", "end"}, 1);
+  const auto parameters = Parameters::positional("count()", arguments, {"sub", "start", "end"}, 1);
   const std::string wanted = parameters.text(0);
   const SearchedPart part(self, parameters);
   if (!part.exists) return Value::integer(0);
@@ -244,8 +238,8 @@ Value count_text(const Value& self, const Arguments& arguments) {
 
 template <char align>
 Value padded(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(
-      "this method", positional_only("this method", arguments), {"width", "fillchar"}, 1);
+  const auto parameters =
+      Parameters::positional("this method", arguments, {"width", "fillchar"}, 1);
   const std::string fill = parameters.text(1, " ");
   if (length_of(fill) != 1) throw OperationError("the fill character must be one character");
   const auto width = static_cast<size_t>(std::max<int64_t>(0, parameters.integer(0)));
@@ -253,8 +247,8 @@ Value padded(const Value& self, const Arguments& arguments) {
 }
 
 Value fill_with_zeros(const Value& self, const Arguments& arguments) {
-  const auto width = std::max<int64_t>(
-      0, Parameters("zfill()", positional_only("zfill()", arguments), {"width"}, 1).integer(0));
+  const auto width =
+      std::max<int64_t>(0, Parameters::positional("zfill()", arguments, {"width"}, 1).integer(0));
   const std::string& text = self.as_string();
   const bool has_sign = !text.empty() && (text[0] == '-' || text[0] == '+');
   const std::string sign = has_sign ? text.substr(0, 1) : "";
@@ -287,9 +281,7 @@ Value format_text(const Value& self, const Arguments& arguments) {
 }
 
 Value format_from_map(const Value& self, const Arguments& arguments) {
-  const Value map =
-      Parameters("format_map()", positional_only("format_map()", arguments), {"mapping"}, 1)
-          .value(0);
+  const Value map = Parameters::positional("format_map()", arguments, {"mapping"}, 1).value(0);
   if (!require_defined(map).is_dict()) throw OperationError("format_map() takes a dict");
   Arguments named;
   for (const auto& [key, value] : map.as_dict().entries()) {
@@ -300,8 +292,7 @@ Value format_from_map(const Value& self, const Arguments& arguments) {
 
 /// A table for translate(): from a dict, or from characters and those to put for them.
 Value make_translation(const Value&, const Arguments& arguments) {
-  const Parameters parameters(
-      "maketrans()", positional_only("maketrans()", arguments), {"x", "y", "z"}, 1);
+  const auto parameters = Parameters::positional("maketrans()", arguments, {"x", "y", "z"}, 1);
   const auto number_of = [](const Value& character) {
     const bool is_one = character.is_string() && length_of(character.as_string()) == 1;
     if (!is_one) throw OperationError("maketrans() takes single characters as keys");
@@ -327,8 +318,7 @@ Value make_translation(const Value&, const Arguments& arguments) {
 }
 
 Value translate(const Value& self, const Arguments& arguments) {
-  const Value table =
-      Parameters("translate()", positional_only("translate()", arguments), {"table"}, 1).value(0);
+  const Value table = Parameters::positional("translate()", arguments, {"table"}, 1).value(0);
   std::string text;
   for (const Value& character : iterate(self)) {
     size_t position = 0;

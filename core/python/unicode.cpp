@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 
 #include <utf8proc.h>
 
@@ -133,7 +132,6 @@ size_t trailing_space(std::string_view text) {
 
 namespace {
 
-using letter_tables::Expansion;
 using letter_tables::LetterRange;
 
 constexpr int32_t capital_sigma = 0x3A3;
@@ -148,32 +146,43 @@ bool is_among(const LetterRange (&ranges)[size], int32_t c) {
   return found != ranges + size && found->first <= c;
 }
 
-template <size_t size>
-const Expansion* find_expansion(const Expansion (&table)[size], int32_t c) {
-  const auto* found = std::lower_bound(
-      table, table + size, c, [](const Expansion& e, int32_t value) { return e.letter < value; });
-  return found != table + size && found->letter == c ? found : nullptr;
-}
+/// The letters that a letter's case folding has, which may be several: U+FB01 has "fi".
+struct Folding {
+  int32_t letters[4];
+  int count;
 
-void append_expansion(std::string& text, const Expansion& expansion) {
-  for (const int32_t letter : expansion.written) {
-    if (letter != 0) append_code_point(text, letter);
+  explicit Folding(int32_t c) {
+    int boundary = 0;
+    const auto size = utf8proc_decompose_char(c, letters, 4, UTF8PROC_CASEFOLD, &boundary);
+    // The lower case of the capitals U+0130 and U+1E9E is longer than they are.
+    count = utf8proc_category(c) == UTF8PROC_CATEGORY_LU ? 1 : static_cast<int>(size);
   }
-}
+};
 
+/// SpecialCasing.txt: what folds to several letters has the upper case of each of them.
 void append_upper(std::string& text, int32_t c) {
-  if (const Expansion* expansion = find_expansion(letter_tables::upper_case, c)) {
-    append_expansion(text, *expansion);
-  } else {
-    append_code_point(text, utf8proc_toupper(c));
+  const Folding folding(c);
+  if (folding.count == 1) return append_code_point(text, utf8proc_toupper(c));
+  for (int i = 0; i < folding.count; ++i) {
+    append_code_point(text, utf8proc_toupper(folding.letters[i]));
   }
 }
 
+/// The same of title case: the first letter that has cases is a capital, a last iota is written
+/// below the letter before it. Greek letters with an iota below have a title case of their own.
 void append_title(std::string& text, int32_t c) {
-  if (const Expansion* expansion = find_expansion(letter_tables::title_case, c)) {
-    append_expansion(text, *expansion);
-  } else {
-    append_code_point(text, utf8proc_totitle(c));
+  constexpr int32_t iota = 0x3B9, iota_below = 0x345;
+  const Folding folding(c);
+  const int32_t title = utf8proc_totitle(c);
+  if (folding.count == 1 || utf8proc_category(title) == UTF8PROC_CATEGORY_LT) {
+    return append_code_point(text, title);
+  }
+  bool has_capital = false;
+  for (int i = 0; i < folding.count; ++i) {
+    const int32_t letter = folding.letters[i];
+    const int32_t capital = has_capital ? letter : utf8proc_toupper(letter);
+    append_code_point(text, has_capital && letter == iota ? iota_below : capital);
+    has_capital = has_capital || capital != letter;
   }
 }
 

@@ -1,6 +1,5 @@
 #include "core/python/value.h"
 
-#include <cmath>
 #include <functional>
 
 #include "core/python/objects.h"

@@ -107,6 +107,14 @@ const std::vector<std::string>& run_metric_names() {
   return names;
 }
 
+std::vector<std::string> run_and_table_metric_names() {
+  std::vector<std::string> names = run_metric_names();
+  for (const Metric& metric : metrics()) {
+    if (metric.source == Source::table) names.push_back(metric.name);
+  }
+  return names;
+}
+
 std::string text(double value, const Metric& metric) {
   if (!std::isfinite(value)) return shortest(value);
   switch (metric.unit) {

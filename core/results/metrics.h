@@ -65,6 +65,8 @@ Metric metric_named(const std::string& name);
 
 /// The names of a run's own metrics: those of Source::run and Source::model.
 const std::vector<std::string>& run_metric_names();
+/// The same with the metrics of tables.
+std::vector<std::string> run_and_table_metric_names();
 
 /// A value as people read it, in its unit: "1.3011", "87.5 %", "43.1K", "1.50 GiB", "1 h 2 min",
 /// "4,312". A value that is not finite is "nan", "inf" or "-inf".

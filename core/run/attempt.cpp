@@ -44,251 +44,266 @@ AttemptEnd verdict_of(const worker::Failed& failed) {
   return end;
 }
 
-}  // namespace
+/// One worker from its start to its exit.
+class Attempt {
+ public:
+  Attempt(const AttemptContext& context, worker::RunningWorker& worker)
+      : run_(context), worker_(worker), last_sign_(context.options.clock()) {}
 
-Attempt::Attempt(const RunFolder& folder,
-                 const SupervisorOptions& options,
-                 int number,
-                 worker::RunningWorker& worker,
-                 Scorer& scorer,
-                 EventLog& log,
-                 StopRequests& stop_requests)
-    : folder_(folder),
-      options_(options),
-      number_(number),
-      worker_(worker),
-      scorer_(scorer),
-      log_(log),
-      stop_requests_(stop_requests),
-      last_sign_(options.clock()) {}
-
-AttemptEnd Attempt::run() {
-  try {
-    return watch();
-  } catch (const Error& problem) {
-    kill_without_record();
-    throw Error(problem.message(),
-                {},
-                "fix it and start the run again: it resumes from its newest checkpoint",
-                problem.exit_code());
+  AttemptEnd run() {
+    try {
+      return watch();
+    } catch (const Error& problem) {
+      kill_without_record();
+      throw Error(problem.message(),
+                  {},
+                  "fix it and start the run again: it resumes from its newest checkpoint",
+                  problem.exit_code());
+    }
   }
-}
 
-AttemptEnd Attempt::watch() {
-  while (true) {
-    pass_on_stop();
-    pass_on_save();
-    watch_silence();
-    run_periodic_task();
-    if (machine_load_at_ && options_.clock() - *machine_load_at_ >= machine_seconds)
+ private:
+  AttemptEnd watch() {
+    while (true) {
+      pass_on_stop();
+      pass_on_save();
+      watch_silence();
+      run_periodic_task();
+      if (machine_load_at_ && run_.options.clock() - *machine_load_at_ >= machine_seconds)
+        sample_machine_load();
+      run_.log.sync_if_due(run_.options.clock());
+      const worker::Output output = worker_.next(run_.options.poll_seconds);
+      if (const auto* line = std::get_if<worker::OutputLine>(&output)) on_line(line->text);
+      if (const auto* exit = std::get_if<worker::ExitStatus>(&output)) return finish(*exit);
+    }
+  }
+
+  void on_line(const std::string& line) {
+    if (verdict_) return;
+    std::optional<worker::Event> event;
+    try {
+      event = worker::event_from_line(line);
+    } catch (const Error& problem) {
+      fail("the worker broke the protocol: " + problem.message(), problem.hint());
+      return;
+    }
+    on_event(*event);
+  }
+
+  void on_event(const worker::Event& event) {
+    if (const auto* hello = std::get_if<worker::Hello>(&event)) on_hello(*hello);
+    if (!hello_) {
+      fail("the worker's first event was '" + std::string(worker::name_of(event)) +
+           "' instead of 'hello'");
+    }
+    if (verdict_) return;
+    if (const auto* progress = std::get_if<worker::Progress>(&event)) {
+      on_progress(*progress);
+      return;
+    }
+    reset_silence_timer();
+    // Right where training begins, and while the worker that ends still has its times.
+    if (std::holds_alternative<worker::Started>(event) ||
+        std::holds_alternative<worker::Finished>(event))
       sample_machine_load();
-    log_.sync_if_due(options_.clock());
-    const worker::Output output = worker_.next(options_.poll_seconds);
-    if (const auto* line = std::get_if<worker::OutputLine>(&output)) on_line(line->text);
-    if (const auto* exit = std::get_if<worker::ExitStatus>(&output)) return finish(*exit);
+    if (const auto* answers = std::get_if<worker::Answers>(&event)) {
+      on_answers(*answers);
+      return;
+    }
+    if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+      worker::Evaluation scored = *evaluation;
+      scored.scores = run_.scorer.finish();
+      evaluated_ = scored;
+      run_.log.append(with_stderr_size(scored), run_.number);
+      return;
+    }
+    if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) on_checkpoint(*saved);
+    if (verdict_) return;
+    run_.log.append(std::holds_alternative<worker::CheckpointSaved>(event) ? with_stderr_size(event)
+                                                                           : worker::to_json(event),
+                    run_.number);
+    if (const auto* environment = std::get_if<worker::Environment>(&event)) {
+      write_environment(*environment);
+    } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
+      verdict_ = verdict_of(*finished);
+    } else if (const auto* failed = std::get_if<worker::Failed>(&event)) {
+      verdict_ = verdict_of(*failed);
+    }
+    if (verdict_ || std::holds_alternative<worker::CheckpointSaved>(event)) run_.log.sync();
   }
-}
 
-void Attempt::on_line(const std::string& line) {
-  if (verdict_) return;
-  std::optional<worker::Event> event;
-  try {
-    event = worker::event_from_line(line);
-  } catch (const Error& problem) {
-    fail("the worker broke the protocol: " + problem.message(), problem.hint());
-    return;
+  /// The worker's event, with the size of stderr.log.
+  nlohmann::json with_stderr_size(const worker::Event& event) const {
+    nlohmann::json json = worker::to_json(event);
+    if (const auto bytes = run_.folder.stderr_bytes()) json["stderr_bytes"] = *bytes;
+    return json;
   }
-  on_event(*event);
-}
 
-void Attempt::on_event(const worker::Event& event) {
-  if (const auto* hello = std::get_if<worker::Hello>(&event)) on_hello(*hello);
-  if (!hello_) {
-    fail("the worker's first event was '" + std::string(worker::name_of(event)) +
-         "' instead of 'hello'");
+  void on_hello(const worker::Hello& hello) {
+    hello_ = hello;
+    if (hello.protocol == worker::version) return;
+    fail("the worker speaks version " + std::to_string(hello.protocol) +
+             " of the protocol and forge version " + std::to_string(worker::version),
+         "build forge and its worker from the same sources");
   }
-  if (verdict_) return;
-  if (const auto* progress = std::get_if<worker::Progress>(&event)) {
-    on_progress(*progress);
-    return;
-  }
-  reset_silence_timer();
-  // Right where training begins, and while the worker that ends still has its times.
-  if (std::holds_alternative<worker::Started>(event) ||
-      std::holds_alternative<worker::Finished>(event))
-    sample_machine_load();
-  if (const auto* answers = std::get_if<worker::Answers>(&event)) {
-    on_answers(*answers);
-    return;
-  }
-  if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
-    worker::Evaluation scored = *evaluation;
-    scored.scores = scorer_.finish();
-    evaluated_ = scored;
-    log_.append(with_stderr_size(scored), number_);
-    return;
-  }
-  if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) on_checkpoint(*saved);
-  if (verdict_) return;
-  log_.append(std::holds_alternative<worker::CheckpointSaved>(event) ? with_stderr_size(event)
-                                                                     : worker::to_json(event),
-              number_);
-  if (const auto* environment = std::get_if<worker::Environment>(&event)) {
-    write_environment(*environment);
-  } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
-    verdict_ = verdict_of(*finished);
-  } else if (const auto* failed = std::get_if<worker::Failed>(&event)) {
-    verdict_ = verdict_of(*failed);
-  }
-  if (verdict_ || std::holds_alternative<worker::CheckpointSaved>(event)) log_.sync();
-}
 
-nlohmann::json Attempt::with_stderr_size(const worker::Event& event) const {
-  nlohmann::json json = worker::to_json(event);
-  std::error_code missing;
-  const auto bytes = fs::file_size(folder_.stderr_file(), missing);
-  if (!missing) json["stderr_bytes"] = bytes;
-  return json;
-}
-
-void Attempt::on_hello(const worker::Hello& hello) {
-  hello_ = hello;
-  if (hello.protocol == worker::version) return;
-  fail("the worker speaks version " + std::to_string(hello.protocol) +
-           " of the protocol and forge version " + std::to_string(worker::version),
-       "build forge and its worker from the same sources");
-}
-
-void Attempt::on_answers(const worker::Answers& answers) {
-  try {
-    scorer_.add(answers);
-  } catch (const Error& problem) {
-    fail(problem.message(), problem.hint());
+  void on_answers(const worker::Answers& answers) {
+    try {
+      run_.scorer.add(answers);
+    } catch (const Error& problem) {
+      fail(problem.message(), problem.hint());
+    }
   }
-}
 
-/// What is acknowledged must be found again: under its name, with a manifest.
-void Attempt::on_checkpoint(const worker::CheckpointSaved& saved) {
-  const std::string name = weights::checkpoint_name(saved.step);
-  if (saved.path != "checkpoints/" + name) {
-    fail("the worker broke the protocol: it saved the checkpoint of step " +
-             std::to_string(saved.step) + " as '" + saved.path.substr(0, 120) + "'",
-         "it belongs into checkpoints/" + name);
-    return;
+  /// What is acknowledged must be found again: under its name, with a manifest.
+  void on_checkpoint(const worker::CheckpointSaved& saved) {
+    const std::string name = weights::checkpoint_name(saved.step);
+    if (saved.path != "checkpoints/" + name) {
+      fail("the worker broke the protocol: it saved the checkpoint of step " +
+               std::to_string(saved.step) + " as '" + saved.path.substr(0, 120) + "'",
+           "it belongs into checkpoints/" + name);
+      return;
+    }
+    weights::CheckpointState state;
+    state.step = saved.step;
+    state.identity = run_.folder.record().key;
+    if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
+    try {
+      weights::seal_checkpoint(run_.folder.checkpoints() / name, state);
+      saved_ = true;
+    } catch (const Error& problem) {
+      fail("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
+    }
   }
-  weights::CheckpointState state;
-  state.step = saved.step;
-  state.identity = folder_.record().key;
-  if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
-  try {
-    weights::seal_checkpoint(folder_.checkpoints() / name, state);
-    saved_ = true;
-  } catch (const Error& problem) {
-    fail("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
+
+  void on_progress(const worker::Progress& progress) {
+    if (!progress_ || !same(*progress_, progress)) reset_silence_timer();
+    progress_ = progress;
+    const double now = run_.options.clock();
+    if (now - progress_written_ < run_.options.progress_seconds) return;
+    progress_written_ = now;
+    rewrite_loosely(run_.folder.progress_file(),
+                    worker::to_line(stamped(worker::to_json(progress), run_.number)) + "\n");
   }
-}
 
-void Attempt::on_progress(const worker::Progress& progress) {
-  if (!progress_ || !same(*progress_, progress)) reset_silence_timer();
-  progress_ = progress;
-  const double now = options_.clock();
-  if (now - progress_written_ < options_.progress_seconds) return;
-  progress_written_ = now;
-  rewrite_loosely(folder_.progress_file(),
-                  worker::to_line(stamped(worker::to_json(progress), number_)) + "\n");
-}
+  void write_environment(const worker::Environment& environment) const {
+    nlohmann::json json = worker::to_json(environment);
+    json.update(worker::to_json(*hello_));
+    json.erase("event");
+    json["host"] = host_name();
+    json["revision"] = run_.folder.record().revision;
+    json["attempt"] = run_.number;
+    write_file_atomic(run_.folder.environment_file(), json_text(json, 2) + "\n");
+  }
 
-void Attempt::write_environment(const worker::Environment& environment) const {
-  nlohmann::json json = worker::to_json(environment);
-  json.update(worker::to_json(*hello_));
-  json.erase("event");
-  json["host"] = host_name();
-  json["revision"] = folder_.record().revision;
-  json["attempt"] = number_;
-  write_file_atomic(folder_.environment_file(), json_text(json, 2) + "\n");
-}
+  void pass_on_stop() {
+    const std::optional<StopRequest> asked = run_.stop_requests.requested();
+    if (!asked || asked == stop_passed_on_) return;
+    stop_passed_on_ = asked;
+    if (asked == StopRequest::after_checkpoint) {
+      worker_.request_stop();
+    } else {
+      worker_.kill();
+      killed_ = true;
+    }
+  }
 
-void Attempt::pass_on_stop() {
-  const std::optional<StopRequest> asked = stop_requests_.requested();
-  if (!asked || asked == stop_passed_on_) return;
-  stop_passed_on_ = asked;
-  if (asked == StopRequest::after_checkpoint) {
-    worker_.request_stop();
-  } else {
+  /// Only once it is known that the worker listens: the signal ends any other.
+  void pass_on_save() {
+    std::error_code missing;
+    if (!hello_ || !fs::exists(run_.folder.save_file(), missing)) return;
+    if (hello_->saves_on_request && !verdict_ && !stop_passed_on_) worker_.request_checkpoint();
+    remove_tree(run_.folder.save_file());
+  }
+
+  void run_periodic_task() {
+    const double now = run_.options.clock();
+    if (!run_.options.periodic_task || now - periodic_task_at_ < run_.options.periodic_task_seconds)
+      return;
+    periodic_task_at_ = now;
+    run_.options.periodic_task();
+  }
+
+  void sample_machine_load() {
+    machine_load_at_ = run_.options.clock();
+    machine_load_.sample(worker_.pid());
+  }
+
+  void watch_silence() {
+    const double quiet_seconds = run_.options.clock() - last_sign_;
+    if (verdict_) {
+      if (killed_ || quiet_seconds < run_.options.exit_grace_seconds) return;
+      worker_.kill();  // it has said its last word and does not leave
+      killed_ = true;
+    } else if (quiet_seconds >= run_.options.silence_seconds) {
+      fail("the worker made no progress for " + human_duration(quiet_seconds) + " and was killed",
+           "see " + run_.folder.stderr_file().string());
+    }
+  }
+
+  void fail(std::string reason, std::string hint = "") {
+    verdict_ = AttemptEnd{};
+    verdict_->reason = std::move(reason);
+    verdict_->hint = std::move(hint);
     worker_.kill();
     killed_ = true;
   }
-}
 
-/// Only once it is known that the worker listens: the signal ends any other.
-void Attempt::pass_on_save() {
-  std::error_code missing;
-  if (!hello_ || !fs::exists(folder_.save_file(), missing)) return;
-  if (hello_->saves_on_request && !verdict_ && !stop_passed_on_) worker_.request_checkpoint();
-  remove_tree(folder_.save_file());
-}
-
-void Attempt::run_periodic_task() {
-  const double now = options_.clock();
-  if (!options_.periodic_task || now - periodic_task_at_ < options_.periodic_task_seconds) return;
-  periodic_task_at_ = now;
-  options_.periodic_task();
-}
-
-void Attempt::sample_machine_load() {
-  machine_load_at_ = options_.clock();
-  machine_load_.sample(worker_.pid());
-}
-
-void Attempt::watch_silence() {
-  const double quiet_seconds = options_.clock() - last_sign_;
-  if (verdict_) {
-    if (killed_ || quiet_seconds < options_.exit_grace_seconds) return;
-    worker_.kill();  // it has said its last word and does not leave
-    killed_ = true;
-  } else if (quiet_seconds >= options_.silence_seconds) {
-    fail("the worker made no progress for " + human_duration(quiet_seconds) + " and was killed",
-         "see " + folder_.stderr_file().string());
+  AttemptEnd finish(const worker::ExitStatus& exit) const {
+    AttemptEnd end;
+    if (verdict_) {
+      // A crash in a library's clean-up after the last word changes no number.
+      end = *verdict_;
+    } else if (stop_passed_on_) {
+      end.state = RunState::stopped;
+      end.reason = "stopped on request before it could save";
+    } else if (exit.signal != 0) {
+      end.reason = "the worker was killed by " + exit.describe();
+      if (exit.signal == SIGKILL)
+        end.hint = "the kernel does this where memory runs out: see dmesg";
+      end.retryable = true;
+    } else {
+      end.reason = "the worker exited without a final event, with " + exit.describe();
+      end.hint = "see " + run_.folder.stderr_file().string();
+    }
+    end.exit = exit;
+    end.saved = saved_;
+    end.other_process_load = machine_load_.other_process_load();
+    end.storage = end.state == RunState::failed && exit.code == worker::exit_storage;
+    return end;
   }
-}
 
-void Attempt::fail(std::string reason, std::string hint) {
-  verdict_ = AttemptEnd{};
-  verdict_->reason = std::move(reason);
-  verdict_->hint = std::move(hint);
-  worker_.kill();
-  killed_ = true;
-}
-
-AttemptEnd Attempt::finish(const worker::ExitStatus& exit) const {
-  AttemptEnd end;
-  if (verdict_) {
-    // A crash in a library's clean-up after the last word changes no number.
-    end = *verdict_;
-  } else if (stop_passed_on_) {
-    end.state = RunState::stopped;
-    end.reason = "stopped on request before it could save";
-  } else if (exit.signal != 0) {
-    end.reason = "the worker was killed by " + exit.describe();
-    if (exit.signal == SIGKILL) end.hint = "the kernel does this where memory runs out: see dmesg";
-    end.retryable = true;
-  } else {
-    end.reason = "the worker exited without a final event, with " + exit.describe();
-    end.hint = "see " + folder_.stderr_file().string();
+  /// Events can no longer be recorded. The worker is killed, because no attempt may resume from a
+  /// checkpoint that it saves after a gap in the record.
+  void kill_without_record() {
+    worker_.kill();
+    while (!std::holds_alternative<worker::ExitStatus>(worker_.next(run_.options.poll_seconds))) {
+    }
   }
-  end.exit = exit;
-  end.saved = saved_;
-  end.other_process_load = machine_load_.other_process_load();
-  end.storage = end.state == RunState::failed && exit.code == worker::exit_storage;
-  return end;
-}
 
-/// Events can no longer be recorded. The worker is killed, because no attempt may resume from a
-/// checkpoint that it saves after a gap in the record.
-void Attempt::kill_without_record() {
-  worker_.kill();
-  while (!std::holds_alternative<worker::ExitStatus>(worker_.next(options_.poll_seconds))) {
-  }
+  void reset_silence_timer() { last_sign_ = run_.options.clock(); }
+
+  const AttemptContext& run_;
+  worker::RunningWorker& worker_;
+
+  std::optional<worker::Hello> hello_;
+  std::optional<worker::Progress> progress_;
+  std::optional<worker::Evaluation> evaluated_;  ///< the last one
+  double progress_written_ = -1e9;
+  double last_sign_;
+  double periodic_task_at_ = -1e9;
+  std::optional<StopRequest> stop_passed_on_;
+  std::optional<AttemptEnd> verdict_;  ///< once it is known; later lines of the worker are ignored
+  bool killed_ = false;
+  bool saved_ = false;        ///< a checkpoint
+  MachineLoad machine_load_;  ///< since training began
+  std::optional<double> machine_load_at_;
+};
+
+}  // namespace
+
+AttemptEnd run_attempt(const AttemptContext& context, worker::RunningWorker& worker) {
+  return Attempt(context, worker).run();
 }
 
 }  // namespace forge::run

@@ -92,7 +92,7 @@ EvaluationData whole_token_file(const RunModel& model,
                                 const std::string& name) {
   const data::TokenFile file(tokens);
   require_own_tokenizer(model, file.tokenizer_fingerprint(), name);
-  file.check_content();
+  file.verify_hash();
   worker::TokenSource source;
   source.path = fs::absolute(tokens).string();
   source.rows =
@@ -129,7 +129,7 @@ EvaluationData prepared(const RunModel& model,
   }
   EvaluationData data;
   data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
-  data.tokens = evaluation_sources(made);
+  data.tokens = token_sources(made, made.evaluation);
   return data;
 }
 

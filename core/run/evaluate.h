@@ -19,15 +19,15 @@ namespace forge::run {
 
 /// Token ids that a model is evaluated on, in its own vocabulary.
 struct EvaluationData {
-  std::string name;                                       ///< what to call it
+  std::string name;                                       ///< for messages
   std::vector<worker::TokenSource> tokens;                ///< of the model's train.seq_len
-  std::shared_ptr<const TemporaryFile> temporary_tokens;  ///< of `tokens`, where made for this
+  std::shared_ptr<const TemporaryFile> temporary_tokens;  ///< of `tokens`, if made for this
 
   int64_t rows() const;
 };
 
-/// The held-out rows that the run itself was evaluated on. Throws Error where the model was not
-/// trained here, or where its text is no longer what it was.
+/// The held-out rows that the run itself was evaluated on. Throws Error if the model was not
+/// trained here, or if its text has changed.
 EvaluationData own_evaluation_data(const RunModel& model,
                                    const std::filesystem::path& cache_dir,
                                    const data::Progress& progress);
@@ -39,20 +39,19 @@ EvaluationData evaluation_data_of(const RunModel& model,
                                   const std::filesystem::path& cache_dir,
                                   const data::Progress& progress);
 
-/// All of a token file, or of the file evaluation.tokens of a folder, or all text of a file (of
-/// JSON lines in the field "text") or of a folder's .txt files, which becomes tokens in `cache_dir`
-/// for this one time.
+/// All of a token file, or of evaluation.tokens of a folder; else all text of a file (of JSON lines
+/// the field "text") or of a folder's .txt files, tokenized in `cache_dir` for this evaluation.
 EvaluationData evaluation_data_at(const RunModel& model,
                                   const std::filesystem::path& path,
                                   const std::filesystem::path& cache_dir,
                                   const data::Progress& progress);
 
 struct ModelEvaluation {
-  double loss = 0;        ///< mean negative log likelihood of a token, in nats; all weigh the same
-  double perplexity = 0;  ///< exp(loss)
-  std::optional<double> bits_per_byte;  ///< of the text that the scored tokens stand for
+  double loss = 0;                      ///< mean negative log likelihood of a token, in nats
+  double perplexity = 0;                ///< exp(loss)
+  std::optional<double> bits_per_byte;  ///< of the scored tokens' text
   int64_t tokens = 0;                   ///< scored
-  int64_t bytes = 0;                    ///< of text, 0 where there is no tokenizer to tell
+  int64_t bytes = 0;                    ///< of text, 0 without a tokenizer
   double seconds = 0;                   ///< of the evaluation alone
   std::string device;
   std::map<std::string, worker::Score> scores;  ///< of a task

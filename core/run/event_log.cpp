@@ -1,7 +1,11 @@
 #include "core/run/event_log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
-#include <fstream>
+#include <iterator>
 #include <string_view>
 
 #include "core/base/clock.h"
@@ -15,6 +19,71 @@ namespace forge::run {
 
 using Json = nlohmann::json;
 
+LineReader::LineReader(const std::filesystem::path& path, int64_t offset)
+    : path_(path), read_offset_(offset), line_offset_(offset), next_offset_(offset) {
+  file_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_ && errno != ENOENT) throw system_error("read '" + path.string() + "'", errno);
+}
+
+bool LineReader::fill() {
+  if (!file_) return false;
+  buffer_.resize(256 << 10);
+  ssize_t got = 0;
+  do {
+    got = ::pread(file_.get(), buffer_.data(), buffer_.size(), read_offset_);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) throw system_error("read '" + path_.string() + "'", errno);
+  buffer_.resize(static_cast<size_t>(got));
+  read_offset_ += got;
+  position_ = 0;
+  return got > 0;
+}
+
+bool LineReader::next() {
+  line_.clear();
+  too_long_ = false;
+  line_offset_ = next_offset_;
+  while (true) {
+    if (position_ == buffer_.size() && !fill()) return false;
+    const size_t newline = buffer_.find('\n', position_);
+    const size_t end = newline == std::string::npos ? buffer_.size() : newline;
+    if (line_.size() + (end - position_) > max_line_bytes) {
+      too_long_ = true;
+      line_.clear();
+    }
+    if (!too_long_) line_.append(buffer_, position_, end - position_);
+    position_ = end;
+    if (newline == std::string::npos) continue;
+    ++position_;
+    next_offset_ = read_offset_ - static_cast<int64_t>(buffer_.size() - position_);
+    return true;
+  }
+}
+
+template <class Visitor>
+void fields(Visitor& visit, AttemptStarted& started) {
+  visit.optional("pid", started.pid);
+  visit.optional("host", started.host);
+  visit.optional("resume_from", started.resume_from);
+  visit.optional("damaged", started.damaged);
+  visit.optional("stderr_bytes", started.stderr_bytes);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, AttemptEnded& ended) {
+  visit.field("status", ended.status);
+  visit.optional("exit_status", ended.exit_status);
+  visit.optional("signal", ended.signal);
+  visit.optional("reason", ended.reason);
+  visit.optional("hint", ended.hint);
+  visit.optional("stderr", ended.stderr_lines);
+  visit.optional("retry", ended.retry);
+  visit.optional("wait_seconds", ended.wait_seconds);
+  visit.optional("storage", ended.storage);
+  visit.optional("busy_elsewhere", ended.busy_elsewhere);
+  visit.optional("stderr_bytes", ended.stderr_bytes);
+}
+
 StoredEvent stored_event_from_line(const std::string& line) {
   StoredEvent stored;
   stored.json = worker::object_from_line(line);
@@ -22,10 +91,16 @@ StoredEvent stored_event_from_line(const std::string& line) {
   reader.field("time", stored.time);
   reader.field("attempt", stored.attempt);
   reader.field("event", stored.name);
-  try {
-    stored.event = worker::event_from_json(stored.json);
-  } catch (const Error&) {
-    // The supervisor's own, or of another version: `json` is all that can be said about it.
+  if (stored.name == "attempt") {
+    stored.started = worker::read_fields<AttemptStarted>(stored.json, "event 'attempt'");
+  } else if (stored.name == "ended") {
+    stored.ended = worker::read_fields<AttemptEnded>(stored.json, "event 'ended'");
+  } else {
+    try {
+      stored.event = worker::event_from_json(stored.json);
+    } catch (const Error&) {
+      // Of another version: `json` is all that can be said about it.
+    }
   }
   return stored;
 }
@@ -48,6 +123,48 @@ std::vector<StoredEvent> read_events(const fs::path& events_file) {
   return events;
 }
 
+namespace {
+
+ReadLine read_line(const std::string& line, int64_t offset) {
+  ReadLine read;
+  read.offset = offset;
+  if (const auto train = worker::train_from_line(line)) {
+    read.event = StoredEvent{train->time, train->attempt, "train", {}, train->metrics};
+    return read;
+  }
+  try {
+    StoredEvent stored = stored_event_from_line(line);
+    // A worker's event that could not be read: parsed again for the reason.
+    if (!stored.event && !stored.started && !stored.ended) worker::event_from_json(stored.json);
+    read.event = std::move(stored);
+  } catch (const Error& problem) {
+    read.problem = problem.message();
+  }
+  return read;
+}
+
+}  // namespace
+
+EventBatch read_event_lines(const std::filesystem::path& events_file, int64_t offset) {
+  EventBatch batch;
+  batch.begin = offset;
+  constexpr int64_t usual_line_bytes = 200;
+  std::error_code missing;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(events_file, missing));
+  if (!missing && size > offset)
+    batch.lines.reserve(static_cast<size_t>((size - offset) / usual_line_bytes + 1));
+  LineReader lines(events_file, offset);
+  while (lines.next()) {
+    if (lines.too_long()) {
+      batch.lines.push_back({lines.line_offset(), std::nullopt, "the line is too long"});
+    } else {
+      batch.lines.push_back(read_line(lines.line(), lines.line_offset()));
+    }
+  }
+  batch.end = lines.next_offset();
+  return batch;
+}
+
 std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
   std::set<int64_t> steps;
   if (!fs::exists(events_file)) return steps;
@@ -60,7 +177,8 @@ std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
     const size_t end = text.find('\n', at);
     if (end == text.npos) break;  // a torn line
     try {
-      const StoredEvent stored = stored_event_from_line(std::string(text.substr(begin, end - begin)));
+      const StoredEvent stored =
+          stored_event_from_line(std::string(text.substr(begin, end - begin)));
       if (!stored.event) continue;
       const auto* saved = std::get_if<worker::CheckpointSaved>(&*stored.event);
       if (saved) steps.insert(saved->step);
@@ -70,6 +188,16 @@ std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
   }
   return steps;
 }
+
+namespace {
+
+Json without_nulls(Json object) {
+  for (auto entry = object.begin(); entry != object.end();)
+    entry = entry->is_null() ? object.erase(entry) : std::next(entry);
+  return object;
+}
+
+}  // namespace
 
 Json stamped(Json event, int attempt) {
   event["time"] = std::round(unix_time() * 1000) / 1000;
@@ -88,6 +216,19 @@ void EventLog::append(Json event, int attempt) {
   unsynced_ = true;
 }
 
+void EventLog::append(const AttemptStarted& event, int attempt) {
+  Json json = without_nulls(worker::write_fields(event));
+  json["event"] = "attempt";
+  append(std::move(json), attempt);
+}
+
+void EventLog::append(const AttemptEnded& event, int attempt) {
+  Json json = without_nulls(worker::write_fields(event));
+  if (!event.storage) json.erase("storage");
+  json["event"] = "ended";
+  append(std::move(json), attempt);
+}
+
 void EventLog::sync() {
   if (unsynced_) file_.sync();
   unsynced_ = false;
@@ -99,32 +240,16 @@ void EventLog::sync_if_due(double now) {
   synced_at_ = now;
 }
 
-namespace {
-
-/// The whole lines of the file from byte `offset` on, with their newlines.
-std::string whole_lines_from(const fs::path& path, int64_t offset) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const int64_t size = file ? static_cast<int64_t>(file.tellg()) : 0;
-  if (size <= offset) return "";
-  std::string bytes(static_cast<size_t>(size - offset), '\0');
-  file.seekg(offset);
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<size_t>(file.gcount()));
-  bytes.resize(bytes.rfind('\n') + 1);  // npos + 1 is 0
-  return bytes;
-}
-
-}  // namespace
-
 void Follower::skip_to_end() {
-  offset_ += static_cast<int64_t>(whole_lines_from(folder_.events_file(), offset_).size());
+  LineReader lines(folder_.events_file(), offset_);
+  while (lines.next()) offset_ = lines.next_offset();
   new_progress();
 }
 
 Update Follower::poll() {
   Update update;
   // Asked first: what is written until the lock is let go is then seen below.
-  update.over = !FileLock::is_held(folder_.lock_file());
+  update.over = !folder_.is_running();
   update.events = new_events();
   update.progress = new_progress();
   return update;
@@ -132,20 +257,18 @@ Update Follower::poll() {
 
 std::vector<StoredEvent> Follower::new_events() {
   std::vector<StoredEvent> events;
-  const std::string bytes = whole_lines_from(folder_.events_file(), offset_);
-  for (size_t begin = 0; begin < bytes.size();) {
-    const size_t end = bytes.find('\n', begin);
-    events.push_back(stored_event_from_line(bytes.substr(begin, end - begin)));
-    offset_ += static_cast<int64_t>(end + 1 - begin);
-    begin = end + 1;
+  LineReader lines(folder_.events_file(), offset_);
+  while (lines.next()) {
+    events.push_back(stored_event_from_line(lines.line()));
+    offset_ = lines.next_offset();
   }
   return events;
 }
 
 std::optional<worker::Progress> Follower::new_progress() {
-  std::string line = whole_lines_from(folder_.progress_file(), 0);
-  if (line.empty() || line == progress_line_) return std::nullopt;
-  progress_line_ = std::move(line);
+  LineReader lines(folder_.progress_file(), 0);
+  if (!lines.next() || lines.line() == progress_line_) return std::nullopt;
+  progress_line_ = lines.line();
   const StoredEvent stored = stored_event_from_line(progress_line_);
   const auto* progress = stored.event ? std::get_if<worker::Progress>(&*stored.event) : nullptr;
   return progress ? std::optional(*progress) : std::nullopt;

@@ -15,13 +15,71 @@
 
 namespace forge::run {
 
-/// A line of events.jsonl: a worker's event, or one of the supervisor's own ("attempt", "ended").
+/// Reads the complete lines of a growing file from a byte offset on. The text behind the last
+/// newline is still being written and is not read.
+class LineReader {
+ public:
+  /// Longest line that is kept: the protocol's limit and room for what the supervisor adds.
+  static constexpr size_t max_line_bytes = size_t{2} << 20;
+
+  /// A file that does not exist has no lines. Throws Error where it cannot be read.
+  LineReader(const std::filesystem::path& path, int64_t offset);
+
+  /// Moves to the next complete line; false where there is none yet.
+  bool next();
+
+  const std::string& line() const { return line_; }     ///< without its newline
+  bool too_long() const { return too_long_; }           ///< line() is empty then
+  int64_t line_offset() const { return line_offset_; }  ///< of the line's first byte
+  int64_t next_offset() const { return next_offset_; }  ///< of the byte after its newline
+
+ private:
+  bool fill();
+
+  std::filesystem::path path_;
+  FileDescriptor file_;
+  std::string buffer_;
+  size_t position_ = 0;      ///< in buffer_ of the next unread byte
+  int64_t read_offset_ = 0;  ///< in the file, of the byte after buffer_
+  std::string line_;
+  bool too_long_ = false;
+  int64_t line_offset_ = 0;
+  int64_t next_offset_ = 0;
+};
+
+/// The supervisor's event "attempt": it has started a worker.
+struct AttemptStarted {
+  int64_t pid = 0;
+  std::string host;
+  std::string resume_from;                   ///< the checkpoint, "": from the start
+  std::vector<std::string> damaged;          ///< what is wrong with each newer checkpoint
+  std::optional<int64_t> stderr_bytes = {};  ///< size of stderr.log
+};
+
+/// The supervisor's event "ended": the worker has ended, and with it the run unless `retry`.
+struct AttemptEnded {
+  RunState status = RunState::failed;
+  std::optional<int> exit_status = {};
+  std::optional<int> signal = {};
+  std::string reason = {};
+  std::string hint = {};
+  std::vector<std::string> stderr_lines = {};  ///< the last ones
+  bool retry = false;                          ///< another worker starts
+  std::optional<double> wait_seconds = {};     ///< before it does
+  bool storage = false;                        ///< failed because the disk is full or fails
+  std::optional<double> busy_elsewhere = {};   ///< fraction of the cores that others kept busy
+  std::optional<int64_t> stderr_bytes = {};    ///< size of stderr.log
+};
+
+/// A line of events.jsonl: a worker's event, or one of the supervisor's own.
 struct StoredEvent {
   double time = 0;  ///< seconds since 1970
   int attempt = 0;
   std::string name;
-  nlohmann::json json;                   ///< the whole line
-  std::optional<worker::Event> event;  ///< none for the supervisor's own, or one not known here
+  nlohmann::json json;                         ///< the whole line
+  std::optional<worker::Event> event;          ///< none for the supervisor's, or one unknown here
+  std::optional<AttemptStarted> started = {};  ///< of "attempt"
+  std::optional<AttemptEnded> ended = {};      ///< of "ended"
 };
 
 /// Throws Error for what is no such line.
@@ -30,6 +88,25 @@ StoredEvent stored_event_from_line(const std::string& line);
 /// Every whole line of an events file, in order; none where there is no file. Throws Error naming
 /// file and line number.
 std::vector<StoredEvent> read_events(const std::filesystem::path& events_file);
+
+/// A line of an events file: what it says, or why it cannot be read. Of a train event `json` is
+/// empty.
+struct ReadLine {
+  int64_t offset = 0;  ///< of its first byte
+  std::optional<StoredEvent> event;
+  std::string problem;
+};
+
+/// Consecutive lines of an events file.
+struct EventBatch {
+  int64_t begin = 0;  ///< offset of the first byte
+  int64_t end = 0;    ///< of the byte after the last whole line
+  std::vector<ReadLine> lines;
+};
+
+/// Every whole line from `offset` on, fast. Throws Error if the file cannot be read. A line that
+/// cannot be read has a problem, also a worker's event that this version does not know.
+EventBatch read_event_lines(const std::filesystem::path& events_file, int64_t offset);
 
 /// Steps of the checkpoints that the file tells of, without reading its other lines. A worker's
 /// events are recorded in its order: all that it had to say before such a checkpoint is there, too.
@@ -51,6 +128,8 @@ class EventLog {
   /// Adds time and attempt to the event and appends it. Throws Error when it cannot be written; the
   /// file then ends with the line before.
   void append(nlohmann::json event, int attempt);
+  void append(const AttemptStarted& event, int attempt);
+  void append(const AttemptEnded& event, int attempt);
   void sync();
   /// Syncs what waits for longer than sync_every_seconds at `now` of a steady clock.
   void sync_if_due(double now);
@@ -67,10 +146,9 @@ nlohmann::json stamped(nlohmann::json event, int attempt);
 
 /// What happened in a run since the last look.
 struct Update {
-  std::vector<StoredEvent> events;             ///< new ones, in order
+  std::vector<StoredEvent> events;           ///< new ones, in order
   std::optional<worker::Progress> progress;  ///< the latest, where it is a new one
-  bool over =
-      false;  ///< nobody supervises the run: nothing more will come. RunFolder::status() tells
+  bool over = false;  ///< nobody supervises the run, nothing more will come: see RunFolder::status
 };
 
 /// Reads a run folder that somebody else writes. Starts with the first event.

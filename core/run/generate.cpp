@@ -93,13 +93,12 @@ class Samples {
   template <class OnText>
   void add(const worker::Tokens& tokens, const OnText& on_text) {
     if (tokens.ids.size() != tokens.samples.size() || tokens.ended.size() != tokens.ids.size()) {
-      throw Error("the worker's tokens do not fit its samples", {}, "", ExitCode::failed);
+      refuse_answer("the worker's tokens do not fit its samples");
     }
     for (size_t i = 0; i < tokens.ids.size(); ++i) {
       const auto number = static_cast<size_t>(tokens.samples[i]);
       if (number >= samples_.size()) {
-        throw Error(
-            "the worker speaks of a sample " + std::to_string(number), {}, "", ExitCode::failed);
+        refuse_answer("the worker speaks of a sample " + std::to_string(number));
       }
       GeneratedSample& sample = samples_[number];
       // A worker may leave the search for stop texts to forge, and goes on behind one then.
@@ -119,17 +118,11 @@ class Samples {
  private:
   void require_sound(int32_t id, const GeneratedSample& sample) const {
     if (id < 0 || id >= vocab_size_) {
-      throw Error("the worker gave token " + std::to_string(id) + " of a model that has " +
-                      with_thousands(vocab_size_),
-                  {},
-                  "",
-                  ExitCode::failed);
+      refuse_answer("the worker gave token " + std::to_string(id) + " of a model that has " +
+                    with_thousands(vocab_size_));
     }
     if (static_cast<int64_t>(sample.ids.size()) < max_tokens_) return;
-    throw Error("the worker gave a sample more than " + with_thousands(max_tokens_) + " tokens",
-                {},
-                "",
-                ExitCode::failed);
+    refuse_answer("the worker gave a sample more than " + with_thousands(max_tokens_) + " tokens");
   }
 
   std::string add(int32_t id,
@@ -173,9 +166,9 @@ void fields(Visitor& visit, Throughputs& answer) {
   visit.field("decode_seconds", answer.decode_seconds);
 }
 
-Pace pace(int64_t tokens, double seconds) {
+Throughput throughput_of(int64_t tokens, double seconds) {
   if (std::isfinite(seconds) && seconds >= 0) return {tokens, seconds};
-  throw Error("the worker measured " + shortest(seconds) + " seconds", {}, "", ExitCode::failed);
+  refuse_answer("the worker measured " + shortest(seconds) + " seconds");
 }
 
 }  // namespace
@@ -229,8 +222,8 @@ Generated generate(
       worker::job_result(launcher, backend.command(request), request, on_event);
   generated.samples = samples.finish();
   const auto answer = worker::read_fields<Throughputs>(values, "the worker's result");
-  generated.prefill = pace(answer.prefill_tokens, answer.prefill_seconds);
-  generated.decode = pace(answer.decode_tokens, answer.decode_seconds);
+  generated.prefill = throughput_of(answer.prefill_tokens, answer.prefill_seconds);
+  generated.decode = throughput_of(answer.decode_tokens, answer.decode_seconds);
   return generated;
 }
 

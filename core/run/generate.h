@@ -24,39 +24,39 @@ struct GenerationQuestion {
   int threads = 0;
 };
 
-/// Throws Error naming what makes no sense, and what would, before a model is looked for.
+/// Throws Error for values that make no sense, before a model is opened.
 void check_generation(const GenerationQuestion& question);
 
-/// How one prompt goes on.
+/// A continuation of one prompt.
 struct GeneratedSample {
   size_t prompt = 0;
   int sample = 0;            ///< 0 … samples - 1 of its prompt
   std::string text;          ///< UTF-8, up to the stop text
   std::vector<int32_t> ids;  ///< without the one that ended the sequence
-  worker::FinishReason ended = worker::FinishReason::none;  ///< none: the worker was told to stop
+  worker::FinishReason ended = worker::FinishReason::none;  ///< none: stopped on request
 };
 
-struct Pace {
+struct Throughput {
   int64_t tokens = 0;
   double seconds = 0;
-  /// Tokens a second; 0 where nothing was measured.
+  /// 0 if nothing was measured.
   double tokens_per_second() const { return seconds > 0 ? double(tokens) / seconds : 0; }
 };
 
 struct Generated {
   std::vector<GeneratedSample> samples;  ///< those of the first prompt first
   std::vector<int64_t> prompt_tokens;    ///< of each prompt, BOS included
-  Pace prefill;                          ///< the prompts
-  Pace decode;                           ///< all tokens but the first of each sample
+  Throughput prefill;                    ///< the prompts
+  Throughput decode;                     ///< all tokens but the first of each sample
   worker::Environment environment;       ///< what it ran on
 };
 
-/// Has a worker continue prompts. Each is a document of its own, as in training: BOS where the
-/// vocabulary has one, then the text. A sample ends at EOS or BOS (any special token where the
-/// vocabulary names no EOS), at a stop text, after max_tokens, or when the model has read as many
-/// tokens as the rows that it was trained on have. `on_text` gets each piece of text once no later
-/// token can change it, and the sample so far. Throws Error for what makes no sense, a model
-/// without a tokenizer, a prompt that is too long, and as worker::run_job does.
+/// Lets a worker continue prompts. Each is a document of its own, as in training: BOS if the
+/// vocabulary has one, then the text. A sample ends at EOS or BOS (without EOS: at any special
+/// token), at a stop text, after max_tokens, or at the length of the training rows. `on_text` gets
+/// each piece of text that later tokens cannot change, and the sample so far. Throws Error for a
+/// question that makes no sense, a model without a tokenizer, a prompt that is too long, and as
+/// worker::run_job does.
 Generated generate(
     const RunModel& model,
     const GenerationQuestion& question,

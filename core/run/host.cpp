@@ -15,6 +15,12 @@ std::string host_name() {
   return name;
 }
 
+std::string device_text(const std::string& type, const std::string& name, int64_t threads) {
+  const std::string text = name.empty() ? type : name;
+  if (type != "cpu" || threads <= 0) return text;
+  return text + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
 namespace {
 
 namespace fs = std::filesystem;

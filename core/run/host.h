@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -8,6 +9,9 @@ namespace forge::run {
 
 /// Name of this machine.
 std::string host_name();
+
+/// "Intel Xeon, 4 threads", "NVIDIA H200": the name, or else the type, and the threads of a CPU.
+std::string device_text(const std::string& type, const std::string& name, int64_t threads);
 
 /// How busy processes that are not a run's own keep the machine while it trains: what its times
 /// are worth depends on that. Own are the worker with all that it started, and this process. Time

@@ -77,28 +77,16 @@ const std::map<std::string, std::string>& meanings() {
   return all;
 }
 
-/// Leaves by their dotted keys.
-std::map<std::string, std::string> leaves_of(const Json& json) {
-  std::map<std::string, std::string> leaves;
-  if (json.empty()) return leaves;
-  const Json flat = json.flatten();
-  for (const auto& [pointer, value] : flat.items()) {
-    std::string key = pointer.substr(1);
-    std::replace(key.begin(), key.end(), '/', '.');
-    leaves[key] = json_text(value);
-  }
-  return leaves;
-}
-
-void compare(const std::map<std::string, std::string>& left,
-             const std::map<std::string, std::string>& right,
-             std::vector<IdentityDifference>& out) {
-  std::map<std::string, std::string> keys = left;
-  keys.insert(right.begin(), right.end());
+void compare(const Json& left, const Json& right, std::vector<IdentityDifference>& out) {
+  const std::map<std::string, Json> ours = dotted_leaves(left), theirs = dotted_leaves(right);
+  std::map<std::string, Json> keys = ours;
+  keys.insert(theirs.begin(), theirs.end());
+  const auto text = [](const std::map<std::string, Json>& leaves, const std::string& key) {
+    const auto found = leaves.find(key);
+    return found == leaves.end() ? "" : json_text(found->second);
+  };
   for (const auto& [key, ignored] : keys) {
-    const auto a = left.find(key), b = right.find(key);
-    const std::string of_left = a == left.end() ? "" : a->second;
-    const std::string of_right = b == right.end() ? "" : b->second;
+    const std::string of_left = text(ours, key), of_right = text(theirs, key);
     if (of_left == of_right) continue;
     const auto meaning = meanings().find(key);
     out.push_back({key, of_left, of_right, meaning == meanings().end() ? "" : meaning->second});
@@ -107,12 +95,24 @@ void compare(const std::map<std::string, std::string>& left,
 
 }  // namespace
 
+std::map<std::string, Json> dotted_leaves(const Json& json) {
+  std::map<std::string, Json> leaves;
+  if (json.empty()) return leaves;
+  const Json flat = json.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    std::string key = pointer.substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    leaves[key] = value;
+  }
+  return leaves;
+}
+
 std::vector<IdentityDifference> identity_differences(const Identity& left, const Identity& right) {
   std::vector<IdentityDifference> out;
-  compare(leaves_of(left.experiment), leaves_of(right.experiment), out);
+  compare(left.experiment, right.experiment, out);
   Json parts[] = {worker::write_fields(left), worker::write_fields(right)};
   for (Json& part : parts) part.erase("experiment");
-  compare(leaves_of(parts[0]), leaves_of(parts[1]), out);
+  compare(parts[0], parts[1], out);
   return out;
 }
 

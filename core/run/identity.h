@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ nlohmann::json identity_config(const nlohmann::json& experiment);
 
 /// 12 hexadecimal digits of the hash of the identity's canonical JSON.
 std::string run_key(const Identity& identity);
+
+/// The leaves of a JSON value by dotted keys, "optimizer.lr"; elements of lists by their number.
+std::map<std::string, nlohmann::json> dotted_leaves(const nlohmann::json& json);
 
 /// One thing in which two runs' identities differ.
 struct IdentityDifference {

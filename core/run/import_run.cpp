@@ -64,12 +64,9 @@ RunRecord record_of(const huggingface::ImportedModel& model,
 /// Every key of the model was set by config.json of the folder.
 Json origins_of(const config::Experiment& experiment, const RunRecord& record) {
   Json origins = Json::object();
-  const Json model = config::to_json(experiment).at("model").flatten();
-  for (const auto& [pointer, value] : model.items()) {
-    std::string key = "model" + pointer;
-    std::replace(key.begin(), key.end(), '/', '.');
-    origins[key] = {{"origin", record.imported_from + "/config.json"}, {"set_by", "import-hf"}};
-  }
+  for (const auto& [key, value] : dotted_leaves(config::to_json(experiment).at("model")))
+    origins["model." + key] = {{"origin", record.imported_from + "/config.json"},
+                               {"set_by", "import-hf"}};
   return origins;
 }
 
@@ -87,20 +84,11 @@ void write_events(const RunFolder& folder,
                    {"architecture", huggingface::class_name(model.config.architecture)},
                    {"weights_hash", record.identity.initial_weights}};
   EventLog log(folder.events_file());
-  log.append(
-      {{"event", "attempt"}, {"pid", ::getpid()}, {"host", host_name()}, {"resume_from", ""}}, 1);
+  log.append(AttemptStarted{::getpid(), host_name(), "", {}}, 1);
   log.append(worker::to_json(started), 1);
   log.append(worker::to_json(saved), 1);
   log.append(worker::to_json(result), 1);
-  log.append({{"event", "ended"},
-              {"status", "completed"},
-              {"exit_status", 0},
-              {"signal", 0},
-              {"reason", ""},
-              {"hint", ""},
-              {"stderr", Json::array()},
-              {"retry", false}},
-             1);
+  log.append(AttemptEnded{RunState::completed, 0, 0}, 1);
   log.sync();
 }
 
@@ -149,7 +137,7 @@ ImportedRun import_run(const huggingface::ImportedModel& model,
   FolderWriter writer(imported.folder.path());
   write_folder(RunFolder(writer.path()), model, experiment, record);
   writer.replace();
-  imported.made = true;
+  imported.created = true;
   return imported;
 }
 

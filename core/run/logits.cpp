@@ -47,10 +47,8 @@ void require_shape(const weights::SafetensorsFile& file,
                    const std::string& name,
                    const std::vector<int64_t>& shape) {
   if (file.tensor(name).shape == shape) return;
-  throw Error("'" + shown_path(file.path()) + "': '" + name + "' has another shape than asked for",
-              {},
-              "",
-              ExitCode::failed);
+  refuse_answer("'" + shown_path(file.path()) + "': '" + name +
+                "' has another shape than asked for");
 }
 
 /// The file is what the worker says, and what it was asked for.
@@ -61,12 +59,9 @@ void check_answer(const nlohmann::json& values,
   const weights::SafetensorsFile file(question.output);
   const auto bytes = static_cast<int64_t>(fs::file_size(question.output));
   if (answer.rows != question.rows || answer.bytes != bytes) {
-    throw Error("the worker says that it wrote " + std::to_string(answer.rows) + " rows in " +
-                    std::to_string(answer.bytes) + " bytes, and '" + shown_path(question.output) +
-                    "' has " + std::to_string(bytes),
-                {},
-                "",
-                ExitCode::failed);
+    refuse_answer("the worker says that it wrote " + std::to_string(answer.rows) + " rows in " +
+                  std::to_string(answer.bytes) + " bytes, and '" + shown_path(question.output) +
+                  "' has " + std::to_string(bytes));
   }
   require_shape(file, "input_ids", {question.rows, question.length});
   require_shape(file, "logits", {question.rows, question.length, vocab_size});

@@ -25,17 +25,6 @@ std::vector<std::string> ids_in(const fs::path& runs_dir) {
   return ids;
 }
 
-config::Experiment experiment_of(const RunFolder& folder) {
-  try {
-    return config::experiment_from_json(parse_json(read_file(folder.config_file())));
-  } catch (const nlohmann::json::exception& problem) {
-    throw Error("'" + shown_path(folder.config_file()) + "' is damaged: " + problem.what(),
-                {},
-                "",
-                ExitCode::failed);
-  }
-}
-
 fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
   std::vector<std::string> steps;
   for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
@@ -90,16 +79,15 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
     return RunFolder(path.has_filename() ? path : path.parent_path());
   }
   if (auto found = find_run(runs_dir, name)) return *found;
-  const std::string meant = did_you_mean(name, ids_in(runs_dir));
   throw Error("no run '" + name + "' in " + shown_path(runs_dir),
               {},
-              meant.empty() ? "'forge runs' lists them" : meant);
+              did_you_mean(name, ids_in(runs_dir), "'forge runs' lists them"));
 }
 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
   model.name = folder.id();
-  model.experiment = experiment_of(folder);
+  model.experiment = config::experiment_from_json(folder.config());
   model.checkpoint = checkpoint_of(folder, step);
   model.step = std::stoll(model.checkpoint.filename().string());
   read_tokenizer(folder, model);
@@ -156,30 +144,29 @@ worker::Request model_request(worker::Job job,
   return request;
 }
 
+void refuse_answer(const std::string& problem) { throw Error(problem, {}, "", ExitCode::failed); }
+
 namespace {
 
 using Json = nlohmann::json;
 
-/// Leaves of the section `model` by their path. How weights are drawn counts for nothing here.
-Json leaves_of(const model::ModelConfig& model) {
+/// The section `model` of a config.
+Json section_of(const model::ModelConfig& model) {
   config::Experiment experiment;
   experiment.model = model;
-  return config::to_json(experiment).at("model").flatten();
+  return config::to_json(experiment).at("model");
 }
 
-/// Config keys in which the models differ. Different sizes are found later, by the shapes.
+/// Config keys in which the models differ, but for how initial weights are drawn. Different sizes
+/// are found later, by the shapes.
 std::vector<std::string> differences(const model::ModelConfig& wanted,
                                      const model::ModelConfig& origin) {
   std::vector<std::string> notes;
-  const Json theirs = leaves_of(origin);
-  const Json ours = leaves_of(wanted);
-  for (const auto& [pointer, value] : ours.items()) {
-    if (starts_with(pointer, "/init") || theirs.value(pointer, Json()) == value) continue;
-    std::string key = "model" + pointer;
-    std::replace(key.begin(), key.end(), '/', '.');
-    notes.push_back(key + " is " + json_text(value) +
-                    "; the initial weights come from a model with " +
-                    json_text(theirs.value(pointer, Json())));
+  std::map<std::string, Json> theirs = dotted_leaves(section_of(origin));
+  for (const auto& [key, value] : dotted_leaves(section_of(wanted))) {
+    if (starts_with(key, "init") || theirs[key] == value) continue;
+    notes.push_back("model." + key + " is " + json_text(value) +
+                    "; the initial weights come from a model with " + json_text(theirs[key]));
   }
   return notes;
 }

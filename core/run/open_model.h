@@ -45,6 +45,9 @@ worker::Request model_request(worker::Job job,
                               const std::string& device,
                               int threads);
 
+/// Throws Error for an answer of a worker that cannot be right.
+[[noreturn]] void refuse_answer(const std::string& problem);
+
 /// The model's tokenizer. Throws Error for a model that reads the ids of a task, or whose
 /// tokenizer forge cannot read.
 data::Tokenizer model_tokenizer(const RunModel& model);

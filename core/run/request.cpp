@@ -9,10 +9,8 @@
 #include "core/config/experiment.h"
 
 namespace forge::run {
-namespace {
-
-std::vector<worker::TokenSource> sources_of(const data::PreparedData& prepared,
-                                            const std::vector<data::PreparedRows>& files) {
+std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepared,
+                                               const std::vector<data::PreparedRows>& files) {
   std::vector<worker::TokenSource> sources;
   for (const data::PreparedRows& file : files) {
     worker::TokenSource source;
@@ -27,20 +25,6 @@ std::vector<worker::TokenSource> sources_of(const data::PreparedData& prepared,
     sources.push_back(std::move(source));
   }
   return sources;
-}
-
-}  // namespace
-
-std::vector<worker::TokenSource> training_sources(const data::PreparedData& prepared) {
-  return sources_of(prepared, prepared.train);
-}
-
-std::vector<worker::TokenSource> evaluation_sources(const data::PreparedData& prepared) {
-  return sources_of(prepared, prepared.evaluation);
-}
-
-std::vector<worker::TokenSource> validation_sources(const data::PreparedData& prepared) {
-  return sources_of(prepared, prepared.validation);
 }
 
 namespace {
@@ -84,8 +68,7 @@ void require_values(const Json& limits,
     if (!unsupported) continue;
     const auto origin = origins.find(key);
     throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " +
-                    text_of(*unsupported) +
-                    " on " + backend.environment.device_type,
+                    text_of(*unsupported) + " on " + backend.environment.device_type,
                 origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
                 hint_for(values));
   }
@@ -174,9 +157,9 @@ void refresh_request(const RunFolder& folder,
   require_same(
       record, "tokenizer", record.identity.tokenizer_fingerprint, data.tokenizer_fingerprint, hint);
   request.run_dir = fs::absolute(folder.path()).string();
-  request.train_tokens = training_sources(data);
-  request.evaluation_tokens = evaluation_sources(data);
-  request.validation_tokens = validation_sources(data);
+  request.train_tokens = token_sources(data, data.train);
+  request.evaluation_tokens = token_sources(data, data.evaluation);
+  request.validation_tokens = token_sources(data, data.validation);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
 }
 

@@ -12,10 +12,9 @@
 
 namespace forge::run {
 
-/// Prepared token files as a request names them.
-std::vector<worker::TokenSource> training_sources(const data::PreparedData& prepared);
-std::vector<worker::TokenSource> evaluation_sources(const data::PreparedData& prepared);
-std::vector<worker::TokenSource> validation_sources(const data::PreparedData& prepared);
+/// Token files of prepared data as a request names them: `files` is one of its lists.
+std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepared,
+                                               const std::vector<data::PreparedRows>& files);
 
 /// Throws Error at the place of the first config key whose value the backend said that it cannot
 /// do, naming the values that it can. A backend that said nothing of the key, or nothing at all, is

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
@@ -55,19 +56,6 @@ std::string supervisor_error(const RunFolder& folder) {
 
 namespace {
 
-/// The "ended" line as a status.
-template <class Visitor>
-void ended_fields(Visitor& visit, RunStatus& status) {
-  visit.field("status", status.state);
-  visit.field("attempt", status.attempt);
-  visit.optional("reason", status.reason);
-  visit.optional("hint", status.hint);
-  visit.optional("exit_status", status.exit_status);
-  visit.optional("signal", status.signal);
-  visit.optional("stderr", status.stderr_lines);
-  visit.optional("storage", status.storage);
-}
-
 /// Status of a run that nobody supervises, from the last line of its events.
 RunStatus status_after(const std::string& line, const RunFolder& folder) {
   RunStatus status;
@@ -76,10 +64,15 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
   try {
     const StoredEvent last = stored_event_from_line(line);
     status.attempt = last.attempt;
-    if (last.name == "ended") {
-      worker::JsonReader reader(last.json, "event 'ended'");
-      ended_fields(reader, status);
-      reader.optional("retry", status.interrupted);  // the end of a worker, and not yet of the run
+    if (const auto& ended = last.ended) {
+      status.state = ended->status;
+      status.reason = ended->reason;
+      status.hint = ended->hint;
+      status.exit_status = ended->exit_status.value_or(0);
+      status.signal = ended->signal.value_or(0);
+      status.stderr_lines = ended->stderr_lines;
+      status.storage = ended->storage;
+      status.interrupted = ended->retry;  // the end of a worker, and not yet of the run
     } else {
       status.interrupted = true;
       status.reason = supervisor_error(folder);
@@ -102,6 +95,12 @@ RunRecord RunFolder::record() const {
                 "remove the folder, or restore the file",
                 ExitCode::failed);
   }
+}
+
+Json RunFolder::config() const {
+  Json config = try_parse_json(read_file(config_file()));
+  if (config.is_object()) return config;
+  throw Error("'" + config_file().string() + "' is not a JSON object", {}, "", ExitCode::failed);
 }
 
 FoundCheckpoint RunFolder::find_checkpoint() const {
@@ -136,7 +135,7 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
 RunStatus RunFolder::status() const {
   std::string line = last_line(events_file());
   while (true) {
-    if (FileLock::is_held(lock_file())) {
+    if (is_running()) {
       RunStatus status;
       status.state = RunState::running;
       return status;
@@ -149,6 +148,12 @@ RunStatus RunFolder::status() const {
   RunStatus status = status_after(line, *this);
   if (fs::exists(done_file())) status.state = RunState::completed;
   return status;
+}
+
+std::optional<int64_t> RunFolder::stderr_bytes() const {
+  std::error_code missing;
+  const auto bytes = fs::file_size(stderr_file(), missing);
+  return missing ? std::nullopt : std::optional<int64_t>(bytes);
 }
 
 void RunFolder::request_stop(StopRequest stop) const {
@@ -253,11 +258,8 @@ void check_tag(const std::string& tag) {
 namespace {
 
 /// Whether a file could be made in the folder, or the folder itself in the nearest one above.
-bool could_write(fs::path folder) {
-  std::error_code unreadable;
-  while (!fs::exists(folder, unreadable) && folder.has_relative_path())
-    folder = folder.parent_path();
-  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+bool could_write(const fs::path& folder) {
+  return ::access(existing_ancestor(folder).c_str(), W_OK | X_OK) == 0;
 }
 
 }  // namespace

@@ -7,22 +7,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/files.h"
 #include "core/run/identity.h"
 
 namespace forge::run {
 
 /// run.json: which run a folder holds. Written once, before the supervisor starts.
 struct RunRecord {
-  std::string
-      id;  ///< name of the folder below the runs folder: "<config>-<key>" or "…-2" on --force
-  std::string project;  ///< path of the project below the workspace, e.g. "projects/canon"
-  std::string config;   ///< name of the config, without .yaml
-  std::string key;      ///< run_key(identity)
-  std::string created;  ///< UTC
-  std::string command;  ///< as typed
-  std::string
-      revision;  ///< git commit of the workspace, "-dirty" where files differ from it, or ""
-  std::string imported_from;  ///< folder of a model that was trained elsewhere, or ""
+  std::string id;        ///< the folder's name: "<config>-<key>", with --force "…-2"
+  std::string project;   ///< path of the project below the workspace, e.g. "projects/canon"
+  std::string config;    ///< name of the config, without .yaml
+  std::string key;       ///< run_key(identity)
+  std::string created;   ///< UTC
+  std::string command;   ///< as typed
+  std::string revision;  ///< git commit of the workspace, "…-dirty" with changed files, or ""
+  std::string imported_from;  ///< folder of an imported model, or ""
   Identity identity;
 };
 
@@ -32,7 +31,7 @@ const std::vector<std::string>& names_of(RunState);
 /// "queued", "running", "completed", "stopped", "failed".
 const std::string& name_of(RunState state);
 
-/// How a run stands, and for one that ended how it ended.
+/// The state of a run, and how it ended.
 struct RunStatus {
   RunState state = RunState::queued;
   int attempt = 0;                        ///< number of the attempt that ended last, 0: none yet
@@ -41,7 +40,7 @@ struct RunStatus {
   int exit_status = 0;                    ///< of the last worker
   int signal = 0;                         ///< that killed the last worker, 0: none
   bool storage = false;                   ///< failed because the disk is full or fails
-  bool interrupted = false;               ///< failed without an end: its supervisor was killed
+  bool interrupted = false;               ///< failed without an end: the supervisor was killed
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 
@@ -50,12 +49,11 @@ enum class StopRequest {
   immediately,       ///< kill the worker
 };
 
-/// Where a run can go on from.
+/// The checkpoint that a run resumes from.
 struct FoundCheckpoint {
-  /// The newest one that is whole and that the run's events know of; where there is none of these,
-  /// the newest whole one; or "".
+  /// The newest whole one among those that the run's events name, else the newest whole one, or "".
   std::string folder;
-  std::vector<std::string> damaged;  ///< of each newer one what is wrong with it
+  std::vector<std::string> damaged;  ///< what is wrong with each newer one
 };
 
 /// The files of one run. The object holds only the path; each member opens what it needs.
@@ -66,27 +64,21 @@ struct FoundCheckpoint {
 ///     request.json        the worker's request line; an imported run has none
 ///     tokenizer.json      the tokenizer that its token ids come from
 ///     events.jsonl        append-only truth: every line {"time":…,"attempt":N,"event":…,…}
-///     stderr.log          the worker's prose
+///     stderr.log          the worker's messages
 ///     env.json            what it ran on
 ///     progress.json       the latest progress event, rewritten twice a second at most
-///     supervisor.log      what the supervisor itself had to say, mostly nothing
+///     supervisor.log      the supervisor's messages, mostly none
 ///     lock                held (flock) by the supervisor while it lives
 ///     stop                its presence asks for a stop: "save" or "now"
-///     save                its presence asks for a checkpoint: the supervisor passes it on, once
-///     remarks.json        note, tags and whether it is archived, where there is any of them
+///     save                its presence asks for one checkpoint
+///     remarks.json        Annotations, if there are any
 ///     checkpoints/<step>/ zero-padded to 9 digits, newest last
 ///     DONE                written last, by the supervisor, when the job is completed
 ///
-/// Lines that the supervisor adds to the worker's own events:
-///     {"event":"attempt","attempt":N,"pid":…,"host":…,"resume_from":…,"damaged":["what is wrong
-///      with each newer checkpoint"]}                                 a worker starts
-///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
-///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
-///      starts after "wait_seconds"; with "storage":true it failed because the disk is full or
-///      fails; "busy_elsewhere": 0.02 is the share of the cores that other processes kept busy
-/// These two, "checkpoint" and "evaluation" have "stderr_bytes": so long stderr.log was then.
-/// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of
-/// two events for one step the later attempt's counts.
+/// events.jsonl holds the worker's events and the supervisor's (AttemptStarted, AttemptEnded).
+/// "time" is in seconds since 1970. The events "attempt", "ended", "checkpoint" and "evaluation"
+/// have "stderr_bytes", the size of stderr.log at that time. A resumed attempt repeats the steps
+/// after its checkpoint: of two events for one step the later attempt's counts.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -111,15 +103,19 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
-  /// As find_checkpoint: every file of it is read, and is as it was written.
+  nlohmann::json config() const;  ///< resolved; throws Error naming the file
+  /// Every file of it is read and compared with its hash.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
+  std::optional<int64_t> stderr_bytes() const;  ///< size of stderr.log; none without the file
+  /// Whether a supervisor holds the run's lock.
+  bool is_running() const { return FileLock::is_held(lock_file()); }
   RunState state() const { return status().state; }
   RunStatus status() const;
-  /// Asks the supervisor for a stop; without one the next supervisor forgets it.
+  /// Asks the supervisor for a stop. The next supervisor ignores requests from before its start.
   void request_stop(StopRequest stop) const;
-  /// Asks the supervisor to let the worker save a checkpoint and go on; where the worker cannot do
-  /// that, or there is none, it is forgotten.
+  /// Asks the supervisor to let the worker save a checkpoint and continue. Ignored by a worker that
+  /// cannot do so.
   void request_save() const;
 
  private:
@@ -135,12 +131,11 @@ std::string supervisor_error(const RunFolder& folder);
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 
-/// The run of that id, or whose id alone begins so; nothing where none does. Throws Error with the
-/// candidates where several do.
+/// The run of that id, or the only one whose id begins so; none if there is none. Throws Error with
+/// the candidates if there are several.
 std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);
 
-/// Notes and tags that people add to a run: remarks.json of its folder. They do not change the
-/// run's identity.
+/// Notes and tags that people add to a run: remarks.json. They are not part of its identity.
 struct Annotations {
   bool archived = false;  ///< lists and tables leave it out
   std::string note;
@@ -153,18 +148,17 @@ Annotations read_annotations(const RunFolder& folder);
 /// Replaces the file, or removes it when there are no annotations.
 void write_annotations(const RunFolder& folder, Annotations remarks);
 
-/// Throws Error for what is no tag: letters, digits, '-', '_', '.', '/' and ':', at most 64.
+/// Throws Error for a text that is not a tag: letters, digits, '-', '_', '.', '/' and ':', at
+/// most 64.
 void check_tag(const std::string& tag);
 
 nlohmann::json to_json(const Annotations& remarks);
 
-/// The folder that holds the run folders, absolute: FORGE_RUNS_DIR where that is set, else
-/// `workspace_root`/runs where that is or could be made writable, else ./runs (shipped projects of
-/// an installed forge are read-only). Makes nothing.
+/// The folder of run folders, absolute: FORGE_RUNS_DIR, else `workspace_root`/runs if forge can
+/// write there, else ./runs (shipped projects of an installed forge are read-only). Makes nothing.
 std::filesystem::path runs_dir(const std::filesystem::path& workspace_root);
 
-/// Makes the folder where it is missing; throws Error (exit code `failed`) with path, reason and
-/// what to do when runs cannot be written to it.
+/// Makes the folder. Throws Error (exit code `failed`) if runs cannot be written to it.
 void make_runs_dir(const std::filesystem::path& runs_dir);
 
 }  // namespace forge::run

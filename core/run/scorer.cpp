@@ -9,19 +9,17 @@
 namespace forge::run {
 namespace {
 
-using worker::AnswerKind;
-
-std::unique_ptr<data::tasks::Examination> examination_of(const config::Experiment& experiment,
-                                                         const worker::TokenSource& rows,
-                                                         const std::filesystem::path& tokenizer) {
-  data::tasks::ExaminationOptions options;
+std::unique_ptr<data::tasks::Scorer> make_scorer(const config::Experiment& experiment,
+                                                 const worker::TokenSource& rows,
+                                                 const std::filesystem::path& tokenizer) {
+  data::tasks::ScorerOptions options;
   options.seq_len = experiment.train.seq_len;
   options.rows = rows.rows;
   options.padded = rows.pad_id.has_value();
   options.tokens = rows.path;
   options.tokenizer = tokenizer;
   options.parameters = model::parameter_count(experiment.model);
-  return data::tasks::examination_of(rows.task, options);
+  return data::tasks::make_scorer(rows.task, options);
 }
 
 }  // namespace
@@ -30,39 +28,27 @@ void request_answers(const config::Experiment& experiment, worker::Request& requ
   const worker::TokenSource rows = worker::first_source(request.evaluation_tokens);
   request.answers.clear();
   if (rows.task.empty()) return;
-  const data::tasks::Wanted wanted = examination_of(experiment, rows, "")->wanted();
-  const auto ask = [&](bool is_wanted, AnswerKind kind) {
-    if (is_wanted) request.answers.push_back(kind);
-  };
-  ask(wanted.likeliest, AnswerKind::likeliest);
-  ask(wanted.losses, AnswerKind::loss);
-  ask(wanted.log_probabilities, AnswerKind::log_probabilities);
-  ask(wanted.continuation, AnswerKind::continuation);
+  for (const worker::AnswerKind kind : make_scorer(experiment, rows, "")->requested()) {
+    request.answers.push_back(kind);
+  }
   request.answer_rows = std::min<int64_t>(rows.rows, experiment.train.eval_prompts);
 }
 
 Scorer::Scorer(const worker::Request& request, const std::filesystem::path& tokenizer) {
   if (request.answers.empty()) return;
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  examination_ = examination_of(experiment, first_source(request.evaluation_tokens), tokenizer);
+  scorer_ = make_scorer(experiment, first_source(request.evaluation_tokens), tokenizer);
 }
 
 void Scorer::add(const worker::Answers& answers) {
-  if (!examination_) throw Error("the worker sent unrequested answers");
-  switch (answers.kind) {
-    case AnswerKind::likeliest: examination_->take_likeliest(answers.row, answers.ids); return;
-    case AnswerKind::loss: examination_->take_losses(answers.row, answers.values); return;
-    case AnswerKind::log_probabilities:
-      examination_->take_log_probabilities(answers.row, answers.values);
-      return;
-    case AnswerKind::continuation: examination_->take_continuation(answers.row, answers.ids);
-  }
+  if (!scorer_) throw Error("the worker sent unrequested answers");
+  scorer_->add({answers.kind, answers.row, answers.ids, answers.values});
 }
 
 std::map<std::string, worker::Score> Scorer::finish() {
   std::map<std::string, worker::Score> scores;
-  if (!examination_) return scores;
-  const data::tasks::Scores made = examination_->finish();
+  if (!scorer_) return scores;
+  const data::tasks::Scores made = scorer_->finish();
   for (const auto& [name, sum] : made.sums()) {
     scores[name] = {sum.mean(), sum.count};
   }

@@ -25,7 +25,7 @@ class Scorer {
   std::map<std::string, worker::Score> finish();
 
  private:
-  std::unique_ptr<data::tasks::Examination> examination_;  ///< none: nothing is asked
+  std::unique_ptr<data::tasks::Scorer> scorer_;  ///< none: nothing is asked
 };
 
 }  // namespace forge::run

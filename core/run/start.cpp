@@ -64,7 +64,7 @@ int start_supervisor(const RunFolder& folder,
   const std::string events_before = last_line(folder.events_file());
   const pid_t pid = spawn_supervisor(folder, program, start);
   const double deadline = steady_seconds() + timeout_seconds;
-  while (!FileLock::is_held(folder.lock_file())) {
+  while (!folder.is_running()) {
     if (has_ended(pid)) {
       // A short run may be over before we look.
       if (last_line(folder.events_file()) != events_before) return pid;

@@ -83,7 +83,7 @@ constexpr size_t stderr_line_bytes = 400;
 
 FileLock take_lock(const RunFolder& folder) {
   while (true) {
-    if (FileLock::is_held(folder.lock_file())) break;
+    if (folder.is_running()) break;
     // Old requests. While nobody holds the lock no one can ask this supervisor for a stop.
     remove_tree(folder.stop_file());
     remove_tree(folder.save_file());
@@ -163,9 +163,7 @@ class Supervisor {
     }
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
-    std::error_code missing;
-    const auto size = fs::file_size(folder_.stderr_file(), missing);
-    stderr_begin_ = missing ? 0 : static_cast<int64_t>(size);
+    stderr_begin_ = folder_.stderr_bytes().value_or(0);
     std::unique_ptr<worker::RunningWorker> worker;
     try {
       worker = launcher_.start({backend_.command(request_),
@@ -177,14 +175,11 @@ class Supervisor {
     } catch (const Error& problem) {
       return {RunState::failed, {}, problem.message(), problem.hint()};
     }
-    log_.append({{"event", "attempt"},
-                 {"pid", worker->pid()},
-                 {"host", host_name()},
-                 {"resume_from", request_.resume_from},
-                 {"damaged", checkpoint.damaged},
-                 {"stderr_bytes", stderr_begin_}},
-                attempt_);
-    return Attempt(folder_, options_, attempt_, *worker, scorer_, log_, stop_requests_).run();
+    log_.append(
+        AttemptStarted{
+            worker->pid(), host_name(), request_.resume_from, checkpoint.damaged, stderr_begin_},
+        attempt_);
+    return run_attempt({folder_, options_, attempt_, scorer_, log_, stop_requests_}, *worker);
   }
 
   /// False when a stop was requested meanwhile.
@@ -213,24 +208,16 @@ class Supervisor {
 
   /// `retry_after`: seconds until a fresh worker is started; none: the run has ended.
   void record_end(const AttemptEnd& end, std::optional<double> retry_after) {
-    nlohmann::json ended = {
-        {"event", "ended"},
-        {"status", name_of(end.state)},
-        {"exit_status", end.exit.code},
-        {"signal", end.exit.signal},
-        {"reason", end.reason},
-        {"hint", end.hint},
-        {"stderr",
-         last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
-        {"retry", retry_after.has_value()}};
-    if (retry_after) ended["wait_seconds"] = *retry_after;
-    if (end.storage) ended["storage"] = true;
+    AttemptEnded ended{end.state, end.exit.code, end.exit.signal, end.reason, end.hint};
+    ended.stderr_lines =
+        last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes);
+    ended.retry = retry_after.has_value();
+    ended.wait_seconds = retry_after;
+    ended.storage = end.storage;
     if (end.other_process_load)
-      ended["busy_elsewhere"] = std::round(*end.other_process_load * 1e4) / 1e4;
-    std::error_code missing;
-    const auto prose = fs::file_size(folder_.stderr_file(), missing);
-    if (!missing) ended["stderr_bytes"] = prose;
-    log_.append(std::move(ended), attempt_);
+      ended.busy_elsewhere = std::round(*end.other_process_load * 1e4) / 1e4;
+    ended.stderr_bytes = folder_.stderr_bytes();
+    log_.append(ended, attempt_);
     log_.sync();
   }
 

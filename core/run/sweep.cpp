@@ -192,11 +192,14 @@ Sweep read_values(const yaml::Entry& entry) {
 
 }  // namespace
 
-SweepFile sweep_file_from_node(const yaml::Node& node) {
+SweepFile read_sweep_file(const std::string& path) {
+  const yaml::NodePtr parsed = yaml::parse_file(path);
+  const yaml::Node& node = *parsed;
   if (!node.is_mapping())
     throw Error("a sweep file is a mapping, this is " + yaml::describe_kind(node), node.origin);
   static const std::vector<std::string> known = {"title", "configs", "seeds", "values"};
   SweepFile file;
+  file.name = std::filesystem::path(path).stem().string();
   for (const yaml::Entry& entry : node.entries) {
     if (entry.key == "title") {
       file.title = entry.value->text;
@@ -215,19 +218,12 @@ SweepFile sweep_file_from_node(const yaml::Node& node) {
     } else {
       throw Error("a sweep file has no key '" + entry.key + "'",
                   entry.key_origin,
-                  did_you_mean(entry.key, known).empty() ? "its keys: " + join(known, ", ")
-                                                         : did_you_mean(entry.key, known));
+                  did_you_mean(entry.key, known, "its keys: " + join(known, ", ")));
     }
   }
   if (file.sweeps.empty())
     throw Error(
         "the sweep changes nothing", node.origin, "give it seeds, or values: a list for each key");
-  return file;
-}
-
-SweepFile read_sweep_file(const std::string& path) {
-  SweepFile file = sweep_file_from_node(*yaml::parse_file(path));
-  file.name = std::filesystem::path(path).stem().string();
   return file;
 }
 

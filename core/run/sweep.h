@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "core/yaml/yaml.h"
-
 namespace forge::run {
 
 /// A key with the values that it is to take, one after the other.
@@ -46,8 +44,5 @@ struct SweepFile {
 
 /// Reads and checks a sweep file. Throws Error at the place of what is wrong.
 SweepFile read_sweep_file(const std::string& path);
-
-/// The same for a file that was parsed already.
-SweepFile sweep_file_from_node(const yaml::Node& node);
 
 }  // namespace forge::run

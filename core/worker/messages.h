@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/config/experiment.h"
+#include "core/data/common.h"
 
 /// What forge and a worker say to each other: one JSON object a line (docs/PROTOCOL.md).
 namespace forge::worker {
@@ -62,13 +63,7 @@ const std::vector<std::string>& names_of(Job);
 enum class FinishReason { none, stop_text, end_of_sequence, length, context };
 const std::vector<std::string>& names_of(FinishReason);
 
-/// What a task asks of a model at an evaluation, for each row beside its loss.
-enum class AnswerKind {
-  likeliest,          ///< the likeliest id at each target that is scored
-  loss,               ///< negative log likelihood of each target that is scored, in nats
-  log_probabilities,  ///< of every id of the task, at each place of the row's first text
-  continuation,       ///< what the model writes behind the beginning of the row's first text
-};
+using data::AnswerKind;
 const std::vector<std::string>& names_of(AnswerKind);
 
 /// What `generate` makes: samples of how each prompt goes on.

@@ -10,53 +10,29 @@
 
 #include "core/base/error.h"
 
+// Version 1 of Boost.Process has a folder of its own in newer releases of Boost. No other file
+// includes Boost.Process: its headers take seconds to compile.
+#if __has_include(<boost/process/v1/extend.hpp>)
+#include <boost/process/v1.hpp>
+#include <boost/process/v1/extend.hpp>
+namespace bp = boost::process::v1;
+#else
+#include <boost/process.hpp>
+#include <boost/process/extend.hpp>
+namespace bp = boost::process;
+#endif
+
 namespace forge::worker {
 namespace {
-
-/// The strings as execvpe takes them; they point into `strings`.
-std::vector<char*> pointers_to(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable; ++variable) {
-    const std::string text = *variable;
-    if (added.count(text.substr(0, text.find('='))) == 0) variables.push_back(text);
-  }
-  for (const auto& [name, value] : added) variables.push_back(name + "=" + value);
-  return variables;
-}
 
 // Between fork and exec only functions are called that signal handlers may call, too: another
 // thread may hold any lock.
 
 void close_on_exec_from(int first) {
-  // Marked and not closed: the pipe that reports a failing exec is among them.
+  // Marked and not closed, as bp::limit_handles would: Boost reports a failing exec through a pipe.
   if (::close_range(static_cast<unsigned>(first), ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
   constexpr int usual_limit = 4096;  // the kernel is older than 5.11
   for (int fd = first; fd < usual_limit; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
-/// 0, or the error.
-int set_up_descriptors(const SpawnOptions& options) {
-  // Copied out of the way first, because they may have each other's numbers.
-  constexpr int out_of_the_way = 10;
-  std::array<int, 4> sources = {
-      options.streams[0], options.streams[1], options.streams[2], options.inherited};
-  for (int& source : sources) {
-    if (source >= 0 && (source = ::fcntl(source, F_DUPFD_CLOEXEC, out_of_the_way)) < 0)
-      return errno;
-  }
-  for (int target = 0; target < 4; ++target) {
-    const int source = sources[static_cast<size_t>(target)];
-    if (source >= 0 && ::dup2(source, target) < 0) return errno;
-  }
-  close_on_exec_from(inherited_descriptor + (options.inherited >= 0 ? 1 : 0));
-  return 0;
 }
 
 /// A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not this one.
@@ -67,59 +43,90 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// In the child. Returns the error of what failed.
-int become(const SpawnOptions& options,
-           const std::vector<char*>& arguments,
-           const std::vector<char*>& environment,
-           pid_t starter) {
-  if (options.lifetime == Lifetime::own) {
-    ::setsid();
-  } else {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != starter) ::_exit(127);  // the starter died before prctl was in force
+/// What Boost.Process calls around fork and exec.
+class ChildSetup : public bp::extend::handler {
+ public:
+  /// Throws Error where a stream cannot be copied.
+  explicit ChildSetup(const SpawnOptions& options) : options_(&options) {
+    const std::array<int, 4> named = {
+        options.streams[0], options.streams[1], options.streams[2], options.inherited};
+    for (size_t i = 0; i < named.size(); ++i) {
+      if (named[i] >= 0) sources_[i] = copy_from(named[i], first_free_);
+    }
+    // The child's numbers are taken here, so that Boost's pipe for errors has none of them.
+    do {
+      reserved_.push_back(copy_from(named[0], 0));
+    } while (reserved_.back().get() <= inherited_descriptor);
   }
-  if (const int problem = set_up_descriptors(options)) return problem;
-  reset_signals();
-  if (!options.working_folder.empty() && ::chdir(options.working_folder.c_str()) != 0) return errno;
-  ::execvpe(arguments[0], arguments.data(), environment.data());
-  return errno;
+
+  template <class Executor>
+  void on_exec_setup(Executor&) const {
+    if (options_->lifetime == Lifetime::own) {
+      ::setsid();
+    } else {
+      ::setpgid(0, 0);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != starter_) ::_exit(127);  // the starter died before prctl was in force
+    }
+    for (size_t target = 0; target < sources_.size(); ++target) {
+      if (sources_[target]) ::dup2(sources_[target].get(), static_cast<int>(target));
+    }
+    close_on_exec_from(inherited_descriptor + (options_->inherited >= 0 ? 1 : 0));
+    reset_signals();
+    const fs::path& folder = options_->working_folder;  // bp::start_dir would ignore an error
+    if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(127);
+  }
+
+  /// Boost leaves a child whose exec failed to be waited for.
+  template <class Executor>
+  void on_error(Executor& executor, const std::error_code&) const {
+    if (executor.pid > 0) ::waitpid(executor.pid, nullptr, 0);
+  }
+
+ private:
+  static constexpr int first_free_ = 10;  ///< above all numbers that the child uses
+
+  static FileDescriptor copy_from(int descriptor, int lowest) {
+    FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, lowest));
+    if (!copy) throw system_error("copy a stream of a program", errno);
+    return copy;
+  }
+
+  const SpawnOptions* options_;
+  std::array<FileDescriptor, 4> sources_;  ///< by the child's number
+  std::vector<FileDescriptor> reserved_;
+  pid_t starter_ = ::getpid();
+};
+
+/// A name without a slash is looked for on the PATH.
+std::string path_of_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  const std::string found = bp::search_path(name).string();
+  if (found.empty()) throw system_error("start '" + name + "'", ENOENT);
+  return found;
 }
 
 }  // namespace
 
 pid_t spawn(const SpawnOptions& options) {
-  std::vector<std::string> words = options.arguments;
-  std::vector<std::string> variables = environment_with(options.environment);
-  const std::vector<char*> arguments = pointers_to(words);
-  const std::vector<char*> environment = pointers_to(variables);
-  const auto fail = [&](int problem) {
-    return system_error("start '" + words.at(0) + "'", problem);
-  };
-
-  int ends[2];  // closed by a successful exec; until then the child writes its error here
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw fail(errno);
-  const FileDescriptor report(ends[0]);
-  FileDescriptor writer(::fcntl(ends[1], F_DUPFD_CLOEXEC, 20));  // no stream's number
-  ::close(ends[1]);
-  if (!writer) throw fail(errno);
-  const pid_t starter = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) throw fail(errno);
-  if (pid == 0) {
-    const int problem = become(options, arguments, environment, starter);
-    if (::write(writer.get(), &problem, sizeof problem) < 0) ::_exit(126);
-    ::_exit(127);
-  }
-  writer.reset();
-  int problem = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(report.get(), &problem, sizeof problem);
-  } while (got < 0 && errno == EINTR);
-  if (got <= 0) return pid;
-  ::waitpid(pid, nullptr, 0);
-  throw fail(problem);
+  const std::string& program = options.arguments.at(0);
+  const fs::path& folder = options.working_folder;
+  if (!folder.empty() && ::access((folder / "").c_str(), X_OK) != 0)
+    throw system_error("start '" + program + "' in '" + folder.string() + "'", errno);
+  bp::environment environment = bp::native_environment();
+  for (const auto& [name, value] : options.environment) environment[name] = value;
+  ChildSetup setup(options);
+  std::error_code failure;
+  bp::child child(
+      bp::exe = path_of_program(program),
+      bp::args = std::vector<std::string>(options.arguments.begin() + 1, options.arguments.end()),
+      environment,
+      setup,
+      failure);
+  if (failure) throw system_error("start '" + program + "'", failure.value());
+  const pid_t pid = child.id();
+  child.detach();  // the caller waits for it: a child that goes out of scope would be killed
+  return pid;
 }
 
 FileDescriptor open_file(const std::filesystem::path& path, int flags) {

@@ -30,9 +30,9 @@ struct SpawnOptions {
 
 constexpr int inherited_descriptor = 3;
 
-/// Starts a program with no other descriptors than those named, with default signal handlers and
-/// no signal blocked. Returns its process id when it runs. Throws Error (exit code `failed`) when
-/// it cannot be started.
+/// Starts a program by Boost.Process with no other descriptors than those named, with default
+/// signal handlers and no signal blocked. Returns its process id when it runs; the caller waits for
+/// it. Throws Error (exit code `failed`) when it cannot be started.
 pid_t spawn(const SpawnOptions& options);
 
 /// open(2), closed when another program is started. Throws Error naming the file.

@@ -1,7 +1,11 @@
 #include "core/yaml/node_builder.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/parser.h>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -153,35 +157,124 @@ void apply_standard_tag(const std::string& tag, bool is_key, Node& node) {
   apply(scalar, is_key, node);
 }
 
+/// Gives each event of yaml-cpp as a value, with anchors by name: their numbers differ from
+/// document to document.
+class EventAdapter : public YAML::EventHandler {
+ public:
+  explicit EventAdapter(const std::function<void(const Event&)>& take) : take_(take) {}
+  int documents() const { return documents_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    ++documents_;
+    take(Event::Kind::document, mark, 0);
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    take(Event::Kind::null, mark, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    pending_anchor_ = names_[anchor];
+    take(Event::Kind::alias, mark, anchor);
+  }
+  void OnScalar(const YAML::Mark& mark,
+                const std::string& tag,
+                YAML::anchor_t anchor,
+                const std::string& value) override {
+    take(Event::Kind::scalar, mark, anchor, tag, value);
+  }
+  void OnSequenceStart(const YAML::Mark& mark,
+                       const std::string& tag,
+                       YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    take(Event::Kind::sequence_begin, mark, anchor, tag, "", style);
+  }
+  void OnSequenceEnd() override { take(Event::Kind::sequence_end, {}, 0); }
+  void OnMapStart(const YAML::Mark& mark,
+                  const std::string& tag,
+                  YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    take(Event::Kind::mapping_begin, mark, anchor, tag, "", style);
+  }
+  void OnMapEnd() override { take(Event::Kind::mapping_end, {}, 0); }
+  void OnAnchor(const YAML::Mark&, const std::string& name) override { pending_anchor_ = name; }
+
+ private:
+  void take(Event::Kind kind,
+            const YAML::Mark& mark,
+            YAML::anchor_t anchor,
+            const std::string& tag = "",
+            const std::string& value = "",
+            YAML::EmitterStyle::value style = YAML::EmitterStyle::Default) {
+    Event event;
+    event.kind = kind;
+    event.is_flow = style == YAML::EmitterStyle::Flow;
+    event.mark = mark;
+    if (anchor != 0) names_[anchor] = event.anchor = std::exchange(pending_anchor_, "");
+    event.tag = tag;
+    event.value = value;
+    take_(event);
+  }
+
+  const std::function<void(const Event&)>& take_;
+  int documents_ = 0;
+  std::string pending_anchor_;
+  std::unordered_map<YAML::anchor_t, std::string> names_;
+};
+
 }  // namespace
 
-void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
+void parse_events(const std::string& text, const std::function<void(const Event&)>& take) {
+  EventAdapter adapter(take);
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  // yaml-cpp finds documents without end behind a stray ','.
+  while (adapter.documents() < 2 && parser.HandleNextDocument(adapter)) {
+  }
+}
+
+void NodeBuilder::add(const Event& event) {
+  if (!event.anchor.empty() && event.kind != Event::Kind::alias) require_new_anchor(event);
+  switch (event.kind) {
+    case Event::Kind::document: return begin_document(event);
+    case Event::Kind::null: return add_null(event);
+    case Event::Kind::scalar: return add_scalar(event);
+    case Event::Kind::sequence_begin:
+    case Event::Kind::mapping_begin: return open(event);
+    case Event::Kind::sequence_end: return close_sequence();
+    case Event::Kind::mapping_end: return close_mapping();
+    case Event::Kind::alias: break;
+  }
+  const auto found = anchored_.find(event.anchor);
+  if (found == anchored_.end())
+    throw Error("this alias stands inside the node that it names", place(event.mark));
+  add_finished(found->second);
+}
+
+void NodeBuilder::begin_document(const Event& event) {
   if (has_document_) {
     throw Error("content after the end of the YAML document",
-                place(mark),
+                place(event.mark),
                 "check the indentation; only one document is allowed");
   }
   has_document_ = true;
 }
 
-void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
-  static const char* const allowed =
-      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
-  if (name.find_first_not_of(allowed) != std::string::npos && python::is_ascii(name)) {
+void NodeBuilder::require_new_anchor(const Event& event) {
+  const std::string& name = event.anchor;
+  if (!std::all_of(name.begin(), name.end(), is_anchor_character) && python::is_ascii(name)) {
     throw Error("'" + name + "' cannot be the name of an anchor",
-                place(mark),
+                place(event.mark),
                 "it may hold letters, digits, '_' and '-'");
   }
   if (!anchor_names_.insert(name).second)
-    throw Error("the anchor '&" + name + "' is defined twice", place(mark));
-  pending_anchor_ = name;
+    throw Error("the anchor '&" + name + "' is defined twice", place(event.mark));
 }
 
-std::shared_ptr<Node> NodeBuilder::make_node(const YAML::Mark& mark, Node::Kind kind) {
+std::shared_ptr<Node> NodeBuilder::make_node(const Event& event, Node::Kind kind) const {
   auto node = std::make_shared<Node>();
   node->kind = kind;
-  node->origin = place(mark);
-  node->anchor = std::exchange(pending_anchor_, "");
+  node->origin = place(event.mark);
+  node->anchor = event.anchor;
   return node;
 }
 
@@ -199,10 +292,10 @@ std::string NodeBuilder::null_text(const YAML::Mark& mark) const {
   return "";
 }
 
-void NodeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
-  const bool anchored = !pending_anchor_.empty();
-  auto node = make_node(mark, Node::Kind::null);
-  node->text = anchored ? "" : null_text(mark);
+void NodeBuilder::add_null(const Event& event) {
+  const bool anchored = !event.anchor.empty();
+  auto node = make_node(event, Node::Kind::null);
+  node->text = anchored ? "" : null_text(event.mark);
   // The mark of a value that is not there lies on whatever comes next.
   const bool has_key = !open_.empty() && open_.back().key;
   const bool is_absent = node->text.empty() && !anchored;
@@ -212,7 +305,7 @@ void NodeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   if (is_absent && !open_.empty() && open_.back().is_flow && open_.back().node->is_sequence()) {
     throw Error("an item is missing before ','", node->origin);
   }
-  add({std::move(node), 1}, anchor);
+  add_finished({std::move(node)});
 }
 
 /// Whether `?` stands before a key. Such a key needs no colon.
@@ -293,73 +386,43 @@ void NodeBuilder::resolve_scalar(Node& node, const std::string& tag) const {
   }
 }
 
-void NodeBuilder::OnScalar(const YAML::Mark& mark,
-                           const std::string& tag,
-                           YAML::anchor_t anchor,
-                           const std::string& value) {
-  auto node = make_node(mark, Node::Kind::string);
-  node->text = value;
-  resolve_scalar(*node, tag);
-  fix_yaml_cpp_scalar(*node, mark);
-  require_indentation(*node, mark);
-  if (expects_key()) open_.back().key_mark = mark;
-  add({std::move(node), 1}, anchor);
+void NodeBuilder::add_scalar(const Event& event) {
+  auto node = make_node(event, Node::Kind::string);
+  node->text = event.value;
+  resolve_scalar(*node, event.tag);
+  fix_yaml_cpp_scalar(*node, event.mark);
+  require_indentation(*node, event.mark);
+  if (expects_key()) open_.back().key_mark = event.mark;
+  add_finished({std::move(node)});
 }
 
-void NodeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
-  const auto found = anchored_.find(anchor);
-  if (found == anchored_.end())
-    throw Error("this alias stands inside the node that it names", place(mark));
-  add(found->second, 0);
-}
-
-void NodeBuilder::open(const YAML::Mark& mark,
-                       const std::string& tag,
-                       YAML::anchor_t anchor,
-                       Node::Kind kind) {
-  if (open_.size() >= max_depth) throw Error("the YAML is nested more than 200 deep", place(mark));
+void NodeBuilder::open(const Event& event) {
+  const bool is_mapping = event.kind == Event::Kind::mapping_begin;
+  if (open_.size() >= max_depth) {
+    throw Error("the YAML is nested more than 200 deep", place(event.mark));
+  }
   OpenCollection collection;
-  collection.node = make_node(mark, kind);
+  collection.node = make_node(event, is_mapping ? Node::Kind::mapping : Node::Kind::sequence);
   collection.node->plain = false;
-  collection.anchor = anchor;
-  if (!is_standard(tag)) {
-    collection.node->tag = written_tag(tag);
-  } else if (tag != std::string(standard_prefix) + (kind == Node::Kind::mapping ? "map" : "seq")) {
-    const std::string shown = "!!" + tag.substr(std::string(standard_prefix).size());
+  collection.is_flow = event.is_flow;
+  if (!is_standard(event.tag)) {
+    collection.node->tag = written_tag(event.tag);
+  } else if (event.tag != std::string(standard_prefix) + (is_mapping ? "map" : "seq")) {
+    const std::string shown = "!!" + event.tag.substr(std::string(standard_prefix).size());
     throw Error("the tag " + shown + " is not supported here", collection.node->origin);
   }
   open_.push_back(std::move(collection));
 }
 
-NodeBuilder::OpenCollection NodeBuilder::close() {
+void NodeBuilder::close_sequence() {
   OpenCollection collection = std::move(open_.back());
   open_.pop_back();
-  return collection;
+  add_finished({std::move(collection.node), collection.tree_size, collection.depth});
 }
 
-void NodeBuilder::OnSequenceStart(const YAML::Mark& mark,
-                                  const std::string& tag,
-                                  YAML::anchor_t anchor,
-                                  YAML::EmitterStyle::value style) {
-  open(mark, tag, anchor, Node::Kind::sequence);
-  open_.back().is_flow = style == YAML::EmitterStyle::Flow;
-}
-
-void NodeBuilder::OnSequenceEnd() {
-  OpenCollection collection = close();
-  add({std::move(collection.node), collection.tree_size, collection.depth}, collection.anchor);
-}
-
-void NodeBuilder::OnMapStart(const YAML::Mark& mark,
-                             const std::string& tag,
-                             YAML::anchor_t anchor,
-                             YAML::EmitterStyle::value style) {
-  open(mark, tag, anchor, Node::Kind::mapping);
-  open_.back().is_flow = style == YAML::EmitterStyle::Flow;
-}
-
-void NodeBuilder::OnMapEnd() {
-  OpenCollection collection = close();
+void NodeBuilder::close_mapping() {
+  OpenCollection collection = std::move(open_.back());
+  open_.pop_back();
   merged_entries_ += collection.mapping.merged_count();
   if (merged_entries_ > max_merged_entries) {
     throw Error("the merges of this YAML copy more than a million entries",
@@ -373,12 +436,12 @@ void NodeBuilder::OnMapEnd() {
     };
     entries.erase(std::remove_if(entries.begin(), entries.end(), is_hidden), entries.end());
   }
-  add({std::move(collection.node), collection.tree_size, collection.depth}, collection.anchor);
+  add_finished({std::move(collection.node), collection.tree_size, collection.depth});
 }
 
 /// Gives a finished node to the collection that is open, or makes it the root.
-void NodeBuilder::add(FinishedNode finished, YAML::anchor_t anchor) {
-  if (anchor != 0) anchored_[anchor] = finished;
+void NodeBuilder::add_finished(FinishedNode finished) {
+  if (!finished.node->anchor.empty()) anchored_[finished.node->anchor] = finished;
   if (open_.empty()) {
     root_ = std::move(finished);
     return;

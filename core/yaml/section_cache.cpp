@@ -13,33 +13,30 @@ YAML::Mark mark_at(const SectionedText& text, int line, int column) {
   return mark;
 }
 
-/// Replays the events of one section of a document.
-bool replay_section(const SectionedText& text,
+/// Gives the builder the events of one section of a document.
+void replay_section(const SectionedText& text,
                     size_t index,
                     const std::vector<Event>& events,
-                    EventReplayer& replayer) {
+                    NodeBuilder& builder) {
   const Section& section = text.sections[index];
-  std::string tag, value;
-  for (const Event& event : events) {
-    YAML::Mark mark;
-    if (event.mark.line == next_section_line) {
-      mark = mark_at(text, text.sections[index + 1].line, 0);
-    } else if (!event.ends_collection()) {
-      mark = mark_at(text, section.line + event.mark.line, event.mark.column);
-      if (event.at_end) mark.pos = static_cast<int>(text.size);
+  Event event;
+  for (const Event& known : events) {
+    event = known;
+    if (known.mark.line == next_section_line) {
+      event.mark = mark_at(text, text.sections[index + 1].line, 0);
+    } else if (!known.ends_collection()) {
+      event.mark = mark_at(text, section.line + known.mark.line, known.mark.column);
+      if (known.at_end) event.mark.pos = static_cast<int>(text.size);
     }
-    if (event.literal >= 0) value = section.literals.at(static_cast<size_t>(event.literal)).text;
-    if (event.tag_literal >= 0) {
-      tag = "!";
-      tag += section.literals.at(static_cast<size_t>(event.tag_literal)).text;
+    if (known.literal >= 0) {
+      event.value = section.literals.at(static_cast<size_t>(known.literal)).text;
     }
-    const bool is_replayed = replayer.replay(event,
-                                             mark,
-                                             event.tag_literal >= 0 ? tag : event.tag,
-                                             event.literal >= 0 ? value : event.value);
-    if (!is_replayed) return false;
+    if (known.tag_literal >= 0) {
+      event.tag = "!";
+      event.tag += section.literals.at(static_cast<size_t>(known.tag_literal)).text;
+    }
+    builder.add(event);
   }
-  return true;
 }
 
 }  // namespace
@@ -82,20 +79,21 @@ bool SectionCache::parse_unknown(const std::vector<Section>& sections,
   return true;
 }
 
-bool SectionCache::handle_document(const std::string& text, YAML::EventHandler& handler) {
+bool SectionCache::build(const std::string& text, NodeBuilder& builder) {
   const auto cut = cut_sections(text);
   if (!cut) return false;
   std::vector<Events> events = known_events(cut->sections);
   if (!parse_unknown(cut->sections, events)) return false;
-  EventReplayer replayer(handler);
-  const YAML::Mark first = mark_at(*cut, cut->sections.front().line, 0);
-  handler.OnDocumentStart(first);
-  handler.OnMapStart(first, "?", 0, YAML::EmitterStyle::Block);
-  for (size_t i = 0; i < events.size(); ++i) {
-    if (!replay_section(*cut, i, *events[i], replayer)) return false;
-  }
-  handler.OnMapEnd();
-  handler.OnDocumentEnd();
+  Event event;
+  event.kind = Event::Kind::document;
+  event.mark = mark_at(*cut, cut->sections.front().line, 0);
+  builder.add(event);
+  event.kind = Event::Kind::mapping_begin;
+  event.tag = "?";
+  builder.add(event);
+  for (size_t i = 0; i < events.size(); ++i) replay_section(*cut, i, *events[i], builder);
+  event.kind = Event::Kind::mapping_end;
+  builder.add(event);
   return true;
 }
 

@@ -7,12 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace YAML {
-class EventHandler;
-}
-
 namespace forge::yaml {
 
+class NodeBuilder;
 struct Event;
 struct Section;
 
@@ -33,9 +30,9 @@ class SectionCache {
   SectionCache(const SectionCache&) = delete;
   SectionCache& operator=(const SectionCache&) = delete;
 
-  /// Sends the handler the events of the document `text`, as YAML::Parser would. If false, the
-  /// caller parses the whole text with a new handler.
-  bool handle_document(const std::string& text, YAML::EventHandler& handler);
+  /// Gives the builder the events of the document `text`, as parse_events would. If false, or if
+  /// the builder throws, the caller parses the whole text with a new builder.
+  bool build(const std::string& text, NodeBuilder& builder);
 
  private:
   using Events = std::shared_ptr<const std::vector<Event>>;

@@ -1,19 +1,16 @@
 #include "core/yaml/sections.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
 
 #include "core/base/text.h"
+#include "core/python/unicode.h"
 
 namespace forge::yaml {
 namespace {
 
-bool begins_key(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
-}
+bool begins_key(char c) { return python::is_ascii_letter(c) || c == '_' || c == '.'; }
 
 bool is_comment_or_empty(std::string_view line) {
   return line.find_first_not_of(' ') == std::string_view::npos || line[0] == '#';
@@ -41,11 +38,10 @@ std::optional<Literal> plain_literal(std::string_view line) {
   if (blank == 0 || blank == std::string_view::npos) return std::nullopt;
   if (line[blank - 1] != ':' && line[blank - 1] != '-') return std::nullopt;
   const std::string_view text = line.substr(blank + 1);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto is_part_of_number = [&](char c) {
-    return is_digit(c) || c == '.' || c == 'e' || c == '-' || c == '+';
+  const auto is_part_of_number = [](char c) {
+    return python::is_ascii_digit(c) || c == '.' || c == 'e' || c == '-' || c == '+';
   };
-  const bool is_number = !text.empty() && is_digit(text[0]) &&
+  const bool is_number = !text.empty() && python::is_ascii_digit(text[0]) &&
                          std::all_of(text.begin(), text.end(), is_part_of_number);
   if (!is_number && text != "True" && text != "False") return std::nullopt;
   return Literal{0, static_cast<int>(blank) + 1, text};
@@ -57,8 +53,8 @@ std::optional<Literal> tag_literal(std::string_view line) {
   if (sign == std::string_view::npos) return std::nullopt;
   const std::string_view text = line.substr(sign + 2);
   const auto is_part_of_tag = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '-' || c == '.' || c == ':' || c == '/' || c == '@';
+    return python::is_ascii_letter_or_digit(c) ||
+           std::string_view("_-.:/@").find(c) != std::string_view::npos;
   };
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_part_of_tag)) return std::nullopt;
   return Literal{0, static_cast<int>(sign) + 2, text};
@@ -237,21 +233,17 @@ std::vector<std::vector<Event>> SectionDocument::parse() {
     if (section->skeleton.find(literal_placeholder) != std::string::npos) return {};
   }
   write();
-  EventRecorder recorder;
+  std::vector<Event> events;
   try {
-    std::istringstream stream(text_);
-    YAML::Parser parser(stream);
-    // yaml-cpp finds documents without end behind a stray ','.
-    while (recorder.documents < 2 && parser.HandleNextDocument(recorder)) {
-    }
+    parse_events(text_, [&](const Event& event) { events.push_back(event); });
   } catch (const YAML::Exception&) {
     return {};
   }
-  const std::vector<Event>& events = recorder.events;
-  const bool is_mapping = recorder.documents == 1 && !events.empty() &&
-                          events.front().kind == Event::Kind::mapping_begin &&
-                          events.front().style == YAML::EmitterStyle::Block;
-  return is_mapping ? split(recorder.events) : std::vector<std::vector<Event>>();
+  const auto is_document = [](const Event& event) { return event.kind == Event::Kind::document; };
+  const bool is_mapping = std::count_if(events.begin(), events.end(), is_document) == 1 &&
+                          events.size() > 1 && events[1].kind == Event::Kind::mapping_begin &&
+                          !events[1].is_flow;
+  return is_mapping ? split(events) : std::vector<std::vector<Event>>();
 }
 
 void SectionDocument::write() {
@@ -280,7 +272,7 @@ std::vector<std::vector<Event>> SectionDocument::split(std::vector<Event>& event
   std::vector<std::vector<Event>> distributed;  // to each part
   int depth = 0;
   bool expects_key = true;
-  for (size_t i = 1; i + 1 < events.size(); ++i) {
+  for (size_t i = 2; i + 1 < events.size(); ++i) {
     Event& event = events[i];
     if (event.ends_collection()) --depth;
     const bool is_key = depth == 0 && expects_key && !event.ends_collection();

@@ -5,11 +5,11 @@
 #include <sstream>
 
 #include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/python/string_functions.h"
 #include "core/yaml/node_builder.h"
 #include "core/yaml/scalar_scan.h"
 #include "core/yaml/section_cache.h"
@@ -61,20 +61,6 @@ void refuse_invalid_tab(const std::string& text, const OriginMap& origin) {
               "use blanks");
 }
 
-/// The text with every line break as LF. Offsets stay, but for a CR before a LF.
-std::string with_line_feeds(const std::string& text) {
-  std::string result;
-  result.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\r') {
-      result += text[i];
-    } else if (i + 1 == text.size() || text[i + 1] != '\n') {
-      result += '\n';
-    }
-  }
-  return result;
-}
-
 bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
 }
@@ -100,11 +86,9 @@ void refuse_control_characters(const std::string& text, const OriginMap& origin)
 
 /// What a document with the value null may contain: an anchor, a tag, an empty string tagged null.
 bool can_stand_for_null(std::string_view word) {
-  static const char* const name_characters =
-      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
   if (word == "!" || word == "!!null" || word == "\"\"" || word == "''") return true;
   return starts_with(word, "&") && word.size() > 1 &&
-         word.find_first_not_of(name_characters, 1) == std::string_view::npos;
+         std::all_of(word.begin() + 1, word.end(), is_anchor_character);
 }
 
 /// yaml-cpp ignores some malformed text in a document without a value.
@@ -131,10 +115,7 @@ NodePtr parse_document(const std::string& text, const OriginMap& origin) {
   refuse_control_characters(text, origin);
   refuse_invalid_tab(text, origin);
   NodeBuilder builder(text, origin);
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  while (parser.HandleNextDocument(builder)) {
-  }
+  parse_events(text, [&](const Event& event) { builder.add(event); });
   const NodePtr root = builder.root();
   if (!root || (root->is_null() && root->text.empty())) require_nothing_else(text, origin);
   if (root) return root;
@@ -146,7 +127,7 @@ NodePtr parse_document(const std::string& text, const OriginMap& origin) {
 }  // namespace
 
 NodePtr parse(const std::string& text, const OriginMap& origin) {
-  if (text.find('\r') != std::string::npos) return parse(with_line_feeds(text), origin);
+  if (text.find('\r') != std::string::npos) return parse(python::with_line_feeds(text), origin);
   try {
     return parse_document(text, origin);
   } catch (const YAML::Exception& error) {
@@ -160,7 +141,7 @@ NodePtr parse(const std::string& text, const OriginMap& origin, SectionCache& se
   refuse_invalid_tab(text, origin);
   try {
     NodeBuilder builder(text, origin);
-    if (sections.handle_document(text, builder)) return builder.root();
+    if (sections.build(text, builder)) return builder.root();
   } catch (const Error&) {
     // Of several errors the first counts, so the text is parsed from its beginning.
   }

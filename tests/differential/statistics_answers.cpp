@@ -55,7 +55,7 @@ json holm_of(const json& asked) {
 
 json answer_statistics(const json& question) {
   const std::string kind = question.contains("what") ? question["what"] : question["kind"];
-  const double confidence = question.value("confidence", statistics::usual_confidence);
+  const double confidence = question.value("confidence", statistics::default_confidence);
   if (kind == "summary") return summary_of(question["values"].get<Values>(), confidence);
   if (kind == "welch") {
     return difference_of(statistics::welch_test(

@@ -372,7 +372,7 @@ TEST_CASE("forge bench says what it cannot do") {
   CHECK(contains(error({"train_llama", "--steps", "-1"}), "--steps"));
   CHECK(contains(error({"train_llama", "list"}), "takes no CONFIG before 'list'"));
   CHECK(contains(error({"ops", "swiglo"}), "no operation 'swiglo'"));
-  CHECK(contains(error({"ops", "--size", "huge"}), "no sizes 'huge'"));
+  CHECK(contains(error({"ops", "--size", "huge"}), "no size 'huge'"));
   CHECK(contains(error({"ops", "--precision", "float7"}), "float32"));
   CHECK(contains(forge.call({"bench", "list"}).err, "no benchmarks in"));
   CHECK(contains(forge.call({"bench", "--help"}).out, "forge bench train_llama train_baseline"));

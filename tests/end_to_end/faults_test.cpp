@@ -93,7 +93,7 @@ TEST_CASE("a run is stopped by another forge and goes on by the same command") {
   }
   REQUIRE(Program::wait_for(pid).exit_code == 3);
   REQUIRE(forge.events(forge.only_run()).back().at("status") == "stopped");
-  REQUIRE(forge.call({"runs", "stop", id}).out == id + ": stopped, does not run\n");
+  REQUIRE(forge.call({"runs", "stop", id}).out == id + ": stopped, not running\n");
   REQUIRE(forge.call({"runs", "stop", "--all"}).out == "no active or queued runs\n");
   REQUIRE(forge.call({"runs", "stop"}).exit_code == 2);
   const json ended = json::parse(forge.call(long_run("train_canon_a")).out);

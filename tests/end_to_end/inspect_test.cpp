@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -466,6 +468,72 @@ TEST_CASE("what a config's templates declare as options is not lost to the comma
   const Outcome outcome = forge.call({"pp", "train_llama", "--no-such-argument", "3"});
   REQUIRE(outcome.exit_code == 2);
   REQUIRE(outcome.err.find("no-such-argument") != std::string::npos);
+}
+
+/// Counts how often each YAML file below a folder is opened.
+class OpenedFiles {
+ public:
+  explicit OpenedFiles(const std::filesystem::path& folder)
+      : inotify_(::inotify_init1(IN_NONBLOCK)) {
+    watch(folder);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (entry.is_directory()) watch(entry.path());
+    }
+  }
+  /// Since the last call, by path.
+  std::map<std::string, int> take() {
+    std::map<std::string, int> counts;
+    alignas(inotify_event) char bytes[65536];
+    for (ssize_t size; (size = ::read(inotify_.get(), bytes, sizeof bytes)) > 0;) {
+      for (const char* at = bytes; at < bytes + size;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(at);
+        REQUIRE((event->mask & IN_Q_OVERFLOW) == 0);
+        const std::string name = event->len > 0 ? event->name : "";
+        if (ends_with(name, ".yaml")) ++counts[(folders_.at(event->wd) / name).string()];
+        at += sizeof(inotify_event) + event->len;
+      }
+    }
+    return counts;
+  }
+
+ private:
+  void watch(const std::filesystem::path& folder) {
+    const int watched = ::inotify_add_watch(inotify_.get(), folder.c_str(), IN_OPEN);
+    REQUIRE(watched >= 0);
+    folders_[watched] = folder;
+  }
+
+  FileDescriptor inotify_;
+  std::map<int, std::filesystem::path> folders_;
+};
+
+TEST_CASE("a command reads each template once") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder()) / "projects" / "canon";
+  OpenedFiles opened(forge.working_directory.parent_path().parent_path() / "projects");
+  const std::vector<std::vector<std::string>> commands = {
+      {"show", "train_llama"},
+      {"model", "train_canon_ac"},
+      {"explain", "train.max_steps", "train_llama"},
+      {"diff", "train_llama", "train_canon_ac"},
+      {"check"},
+      {"index"},
+      {"data", "prepare", "train_llama"},
+      {"run", "--dry-run", "train_llama", "train_canon_ac", "--seeds", "2"},
+      {"run", "--dry-run", "--all", "--sweep", "optimizer.lr=1e-3,2e-3"},
+      {"compare", "--table", "positions"}};
+  for (const std::vector<std::string>& command : commands) {
+    INFO(join(command, " "));
+    const Outcome outcome = forge.call(command);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code < 2);
+    const std::map<std::string, int> counts = opened.take();
+    CHECK(!counts.empty());
+    for (const auto& [file, count] : counts) {
+      INFO(file);
+      if (file.find("/tables/") == std::string::npos) CHECK(count == 1);
+    }
+  }
 }
 
 TEST_CASE("the time that templates see can be given") {

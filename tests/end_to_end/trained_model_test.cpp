@@ -258,7 +258,39 @@ TEST_CASE("forge eval says what it cannot use") {
   CHECK(contains(error({trained.run, "--data", "no/such.txt"}), "no file or folder"));
   CHECK(contains(error({trained.run, "--data", "train_lama"}), "train_llama"));
   CHECK(contains(error({trained.run, "--data", "canon_ac"}), "has no data"));
+  // Arguments of the config's templates are heard.
+  const std::vector<std::string> with_text = {trained.run, "--data", "train_llama", "--text"};
+  const auto text_error = [&](const std::string& text) {
+    std::vector<std::string> arguments = with_text;
+    arguments.push_back(text);
+    return error(arguments);
+  };
+  CHECK(contains(text_error("novels"), "tiny_stories"));
+  CHECK(contains(text_error("tiny_stories"), "TinyStories"));
+  CHECK(contains(error({trained.run, "--bach-size", "4"}), "did you mean '--batch-size'"));
   CHECK(contains(error({"nothing"}), "'forge runs' lists them"));
+
+  // A run that another version of forge left.
+  const std::filesystem::path old = trained.forge.runs_dir() / "old-1";
+  std::filesystem::copy(
+      trained.forge.runs_dir() / trained.run, old, std::filesystem::copy_options::recursive);
+  json config = json::parse(read_file(old / "config.json"));
+  config["model"]["family"] = "llama";
+  write_file_atomic(old / "config.json", config.dump());
+  CHECK(contains(error({"old-1"}),
+                 "run 'old-1' cannot be used: another version of forge wrote the config: unknown "
+                 "key 'model.family'\nhint: 'forge run train_llama' trains its config again"));
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"runs"},
+        {"compare", "--rows", "seed", "--cols", "config", "-p", "canon"}}) {
+    INFO(command[0]);
+    const Outcome outcome = trained.forge.call(command);
+    CHECK(outcome.exit_code == 0);
+    CHECK(contains(outcome.err, "warning: run 'old-1' is left out: another version of forge"));
+    CHECK(outcome.err.find("old-1") == outcome.err.rfind("old-1"));
+  }
+  CHECK(contains(trained.forge.call({"runs"}).out, trained.run));
+  CHECK(trained.forge.call({"runs", "rm", "old-1"}).exit_code == 0);
 }
 
 using nlohmann::json;

@@ -71,9 +71,10 @@ Curve falling_curve(size_t points, unsigned seed) {
   for (size_t i = 1; i <= points; ++i) {
     const double noise = static_cast<double>(random()) / static_cast<double>(std::mt19937::max());
     const double done = static_cast<double>(i);
-    curve.push_back({tokens_a_point * static_cast<int64_t>(i),
-                     0.0731 * done + 0.01 * noise,
-                     1.5 + 0.2 * (seed / seeds) + 7.5 / (1 + 0.05 * done) + 0.1 * noise});
+    curve.push_back({static_cast<int64_t>(i),
+                     tokens_a_point * static_cast<int64_t>(i),
+                     1.5 + 0.2 * (seed / seeds) + 7.5 / (1 + 0.05 * done) + 0.1 * noise,
+                     0.0731 * done + 0.01 * noise});
   }
   return curve;
 }
@@ -87,7 +88,8 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   table.name = "positions";
   table.sheet.title = name + " positions";
   table.sheet.columns = {{"Model"}, {"Eval Loss", true}, {"Tok/s", true}, {"Notes", false, true}};
-  table.columns = {{}, {Better::lower, false}, {Better::higher, true}, {}};
+  table.columns = {
+      {}, {results::Direction::lower_is_better}, {results::Direction::higher_is_better, true}, {}};
   for (ColumnInfo& meaning : table.columns) meaning.intervals.resize((runs + seeds - 1) / seeds);
   if (runs > 0) table.columns[1].intervals[0] = statistics::Interval{1.5, 2.5};
   for (size_t i = 0; i < runs; i += seeds) {
@@ -99,7 +101,7 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   }
   table.sheet.footnotes = {name + " was measured in another call"};
   table.sheet.verdicts = {"not decidable: " + name + " is better (no run)"};
-  table.sheet.left_out = {name + ": seed 1, this table shows 2"};
+  table.sheet.excluded = {name + ": seed 1, this table shows 2"};
   table.sheet.commands = {"forge run " + name};
   table.setup = {{"Profile", "quick", "profile quick"}};
   page.tables.push_back(std::move(table));

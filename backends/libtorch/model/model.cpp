@@ -92,12 +92,6 @@ NamedTensors Model::named_weights() const {
   return named([](const at::Tensor& stored) { return stored.detach(); });
 }
 
-NamedTensors Model::named_gradients() const {
-  return named([](const at::Tensor& stored) {
-    return stored.grad().defined() ? stored.grad() : at::zeros_like(stored.detach());
-  });
-}
-
 void Model::round_matrices() {
   const at::NoGradGuard no_grad;
   for (ops::WeightMatrix& matrix : rounded_matrices()) matrix.rounded.copy_(matrix.stored);

@@ -61,8 +61,6 @@ class Model {
   }
   /// Every weight as a view into the stored tensors.
   NamedTensors named_weights() const;
-  /// Gradients under the names of named_weights(); a weight without gradient gives zeros.
-  NamedTensors named_gradients() const;
   /// The stored tensors themselves: what the optimizer updates and what has gradients.
   std::vector<at::Tensor> trainable() const { return weights_.stored(); }
   /// The matrices that have a rounded copy for products.

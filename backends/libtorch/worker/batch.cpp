@@ -8,7 +8,7 @@
 namespace forge::libtorch {
 namespace {
 
-/// Rows of several files are alike: the first of them says how all are made.
+/// All files have rows of one kind: the first one says which.
 data::Dataset rows_of(const std::vector<worker::TokenSource>& sources,
                       const config::Experiment& experiment,
                       data::Split split,
@@ -51,7 +51,7 @@ data::Dataset training_rows(const worker::Request& request, const config::Experi
 data::Dataset evaluation_rows(const std::vector<worker::TokenSource>& sources,
                               const config::Experiment& experiment) {
   data::RowOptions options;
-  options.turns = data::Turns::one_after_another;
+  options.interleaving = data::Interleaving::sequential;
   if (!sources.empty() && sources[0].short_last_row) {
     options.last_row = data::LastRow::may_be_short;
   }
@@ -70,8 +70,7 @@ at::Tensor to_device(const std::vector<int32_t>& ids, int seq_len, const at::Dev
 }
 
 int64_t unscored_targets(const data::RowBatch& rows) {
-  return std::count(
-      rows.targets.begin(), rows.targets.end(), static_cast<int32_t>(ops::ignored_target));
+  return std::count(rows.targets.begin(), rows.targets.end(), data::unscored_target);
 }
 
 /// ops::document_starts of each micro-batch, all of one length, one after another. Empty where a
@@ -151,11 +150,8 @@ Batch BatchUploader::upload(const data::RowBatch& rows, int micro_batch_size) {
   if (!device_.is_cuda()) return to_batch(rows, seq_len_, device_);
   copy_rows(rows.inputs, batch_.inputs);
   copy_rows(rows.targets, batch_.targets);
-  if (rows.documents.empty()) {
-    batch_.documents = {};
-  } else {
-    copy_documents(rows.documents, micro_batch_size);
-  }
+  if (rows.documents.empty()) batch_.documents = {};
+  if (!rows.documents.empty()) copy_documents(rows.documents, micro_batch_size);
   batch_.unscored = unscored_targets(rows);
   return batch_;
 }
@@ -185,10 +181,9 @@ void BatchUploader::copy_documents(const std::vector<int32_t>& ids, int micro_ba
 void BatchUploader::copy(const std::vector<int32_t>& numbers,
                          at::IntArrayRef shape,
                          at::Tensor& to) {
-  const auto count = static_cast<int64_t>(numbers.size());
   if (!to.defined() || to.sizes() != shape)
     to = at::empty(shape, at::TensorOptions(device_).dtype(at::kInt));
-  copies_.copy(numbers.data(), count, to);
+  copies_.copy(numbers.data(), static_cast<int64_t>(numbers.size()), to);
 }
 
 }  // namespace forge::libtorch

@@ -12,12 +12,11 @@
 
 namespace forge::libtorch {
 
-/// The rows that a request names, in the order of the experiment, and divided into documents where
-/// it asks for that. Throw Error where they cannot be.
+/// The rows that a request names, in the order of the experiment, and divided into documents if it
+/// asks for that. Throws Error if they cannot be.
 data::Dataset training_rows(const worker::Request& request, const config::Experiment& experiment);
 
-/// The same for rows to evaluate on, those of the request that `sources` are: always in the order
-/// of the files, one after another.
+/// The same for the rows of an evaluation: always in the order of the files, one after another.
 data::Dataset evaluation_rows(const std::vector<worker::TokenSource>& sources,
                               const config::Experiment& experiment);
 
@@ -27,8 +26,7 @@ static_assert(ops::ignored_target == data::unscored_target);
 struct Batch {
   at::Tensor inputs;   ///< int32 [B, T]
   at::Tensor targets;  ///< int32 [B, T], -100 = not scored
-  /// Undefined where documents are not kept apart. `starts` has one row for each micro-batch where
-  /// there are several.
+  /// Undefined without document mask. With several micro-batches `starts` has a row for each.
   ops::Documents documents;
   int64_t unscored = 0;  ///< targets that are not scored
 };

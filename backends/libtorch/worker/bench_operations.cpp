@@ -14,23 +14,33 @@
 namespace forge::libtorch {
 namespace {
 
-/// Least seconds of `action` in about `budget` seconds; so many times in a row that the device's
-/// start and end of work do not count.
-double fastest(const at::Device& device, double budget, const std::function<void()>& action) {
-  constexpr double shortest_stretch = 0.01;
+constexpr int windows = 5;
+constexpr double operation_window_seconds = 0.05;  ///< at least, of the operation and of its baseline
+constexpr double peak_window_seconds = 0.01;
+constexpr int64_t most_calls = 1000;
+
+/// Seconds of one of several calls. Waits for the device before and after all of them.
+double timed_calls(const at::Device& device, int64_t calls, const std::function<void()>& action) {
   Timer timer(device);
+  timer.resume();
+  for (int64_t i = 0; i < calls; ++i) action();
+  return timer.pause() / static_cast<double>(calls);
+}
+
+/// Calls that fill so many seconds, after two that load kernels and allocate memory.
+int64_t calls_in(double seconds, const at::Device& device, const std::function<void()>& action) {
+  timed_calls(device, 1, action);
+  const double of_call = std::max(timed_calls(device, 1, action), 1e-7);
+  return std::clamp(static_cast<int64_t>(std::ceil(seconds / of_call)), int64_t{1}, most_calls);
+}
+
+/// Seconds of a call in the fastest of several windows, in about `budget` seconds.
+double fastest(const at::Device& device, double budget, const std::function<void()>& action) {
   const double began = steady_seconds();
-  const auto seconds_of = [&](int times) {
-    timer.resume();
-    for (int i = 0; i < times; ++i) action();
-    return timer.pause() / times;
-  };
-  seconds_of(1);  // loads kernels, takes memory
-  double best = seconds_of(1);
-  const int times = std::max(1, static_cast<int>(shortest_stretch / std::max(best, 1e-6)));
-  for (int i = 0; i < 100 && (i < 1 || steady_seconds() - began < budget); ++i) {
-    best = std::min(best, seconds_of(times));
-  }
+  const int64_t calls = calls_in(peak_window_seconds, device, action);
+  double best = timed_calls(device, calls, action);
+  while (steady_seconds() - began < budget)
+    best = std::min(best, timed_calls(device, calls, action));
   return best;
 }
 
@@ -84,88 +94,56 @@ nlohmann::json peak_memory_copy(const at::Device& device) {
 
 namespace {
 
-constexpr int windows = 5;
-constexpr double call_window_seconds = 0.05;  ///< at least, of each of the two
-constexpr int64_t most_calls = 1000;
+[[noreturn]] void refuse(const std::string& what,
+                         const std::string& name,
+                         const std::vector<std::string>& known) {
+  throw Error("there is no " + what + " '" + name + "'", {}, "one of " + join(known, ", "));
+}
 
 model::Precision precision_of(const std::string& name) {
   const std::vector<std::string>& names = names_of(model::Precision());
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) {
-    throw Error("there is no precision '" + name + "'", {}, "one of " + join(names, ", "));
-  }
+  if (found == names.end()) refuse("precision", name, names);
   return static_cast<model::Precision>(found - names.begin());
 }
 
-/// The sizes of those names, else those that suit the device.
-std::vector<OperationSizes> chosen_sizes(const std::vector<std::string>& names, bool on_gpu) {
+/// Those of `all` that one of the names matches; without names those that are chosen by default.
+template <class T, class Matches, class IsDefault>
+std::vector<T> chosen(const std::vector<T>& all,
+                      const std::string& what,
+                      const std::vector<std::string>& names,
+                      const Matches& matches,
+                      const IsDefault& is_default) {
   std::vector<std::string> known;
-  std::vector<OperationSizes> chosen;
-  for (const OperationSizes& sizes : operation_sizes()) {
-    known.push_back(sizes.name);
-    const bool is_named = std::find(names.begin(), names.end(), sizes.name) != names.end();
-    const bool suits = on_gpu ? sizes.on_gpu : sizes.on_cpu;
-    if (names.empty() ? suits : is_named) chosen.push_back(sizes);
-  }
+  for (const T& one : all) known.push_back(one.name);
   for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw Error("there are no sizes '" + name + "'", {}, "one of " + join(known, ", "));
+    if (std::none_of(
+            known.begin(), known.end(), [&](const auto& one) { return matches(one, name); }))
+      refuse(what, name, known);
   }
-  return chosen;
-}
-
-/// The operations that begin with one of the names, all where there is no name.
-std::vector<OperationMaker> chosen_operations(const std::vector<std::string>& names) {
-  const auto begins = [](const OperationMaker& maker) {
-    return [&maker](const std::string& name) { return starts_with(maker.name, name); };
-  };
-  std::vector<std::string> known;
-  std::vector<OperationMaker> chosen;
-  for (const OperationMaker& maker : operation_makers()) {
-    known.push_back(maker.name);
-    if (names.empty() || std::any_of(names.begin(), names.end(), begins(maker))) {
-      chosen.push_back(maker);
-    }
+  std::vector<T> found;
+  for (const T& one : all) {
+    const bool is_named = std::any_of(
+        names.begin(), names.end(), [&](const auto& name) { return matches(one.name, name); });
+    if (names.empty() ? is_default(one) : is_named) found.push_back(one);
   }
-  for (const std::string& name : names) {
-    const auto is_of_name = [&](const std::string& other) { return starts_with(other, name); };
-    if (std::any_of(known.begin(), known.end(), is_of_name)) continue;
-    throw Error("there is no operation '" + name + "'", {}, "one of " + join(known, ", "));
-  }
-  return chosen;
-}
-
-/// Seconds of one call, the device waited for before and after all of them.
-double seconds_of(const at::Device& device, int64_t calls, const std::function<void()>& action) {
-  Timer timer(device);
-  timer.resume();
-  for (int64_t i = 0; i < calls; ++i) action();
-  return timer.pause() / static_cast<double>(calls);
-}
-
-/// Calls that fill a window, after two that load kernels and take memory.
-int64_t calls_of_window(const at::Device& device, const std::function<void()>& action) {
-  seconds_of(device, 1, action);
-  const double seconds = std::max(seconds_of(device, 1, action), 1e-7);
-  return std::clamp(
-      static_cast<int64_t>(std::ceil(call_window_seconds / seconds)), int64_t{1}, most_calls);
+  return found;
 }
 
 nlohmann::json measure(const OperationCase& operation, const at::Device& device) {
-  const int64_t own_calls = calls_of_window(device, operation.own);
-  const int64_t peer_calls = calls_of_window(device, operation.peer);
-  std::vector<double> own, peer;
+  const int64_t fused_calls = calls_in(operation_window_seconds, device, operation.fused);
+  const int64_t baseline_calls = calls_in(operation_window_seconds, device, operation.baseline);
+  std::vector<double> fused, baseline;
   for (int i = 0; i < windows; ++i) {
-    own.push_back(seconds_of(device, own_calls, operation.own));
-    peer.push_back(seconds_of(device, peer_calls, operation.peer));
+    fused.push_back(timed_calls(device, fused_calls, operation.fused));
+    baseline.push_back(timed_calls(device, baseline_calls, operation.baseline));
   }
-  const double seconds = median(own);
-  nlohmann::json values = {{"operation", operation.name},
-                           {"seconds", seconds},
-                           {"windows", own},
-                           {"peer", operation.peer_name},
-                           {"peer_seconds", median(peer)},
-                           {"peer_windows", peer}};
+  const double seconds = median(fused);
+  nlohmann::json values = {{"seconds", seconds},
+                           {"windows", fused},
+                           {"peer", operation.baseline_name},
+                           {"peer_seconds", median(baseline)},
+                           {"peer_windows", baseline}};
   if (operation.flops > 0) values["flops_per_second"] = operation.flops / seconds;
   if (operation.bytes > 0) values["bytes_per_second"] = operation.bytes / seconds;
   return values;
@@ -179,14 +157,26 @@ void bench_operations(const worker::Request& request,
   const worker::OperationBench wanted = request.operation_bench.value_or(worker::OperationBench());
   const model::Precision precision = precision_of(wanted.precision);
   const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
-  const std::vector<OperationMaker> makers = chosen_operations(wanted.operations);
-  const std::vector<OperationSizes> all_sizes = chosen_sizes(wanted.sizes, device.is_cuda());
+  const bool on_gpu = device.is_cuda();
+  const auto makers = chosen(
+      operation_makers(),
+      "operation",
+      wanted.operations,
+      [](const std::string& known, const std::string& name) { return starts_with(known, name); },
+      [](const OperationMaker&) { return true; });
+  const auto all_sizes =
+      chosen(operation_sizes(),
+             "size",
+             wanted.sizes,
+             std::equal_to<std::string>(),
+             [&](const OperationSizes& sizes) { return on_gpu ? sizes.on_gpu : sizes.on_cpu; });
   const nlohmann::json ceilings = {{"matrix_product", peak_matrix_product(precision, device)},
                                    {"memory", peak_memory_copy(device)}};
   events.send(worker::Result{nlohmann::json{{"ceilings", ceilings}}});
   for (const OperationSizes& sizes : all_sizes) {
     for (const OperationMaker& maker : makers) {
       nlohmann::json values = measure(maker.make(sizes, options), device);
+      values["operation"] = maker.name;
       values["size"] = sizes.name;
       values["shape"] = sizes.describe();
       events.send(worker::Result{values});

@@ -11,40 +11,39 @@ namespace forge::libtorch {
 
 namespace {
 
-nlohmann::json to_json(const TrainingState& p) {
-  return {{"window_steps", p.window_steps},
-          {"window_loss", p.window_loss},
-          {"window_norm", p.window_norm},
-          {"last_window_loss", p.last_window_loss},
-          {"first_loss", p.first_loss},
-          {"timed_steps", p.timed_steps},
-          {"timed_seconds", p.timed_seconds},
-          {"peak_memory_bytes", p.peak_memory_bytes},
-          {"peak_resident_bytes", p.peak_resident_bytes},
-          {"rows_at_once", p.micro_batch_size},
-          {"evaluation_rows_at_once", p.eval_micro_batch_size}};
+/// Calls visit(name in the file, field) for the fields that every checkpoint has.
+template <class State, class Visit>
+void visit_fields(State& state, const Visit& visit) {
+  visit("window_steps", state.window_steps);
+  visit("window_loss", state.window_loss);
+  visit("window_norm", state.window_norm);
+  visit("last_window_loss", state.last_window_loss);
+  visit("first_loss", state.first_loss);
+  visit("timed_steps", state.timed_steps);
+  visit("timed_seconds", state.timed_seconds);
+  visit("peak_memory_bytes", state.peak_memory_bytes);
+  visit("peak_resident_bytes", state.peak_resident_bytes);
+}
+
+nlohmann::json to_json(const TrainingState& progress) {
+  nlohmann::json fields = {{"rows_at_once", progress.micro_batch_size},
+                           {"evaluation_rows_at_once", progress.eval_micro_batch_size}};
+  visit_fields(progress, [&](const char* name, auto value) { fields[name] = value; });
+  return fields;
 }
 
 TrainingState from_state(const weights::CheckpointState& state) {
-  TrainingState p;
-  p.step = state.step;
-  p.elapsed_seconds = state.elapsed_seconds;
-  const nlohmann::json& measures = state.extra.at("progress");
-  measures.at("window_steps").get_to(p.window_steps);
-  measures.at("window_loss").get_to(p.window_loss);
-  measures.at("window_norm").get_to(p.window_norm);
-  measures.at("last_window_loss").get_to(p.last_window_loss);
-  measures.at("first_loss").get_to(p.first_loss);
-  measures.at("timed_steps").get_to(p.timed_steps);
-  measures.at("timed_seconds").get_to(p.timed_seconds);
-  measures.at("peak_memory_bytes").get_to(p.peak_memory_bytes);
-  measures.at("peak_resident_bytes").get_to(p.peak_resident_bytes);
-  p.micro_batch_size = measures.value("rows_at_once", 0);
-  p.eval_micro_batch_size = measures.value("evaluation_rows_at_once", 0);
-  return p;
+  const nlohmann::json& fields = state.extra.at("progress");
+  TrainingState progress;
+  progress.step = state.step;
+  progress.elapsed_seconds = state.elapsed_seconds;
+  visit_fields(progress, [&](const char* name, auto& field) { fields.at(name).get_to(field); });
+  progress.micro_batch_size = fields.value("rows_at_once", 0);
+  progress.eval_micro_batch_size = fields.value("evaluation_rows_at_once", 0);
+  return progress;
 }
 
-/// All random numbers of a run are counted ones: seed and position say which comes next.
+/// A run's random numbers come from counters: seed and position say which is next.
 nlohmann::json random_state(const config::Experiment& experiment, int64_t step) {
   return {{"generator", "philox4x32-10"},
           {"seed", experiment.seed},
@@ -87,30 +86,26 @@ weights::CheckpointState checkpoint_state(const TrainingState& progress,
   return state;
 }
 
-at::Tensor Snapshot::room_for(const at::Tensor& tensor, Buffer& buffer) {
+at::Tensor Snapshot::memory_for(const at::Tensor& tensor, Buffer& buffer) {
+  const at::TensorOptions options(tensor.scalar_type());
+  const bool fits = buffer.bytes == tensor.nbytes();
+  buffer.bytes = tensor.nbytes();
   if (tensor.is_cuda()) {
-    // A device copies into such memory at its full speed.
-    if (buffer.bytes != tensor.nbytes())
-      buffer.pinned =
-          at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()).pinned_memory(true));
-    buffer.bytes = tensor.nbytes();
+    // A device copies into pinned memory at its full speed.
+    if (!fits) buffer.pinned = at::empty(tensor.sizes(), options.pinned_memory(true));
     return buffer.pinned;
   }
-  if (buffer.bytes != tensor.nbytes()) buffer.memory.reset(new std::byte[tensor.nbytes()]);
-  buffer.bytes = tensor.nbytes();
-  return at::from_blob(
-      buffer.memory.get(), tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
+  if (!fits) buffer.memory.reset(new std::byte[tensor.nbytes()]);
+  return at::from_blob(buffer.memory.get(), tensor.sizes(), options);
 }
 
 std::map<std::string, weights::TensorView> Snapshot::copy(const NamedTensors& tensors) {
   const at::NoGradGuard no_grad;
   NamedTensors copies;
   for (const auto& [name, tensor] : tensors) {
-    at::Tensor room = room_for(tensor, buffers_[name]);
-    room.copy_(tensor);
-    copies.emplace_back(name, room);
+    copies.emplace_back(name, memory_for(tensor, buffers_[name]).copy_(tensor));
   }
-  std::vector<at::Tensor> owners;  // of nothing: the rooms are contiguous and on the CPU
+  std::vector<at::Tensor> owners;  // own no memory: the copies are contiguous and on the CPU
   return views_of(copies, owners);
 }
 

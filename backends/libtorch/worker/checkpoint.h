@@ -15,12 +15,12 @@ struct TrainingState {
   double window_loss = 0;      ///< sum over them
   double window_norm = 0;
   double last_window_loss = 0;  ///< mean of the last full window
-  double first_loss = 0;        ///< mean of the first steps, 0: none is known yet
+  double first_loss = 0;        ///< mean of the first steps; 0: not known yet
   int64_t timed_steps = 0;      ///< steps that count for tokens_per_second, all attempts
   double timed_seconds = 0;
   int64_t peak_memory_bytes = 0;
   int64_t peak_resident_bytes = 0;
-  int micro_batch_size = 0;       ///< of a step, where memory ran out; 0: as the config says
+  int micro_batch_size = 0;       ///< of a step after memory ran out; 0: as the config says
   int eval_micro_batch_size = 0;  ///< the same of an evaluation
 };
 
@@ -30,11 +30,11 @@ weights::CheckpointState checkpoint_state(const TrainingState& progress,
                                           const config::Experiment& experiment,
                                           const std::string& identity);
 
-/// A copy of tensors in memory that is kept from one copy to the next: the tensors may change as
-/// soon as it is made. Not counted as memory of tensors.
+/// Copies tensors into memory that is reused by the next copy, so training goes on while they are
+/// written. The memory does not count as tensors' memory.
 class Snapshot {
  public:
-  /// What it returns shows the copy, until the next one.
+  /// The result is valid until the next copy.
   std::map<std::string, weights::TensorView> copy(const NamedTensors& tensors);
 
  private:
@@ -43,14 +43,14 @@ class Snapshot {
     at::Tensor pinned;                    ///< of one on a GPU
     size_t bytes = 0;
   };
-  at::Tensor room_for(const at::Tensor& tensor, Buffer& buffer);
+  static at::Tensor memory_for(const at::Tensor& tensor, Buffer& buffer);
 
   std::map<std::string, Buffer> buffers_;
 };
 
 /// Restores weights and optimizer from a checkpoint folder; returns where the run was. Throws
-/// forge::Error where a file is damaged, where the tensors are not exactly those of this model and
-/// optimizer, or where the steps were done under a config that this one does not continue.
+/// forge::Error if a file is damaged, if the tensors are not exactly those of this model and
+/// optimizer, or if this config does not continue the config of the steps.
 TrainingState load_checkpoint(const std::string& folder,
                               const config::Experiment& experiment,
                               Model& model,

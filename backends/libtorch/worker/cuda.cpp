@@ -14,47 +14,57 @@
 #include <cuda_runtime_api.h>
 
 namespace forge::libtorch::cuda {
+namespace {
 
-std::string device_name(int index) { return at::cuda::getDeviceProperties(index)->name; }
-
-int64_t device_memory_bytes(int index) {
-  return static_cast<int64_t>(at::cuda::getDeviceProperties(index)->totalGlobalMem);
+c10::DeviceIndex index_of(const at::Device& device) {
+  return device.has_index() ? device.index() : c10::DeviceIndex{0};
 }
 
-int64_t peak_memory_bytes(int index) {
-  return c10::cuda::CUDACachingAllocator::getDeviceStats(index).reserved_bytes[0].peak;
+}  // namespace
+
+std::string device_name(const at::Device& device) {
+  return at::cuda::getDeviceProperties(index_of(device))->name;
 }
 
-void reset_peak_memory(int index) { c10::cuda::CUDACachingAllocator::resetPeakStats(index); }
+int64_t device_memory_bytes(const at::Device& device) {
+  return static_cast<int64_t>(at::cuda::getDeviceProperties(index_of(device))->totalGlobalMem);
+}
 
-void give_back_unused_memory(int index) {
-  at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).synchronize();
+int64_t peak_memory_bytes(const at::Device& device) {
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(index_of(device)).reserved_bytes[0].peak;
+}
+
+void reset_peak_memory(const at::Device& device) {
+  c10::cuda::CUDACachingAllocator::resetPeakStats(index_of(device));
+}
+
+void release_unused_memory(const at::Device& device) {
+  at::cuda::getCurrentCUDAStream(index_of(device)).synchronize();
   c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
-int64_t memory_held_elsewhere(int index) {
-  // What CUDA itself and the libraries hold for this process is not known; it is less than that.
-  constexpr int64_t own_surroundings = int64_t{2} << 30;
+int64_t memory_held_elsewhere(const at::Device& device) {
+  // CUDA and the libraries hold an unknown amount for this process, less than this.
+  constexpr int64_t overhead = int64_t{2} << 30;
   size_t free = 0, total = 0;
   if (::cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
   const int64_t own =
-      c10::cuda::CUDACachingAllocator::getDeviceStats(index).reserved_bytes[0].current;
+      c10::cuda::CUDACachingAllocator::getDeviceStats(index_of(device)).reserved_bytes[0].current;
   const int64_t held = static_cast<int64_t>(total) - static_cast<int64_t>(free);
-  return std::max<int64_t>(0, held - own - own_surroundings);
+  return std::max<int64_t>(0, held - own - overhead);
 }
 
-void limit_memory(int index, int64_t bytes) {
+void limit_memory(const at::Device& device, int64_t bytes) {
   // The allocator knows its devices from the first tensor on.
-  const auto device = static_cast<c10::DeviceIndex>(index);
-  static_cast<void>(at::empty({0}, at::TensorOptions(at::Device(at::kCUDA, device))));
-  const double share = double(bytes) / double(device_memory_bytes(index));
-  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(share, 1.0), device);
+  static_cast<void>(at::empty({0}, at::TensorOptions(device)));
+  const double share = double(bytes) / double(device_memory_bytes(device));
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(share, 1.0), index_of(device));
 }
 
-void use_own_stream(int index) {
-  const auto device = static_cast<c10::DeviceIndex>(index);
-  c10::cuda::set_device(device);
-  c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device));
+void use_own_stream(const at::Device& device) {
+  const c10::DeviceIndex index = index_of(device);
+  c10::cuda::set_device(index);
+  c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index));
 }
 
 /// Buffers that are used in turn: a copy out of one may be under way while the next is filled.
@@ -68,10 +78,8 @@ struct HostCopies::State {
   size_t next = 0;
 };
 
-HostCopies::HostCopies() : state_(std::make_unique<State>()) {}
-HostCopies::~HostCopies() = default;
-
 void HostCopies::copy(const int32_t* from, int64_t count, at::Tensor& to) {
+  if (!state_) state_ = std::make_shared<State>();
   State::Buffer& buffer = state_->buffers[state_->next++ % state_->buffers.size()];
   if (buffer.in_use) buffer.copied.synchronize();
   if (!buffer.memory.defined() || buffer.memory.numel() != count)
@@ -85,46 +93,30 @@ void HostCopies::copy(const int32_t* from, int64_t count, at::Tensor& to) {
 }  // namespace forge::libtorch::cuda
 
 namespace forge::libtorch {
-namespace {
 
 constexpr int runs_before_recording = 3;
 
-}  // namespace
-
 struct StepGraph::State {
-  bool on_gpu = false;
   bool recordable = true;
   int runs = 0;
   std::unique_ptr<at::cuda::CUDAGraph> graph;
-  const void* memory = nullptr;  ///< of what may move
-
-  void reset() {
-    if (graph) c10::cuda::getCurrentCUDAStream().synchronize();
-    graph.reset();
-    recordable = true;
-    runs = 0;
-  }
-
-  void reset_if_relocated(const void* now) {
-    if (graph && now != memory) reset();
-    memory = now;
-  }
+  const void* memory = nullptr;  ///< of the tensor that may move
 };
 
-StepGraph::StepGraph(const at::Device& device) : state_(std::make_unique<State>()) {
-  state_->on_gpu = device.is_cuda();
+void StepGraph::forget() {
+  if (state_->graph) c10::cuda::getCurrentCUDAStream().synchronize();
+  *state_ = State();
 }
 
-StepGraph::~StepGraph() = default;
-
-void StepGraph::reset() { state_->reset(); }
-
-void StepGraph::run(const std::function<void()>& work, const at::Tensor& relocatable) {
+void StepGraph::run_on_gpu(const std::function<void()>& work, const at::Tensor& relocatable) {
+  if (!state_) state_ = std::make_shared<State>();
   State& state = *state_;
-  state.reset_if_relocated(relocatable.defined() ? relocatable.data_ptr() : nullptr);
+  const void* memory = relocatable.defined() ? relocatable.data_ptr() : nullptr;
+  if (state.graph && memory != state.memory) forget();
+  state.memory = memory;
   if (state.graph) return state.graph->replay();
-  if (!state.on_gpu || !state.recordable || state.runs++ < runs_before_recording) return work();
-  // What the first runs took is given back: the recording takes the same from a pool of its own.
+  if (!state.recordable || state.runs++ < runs_before_recording) return work();
+  // The first runs' memory is released: the recording takes as much from a pool of its own.
   c10::cuda::getCurrentCUDAStream().synchronize();
   c10::cuda::CUDACachingAllocator::emptyCache();
   auto graph = std::make_unique<at::cuda::CUDAGraph>();

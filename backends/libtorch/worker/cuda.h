@@ -5,68 +5,72 @@
 #include <memory>
 #include <string>
 
+#include "backends/libtorch/ops/common/cuda_only.h"
 #include "backends/libtorch/torch_precompiled.h"
 
-/// What needs CUDA's own headers: cuda.cpp where LibTorch has CUDA, no_cuda.cpp elsewhere, so that
-/// no other file asks which one it is.
+/// What needs CUDA's own headers. A build without CUDA has no device that is a GPU, so it never
+/// calls these functions.
 namespace forge::libtorch::cuda {
 
-std::string device_name(int index);
-int64_t device_memory_bytes(int index);
-/// Most bytes that Torch's allocator had taken from the device at once since the last reset.
-int64_t peak_memory_bytes(int index);
-void reset_peak_memory(int index);
-/// Gives back to the device what Torch's allocator holds and nobody uses, after all work is done.
-void give_back_unused_memory(int index);
-/// What other processes hold of the device's memory.
-int64_t memory_held_elsewhere(int index);
-/// Torch's allocator takes no more of the device than that.
-void limit_memory(int index, int64_t bytes);
+FORGE_CUDA_ONLY std::string device_name(const at::Device& device);
+FORGE_CUDA_ONLY int64_t device_memory_bytes(const at::Device& device);
+/// Largest number of bytes that Torch's allocator held since the last reset.
+FORGE_CUDA_ONLY int64_t peak_memory_bytes(const at::Device& device);
+FORGE_CUDA_ONLY void reset_peak_memory(const at::Device& device);
+/// Waits for all work, then returns the unused memory of Torch's allocator to the device.
+FORGE_CUDA_ONLY void release_unused_memory(const at::Device& device);
+/// Bytes of the device's memory that other processes hold.
+FORGE_CUDA_ONLY int64_t memory_held_elsewhere(const at::Device& device);
+/// Limits Torch's allocator to so many bytes of the device.
+FORGE_CUDA_ONLY void limit_memory(const at::Device& device, int64_t bytes);
 
-/// Makes the device and a stream of it other than the default one current on this thread: the
-/// default one cannot be recorded.
-void use_own_stream(int index);
+/// Makes the device and a stream of its own current on this thread: the default stream cannot be
+/// recorded.
+FORGE_CUDA_ONLY void use_own_stream(const at::Device& device);
 
-/// Copies numbers to the device without waiting for it, through memory that the device can read by
-/// itself.
+/// Copies numbers to the device through pinned memory, without waiting for it.
 class HostCopies {
  public:
-  HostCopies();
-  ~HostCopies();
   /// Queues a copy to `to`, contiguous and of as many int32; `from` may change at once.
-  void copy(const int32_t* from, int64_t count, at::Tensor& to);
+  FORGE_CUDA_ONLY void copy(const int32_t* from, int64_t count, at::Tensor& to);
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  ///< from the first copy on
 };
 
 }  // namespace forge::libtorch::cuda
 
 namespace forge::libtorch {
 
-/// Work that is the same each time but for the contents of its tensors. On a GPU it is recorded as
-/// a CUDA graph and replayed: thousands of small launches become one, and nothing has to be
-/// compiled. On a CPU it just runs.
+/// Work that differs from run to run only in the contents of its tensors. On a GPU it is recorded
+/// as a CUDA graph and replayed: thousands of small launches become one. On a CPU it just runs.
 class StepGraph {
  public:
-  explicit StepGraph(const at::Device& device);
-  ~StepGraph();
+  explicit StepGraph(const at::Device& device) : on_gpu_(device.is_cuda()) {}
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
 
-  /// Runs `work` on the current stream. The first times it runs as it is, so that memory and the
-  /// libraries' plans are there; then it is recorded. Where that fails, that is said once on stderr
-  /// and the work goes on running as it is. Must be called with the same work each time.
-  /// `relocatable`: a tensor that the work reads and that may move, or an undefined one. Where it
+  /// Runs `work` on the current stream. The first runs are not recorded, because they allocate
+  /// memory and make the libraries' plans. If recording fails, a note goes to stderr and the work
+  /// runs unrecorded from then on. Must be called with the same work each time.
+  /// `relocatable`: a tensor that the work reads and that may move, or an undefined one. After it
   /// has moved, the work is recorded again.
-  void run(const std::function<void()>& work, const at::Tensor& relocatable = {});
+  void run(const std::function<void()>& work, const at::Tensor& relocatable = {}) {
+    on_gpu_ ? run_on_gpu(work, relocatable) : work();
+  }
   /// Forgets what was recorded and frees its memory: the work is about to change.
-  void reset();
+  void reset() {
+    if (state_) forget();
+  }
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  FORGE_CUDA_ONLY void run_on_gpu(const std::function<void()>& work, const at::Tensor& relocatable);
+  FORGE_CUDA_ONLY void forget();
+
+  bool on_gpu_;
+  std::shared_ptr<State> state_;  ///< on a GPU, from the first run on
 };
 
 }  // namespace forge::libtorch

@@ -5,20 +5,21 @@
 #include <torch/cuda.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <set>
 
+#include "backends/libtorch/model/block.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/worker/cuda.h"
-#include "backends/libtorch/worker/memory.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/config/fields.h"
+#include "core/model/kinds.h"
 
 namespace forge::libtorch {
 namespace {
@@ -67,20 +68,11 @@ nlohmann::json libraries() {
   return list;
 }
 
-bool bfloat16_is_fast() { return ops::bfloat16_gemm_library() != "float32"; }
-
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
   const size_t count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
   for (size_t i = 0; i < count; ++i) names.push_back("cuda:" + std::to_string(i));
   return names;
-}
-
-int index_of(const at::Device& device) { return device.has_index() ? device.index() : 0; }
-
-at::Device use(const at::Device& device) {
-  if (device.is_cuda()) cuda::use_own_stream(index_of(device));
-  return device;
 }
 
 }  // namespace
@@ -90,41 +82,31 @@ at::Device choose_device(const std::string& name, int threads) {
   // A Torch that brings an OpenMP library of its own has set that one alone.
   ::omp_set_num_threads(at::get_num_threads());
   const std::vector<std::string> names = device_names();
-  if (name == "auto") return use(at::Device(names.size() > 1 ? "cuda:0" : "cpu"));
-  const std::string full = name == "cuda" ? "cuda:0" : name;
-  for (const std::string& known : names) {
-    if (known == full) return use(at::Device(full));
-  }
-  throw Error("there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
-}
-
-void limit_memory(const at::Device& device) {
-  const char* limit = std::getenv("FORGE_MEMORY_LIMIT");
-  if (!limit || !*limit) return;
-  char* end = nullptr;
-  const int64_t bytes = std::strtoll(limit, &end, 10);
-  if (*end != '\0' || bytes <= 0) {
-    throw Error("FORGE_MEMORY_LIMIT is '" + std::string(limit) + "'",
-                {},
-                "a number of bytes, such as 8589934592",
-                ExitCode::usage);
-  }
-  device.is_cuda() ? cuda::limit_memory(index_of(device), bytes) : limit_cpu_tensor_bytes(bytes);
+  std::string full = name;
+  if (name == "auto") full = names.size() > 1 ? "cuda:0" : "cpu";
+  if (name == "cuda") full = "cuda:0";
+  if (std::find(names.begin(), names.end(), full) == names.end())
+    throw Error(
+        "there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
+  const at::Device device(full);
+  if (device.is_cuda()) cuda::use_own_stream(device);
+  return device;
 }
 
 bool is_retryable(const std::exception& problem, const at::Device& device) {
-  if (torch_compat::is_device_trouble(problem)) return true;
+  if (torch_compat::is_device_error(problem)) return true;
   if (!device.is_cuda() || !torch_compat::is_out_of_memory(problem)) return false;
-  const int index = index_of(device);
-  return cuda::memory_held_elsewhere(index) > cuda::device_memory_bytes(index) / 20;
+  return cuda::memory_held_elsewhere(device) > cuda::device_memory_bytes(device) / 20;
 }
 
 bool is_shared(const at::Device& device) {
-  return device.is_cuda() && cuda::memory_held_elsewhere(index_of(device)) > 0;
+  return device.is_cuda() && cuda::memory_held_elsewhere(device) > 0;
 }
 
 void warn_of_slow_precision(model::Precision precision, const at::Device& device) {
-  if (precision != model::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
+  const bool is_slow = precision == model::Precision::bfloat16 && device.is_cpu() &&
+                       ops::bfloat16_gemm_library() == "float32";
+  if (!is_slow) return;
   std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "
                "more slowly than with train.precision float32: fast ones need a CPU with "
                "avx512_bf16 and a LibTorch that shows its oneDNN, or a GPU.\n";
@@ -144,8 +126,8 @@ worker::Environment describe_environment(const at::Device& device) {
   environment.devices = device_names();
   environment.libraries = libraries();
   if (device.is_cuda()) {
-    environment.device_name = cuda::device_name(index_of(device));
-    environment.memory_bytes = cuda::device_memory_bytes(index_of(device));
+    environment.device_name = cuda::device_name(device);
+    environment.memory_bytes = cuda::device_memory_bytes(device);
   } else {
     environment.device_name = processor_name();
     environment.memory_bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
@@ -156,21 +138,17 @@ worker::Environment describe_environment(const at::Device& device) {
 worker::Supports describe_support(const at::Device& device) {
   worker::Supports supports;
   supports.jobs = worker::names_of(worker::Job());
-  supports.config = {{"model.layers", {"attention"}}, {"optimizer.type", {"adamw"}}};
+  nlohmann::json mixers;
+  for (const model::BlockKind* kind : model::mixer_kinds()) {
+    if (block_kinds().count(kind->name) > 0) mixers.push_back(kind->name);
+  }
+  supports.config = {{"model.layers", mixers}, {"optimizer.type", {"adamw"}}};
   if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
   return supports;
 }
 
 void synchronize(const at::Device& device) {
-  if (device.is_cuda()) torch::cuda::synchronize(index_of(device));
-}
-
-int64_t peak_memory_bytes(const at::Device& device) {
-  return device.is_cuda() ? cuda::peak_memory_bytes(index_of(device)) : peak_cpu_tensor_bytes();
-}
-
-void reset_peak_memory(const at::Device& device) {
-  device.is_cuda() ? cuda::reset_peak_memory(index_of(device)) : reset_peak_cpu_tensor_bytes();
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
 }
 
 }  // namespace forge::libtorch

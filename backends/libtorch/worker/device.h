@@ -14,16 +14,12 @@ namespace forge::libtorch {
 /// Throws forge::Error naming the devices that there are.
 at::Device choose_device(const std::string& name, int threads);
 
-/// Takes no more of the device's memory for tensors than the environment variable
-/// FORGE_MEMORY_LIMIT says, in bytes. Throws forge::Error where that is no number.
-void limit_memory(const at::Device& device);
-
-/// Whether what went wrong on the device may be mended by trying the same again later: the device
-/// was busy or lost, or its memory did not suffice while other processes held much of it.
+/// Whether a later attempt may succeed: the device was busy or lost, or its memory did not suffice
+/// while other processes held much of it.
 bool is_retryable(const std::exception& problem, const at::Device& device);
 
-/// Whether another process holds memory of the GPU, as far as that can be seen: what CUDA itself
-/// holds for this one is not known, so less than two GiB are not. False for a CPU.
+/// Whether other processes hold more than about 2 GiB of the GPU; less cannot be told from what
+/// CUDA itself holds for this process. False for a CPU.
 bool is_shared(const at::Device& device);
 
 /// Warns on stderr where a device computes in such a precision only slowly.
@@ -41,11 +37,6 @@ worker::Supports describe_support(const at::Device& device);
 
 /// Returns when the device has done all it was given. Nothing to wait for on a CPU.
 void synchronize(const at::Device& device);
-
-/// Since the last reset, on a CPU: most bytes that tensors held at once; on a GPU: most bytes that
-/// Torch's allocator had taken.
-int64_t peak_memory_bytes(const at::Device& device);
-void reset_peak_memory(const at::Device& device);
 
 /// Time spent in training steps alone: paused for evaluation, saving and logging. Both ends wait
 /// for the device, so that work still under way is charged to the steps that asked for it.

@@ -10,7 +10,6 @@
 #include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/jobs.h"
-#include "backends/libtorch/worker/trainer.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -56,8 +55,8 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
     }
     set_batch_size(halved_micro_batch(count, *out_of_memory, device_));
     if (on_micro_batch_) on_micro_batch_({batch_size_, *out_of_memory});
-    if (on_rows) continue;  // what was answered is not taken back
-    // From the beginning, so that the sum is the one that a later evaluation would give.
+    if (on_rows) continue;  // answers that were sent are valid
+    // A sum from the beginning has the bits that later evaluations give.
     sum_.zero_();
     tokens = row = 0;
   }
@@ -95,10 +94,10 @@ using worker::AnswerKind;
 
 constexpr int64_t most_probabilities = 1 << 16;  // of a row, so that its line stays short
 
-/// Short in JSON, and far finer than what is made of it.
+/// Six decimals: short in JSON, and more than scores need.
 double rounded(double nats) { return std::round(nats * 1e6) / 1e6; }
 
-/// Of a row's values those whose target is scored.
+/// The values of a row at scored targets.
 template <class T>
 std::vector<T> scored(const T* values, const int32_t* targets, int64_t count) {
   std::vector<T> kept;
@@ -165,7 +164,7 @@ void AnswerSender::send_rows(int64_t step,
   at::Tensor losses;
   if (wants(AnswerKind::likeliest)) likeliest = logits.argmax(-1).to(at::kInt).cpu().contiguous();
   if (wants(AnswerKind::loss)) losses = losses_of(logits, targets).cpu().contiguous();
-  // All are made before any is sent: where memory runs out, the rows can be computed anew.
+  // All are made before any is sent: if memory runs out, the rows are computed again.
   std::vector<worker::Answers> made;
   for (int64_t i = 0; i < logits.size(0); ++i) {
     const int32_t* row_targets = wanted.data_ptr<int32_t>() + i * seq_len_;
@@ -213,7 +212,7 @@ void AnswerSender::send_continuations(int64_t step,
   worker::Generation wanted;
   wanted.context = seq_len_;
   wanted.batch_size = batch_size_;
-  wanted.temperature = task_->asked() == data::tasks::Asked::sampled ? 1 : 0;
+  wanted.temperature = task_->eval_mode() == data::tasks::EvalMode::sampled ? 1 : 0;
   wanted.seed = data::tasks::seed_of(worker::first_source(request_.evaluation_tokens).task);
   std::vector<worker::Answers> answers;
   for (int64_t row = 0; row < request_.answer_rows; ++row) {
@@ -236,7 +235,7 @@ void AnswerSender::send_continuations(int64_t step,
     }
     progress(static_cast<double>(ended) / static_cast<double>(answers.size()));
   };
-  // A stop waits for it: part of an evaluation would be another figure under the same name.
+  // A stop waits for it: a partial evaluation would be another metric under the same name.
   generate_tokens(model, wanted, on_tokens, [] { return false; });
 }
 
@@ -264,19 +263,17 @@ worker::Result evaluate_model(const worker::Request& request,
 
 worker::Result write_logits(const worker::Request& request, const at::Device& device) {
   if (request.output.empty()) throw Error("logits need 'output', the file to write");
-  const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  Trainer trainer(experiment, device);
-  load_start_weights(
-      trainer.model(), experiment.seed, request.initial_weights, request.initial_weights_hash);
   if (request.evaluation_tokens.empty()) throw Error("logits need 'evaluation_tokens'");
+  const config::Experiment experiment = config::experiment_from_json(request.experiment);
+  const Model model = load_model(request, experiment, device);
   const worker::TokenSource& tokens = request.evaluation_tokens[0];
   const data::Dataset dataset(
       tokens.path, {experiment.train.seq_len, config::RowOrder::sequential, 0, tokens.rows});
   const at::NoGradGuard no_grad;
   const Batch batch = load_batch(dataset, 0, dataset.rows(), device);
   std::vector<at::Tensor> owners;
-  const auto views = views_of(
-      {{"input_ids", batch.inputs}, {"logits", trainer.model().logits(batch.inputs)}}, owners);
+  const auto views =
+      views_of({{"input_ids", batch.inputs}, {"logits", model.logits(batch.inputs)}}, owners);
   const int64_t bytes = weights::write_safetensors(request.output, views);
   return {{{"output", request.output}, {"rows", dataset.rows()}, {"bytes", bytes}}};
 }

@@ -20,11 +20,11 @@ struct EvaluationResult {
   int64_t tokens = 0;  ///< scored
 };
 
-/// Told of rows first_row … : logits [B, T, V], int32 targets [B, T].
+/// Receives rows from first_row on: logits [B, T, V], int32 targets [B, T].
 using LogitsSink =
     std::function<void(int64_t first_row, const at::Tensor& logits, const at::Tensor& targets)>;
 
-/// Evaluates a model on the rows of a data set, as often as one likes. On a GPU the work on a batch
+/// Evaluates a model on the rows of a data set, any number of times. On a GPU the work on a batch
 /// is recorded and replayed, and the host waits for the device once, at the end.
 class Evaluator {
  public:
@@ -38,10 +38,10 @@ class Evaluator {
   int batch_size() const { return batch_size_; }
   void set_batch_size(int rows);
 
-  /// Mean loss over all rows, in order, batch_size rows at a time. Where memory runs out, it is
-  /// half as many from then on; throws c10::OutOfMemoryError where not even one row fits.
-  /// `progress` is called with the fraction done after each batch. Logits are made whole only where
-  /// `on_rows` is there to see them, and then nothing is recorded.
+  /// Mean loss over all rows, in order, batch_size rows at a time. If memory runs out, the batch
+  /// size is halved; throws c10::OutOfMemoryError if one row does not fit. `progress` is called
+  /// with the fraction done after each batch. Whole logits are computed only for `on_rows`; then
+  /// nothing is recorded.
   EvaluationResult evaluate(const std::function<void(double)>& progress,
                             const LogitsSink& on_rows = {});
 
@@ -56,24 +56,24 @@ class Evaluator {
   int batch_size_;
   at::Device device_;
   OnMicroBatch on_micro_batch_;
-  BatchUploader uploader_;  ///< of whole batches: a recorded one lies in the same memory each time
+  BatchUploader uploader_;  ///< of whole batches: a CUDA graph needs fixed addresses
   StepGraph graph_;         ///< of a whole batch
   at::Tensor sum_;          ///< of the losses, float64, on the device
 };
 
-/// Answers what a request asks about the rows of an evaluation beside their loss, in `answers`
-/// events (docs/PROTOCOL.md).
+/// Sends what a request asks about the rows of an evaluation beside their loss, as `answers` events
+/// (docs/PROTOCOL.md).
 class AnswerSender {
  public:
-  /// The request outlives it. Throws Error for a question that the request's rows cannot have.
+  /// The request outlives it. Throws Error for a question that its rows cannot answer.
   AnswerSender(const worker::Request& request,
                const config::Experiment& experiment,
                const EventWriter& events);
 
-  /// What answers for the rows of an evaluation; nothing where nobody asks about their logits.
+  /// Sends the answers about logits; empty if the request asks for none.
   LogitsSink logits_sink(int64_t step) const;
 
-  /// What the model writes behind the prompts. `progress` is told which part is done.
+  /// Sends the continuations of the prompts. `progress` is called with the fraction done.
   void send_continuations(int64_t step,
                           const Model& model,
                           const std::function<void(double)>& progress) const;
@@ -91,7 +91,7 @@ class AnswerSender {
   const EventWriter& events_;
   int seq_len_;
   int batch_size_;
-  std::unique_ptr<const data::tasks::Task> task_;  ///< where the rows are a task's
+  std::unique_ptr<const data::tasks::Task> task_;  ///< if the rows are a task's
   std::optional<data::tasks::TaskRows> rows_;
 };
 

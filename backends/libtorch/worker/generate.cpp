@@ -37,22 +37,110 @@ class Generator {
   Generator(const Model& model,
             const Generation& wanted,
             const OnTokens& on_tokens,
-            const Stopped& stopped);
+            const Stopped& stopped)
+      : model_(model),
+        wanted_(wanted),
+        on_tokens_(on_tokens),
+        stopped_(stopped),
+        timer_(model.options().device()),
+        sampler_({wanted.temperature, wanted.top_k, wanted.top_p}) {
+    if (!wanted.stop.empty()) tokenizer_ = data::load_tokenizer(wanted.tokenizer);
+  }
 
   /// Samples first … last - 1, side by side.
-  void run_batch(int64_t first, int64_t last);
+  void run_batch(int64_t first, int64_t last) {
+    std::vector<Sample> samples;
+    int64_t longest = 0;
+    for (int64_t number = first; number < last; ++number) {
+      const int64_t prompt = number / wanted_.samples;
+      const auto length = static_cast<int64_t>(wanted_.prompts[static_cast<size_t>(prompt)].size());
+      longest = std::max(longest, length);
+      samples.push_back({number,
+                         length,
+                         0,
+                         model::sample_stream(wanted_.seed, prompt, number % wanted_.samples),
+                         model::TextStream(wanted_.stop)});
+    }
+    Decoder decoder(
+        model_, wanted_.cache, std::min(wanted_.context, longest + wanted_.max_tokens - 1));
+    at::Tensor logits = begin(decoder, samples);
+    timer_.resume();
+    while (!stopped_()) {
+      std::vector<int64_t> kept;
+      TokenIds tokens;
+      const size_t before = samples.size();
+      draw(logits, samples, kept, tokens);
+      if (samples.empty()) break;
+      if (samples.size() < before) decoder.select(kept);
+      logits = decoder.next(tokens);
+      timing_.decode_tokens += static_cast<int64_t>(samples.size());
+    }
+    timing_.decode_seconds += timer_.pause();
+  }
   const GenerationTiming& timing() const { return timing_; }
 
  private:
   /// Reads the prompts of the samples, each once. Returns logits [samples, V].
-  at::Tensor begin(Decoder& decoder, const std::vector<Sample>& samples);
+  at::Tensor begin(Decoder& decoder, const std::vector<Sample>& samples) {
+    std::vector<TokenIds> prompts;
+    std::vector<int64_t> prompt_of;  // of each sample, its place in `prompts`
+    int64_t last = -1;
+    for (const Sample& sample : samples) {
+      const int64_t prompt = sample.number / wanted_.samples;
+      if (prompt != last) prompts.push_back(wanted_.prompts[static_cast<size_t>(prompt)]);
+      last = prompt;
+      prompt_of.push_back(static_cast<int64_t>(prompts.size()) - 1);
+    }
+    for (const TokenIds& prompt : prompts) {
+      timing_.prefill_tokens += static_cast<int64_t>(prompt.size());
+    }
+    timer_.resume();
+    const at::Tensor logits = decoder.begin(std::move(prompts));
+    timing_.prefill_seconds += timer_.pause();
+    if (wanted_.samples == 1) return logits;
+    decoder.select(prompt_of);
+    return logits.index_select(0, at::tensor(prompt_of, at::kLong).to(logits.device()));
+  }
+
   /// Draws a token for each sample and says so. Drops the samples that ended; `kept` are the places
   /// where the others were, `tokens` theirs.
   void draw(const at::Tensor& logits,
             std::vector<Sample>& samples,
             std::vector<int64_t>& kept,
-            TokenIds& tokens);
-  FinishReason ending_of(Sample& sample, int32_t token) const;
+            TokenIds& tokens) {
+    const at::Tensor numbers = logits.to(at::kCPU, at::kDouble).contiguous();
+    const int64_t vocab_size = numbers.size(1);
+    worker::Tokens drawn;
+    std::vector<Sample> going_on;
+    for (size_t place = 0; place < samples.size(); ++place) {
+      Sample& sample = samples[place];
+      const double* row = numbers.data_ptr<double>() + static_cast<int64_t>(place) * vocab_size;
+      const int32_t token = sampler_.choose(row, vocab_size, sample.random);
+      const FinishReason ending = ending_of(sample, token);
+      drawn.samples.push_back(sample.number);
+      drawn.ids.push_back(token);
+      drawn.ended.push_back(ending);
+      if (ending != FinishReason::none) continue;
+      ++sample.read;
+      kept.push_back(static_cast<int64_t>(place));
+      tokens.push_back(token);
+      going_on.push_back(std::move(sample));
+    }
+    samples = std::move(going_on);
+    on_tokens_(drawn);
+  }
+
+  FinishReason ending_of(Sample& sample, int32_t token) const {
+    const std::vector<int32_t>& ends = wanted_.end_ids;
+    if (std::find(ends.begin(), ends.end(), token) != ends.end())
+      return FinishReason::end_of_sequence;
+    if (tokenizer_ && token < tokenizer_->vocab_size()) {
+      sample.text.push(tokenizer_->decode_continuation({token}));
+      if (sample.text.stopped()) return FinishReason::stop_text;
+    }
+    if (++sample.tokens >= wanted_.max_tokens) return FinishReason::length;
+    return sample.read >= wanted_.context ? FinishReason::context : FinishReason::none;
+  }
 
   const Model& model_;
   const Generation& wanted_;
@@ -63,108 +151,6 @@ class Generator {
   std::optional<data::Tokenizer> tokenizer_;  ///< where there are stop texts to find
   GenerationTiming timing_;
 };
-
-Generator::Generator(const Model& model,
-                     const Generation& wanted,
-                     const OnTokens& on_tokens,
-                     const Stopped& stopped)
-    : model_(model),
-      wanted_(wanted),
-      on_tokens_(on_tokens),
-      stopped_(stopped),
-      timer_(model.options().device()),
-      sampler_({wanted.temperature, wanted.top_k, wanted.top_p}) {
-  if (!wanted.stop.empty()) tokenizer_ = data::load_tokenizer(wanted.tokenizer);
-}
-
-void Generator::run_batch(int64_t first, int64_t last) {
-  std::vector<Sample> samples;
-  int64_t longest = 0;
-  for (int64_t number = first; number < last; ++number) {
-    const int64_t prompt = number / wanted_.samples;
-    const auto length = static_cast<int64_t>(wanted_.prompts[static_cast<size_t>(prompt)].size());
-    longest = std::max(longest, length);
-    samples.push_back({number,
-                       length,
-                       0,
-                       model::sample_stream(wanted_.seed, prompt, number % wanted_.samples),
-                       model::TextStream(wanted_.stop)});
-  }
-  Decoder decoder(
-      model_, wanted_.cache, std::min(wanted_.context, longest + wanted_.max_tokens - 1));
-  at::Tensor logits = begin(decoder, samples);
-  timer_.resume();
-  while (!stopped_()) {
-    std::vector<int64_t> kept;
-    TokenIds tokens;
-    const size_t before = samples.size();
-    draw(logits, samples, kept, tokens);
-    if (samples.empty()) break;
-    if (samples.size() < before) decoder.select(kept);
-    logits = decoder.next(tokens);
-    timing_.decode_tokens += static_cast<int64_t>(samples.size());
-  }
-  timing_.decode_seconds += timer_.pause();
-}
-
-at::Tensor Generator::begin(Decoder& decoder, const std::vector<Sample>& samples) {
-  std::vector<TokenIds> prompts;
-  std::vector<int64_t> prompt_of;  // of each sample, its place in `prompts`
-  int64_t last = -1;
-  for (const Sample& sample : samples) {
-    const int64_t prompt = sample.number / wanted_.samples;
-    if (prompt != last) prompts.push_back(wanted_.prompts[static_cast<size_t>(prompt)]);
-    last = prompt;
-    prompt_of.push_back(static_cast<int64_t>(prompts.size()) - 1);
-  }
-  for (const TokenIds& prompt : prompts) {
-    timing_.prefill_tokens += static_cast<int64_t>(prompt.size());
-  }
-  timer_.resume();
-  const at::Tensor logits = decoder.begin(std::move(prompts));
-  timing_.prefill_seconds += timer_.pause();
-  if (wanted_.samples == 1) return logits;
-  decoder.select(prompt_of);
-  return logits.index_select(0, at::tensor(prompt_of, at::kLong).to(logits.device()));
-}
-
-void Generator::draw(const at::Tensor& logits,
-                     std::vector<Sample>& samples,
-                     std::vector<int64_t>& kept,
-                     TokenIds& tokens) {
-  const at::Tensor numbers = logits.to(at::kCPU, at::kDouble).contiguous();
-  const int64_t vocab_size = numbers.size(1);
-  worker::Tokens drawn;
-  std::vector<Sample> going_on;
-  for (size_t place = 0; place < samples.size(); ++place) {
-    Sample& sample = samples[place];
-    const double* row = numbers.data_ptr<double>() + static_cast<int64_t>(place) * vocab_size;
-    const int32_t token = sampler_.choose(row, vocab_size, sample.random);
-    const FinishReason ending = ending_of(sample, token);
-    drawn.samples.push_back(sample.number);
-    drawn.ids.push_back(token);
-    drawn.ended.push_back(ending);
-    if (ending != FinishReason::none) continue;
-    ++sample.read;
-    kept.push_back(static_cast<int64_t>(place));
-    tokens.push_back(token);
-    going_on.push_back(std::move(sample));
-  }
-  samples = std::move(going_on);
-  on_tokens_(drawn);
-}
-
-FinishReason Generator::ending_of(Sample& sample, int32_t token) const {
-  const std::vector<int32_t>& ends = wanted_.end_ids;
-  if (std::find(ends.begin(), ends.end(), token) != ends.end())
-    return FinishReason::end_of_sequence;
-  if (tokenizer_ && token < tokenizer_->vocab_size()) {
-    sample.text.push(tokenizer_->decode_continuation({token}));
-    if (sample.text.stopped()) return FinishReason::stop_text;
-  }
-  if (++sample.tokens >= wanted_.max_tokens) return FinishReason::length;
-  return sample.read >= wanted_.context ? FinishReason::context : FinishReason::none;
-}
 
 void check(const Generation& wanted, const model::ModelConfig& model) {
   if (wanted.prompts.empty() || wanted.samples < 1 || wanted.max_tokens < 1 ||

@@ -9,23 +9,15 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
-/// Shared by the worker and its client half.
-namespace forge {
-
-constexpr const char* backend_name = "libtorch";
-constexpr const char* backend_version = "0.1.0";
-
-/// Raised by hand in the commit that may change a bit of any loss: runs made before it are not the
-/// same runs any more.
-constexpr int numerics_version = 3;
-
-}  // namespace forge
-
 // forge-worker-libtorch: reads a request line on stdin, writes one JSON event a line on stdout.
-// docs/PROTOCOL.md describes both; stderr is prose.
+// docs/PROTOCOL.md describes both. Messages for people go to stderr.
 
 namespace forge::libtorch {
 namespace {
+
+/// Raised by hand in the commit that may change a bit of any loss: runs made before it are other
+/// runs.
+constexpr int numerics_version = 3;
 
 using worker::exit_done;
 using worker::exit_failed;
@@ -53,14 +45,14 @@ struct Serving {
   std::optional<worker::Request> request;
   std::optional<at::Device> device;
 
-  /// A run is planned on a device that was there: where it is not now, it was lost or is reset.
+  /// The run was planned on a GPU that has been lost since, or is being reset.
   bool lacks_gpu() const { return request && !device && starts_with(request->device, "cuda"); }
 };
 
 int serve(const EventWriter& events, Serving& serving) {
   worker::Hello hello;
-  hello.backend = backend_name;
-  hello.backend_version = backend_version;
+  hello.backend = "libtorch";
+  hello.backend_version = "0.1.0";
   hello.numerics_version = numerics_version;
   hello.saves_on_request = true;
   events.send(hello);
@@ -69,7 +61,7 @@ int serve(const EventWriter& events, Serving& serving) {
     throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
   serving.request = worker::request_from_line(line);
   serving.device = choose_device(serving.request->device, serving.request->threads);
-  limit_memory(*serving.device);
+  limit_memory_by_environment(*serving.device);
   events.send(describe_environment(*serving.device));
   return run_job(*serving.request, *serving.device, events);
 }
@@ -88,14 +80,13 @@ int fail(const EventWriter& events, const worker::Failed& failed, int exit_code)
   return exit_code;
 }
 
-/// What a library of the device complains of.
 worker::Failed failure_of(const c10::Error& error, const Serving& serving) {
   worker::Failed failed;
   failed.message = error.what_without_backtrace();
   if (torch_compat::is_out_of_memory(error)) failed.hint = help_against_shortage();
-  // Where memory ran out before there was a job, others hold it.
+  // If memory ran out before the job began, other processes hold it.
   failed.retry = serving.device ? is_retryable(error, *serving.device)
-                                : torch_compat::is_device_trouble(error) ||
+                                : torch_compat::is_device_error(error) ||
                                       torch_compat::is_out_of_memory(error);
   return failed;
 }

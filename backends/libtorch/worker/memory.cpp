@@ -10,8 +10,8 @@
 #include <malloc.h>
 
 #include "backends/libtorch/torch_compat.h"
-#include "backends/libtorch/torch_precompiled.h"
 #include "backends/libtorch/worker/cuda.h"
+#include "core/base/error.h"
 
 namespace forge::libtorch {
 namespace {
@@ -24,7 +24,7 @@ std::atomic<int64_t> most_bytes{0};  // 0: as many as there are
 // alignment's worth of bytes before it.
 constexpr size_t alignment = 64;
 
-void* take(size_t bytes) {
+void* allocate_block(size_t bytes) {
   void* block = nullptr;
   const int64_t most = most_bytes.load();
   const bool allowed = most <= 0 || held_bytes.load() + static_cast<int64_t>(bytes) <= most;
@@ -46,7 +46,7 @@ void* take(size_t bytes) {
   return static_cast<char*>(block) + alignment;
 }
 
-void give_back(void* data) {
+void free_block(void* data) {
   if (!data) return;
   void* block = static_cast<char*>(data) - alignment;
   held_bytes.fetch_sub(static_cast<int64_t>(*static_cast<size_t*>(block)));
@@ -58,15 +58,15 @@ void give_back(void* data) {
 struct CountingAllocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) const { return make(bytes); }
   c10::DataPtr allocate(size_t bytes) { return make(bytes); }
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
   void copy_data(void* destination, const void* source, std::size_t bytes) const {
     std::memcpy(destination, source, bytes);
   }
 
  private:
   static c10::DataPtr make(size_t bytes) {
-    void* data = bytes == 0 ? nullptr : take(bytes);
-    return {data, data, &give_back, c10::Device(c10::DeviceType::CPU)};
+    void* data = bytes == 0 ? nullptr : allocate_block(bytes);
+    return {data, data, &free_block, c10::Device(c10::DeviceType::CPU)};
   }
 };
 
@@ -76,7 +76,23 @@ CountingAllocator counting_allocator;
 
 void install_counting_allocator() { c10::SetCPUAllocator(&counting_allocator, /*priority=*/1); }
 
-void limit_cpu_tensor_bytes(int64_t most) { most_bytes.store(most); }
+void limit_memory(const at::Device& device, int64_t bytes) {
+  device.is_cuda() ? cuda::limit_memory(device, bytes) : most_bytes.store(bytes);
+}
+
+void limit_memory_by_environment(const at::Device& device) {
+  const char* limit = std::getenv("FORGE_MEMORY_LIMIT");
+  if (!limit || !*limit) return;
+  char* end = nullptr;
+  const int64_t bytes = std::strtoll(limit, &end, 10);
+  if (*end != '\0' || bytes <= 0) {
+    throw Error("FORGE_MEMORY_LIMIT is '" + std::string(limit) + "'",
+                {},
+                "a number of bytes, such as 8589934592",
+                ExitCode::usage);
+  }
+  limit_memory(device, bytes);
+}
 
 void keep_freed_memory() {
   ::mallopt(M_MMAP_MAX, 0);
@@ -84,9 +100,13 @@ void keep_freed_memory() {
   ::mallopt(M_TOP_PAD, 256 << 20);
 }
 
-int64_t peak_cpu_tensor_bytes() { return peak_bytes.load(); }
+int64_t peak_memory_bytes(const at::Device& device) {
+  return device.is_cuda() ? cuda::peak_memory_bytes(device) : peak_bytes.load();
+}
 
-void reset_peak_cpu_tensor_bytes() { peak_bytes.store(held_bytes.load()); }
+void reset_peak_memory(const at::Device& device) {
+  device.is_cuda() ? cuda::reset_peak_memory(device) : peak_bytes.store(held_bytes.load());
+}
 
 int64_t peak_resident_bytes() {
   struct rusage usage {};
@@ -94,30 +114,20 @@ int64_t peak_resident_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-namespace {
-
-/// The first line alone: advice about the library's settings follows it.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-std::string words_of(const std::exception& problem) {
-  const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
-  return first_line(of_torch ? of_torch->what_without_backtrace() : problem.what());
-}
-
-}  // namespace
-
 std::optional<std::string> run_or_out_of_memory(const std::function<void()>& work) {
   try {
     work();
     return std::nullopt;
   } catch (const std::exception& problem) {
     if (!torch_compat::is_out_of_memory(problem)) throw;
-    return words_of(problem);
+    const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
+    const std::string text = of_torch ? of_torch->what_without_backtrace() : problem.what();
+    return text.substr(0, text.find('\n'));  // advice about the library's settings follows
   }
 }
 
 int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device& device) {
-  if (device.is_cuda()) cuda::give_back_unused_memory(device.index());
+  if (device.is_cuda()) cuda::release_unused_memory(device);
   TORCH_CHECK_WITH(OutOfMemoryError,
                    rows > 1,
                    "memory ran out though only one row is computed at once: ",

@@ -13,25 +13,24 @@ namespace forge::libtorch {
 /// first tensor.
 void install_counting_allocator();
 
-/// From now on that allocator lets tensors hold no more than so many bytes together; 0: as many as
-/// there are. What would go beyond that throws c10::OutOfMemoryError.
-void limit_cpu_tensor_bytes(int64_t most);
+/// Limits the device's tensors to so many bytes together; on a CPU 0 means no limit. A tensor
+/// beyond the limit throws c10::OutOfMemoryError.
+void limit_memory(const at::Device& device, int64_t bytes);
+/// The same with the bytes of the environment variable FORGE_MEMORY_LIMIT, if it is set. Throws
+/// forge::Error if it is no number.
+void limit_memory_by_environment(const at::Device& device);
 
 /// Asks the C library to keep freed memory instead of giving it back: the first touch of a fresh
 /// page is slow in virtual machines, and a training step frees and takes the same sizes again.
 void keep_freed_memory();
 
-/// Most bytes that CPU tensors held at once since the last reset.
-int64_t peak_cpu_tensor_bytes();
-void reset_peak_cpu_tensor_bytes();
+/// Largest number of bytes since the last reset: on a CPU that tensors held at once, on a GPU that
+/// Torch's allocator held.
+int64_t peak_memory_bytes(const at::Device& device);
+void reset_peak_memory(const at::Device& device);
 
 /// Largest resident set of the process so far.
 int64_t peak_resident_bytes();
-
-}  // namespace forge::libtorch
-
-/// What is done where a device's memory does not hold a micro-batch.
-namespace forge::libtorch {
 
 /// Memory ran out: micro-batches have so many rows from now on.
 struct MicroBatchReduction {
@@ -40,12 +39,12 @@ struct MicroBatchReduction {
 };
 using OnMicroBatch = std::function<void(const MicroBatchReduction&)>;
 
-/// Does the work. Where memory runs out, returns the library's message; other exceptions pass. The
+/// Does the work. If memory runs out, returns the library's message; other exceptions pass. The
 /// memory that the work held is free when it returns.
 std::optional<std::string> run_or_out_of_memory(const std::function<void()>& work);
 
 /// Half of so many rows, rounded up; unused memory goes back to the device. Throws
-/// c10::OutOfMemoryError where a single row did not fit.
+/// c10::OutOfMemoryError if a single row did not fit.
 int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device& device);
 
 /// What would help where a model does not fit.

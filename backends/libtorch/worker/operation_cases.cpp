@@ -29,14 +29,10 @@ std::function<void()> both_passes(const Operation& operation, Tensors inputs) {
   };
 }
 
-OperationCase differentiated(const std::string& name,
-                             const Operation& own,
-                             const Operation& peer,
-                             Tensors inputs,
-                             double flops,
-                             double bytes) {
+OperationCase differentiated(
+    const Operation& fused, const Operation& baseline, Tensors inputs, double flops, double bytes) {
   for (at::Tensor& input : inputs) input.requires_grad_(true);
-  return {name, both_passes(own, inputs), both_passes(peer, inputs), flops, bytes};
+  return {both_passes(fused, inputs), both_passes(baseline, inputs), flops, bytes};
 }
 
 /// In which norms and taps are kept: float32 beside bfloat16.
@@ -71,53 +67,45 @@ at::Tensor grouped_conv1d(const at::Tensor& x, const at::Tensor& w) {
   return x + y.narrow(2, 0, x.size(1)).transpose(1, 2);
 }
 
-OperationCase canon(const std::string& name, const Sizes& s, int64_t channels, const Options& o) {
-  OperationCase result = differentiated(
-      name,
-      [](const Tensors& in) { return ops::canon_conv(in[0], in[1], {}); },
-      [](const Tensors& in) { return grouped_conv1d(in[0], in[1]); },
-      {stream(s, channels, o), taps(channels, o)},
-      0,
-      pass_bytes(s, 5 * channels, o));
-  result.peer_name = "at::conv1d, grouped";
+OperationCase canon(const Sizes& s, int64_t channels, const Options& o) {
+  OperationCase result =
+      differentiated([](const Tensors& in) { return ops::canon_conv(in[0], in[1], {}); },
+                     [](const Tensors& in) { return grouped_conv1d(in[0], in[1]); },
+                     {stream(s, channels, o), taps(channels, o)},
+                     0,
+                     pass_bytes(s, 5 * channels, o));
+  result.baseline_name = "at::conv1d, grouped";
   return result;
 }
 
 OperationCase linear(const Sizes& s, const Options& o) {
-  return differentiated(
-      "linear",
-      [](const Tensors& in) { return ops::linear(in[0], in[1]); },
-      [](const Tensors& in) { return at::linear(in[0], in[1]); },
-      {stream(s, s.hidden, o), normal({2 * s.intermediate, s.hidden}, o)},
-      product_flops(s, s.hidden, 2 * s.intermediate),
-      0);
+  return differentiated([](const Tensors& in) { return ops::linear(in[0], in[1]); },
+                        [](const Tensors& in) { return at::linear(in[0], in[1]); },
+                        {stream(s, s.hidden, o), normal({2 * s.intermediate, s.hidden}, o)},
+                        product_flops(s, s.hidden, 2 * s.intermediate),
+                        0);
 }
 
 OperationCase rms_norm(const Sizes& s, const Options& o) {
-  return differentiated(
-      "rms_norm",
-      [](const Tensors& in) { return ops::rms_norm(in[0], in[1], {}); },
-      [](const Tensors& in) { return ops::rms_norm_reference(in[0], in[1], {}); },
-      {stream(s, s.hidden, o), normal({s.hidden}, small(o))},
-      0,
-      pass_bytes(s, 5 * s.hidden, o));
+  return differentiated([](const Tensors& in) { return ops::rms_norm(in[0], in[1], {}); },
+                        [](const Tensors& in) { return ops::rms_norm_reference(in[0], in[1], {}); },
+                        {stream(s, s.hidden, o), normal({s.hidden}, small(o))},
+                        0,
+                        pass_bytes(s, 5 * s.hidden, o));
 }
 
 OperationCase swiglu(const Sizes& s, const Options& o) {
-  return differentiated(
-      "swiglu",
-      [](const Tensors& in) { return ops::swiglu(in[0]); },
-      [](const Tensors& in) { return ops::swiglu_reference(in[0]); },
-      {stream(s, 2 * s.intermediate, o)},
-      0,
-      pass_bytes(s, 8 * s.intermediate, o));
+  return differentiated([](const Tensors& in) { return ops::swiglu(in[0]); },
+                        [](const Tensors& in) { return ops::swiglu_reference(in[0]); },
+                        {stream(s, 2 * s.intermediate, o)},
+                        0,
+                        pass_bytes(s, 8 * s.intermediate, o));
 }
 
 OperationCase linear_cross_entropy(const Sizes& s, const Options& o) {
   const at::Tensor targets =
       at::randint(0, s.vocabulary, {s.tokens()}, Options(o.device()).dtype(at::kInt));
   return differentiated(
-      "linear_cross_entropy",
       [=](const Tensors& in) { return ops::linear_cross_entropy(in[0], in[1], targets); },
       [=](const Tensors& in) { return ops::linear_cross_entropy_reference(in[0], in[1], targets); },
       {normal({s.tokens(), s.hidden}, o), normal({s.vocabulary, s.hidden}, o)},
@@ -130,28 +118,25 @@ ops::CanonLayer layer_of(bool with_canon, const Tensors& in) {
   return with_canon ? ops::CanonLayer{in.back(), {}, {}} : ops::CanonLayer{};
 }
 
-std::string joint_name(const std::string& name, bool with_canon) {
-  return name + (with_canon ? ".canon" : "");
+template <bool canon>
+OperationCase norm_linear(const Sizes& s, const Options& o) {
+  const auto call = [](const auto& operation) {
+    return [&operation](const Tensors& in) {
+      return operation(in[0], in[1], {}, layer_of(canon, in), in[2]).projection;
+    };
+  };
+  return differentiated(call(ops::norm_linear),
+                        call(ops::norm_linear_reference),
+                        {stream(s, s.hidden, o),
+                         normal({s.hidden}, small(o)),
+                         normal({2 * s.intermediate, s.hidden}, o),
+                         taps(s.hidden, o)},
+                        product_flops(s, s.hidden, 2 * s.intermediate),
+                        0);
 }
 
-OperationCase norm_linear(const Sizes& s, const Options& o, bool canon) {
-  return differentiated(
-      joint_name("norm_linear", canon),
-      [=](const Tensors& in) {
-        return ops::norm_linear(in[0], in[1], {}, layer_of(canon, in), in[2]).projection;
-      },
-      [=](const Tensors& in) {
-        return ops::norm_linear_reference(in[0], in[1], {}, layer_of(canon, in), in[2]).projection;
-      },
-      {stream(s, s.hidden, o),
-       normal({s.hidden}, small(o)),
-       normal({2 * s.intermediate, s.hidden}, o),
-       taps(s.hidden, o)},
-      product_flops(s, s.hidden, 2 * s.intermediate),
-      0);
-}
-
-OperationCase self_attention(const Sizes& s, const Options& o, bool canon) {
+template <bool canon>
+OperationCase self_attention(const Sizes& s, const Options& o) {
   const ops::HeadLayout layout{s.heads, s.kv_heads, s.head_dim};
   const ops::RotaryTable table = ops::rotary_table(s.length, s.head_dim, 1e4, false, small(o));
   // Two products forward and five backward, of the lower triangle.
@@ -159,7 +144,6 @@ OperationCase self_attention(const Sizes& s, const Options& o, bool canon) {
                        (static_cast<double>(s.length) / 2) *
                        static_cast<double>(s.heads * s.head_dim);
   return differentiated(
-      joint_name("self_attention", canon),
       [=](const Tensors& in) {
         return ops::self_attention(in[0], layer_of(canon, in), table, layout);
       },
@@ -171,11 +155,11 @@ OperationCase self_attention(const Sizes& s, const Options& o, bool canon) {
       0);
 }
 
-OperationCase swiglu_linear(const Sizes& s, const Options& o, bool canon) {
+template <bool canon>
+OperationCase swiglu_linear(const Sizes& s, const Options& o) {
   return differentiated(
-      joint_name("swiglu_linear", canon),
-      [=](const Tensors& in) { return ops::swiglu_linear(in[0], layer_of(canon, in), in[1]); },
-      [=](const Tensors& in) {
+      [](const Tensors& in) { return ops::swiglu_linear(in[0], layer_of(canon, in), in[1]); },
+      [](const Tensors& in) {
         return ops::swiglu_linear_reference(in[0], layer_of(canon, in), in[1]);
       },
       {stream(s, 2 * s.intermediate, o),
@@ -222,8 +206,7 @@ OperationCase adamw(const Sizes& s, const Options& options) {
   const double numbers = static_cast<double>(3 * s.intermediate * s.hidden);
   // Four tensors are read and three are written; the norm reads the gradient once more.
   const int passes = at_once ? 8 : 7;
-  return {"adamw",
-          updating(s, o, at_once ? all_at_once(o) : one_by_one(ops::adamw_)),
+  return {updating(s, o, at_once ? all_at_once(o) : one_by_one(ops::adamw_)),
           updating(s, o, one_by_one(ops::adamw_reference_)),
           0,
           passes * numbers * static_cast<double>(o.dtype().itemsize())};
@@ -250,31 +233,23 @@ const std::vector<OperationSizes>& operation_sizes() {
 
 const std::vector<OperationMaker>& operation_makers() {
   static const std::vector<OperationMaker> makers = {
-      {"canon_conv.a",
-       [](const Sizes& s, const Options& o) { return canon("canon_conv.a", s, s.hidden, o); }},
+      {"canon_conv.a", [](const Sizes& s, const Options& o) { return canon(s, s.hidden, o); }},
       {"canon_conv.b",
        [](const Sizes& s, const Options& o) {
-         return canon("canon_conv.b", s, (s.heads + 2 * s.kv_heads) * s.head_dim, o);
+         return canon(s, (s.heads + 2 * s.kv_heads) * s.head_dim, o);
        }},
       {"canon_conv.d",
-       [](const Sizes& s, const Options& o) {
-         return canon("canon_conv.d", s, 2 * s.intermediate, o);
-       }},
+       [](const Sizes& s, const Options& o) { return canon(s, 2 * s.intermediate, o); }},
       {"linear", linear},
       {"rms_norm", rms_norm},
       {"swiglu", swiglu},
       {"linear_cross_entropy", linear_cross_entropy},
-      {"norm_linear", [](const Sizes& s, const Options& o) { return norm_linear(s, o, false); }},
-      {"self_attention",
-       [](const Sizes& s, const Options& o) { return self_attention(s, o, false); }},
-      {"swiglu_linear",
-       [](const Sizes& s, const Options& o) { return swiglu_linear(s, o, false); }},
-      {"norm_linear.canon",
-       [](const Sizes& s, const Options& o) { return norm_linear(s, o, true); }},
-      {"self_attention.canon",
-       [](const Sizes& s, const Options& o) { return self_attention(s, o, true); }},
-      {"swiglu_linear.canon",
-       [](const Sizes& s, const Options& o) { return swiglu_linear(s, o, true); }},
+      {"norm_linear", norm_linear<false>},
+      {"self_attention", self_attention<false>},
+      {"swiglu_linear", swiglu_linear<false>},
+      {"norm_linear.canon", norm_linear<true>},
+      {"self_attention.canon", self_attention<true>},
+      {"swiglu_linear.canon", swiglu_linear<true>},
       {"adamw", adamw},
   };
   return makers;

@@ -52,7 +52,7 @@ void Optimizer::zero_gradients() {
 }
 
 void Optimizer::begin(int64_t step) {
-  // The device counts by itself; it is told where the count does not go on.
+  // The device counts steps itself and is told only of a jump.
   if (is_recordable() && step != step_) state_.step.fill_(step);
   step_ = step;
 }
@@ -115,12 +115,6 @@ void Optimizer::set_totals(const StepTotals& totals) {
   if (!is_recordable()) return;
   const std::array<double, 2> both = {totals.loss, totals.gradient_norm};
   state_.totals.copy_(at::tensor(at::ArrayRef<double>(both), at::TensorOptions(at::kDouble)));
-}
-
-StepTotals Optimizer::take_totals() {
-  const StepTotals taken = totals();
-  set_totals({});
-  return taken;
 }
 
 void Optimizer::copy_weights() {

@@ -19,13 +19,13 @@ struct StepTotals {
 };
 
 /// AdamW over all weights of a model, with clipping by the global norm. Moments are on the weights'
-/// device and of their dtype, float32 at least. Where the model keeps bfloat16 weights the
-/// optimizer may keep float32 copies of them, which are what it updates.
+/// device and of their dtype, float32 at least. If weights are bfloat16, the optimizer may update
+/// float32 master copies of them.
 class Optimizer {
  public:
   Optimizer(const config::Experiment& experiment, const Model& model);
 
-  /// Whether update() is done by the device alone, so that it may be recorded.
+  /// Whether the device does update() without the host, so that it can be recorded.
   bool is_recordable() const { return state_.step.defined(); }
   /// Learning rate of the 0-based step.
   double learning_rate(int64_t step) const;
@@ -38,12 +38,11 @@ class Optimizer {
   void update(const at::Tensor& loss);
   /// The step that begin() named is done.
   void end() { ++step_; }
-  /// The totals since they were last taken or set; waits for the device.
+  /// The totals since they were last set; waits for the device.
   StepTotals totals() const;
   void set_totals(const StepTotals& totals);
-  StepTotals take_totals();
 
-  /// The float32 copies become what the weights are.
+  /// Copies the weights into their float32 copies.
   void copy_weights();
   /// Moments under the weights' names with ".first_moment" and ".second_moment", as views; and
   /// ".master_weight" where there are float32 copies.
@@ -75,16 +74,16 @@ class Trainer {
   Model& model() { return model_; }
   Optimizer& optimizer() { return optimizer_; }
 
-  /// How many rows of a batch are computed at once, their gradients added up; 0: all of them.
+  /// Rows of a batch that are computed at once, their gradients added up; 0: all of them.
   int micro_batch_size() const { return micro_batch_size_; }
   void set_micro_batch_size(int rows);
   /// Whether the last step() got as far as the update: it cannot be repeated.
   bool is_updating() const { return updating_; }
 
-  /// Forward, backward, clip, update with the 0-based step's learning rate. On a GPU the whole is
-  /// recorded and replayed: then every batch must lie in the same memory as the first
-  /// (BatchUploader). Where its documents' starts lie elsewhere the step is recorded again. An
-  /// exception leaves the weights as they were unless is_updating().
+  /// Forward, backward, clip, update with the 0-based step's learning rate. On a GPU the step is
+  /// recorded and replayed: every batch must lie in the memory of the first one (BatchUploader). If
+  /// documents.starts has moved, the step is recorded again. An exception leaves the weights as
+  /// they were unless is_updating().
   void step(const Batch& batch, int64_t step);
 
   /// The phases of a step: the loss of one micro-batch, as its share of the whole batch's loss; the
@@ -108,10 +107,10 @@ class Trainer {
   bool updating_ = false;
 };
 
-/// One training step on these rows. Where memory runs out before the weights change, the step is
-/// repeated with micro-batches of half the size; it stays a step on as many tokens. The trainer
-/// keeps that size, and on_micro_batch hears of it. Throws c10::OutOfMemoryError where not even one
-/// row fits. Returns the batch, which is valid until the next call.
+/// One training step on these rows. If memory runs out before the weights change, the step is
+/// repeated with micro-batches of half the size, on the same tokens. The trainer keeps that size,
+/// and on_micro_batch is called. Throws c10::OutOfMemoryError if one row does not fit. Returns the
+/// batch, which is valid until the next call.
 Batch step_with_oom_retry(Trainer& trainer,
                           BatchUploader& uploader,
                           const data::RowBatch& rows,

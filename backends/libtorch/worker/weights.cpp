@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/model/parameters.h"
@@ -14,27 +15,26 @@
 namespace forge::libtorch {
 namespace {
 
+constexpr std::pair<weights::Dtype, at::ScalarType> dtypes[] = {
+    {weights::Dtype::f64, at::kDouble},
+    {weights::Dtype::f32, at::kFloat},
+    {weights::Dtype::bf16, at::kBFloat16},
+    {weights::Dtype::f16, at::kHalf},
+    {weights::Dtype::i64, at::kLong},
+    {weights::Dtype::i32, at::kInt},
+    {weights::Dtype::u8, at::kByte},
+};
+
 weights::Dtype dtype_of(at::ScalarType type) {
-  switch (type) {
-    case at::kDouble: return weights::Dtype::f64;
-    case at::kFloat: return weights::Dtype::f32;
-    case at::kBFloat16: return weights::Dtype::bf16;
-    case at::kHalf: return weights::Dtype::f16;
-    case at::kInt: return weights::Dtype::i32;
-    default:
-      throw Error(std::string("weights of type ") + at::toString(type) + " are not supported");
+  for (const auto& [stored, torch] : dtypes) {
+    if (torch == type) return stored;
   }
+  throw Error(std::string("weights of type ") + at::toString(type) + " are not supported");
 }
 
 at::ScalarType scalar_type_of(weights::Dtype type) {
-  switch (type) {
-    case weights::Dtype::f64: return at::kDouble;
-    case weights::Dtype::f32: return at::kFloat;
-    case weights::Dtype::bf16: return at::kBFloat16;
-    case weights::Dtype::f16: return at::kHalf;
-    case weights::Dtype::i64: return at::kLong;
-    case weights::Dtype::i32: return at::kInt;
-    case weights::Dtype::u8: return at::kByte;
+  for (const auto& [stored, torch] : dtypes) {
+    if (stored == type) return torch;
   }
   throw Error("a safetensors dtype without a Torch type");
 }

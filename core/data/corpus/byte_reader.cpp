@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <vector>
 
 #include "core/base/error.h"
@@ -132,14 +133,16 @@ class ZstdReader : public ByteReader {
 
 }  // namespace
 
-void ByteReader::skip(int64_t bytes) {
+int64_t ByteReader::skip(int64_t bytes) {
   std::vector<char> ignored(buffer_bytes);
-  while (bytes > 0) {
-    const auto wanted = static_cast<size_t>(std::min<int64_t>(bytes, buffer_bytes));
+  int64_t left = bytes;
+  while (left > 0) {
+    const auto wanted = static_cast<size_t>(std::min<int64_t>(left, buffer_bytes));
     const size_t got = read(ignored.data(), wanted);
-    if (got == 0) return;
-    bytes -= static_cast<int64_t>(got);
+    if (got == 0) break;
+    left -= static_cast<int64_t>(got);
   }
+  return bytes - left;
 }
 
 Compression compression_of(const fs::path& path) {
@@ -171,13 +174,7 @@ int64_t size_of_content(const fs::path& path) {
   if (compression_of(path) == Compression::none) {
     return static_cast<int64_t>(fs::file_size(path));
   }
-  const auto reader = open_bytes(path);
-  std::vector<char> ignored(buffer_bytes);
-  int64_t size = 0;
-  while (const size_t got = reader->read(ignored.data(), ignored.size())) {
-    size += static_cast<int64_t>(got);
-  }
-  return size;
+  return open_bytes(path)->skip(std::numeric_limits<int64_t>::max());
 }
 
 }  // namespace forge::data

@@ -21,8 +21,8 @@ class ByteReader {
   /// Bytes read; fewer than `size` only at the end. Throws Error where the file cannot be read or
   /// is not whole.
   virtual size_t read(char* to, size_t size) = 0;
-  /// Reads so many bytes, or up to the end, and forgets them.
-  void skip(int64_t bytes);
+  /// Reads so many bytes, or up to the end, and forgets them. Returns how many.
+  int64_t skip(int64_t bytes);
 };
 
 /// A reader of the file's decompressed bytes from byte `offset` on. Of an uncompressed file it goes

@@ -23,12 +23,12 @@ constexpr int64_t slice_bytes = int64_t{64} << 10;
 constexpr int64_t window_bytes = 4 * slice_bytes;
 
 /// How a text is sampled: all of it where it is no longer than the sample.
-struct Plan {
+struct SamplingPlan {
   int64_t total;   ///< bytes of the text
   int64_t slices;  ///< at least one
   bool all;
 
-  Plan(int64_t text_bytes, int64_t sample_bytes)
+  SamplingPlan(int64_t text_bytes, int64_t sample_bytes)
       : total(text_bytes),
         slices(std::max<int64_t>(1, (sample_bytes + slice_bytes / 2) / slice_bytes)),
         all(text_bytes <= sample_bytes) {}
@@ -38,9 +38,9 @@ struct Plan {
 };
 
 /// Parts of files, the later ones further behind.
-class Windows {
+class WindowReader {
  public:
-  explicit Windows(const TextFiles& files) : files_(files) {}
+  explicit WindowReader(const TextFiles& files) : files_(files) {}
 
   std::string read(int64_t file, int64_t offset, int64_t size) {
     const std::filesystem::path& path = files_.paths[static_cast<size_t>(file)];
@@ -98,8 +98,8 @@ std::string slice_of(const std::string& text, size_t from) {
   return text.substr(begin, std::min(end - begin, 2 * static_cast<size_t>(slice_bytes)));
 }
 
-std::vector<std::string> slices_of_files(const TextRange& range, const Plan& plan) {
-  Windows windows(*range.files);
+std::vector<std::string> slices_of_files(const TextRange& range, const SamplingPlan& plan) {
+  WindowReader windows(*range.files);
   const std::vector<Piece> pieces = pieces_of(range);
   std::vector<std::string> found;
   int64_t before = 0;
@@ -122,7 +122,7 @@ std::vector<std::string> slices_of_files(const TextRange& range, const Plan& pla
   return found;
 }
 
-std::vector<std::string> slices_of_records(const TextRange& range, const Plan& plan) {
+std::vector<std::string> slices_of_records(const TextRange& range, const SamplingPlan& plan) {
   const int64_t start = range.files->bytes_before(range.begin);
   std::vector<std::string> found;
   ChunkReader reader(range, cut);
@@ -143,7 +143,7 @@ std::vector<std::string> slices_of_records(const TextRange& range, const Plan& p
 
 NextDocument sample_of(const TextRange& range, int64_t bytes) {
   const bool files = range.files->rule.kind == config::DocumentKind::file;
-  const Plan plan(range.bytes(), bytes);
+  const SamplingPlan plan(range.bytes(), bytes);
   auto found = files ? slices_of_files(range, plan) : slices_of_records(range, plan);
   return [found = std::move(found), index = size_t{0}](std::string& document) mutable {
     if (index == found.size()) return false;
@@ -243,9 +243,9 @@ TextRange all_text(const fs::path& path, const DocumentRule& rule) {
 
 Corpus::Corpus(const config::DataConfig& config,
                const Progress& progress,
-               const fs::path& surveys) {
-  const KeptSurvey kept(surveys, config);
-  if (const std::optional<Survey> found = kept.find()) {
+               const fs::path& index_folder) {
+  const CorpusIndexCache cache(index_folder, config);
+  if (const std::optional<CorpusIndex> found = cache.load()) {
     const DocumentRule rule = document_rule(config);
     const auto files_of = [&](const std::string& path, const std::vector<int64_t>& sizes) {
       return std::make_shared<TextFiles>(TextFiles{list_text_files(path, rule), sizes, rule});
@@ -261,16 +261,16 @@ Corpus::Corpus(const config::DataConfig& config,
     fingerprint_ = found->fingerprint;
     return;
   }
-  survey(config, progress);
-  kept.keep({training_.files->sizes,
-             evaluation_.files->sizes,
-             training_.end,
-             evaluation_.begin,
-             training_documents_,
-             fingerprint_});
+  build_index(config, progress);
+  cache.store({training_.files->sizes,
+               evaluation_.files->sizes,
+               training_.end,
+               evaluation_.begin,
+               training_documents_,
+               fingerprint_});
 }
 
-void Corpus::survey(const config::DataConfig& config, const Progress& progress) {
+void Corpus::build_index(const config::DataConfig& config, const Progress& progress) {
   const DocumentRule rule = document_rule(config);
   training_.files = open_files(config.path, rule);
   evaluation_.files =

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "core/data/common.h"
-#include "core/data/corpus/corpus_index.h"
 #include "core/data/corpus/text_files.h"
 #include "core/data/tokenizer/bpe_trainer.h"
 
@@ -20,7 +19,7 @@ constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
 NextDocument sample_of(const TextRange& range, int64_t bytes = tokenizer_sample_bytes);
 
 /// Text of the user's own, divided into a training and an evaluation part. It is read once for its
-/// hash, in bounded memory, and stays on the disk; what reading it told can be kept for later.
+/// hash, in bounded memory. A CorpusIndex of it can be cached.
 ///
 /// Where files are documents, the last data.held_out_fraction of all bytes is for evaluation; the
 /// cut is made at a blank line where there is one nearby, else at a line's end, else between
@@ -30,11 +29,11 @@ NextDocument sample_of(const TextRange& range, int64_t bytes = tokenizer_sample_
 class Corpus {
  public:
   /// Throws Error where there is no text, or where a file is none (a NUL byte in it).
-  /// `surveys`: the folder for what is kept of texts, as long as their files do not change; ""
+  /// `index_folder`: the folder for what is kept of texts, as long as their files do not change; ""
   /// reads the text in any case.
   explicit Corpus(const config::DataConfig& config,
                   const Progress& progress = {},
-                  const std::filesystem::path& surveys = {});
+                  const std::filesystem::path& index_folder = {});
 
   const TextRange& training() const { return training_; }
   const TextRange& evaluation() const { return evaluation_; }
@@ -48,7 +47,7 @@ class Corpus {
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
  private:
-  void survey(const config::DataConfig& config, const Progress& progress);
+  void build_index(const config::DataConfig& config, const Progress& progress);
   void divide_files(const config::DataConfig& config, const Progress& progress);
   void divide_records(const config::DataConfig& config, const Progress& progress);
 

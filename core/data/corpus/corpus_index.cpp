@@ -1,8 +1,7 @@
 #include "core/data/corpus/corpus_index.h"
 
-#include <algorithm>
-#include <cstring>
 #include <sys/stat.h>
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
@@ -18,9 +17,9 @@
 namespace forge::data {
 namespace {
 
-constexpr size_t survey_read_bytes = size_t{1} << 20;
+constexpr size_t bytes_per_read = size_t{1} << 20;
 constexpr int64_t records_between_places = 4096;
-constexpr const char* phase = "reading the text";
+constexpr const char* phase = "hashing text";
 
 void require_text(const fs::path& path, std::string_view bytes, int64_t offset) {
   const size_t place = bytes.find('\0');
@@ -37,7 +36,7 @@ void hash_files(const TextFiles& files,
                 TextPosition cut,
                 Hasher& hasher,
                 const Progress& progress) {
-  std::string buffer(survey_read_bytes, '\0');
+  std::string buffer(bytes_per_read, '\0');
   const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
   int64_t done = 0;
   for (size_t i = 0; i < files.paths.size(); ++i) {
@@ -85,7 +84,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int survey_version = 1;  // raised where the same files would get another survey
+constexpr int index_version = 1;  // raised where the same files would get another index
 
 /// Longer than the steps in which any file system counts its times.
 constexpr double settled_seconds = 3;
@@ -111,7 +110,7 @@ Json state_of(const fs::path& path, double now) {
 /// "" where the state of a file cannot be told.
 std::string state_of(const config::DataConfig& config, double now) {
   const DocumentRule rule = document_rule(config);
-  Json state = {survey_version,
+  Json state = {index_version,
                 config::name_of(rule.kind),
                 rule.separator,
                 rule.field,
@@ -135,8 +134,8 @@ size_t count_of_files(const config::DataConfig& config, const std::string& path)
   return list_text_files(path, document_rule(config)).size();
 }
 
-/// Whether the survey can be of these files, whatever somebody wrote.
-bool fits(const Survey& survey, const config::DataConfig& config) {
+/// Whether the index can be of these files, whatever somebody wrote.
+bool fits(const CorpusIndex& index, const config::DataConfig& config) {
   const bool divided = config.evaluation_path.empty();
   const size_t training = count_of_files(config, config.path);
   const size_t evaluation = divided ? training : count_of_files(config, config.evaluation_path);
@@ -146,10 +145,10 @@ bool fits(const Survey& survey, const config::DataConfig& config) {
     return position.file >= 0 && position.file < end && position.offset >= 0 &&
            position.offset < sizes[static_cast<size_t>(position.file)];
   };
-  return survey.training_sizes.size() == training && survey.evaluation_sizes.size() == evaluation &&
-         lies_in(survey.training_end, survey.training_sizes) &&
-         (lies_in(survey.evaluation_begin, survey.evaluation_sizes) ||
-          survey.evaluation_begin == TextPosition{});
+  return index.training_sizes.size() == training && index.evaluation_sizes.size() == evaluation &&
+         lies_in(index.training_end, index.training_sizes) &&
+         (lies_in(index.evaluation_begin, index.evaluation_sizes) ||
+          index.evaluation_begin == TextPosition{});
 }
 
 Json to_json(const TextPosition& position) { return {position.file, position.offset}; }
@@ -159,42 +158,44 @@ TextPosition position_from(const Json& json) {
 
 }  // namespace
 
-KeptSurvey::KeptSurvey(const fs::path& folder, const config::DataConfig& config, double now)
+CorpusIndexCache::CorpusIndexCache(const fs::path& folder,
+                                   const config::DataConfig& config,
+                                   double now)
     : config_(config), now_(now) {
   if (folder.empty()) return;
   state_ = state_of(config, now);
   if (!state_.empty()) file_ = folder / (hash_hex(state_) + ".json");
 }
 
-std::optional<Survey> KeptSurvey::find() const {
+std::optional<CorpusIndex> CorpusIndexCache::load() const {
   if (file_.empty()) return std::nullopt;
   try {
     const Json json = parse_json(read_file(file_));
-    Survey survey;
-    json.at("training_sizes").get_to(survey.training_sizes);
-    json.at("evaluation_sizes").get_to(survey.evaluation_sizes);
-    survey.training_end = position_from(json.at("training_end"));
-    survey.evaluation_begin = position_from(json.at("evaluation_begin"));
-    json.at("training_documents").get_to(survey.training_documents);
-    json.at("fingerprint").get_to(survey.fingerprint);
-    if (fits(survey, config_)) return survey;
+    CorpusIndex index;
+    json.at("training_sizes").get_to(index.training_sizes);
+    json.at("evaluation_sizes").get_to(index.evaluation_sizes);
+    index.training_end = position_from(json.at("training_end"));
+    index.evaluation_begin = position_from(json.at("evaluation_begin"));
+    json.at("training_documents").get_to(index.training_documents);
+    json.at("fingerprint").get_to(index.fingerprint);
+    if (fits(index, config_)) return index;
     return std::nullopt;
   } catch (const std::exception&) {
     return std::nullopt;
   }
 }
 
-void KeptSurvey::keep(const Survey& survey) const {
+void CorpusIndexCache::store(const CorpusIndex& index) const {
   if (file_.empty()) return;
   try {
     if (state_of(config_, now_) != state_) return;
     make_directories(file_.parent_path());
-    const Json json = {{"training_sizes", survey.training_sizes},
-                       {"evaluation_sizes", survey.evaluation_sizes},
-                       {"training_end", to_json(survey.training_end)},
-                       {"evaluation_begin", to_json(survey.evaluation_begin)},
-                       {"training_documents", survey.training_documents},
-                       {"fingerprint", survey.fingerprint}};
+    const Json json = {{"training_sizes", index.training_sizes},
+                       {"evaluation_sizes", index.evaluation_sizes},
+                       {"training_end", to_json(index.training_end)},
+                       {"evaluation_begin", to_json(index.evaluation_begin)},
+                       {"training_documents", index.training_documents},
+                       {"fingerprint", index.fingerprint}};
     write_file_atomic(file_, json_text(json) + "\n");
   } catch (const Error&) {
     // The next run reads the text again.

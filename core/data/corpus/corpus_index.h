@@ -27,8 +27,8 @@ struct RecordIndex {
 };
 RecordIndex index_records(const TextFiles& files, const Progress& progress);
 
-/// What reading all of a user's text has told.
-struct Survey {
+/// What a full read of a user's text finds: sizes, the train/eval split and a hash.
+struct CorpusIndex {
   std::vector<int64_t> training_sizes;    ///< of the files of data.path, decompressed
   std::vector<int64_t> evaluation_sizes;  ///< of those of data.evaluation_path
   TextPosition training_end;
@@ -37,27 +37,27 @@ struct Survey {
   std::string fingerprint;
 };
 
-/// A survey from an earlier time, so that a run on 13 GB of text need not begin with reading them.
-/// It holds for files of the same names, sizes, times of change and inodes, and for the same
-/// division; files that have just been written are not trusted to show a change in their times.
-class KeptSurvey {
+/// Index files of earlier runs, so that a run on 13 GB of text need not begin with reading them. An
+/// index is valid for files of the same names, sizes, times of change and inodes, and for the same
+/// split. Files that have just been written are not trusted to show a change in their times.
+class CorpusIndexCache {
  public:
-  /// Takes the files' state. Where `folder` is "" nothing is found or kept. `now` as unix_time().
-  KeptSurvey(const std::filesystem::path& folder,
-             const config::DataConfig& config,
-             double now = unix_time());
+  /// Reads the files' state. With "" as `folder` nothing is loaded or stored. `now` as unix_time().
+  CorpusIndexCache(const std::filesystem::path& folder,
+                   const config::DataConfig& config,
+                   double now = unix_time());
 
-  /// Nothing too where what was kept is damaged.
-  std::optional<Survey> find() const;
-  /// Does nothing where a file has changed since the constructor, or cannot be trusted; a survey
-  /// that cannot be kept costs time, no more.
-  void keep(const Survey& survey) const;
+  /// Nothing, too, where the stored index is damaged.
+  std::optional<CorpusIndex> load() const;
+  /// Does nothing where a file has changed since the constructor or cannot be trusted, and where
+  /// the index cannot be written: then the next run reads the text again.
+  void store(const CorpusIndex& index) const;
 
  private:
   const config::DataConfig& config_;
   double now_;
-  std::string state_;           ///< of the files, with all that divides them
-  std::filesystem::path file_;  ///< "" where nothing is kept
+  std::string state_;           ///< of the files, with all settings of the split
+  std::filesystem::path file_;  ///< "": nothing is stored
 };
 
 }  // namespace forge::data

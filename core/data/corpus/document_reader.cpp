@@ -1,7 +1,6 @@
 #include "core/data/corpus/document_reader.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 

@@ -16,10 +16,12 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/data/corpus/byte_reader.h"
 
 namespace forge::data {
+namespace {
 
 /// A library that is loaded when it is first needed: what hardly any command uses must not make the
 /// start of all of them slower. It stays loaded.
@@ -31,12 +33,11 @@ class SharedLibrary {
   /// A function by its name; `function` of its declaration in the library's header.
   template <class Function>
   void load(const char* name, Function*& function) const {
-    function = reinterpret_cast<Function*>(symbol(name));
+    function = reinterpret_cast<Function*>(::dlsym(handle_, name));
+    if (!function) throw Error(file_ + " has no function '" + name + "'", {}, "", ExitCode::failed);
   }
 
  private:
-  void* symbol(const char* name) const;
-
   std::string file_;
   void* handle_;
 };
@@ -49,13 +50,6 @@ SharedLibrary::SharedLibrary(const char* file, const char* package)
               std::string("install it: apt-get install ") + package,
               ExitCode::failed);
 }
-
-void* SharedLibrary::symbol(const char* name) const {
-  if (void* found = ::dlsym(handle_, name)) return found;
-  throw Error(file_ + " has no function '" + name + "'", {}, "", ExitCode::failed);
-}
-
-namespace {
 
 struct Crypto {
   Crypto() : library("libcrypto.so.3", "libssl3") {
@@ -89,17 +83,11 @@ std::string sha256_of(const std::filesystem::path& path, const data::Progress& p
   while (const size_t got = reader->read(buffer.data(), buffer.size())) {
     crypto.update(context.get(), buffer.data(), got);
     done += static_cast<double>(got);
-    if (progress) progress(done / total, "checking");
+    if (progress) progress(done / total, "verifying SHA-256");
   }
   std::array<unsigned char, 32> digest{};
   crypto.finish(context.get(), digest.data(), nullptr);
-  static const char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : digest) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
+  return to_hex(digest.data(), digest.size());
 }
 
 namespace {

@@ -8,7 +8,7 @@
 
 namespace forge::data {
 
-/// SHA-256 of a file as 64 hexadecimal digits. Reports the phase "checking".
+/// SHA-256 of a file as 64 hexadecimal digits. Reports the phase "verifying SHA-256".
 std::string sha256_of(const std::filesystem::path& path, const data::Progress& progress = {});
 
 /// A file of the network whose content is known beforehand.

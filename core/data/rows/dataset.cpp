@@ -124,7 +124,7 @@ Dataset::Dataset(const std::vector<RowSource>& sources, const RowOptions& option
 }
 
 Mixture::Place Dataset::place_of(int64_t position) const {
-  if (options_.turns == Turns::by_weight) return mixture_.place_of(position);
+  if (options_.interleaving == Interleaving::weighted) return mixture_.place_of(position);
   const int64_t epoch = position / rows_;
   int64_t row = position % rows_;
   size_t source = 0;
@@ -173,20 +173,11 @@ void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* target
 }
 
 /// The ids that a row is made of, at most seq_len + 1: each but the first is a target.
-TokenSpan Dataset::span_of(const TokenFile& file, int64_t row) const {
-  if (options_.pad_id) {
-    const TokenSpan document = file.document(row);
-    return {document.first, std::min<int64_t>(options_.seq_len, document.count)};
-  }
-  const int64_t first = row * options_.seq_len;
-  return {first, std::min<int64_t>(int64_t{options_.seq_len} + 1, file.size() - first)};
-}
-
 void Dataset::fill_row(const TokenFile& file,
                        int64_t row,
                        int32_t* inputs,
                        int32_t* targets) const {
-  const TokenSpan span = span_of(file, row);
+  const TokenSpan span = file.row_span(row, options_.seq_len, options_.pad_id.has_value());
   const int64_t scored = std::max<int64_t>(0, span.count - 1);
   const int64_t read = options_.pad_id ? span.count : scored;
   file.read(span.first, read, inputs);
@@ -211,8 +202,8 @@ BatchLoader::BatchLoader(const Dataset& dataset, const LoaderOptions& options)
     : dataset_(dataset),
       options_(options),
       // One more than is kept ready: that which was given out.
-      slots_(static_cast<size_t>(std::max(1, options.ahead)) + 1),
-      asked_for_(options.first_batch),
+      slots_(static_cast<size_t>(std::max(1, options.prefetch)) + 1),
+      next_index_(options.first_batch),
       next_to_fill_(options.first_batch) {
   const Shard shard = options.shard;
   if (shard.ranks < 1 || shard.rank < 0 || shard.rank >= shard.ranks) {
@@ -249,9 +240,9 @@ void BatchLoader::fill(int64_t number, RowBatch& batch) const {
 void BatchLoader::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    // The slot behind the last one that may be ready is that of the batch given out last.
+    // One slot holds the batch that next() returned last.
     const auto has_room = [&] {
-      return next_to_fill_ < asked_for_ + static_cast<int64_t>(slots_.size()) - 1;
+      return next_to_fill_ < next_index_ + static_cast<int64_t>(slots_.size()) - 1;
     };
     changed_.wait(lock, [&] { return stopped_ || has_room(); });
     if (stopped_) return;
@@ -261,7 +252,7 @@ void BatchLoader::work() {
     try {
       fill(number, slot.batch);
       lock.lock();
-      slot.holds = number;
+      slot.batch_index = number;
     } catch (...) {
       if (!lock.owns_lock()) lock.lock();
       failure_ = std::current_exception();
@@ -273,10 +264,10 @@ void BatchLoader::work() {
 
 const RowBatch& BatchLoader::next() {
   std::unique_lock lock(mutex_);
-  Slot& slot = slot_of(asked_for_);
-  changed_.wait(lock, [&] { return failure_ || slot.holds == asked_for_; });
-  if (slot.holds != asked_for_) std::rethrow_exception(failure_);
-  ++asked_for_;
+  Slot& slot = slot_of(next_index_);
+  changed_.wait(lock, [&] { return failure_ || slot.batch_index == next_index_; });
+  if (slot.batch_index != next_index_) std::rethrow_exception(failure_);
+  ++next_index_;
   lock.unlock();
   changed_.notify_all();
   return slot.batch;

@@ -72,9 +72,9 @@ struct RowSource {
 };
 
 /// How several sources take turns.
-enum class Turns {
-  by_weight,          ///< as Mixture has it; each source begins anew when its rows are used up
-  one_after_another,  ///< first all rows of the first one
+enum class Interleaving {
+  weighted,    ///< as Mixture has it; each source begins anew when its rows are used up
+  sequential,  ///< first all rows of the first one
 };
 
 /// Which rows of a token file, and in which order.
@@ -86,16 +86,21 @@ struct RowOptions {
   std::optional<int32_t> document_start = {};  ///< id that begins a document, to divide rows by
   LastRow last_row = LastRow::whole;
   std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it
-  Turns turns = Turns::by_weight;
+  Interleaving interleaving = Interleaving::weighted;
 };
 
-/// Rows of token files, or of a task, as training examples. Packed, row r is the window of seq_len
-/// + 1 ids that begins at r * seq_len: its first seq_len ids are the inputs, its last seq_len the
-/// targets. Padded, row r is the first seq_len ids of document r, each the target of the one before
-/// it, and what is missing is not scored. A position is the number of rows already served; epochs
-/// follow one another, each shuffled anew where the order is `shuffled`. Of several files each has
-/// epochs and an order of its own, in which the others change nothing. The same arguments and
-/// position give the same bytes on any machine. Immutable: any number of threads may use one.
+/// Rows of token files, or of a task, as training examples.
+///
+/// Packed, row r is the window of seq_len + 1 ids that begins at r * seq_len: its first seq_len ids
+/// are the inputs, its last seq_len the targets. Padded, row r is the first seq_len ids of document
+/// r, each the target of the one before it. Targets that are missing are not scored.
+///
+/// A position is the number of rows already served. Epochs follow one another; with the order
+/// `shuffled` each has another order. Each file has its own epochs and order, whatever the other
+/// files are.
+///
+/// The same arguments and position give the same bytes on any machine. Immutable: any number of
+/// threads may use one.
 class Dataset {
  public:
   /// Throws Error where a file does not hold the rows.
@@ -134,7 +139,6 @@ class Dataset {
 
   Mixture::Place place_of(int64_t position) const;
   int64_t row_of(const Part& part, int64_t number) const;
-  TokenSpan span_of(const TokenFile& file, int64_t row) const;
   void fill_row(const TokenFile& file, int64_t row, int32_t* inputs, int32_t* targets) const;
 
   std::vector<Part> parts_;  ///< none where task_ and task_rows_ are there
@@ -163,7 +167,7 @@ struct LoaderOptions {
   int batch_size = 1;       ///< rows of a step, of this shard
   int64_t first_batch = 0;  ///< steps already served: the whole state of a loader
   int threads = 1;
-  int ahead = 4;  ///< batches that are kept ready
+  int prefetch = 4;  ///< batches that are kept ready
   Shard shard;
 };
 
@@ -186,7 +190,7 @@ class BatchLoader {
  private:
   struct Slot {
     RowBatch batch;
-    int64_t holds = -1;  ///< number of the batch that is ready in it
+    int64_t batch_index = -1;  ///< number of the batch that is ready in it
   };
 
   void work();
@@ -198,7 +202,7 @@ class BatchLoader {
   std::vector<Slot> slots_;
   std::mutex mutex_;  ///< of what follows, and of Slot::holds
   std::condition_variable changed_;
-  int64_t asked_for_ = 0;  ///< number of the batch that next() gives next
+  int64_t next_index_ = 0;  ///< number of the batch that next() gives next
   int64_t next_to_fill_ = 0;
   bool stopped_ = false;
   std::exception_ptr failure_;

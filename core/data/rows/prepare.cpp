@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -27,12 +26,13 @@ namespace {
 constexpr int64_t most_instances = int64_t{1} << 44;  // that a task can tell apart
 constexpr int64_t looked_at = 8;  // rows: where texts are long, not every row has a target
 
-void require_fitting_model(const tasks::Task& task, const model::ModelConfig& model) {
-  if (task.vocab_size() <= model.vocab_size) return;
-  throw Error("the task " + task.name() + " has " + with_thousands(task.vocab_size()) +
-                  " ids, but model.vocab_size is " + with_thousands(model.vocab_size),
+/// Every id must have a row in the model's embedding. `what` has `ids` of them: "the task copy".
+void require_fitting_model(const std::string& what, int ids, const model::ModelConfig& model) {
+  if (ids <= model.vocab_size) return;
+  throw Error(what + " has " + with_thousands(ids) + " ids, but model.vocab_size is " +
+                  with_thousands(model.vocab_size),
               {},
-              "set model.vocab_size to " + std::to_string(task.vocab_size()));
+              "set model.vocab_size to " + std::to_string(ids));
 }
 
 void require_scored_targets(const tasks::Task& task, uint64_t seed, Split split, int seq_len) {
@@ -51,16 +51,20 @@ void require_scored_targets(const tasks::Task& task, uint64_t seed, Split split,
               "raise train.seq_len, or make the task smaller");
 }
 
-/// Rows of training that the run consumes. No more instances begin in a row than it has tokens.
-int64_t consumed_rows(const config::TrainConfig& train) {
+/// Rows of training that the run consumes. Endless text has at most `most` tokens. `text` and
+/// `hint` are for the message where the run needs more.
+int64_t consumed_rows(const config::TrainConfig& train,
+                      int64_t row_tokens,
+                      int64_t most,
+                      const std::string& text,
+                      const std::string& hint) {
   const int64_t steps = std::max<int64_t>(1, train.max_steps);
-  const int64_t step_tokens = train.batch_size * (int64_t{train.seq_len} + 1);
-  if (steps > most_instances / step_tokens) {
+  const int64_t step_tokens = train.batch_size * row_tokens;
+  if (steps > most / step_tokens) {
     throw Error("train.max_steps " + with_thousands(steps) + " of " + with_thousands(step_tokens) +
-                    " tokens each need more text of a task than " + with_thousands(most_instances) +
-                    " tokens",
+                    " tokens each need more " + text + " than " + with_thousands(most) + " tokens",
                 {},
-                "lower train.max_steps");
+                hint);
   }
   return steps * train.batch_size;
 }
@@ -71,49 +75,39 @@ PreparedData prepare_task(const config::Experiment& experiment) {
   PreparedData prepared;
   prepared.task = tasks::make_spec(experiment.data);
   const auto task = tasks::task_of(prepared.task);
-  require_fitting_model(*task, experiment.model);
+  require_fitting_model("the task " + task->name(), task->vocab_size(), experiment.model);
   for (const Split split : {Split::training, Split::evaluation}) {
     require_scored_targets(*task, experiment.data.seed, split, experiment.train.seq_len);
   }
   prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
-  prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
-  const int64_t reported = experiment.train.eval_rows;
-  prepared.evaluation.push_back({"", 1, "", reported});
-  if (experiment.train.validation_rows > 0)
-    prepared.validation.push_back({"", 1, "", experiment.train.validation_rows, reported});
+  const config::TrainConfig& train = experiment.train;
+  // No more instances begin in a row than it has tokens.
+  const int64_t rows = consumed_rows(
+      train, int64_t{train.seq_len} + 1, most_instances, "text of a task", "lower train.max_steps");
+  prepared.train.push_back({"", 1, "", rows});
+  prepared.evaluation.push_back({"", 1, "", train.eval_rows});
+  if (train.validation_rows > 0)
+    prepared.validation.push_back({"", 1, "", train.validation_rows, train.eval_rows});
   return prepared;
 }
 
-}  // namespace forge::data
-
-/// What prepare() does for a text, alone or as a source of a mixture.
-namespace forge::data {
+namespace {
 
 /// Rows of one text that a run uses.
-struct Demand {
-  int64_t training = 0;    ///< of text without an end: of other text all are used
+struct RowsNeeded {
+  int64_t training = 0;    ///< of endless text; of other text all rows are used
   int64_t evaluation = 0;  ///< at most
-  int64_t validation = 0;  ///< behind those of evaluation, of which none may be lacking then
+  int64_t validation = 0;  ///< after those of evaluation; then all of both must be there
 };
 
 /// How a run's data is prepared, whatever it is made of.
-struct Work {
+struct PrepareJob {
   const config::Experiment& experiment;
-  std::filesystem::path folder;   ///< that holds the folders of all texts
-  std::filesystem::path surveys;  ///< for what is kept of texts; "": each is read again
+  std::filesystem::path folder;        ///< that holds the folders of all texts
+  std::filesystem::path index_folder;  ///< of CorpusIndexCache; "": every text is read again
   const Progress& progress;
-  bool check_content;
+  bool verify_hashes;
 };
-
-PreparedData prepare_text(const Work& work, const TextSource& source, Demand demand);
-
-/// What follows from the tokenizer alone. Throws Error where the experiment cannot have it.
-PreparedData prepared_with(const config::Experiment& experiment, const Tokenizer& tokenizer);
-
-/// What the files of a folder of the cache were made from.
-nlohmann::json words_of(const config::Experiment& experiment);
-
-namespace {
 
 void require_kind(const config::Experiment& experiment, const Tokenizer& tokenizer) {
   const std::string& kind = experiment.tokenizer.kind;
@@ -124,16 +118,6 @@ void require_kind(const config::Experiment& experiment, const Tokenizer& tokeniz
               {},
               std::string("set tokenizer.kind to ") +
                   (in_characters ? "sentencepiece" : "byte_level_bpe or tiktoken"));
-}
-
-/// No id may lie beyond the model's embedding.
-void require_fitting_model(const config::Experiment& experiment, const Tokenizer& tokenizer) {
-  const int model_size = experiment.model.vocab_size;
-  if (tokenizer.vocab_size() <= model_size) return;
-  throw Error("the tokenizer has " + with_thousands(tokenizer.vocab_size()) +
-                  " entries, but model.vocab_size is " + with_thousands(model_size),
-              {},
-              "set model.vocab_size to " + std::to_string(tokenizer.vocab_size()));
 }
 
 /// The id in front of each document, and nowhere else: text never becomes a special id.
@@ -176,7 +160,7 @@ PreparedRows rows_of(Split split,
                      const config::Experiment& experiment,
                      const TextSource& source,
                      const Tokenizer& tokenizer,
-                     const TokenFolder& folder) {
+                     const TokenCacheEntry& folder) {
   const int seq_len = experiment.train.seq_len;
   const bool padded = experiment.data.rows == config::RowKind::padded;
   // A source of which a mixture uses no row yet has its file all the same.
@@ -190,14 +174,14 @@ PreparedRows rows_of(Split split,
   return {"", 1, folder.tokens_path(split), all ? rows : std::min(rows, wanted)};
 }
 
-/// Parts the held-out rows: those that are reported come first, those that runs are chosen by after
-/// them.
-void split_off_validation(const config::Experiment& experiment,
-                          Demand demand,
-                          PreparedData& prepared) {
+/// Splits the held-out rows: those of train.eval_rows come first, then those of
+/// train.validation_rows.
+void split_held_out(const config::Experiment& experiment,
+                    RowsNeeded needed,
+                    PreparedData& prepared) {
   PreparedRows& held_out = prepared.evaluation.back();
-  if (demand.validation == 0) return;
-  const int64_t wanted = demand.evaluation + demand.validation;
+  if (needed.validation == 0) return;
+  const int64_t wanted = needed.evaluation + needed.validation;
   if (held_out.rows < wanted) {
     throw Error(
         "the held-out part of '" +
@@ -209,22 +193,22 @@ void split_off_validation(const config::Experiment& experiment,
         "lower one of them, or give more held-out text");
   }
   PreparedRows validation = held_out;
-  validation.first_row = demand.evaluation;
-  validation.rows = demand.validation;
-  held_out.rows = demand.evaluation;
+  validation.first_row = needed.evaluation;
+  validation.rows = needed.validation;
+  held_out.rows = needed.evaluation;
   prepared.validation.push_back(std::move(validation));
 }
 
-}  // namespace
-
-nlohmann::json words_of(const config::Experiment& experiment) {
+/// What the files of a folder of the cache were made from.
+nlohmann::json provenance_of(const config::Experiment& experiment) {
   const nlohmann::json all = config::to_json(experiment);
   return {{"data", all.at("data")}, {"tokenizer", all.at("tokenizer")}};
 }
 
+/// What follows from the tokenizer alone. Throws Error where the experiment cannot have it.
 PreparedData prepared_with(const config::Experiment& experiment, const Tokenizer& tokenizer) {
   require_kind(experiment, tokenizer);
-  require_fitting_model(experiment, tokenizer);
+  require_fitting_model("the tokenizer", tokenizer.vocab_size(), experiment.model);
   PreparedData prepared;
   if (experiment.train.document_mask) prepared.document_start = document_start(tokenizer);
   if (experiment.data.rows == config::RowKind::padded) prepared.pad_id = pad_id(tokenizer);
@@ -232,12 +216,13 @@ PreparedData prepared_with(const config::Experiment& experiment, const Tokenizer
   return prepared;
 }
 
-PreparedData prepare_text(const Work& work, const TextSource& source, Demand demand) {
-  const config::Experiment& experiment = work.experiment;
-  const TokenFolder folder(
-      work.folder / source.folder_name() / tokenizer_folder_name(experiment.tokenizer),
-      work.progress,
-      work.check_content);
+/// Prepares a text, alone or as a source of a mixture.
+PreparedData prepare_text(const PrepareJob& job, const TextSource& source, RowsNeeded needed) {
+  const config::Experiment& experiment = job.experiment;
+  const TokenCacheEntry folder(
+      job.folder / source.folder_name() / tokenizer_folder_name(experiment.tokenizer),
+      job.progress,
+      job.verify_hashes);
   const Tokenizer tokenizer =
       folder.tokenizer(experiment.tokenizer, [&] { return source.sample(); });
   PreparedData prepared = prepared_with(experiment, tokenizer);
@@ -247,39 +232,29 @@ PreparedData prepare_text(const Work& work, const TextSource& source, Demand dem
   const auto add = [&](Split split, int64_t wanted, std::vector<PreparedRows>& to) {
     to.push_back(rows_of(split, wanted, experiment, source, tokenizer, folder));
   };
-  add(Split::training, demand.training, prepared.train);
-  add(Split::evaluation, demand.evaluation + demand.validation, prepared.evaluation);
-  split_off_validation(experiment, demand, prepared);
-  folder.describe(words_of(experiment));
+  add(Split::training, needed.training, prepared.train);
+  add(Split::evaluation, needed.evaluation + needed.validation, prepared.evaluation);
+  split_held_out(experiment, needed, prepared);
+  folder.write_provenance(provenance_of(experiment));
   return prepared;
 }
 
-namespace {
+constexpr int64_t max_generated_tokens = 100'000'000'000;  // 200 GB of token file
 
-constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
-
-/// Rows of training that the run consumes.
-int64_t needed_train_rows(const config::Experiment& experiment) {
-  const config::TrainConfig& train = experiment.train;
-  const int64_t steps = std::max<int64_t>(1, train.max_steps);
-  const double tokens = static_cast<double>(steps) * train.batch_size * train.seq_len;
-  if (tokens > max_generated_tokens) {
-    throw Error("train.max_steps " + with_thousands(train.max_steps) + " of " +
-                    with_thousands(int64_t{train.batch_size} * train.seq_len) +
-                    " tokens each need more generated text than " +
-                    with_thousands(static_cast<int64_t>(max_generated_tokens)) + " tokens",
-                {},
-                "lower train.max_steps, or train on text of your own with data.path");
-  }
-  return steps * train.batch_size;
+int64_t needed_train_rows(const config::TrainConfig& train) {
+  return consumed_rows(train,
+                       train.seq_len,
+                       max_generated_tokens,
+                       "generated text",
+                       "lower train.max_steps, or train on text of your own with data.path");
 }
 
 /// One of the sources of a mixture.
-struct Ingredient {
+struct MixtureSource {
   std::string name;
   double weight;
   config::Experiment experiment;  ///< with this source as all of its data
-  TextSource source;
+  TextSource text;
 };
 
 /// Runs `action`; an Error of it says which source it is about.
@@ -302,41 +277,41 @@ Progress naming(const std::string& source, const Progress& progress) {
   };
 }
 
-std::vector<Ingredient> open_sources(const Work& work) {
-  std::vector<Ingredient> ingredients;
-  for (const auto& [name, source] : work.experiment.data.sources) {
+std::vector<MixtureSource> open_sources(const PrepareJob& job) {
+  std::vector<MixtureSource> sources;
+  for (const auto& [name, source] : job.experiment.data.sources) {
     if (source.weight == 0) continue;
-    config::Experiment alone = work.experiment;
-    alone.data = config::data_of_source(work.experiment.data, source);
+    config::Experiment alone = job.experiment;
+    alone.data = config::data_of_source(job.experiment.data, source);
     TextSource text = naming(name, [&, &named = name] {
-      return TextSource(alone.data, naming(named, work.progress), work.surveys);
+      return TextSource(alone.data, naming(named, job.progress), job.index_folder);
     });
-    ingredients.push_back({name, source.weight, std::move(alone), std::move(text)});
+    sources.push_back({name, source.weight, std::move(alone), std::move(text)});
   }
-  return ingredients;
+  return sources;
 }
 
-Mixture mixture_of(const std::vector<Ingredient>& ingredients) {
+Mixture mixture_of(const std::vector<MixtureSource>& sources) {
   std::vector<double> weights;
-  for (const Ingredient& ingredient : ingredients) weights.push_back(ingredient.weight);
+  for (const MixtureSource& source : sources) weights.push_back(source.weight);
   return Mixture(weights);
 }
 
-std::string fingerprint_of(const std::vector<Ingredient>& ingredients, const Mixture& mixture) {
+std::string fingerprint_of(const std::vector<MixtureSource>& sources, const Mixture& mixture) {
   std::string text = "mixture\n";
-  for (size_t i = 0; i < ingredients.size(); ++i) {
-    text += ingredients[i].name + " " + std::to_string(mixture.share(i)) + " " +
-            ingredients[i].source.fingerprint() + "\n";
+  for (size_t i = 0; i < sources.size(); ++i) {
+    text += sources[i].name + " " + std::to_string(mixture.share(i)) + " " +
+            sources[i].text.fingerprint() + "\n";
   }
   return hash_hex(text);
 }
 
 /// Text of all sources in proportion, to train one tokenizer on.
-NextDocument sample_of(const std::vector<Ingredient>& ingredients, const Mixture& mixture) {
+NextDocument sample_mixture(const std::vector<MixtureSource>& sources, const Mixture& mixture) {
   std::vector<NextDocument> samples;
-  for (size_t i = 0; i < ingredients.size(); ++i) {
+  for (size_t i = 0; i < sources.size(); ++i) {
     const int64_t bytes = tokenizer_sample_bytes * mixture.share(i) / Mixture::period;
-    samples.push_back(ingredients[i].source.sample(std::max<int64_t>(1, bytes)));
+    samples.push_back(sources[i].text.sample(std::max<int64_t>(1, bytes)));
   }
   return [samples = std::move(samples), at = size_t{0}](std::string& document) mutable {
     for (; at < samples.size(); ++at) {
@@ -347,62 +322,62 @@ NextDocument sample_of(const std::vector<Ingredient>& ingredients, const Mixture
 }
 
 /// The one tokenizer of a mixture, in a folder of its own that names the others.
-fs::path make_tokenizer(const Work& work,
-                        const std::vector<Ingredient>& ingredients,
+fs::path make_tokenizer(const PrepareJob& job,
+                        const std::vector<MixtureSource>& sources,
                         const Mixture& mixture,
                         const std::string& fingerprint) {
-  const config::Experiment& experiment = work.experiment;
-  const TokenFolder folder(
-      work.folder / ("mixture-" + fingerprint) / tokenizer_folder_name(experiment.tokenizer),
-      work.progress,
-      work.check_content);
+  const config::Experiment& experiment = job.experiment;
+  const TokenCacheEntry folder(
+      job.folder / ("mixture-" + fingerprint) / tokenizer_folder_name(experiment.tokenizer),
+      job.progress,
+      job.verify_hashes);
   const Tokenizer tokenizer =
-      folder.tokenizer(experiment.tokenizer, [&] { return sample_of(ingredients, mixture); });
+      folder.tokenizer(experiment.tokenizer, [&] { return sample_mixture(sources, mixture); });
   prepared_with(experiment, tokenizer);  // refuses before there is work to do
   return folder.tokenizer_path();
 }
 
-/// Leaves word in the mixture's folder of where its sources lie.
-void describe_mixture(const Work& work, const PreparedData& prepared) {
-  nlohmann::json words = words_of(work.experiment);
+/// Records in the mixture's folder where its sources are.
+void describe_mixture(const PrepareJob& job, const PreparedData& prepared) {
+  nlohmann::json provenance = provenance_of(job.experiment);
   for (const PreparedRows& rows : prepared.train) {
     const fs::path folder = rows.tokens.parent_path();
-    words["parts"][rows.name] = {{"weight", rows.weight},
-                                 {"folder", folder.lexically_relative(work.folder).string()}};
+    provenance["parts"][rows.name] = {{"weight", rows.weight},
+                                      {"folder", folder.lexically_relative(job.folder).string()}};
   }
-  TokenFolder(prepared.tokenizer.parent_path(), work.progress, false).describe(words);
+  TokenCacheEntry(prepared.tokenizer.parent_path(), job.progress, false)
+      .write_provenance(provenance);
 }
 
-/// Each source lies in the cache as if it were alone and the tokenizer a file that was given.
-PreparedData prepare_mixture(const Work& work) {
-  std::vector<Ingredient> ingredients = open_sources(work);
-  const Mixture mixture = mixture_of(ingredients);
+/// Each source is cached as if it were the only one, with the mixture's tokenizer as a given file.
+PreparedData prepare_mixture(const PrepareJob& job) {
+  std::vector<MixtureSource> sources = open_sources(job);
+  const Mixture mixture = mixture_of(sources);
   PreparedData all;
-  all.data_fingerprint = fingerprint_of(ingredients, mixture);
-  all.tokenizer = make_tokenizer(work, ingredients, mixture, all.data_fingerprint);
-  const bool endless = std::any_of(ingredients.begin(), ingredients.end(), [](const auto& each) {
-    return each.source.is_endless();
-  });
-  const int64_t training = endless ? needed_train_rows(work.experiment) : 0;
-  for (size_t i = 0; i < ingredients.size(); ++i) {
-    Ingredient& ingredient = ingredients[i];
-    config::TokenizerConfig& tokenizer = ingredient.experiment.tokenizer;
+  all.data_fingerprint = fingerprint_of(sources, mixture);
+  all.tokenizer = make_tokenizer(job, sources, mixture, all.data_fingerprint);
+  const bool endless = std::any_of(
+      sources.begin(), sources.end(), [](const auto& each) { return each.text.is_endless(); });
+  const int64_t training = endless ? needed_train_rows(job.experiment.train) : 0;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    MixtureSource& source = sources[i];
+    config::TokenizerConfig& tokenizer = source.experiment.tokenizer;
     if (tokenizer.path.empty()) tokenizer.path = all.tokenizer.string();
-    const Progress progress = naming(ingredient.name, work.progress);
-    const config::TrainConfig& train = work.experiment.train;
+    const Progress progress = naming(source.name, job.progress);
+    const config::TrainConfig& train = job.experiment.train;
     const int64_t reported = mixture.rows_of(i, train.eval_rows);
     const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.validation_rows);
-    const Demand demand{mixture.rows_of(i, training), reported, held_out - reported};
-    PreparedData one = naming(ingredient.name, [&] {
+    const RowsNeeded needed{mixture.rows_of(i, training), reported, held_out - reported};
+    PreparedData one = naming(source.name, [&] {
       return prepare_text(
-          {ingredient.experiment, work.folder, work.surveys, progress, work.check_content},
-          ingredient.source,
-          demand);
+          {source.experiment, job.folder, job.index_folder, progress, job.verify_hashes},
+          source.text,
+          needed);
     });
     for (auto* rows : {&one.train, &one.evaluation, &one.validation}) {
       for (PreparedRows& file : *rows) {
-        file.name = ingredient.name;
-        file.weight = ingredient.weight;
+        file.name = source.name;
+        file.weight = source.weight;
       }
     }
     all.document_start = one.document_start;
@@ -412,7 +387,7 @@ PreparedData prepare_mixture(const Work& work) {
     if (one.evaluation[0].rows > 0) all.evaluation.push_back(one.evaluation[0]);
     if (!one.validation.empty()) all.validation.push_back(one.validation[0]);
   }
-  describe_mixture(work, all);
+  describe_mixture(job, all);
   return all;
 }
 
@@ -421,15 +396,15 @@ PreparedData prepare_mixture(const Work& work) {
 PreparedData prepare(const config::Experiment& experiment,
                      const fs::path& cache_dir,
                      const Progress& progress,
-                     bool check_content) {
+                     bool verify_hashes) {
   if (experiment.data.has_own_ids()) return prepare_task(experiment);
-  const fs::path surveys = check_content ? fs::path() : cache_dir / "surveys";
-  const Work work{experiment, cache_dir / "data", surveys, progress, check_content};
-  if (experiment.data.source == "mixture") return prepare_mixture(work);
-  const TextSource source(experiment.data, progress, surveys);
-  const int64_t training = source.is_endless() ? needed_train_rows(experiment) : 0;
+  const fs::path index_folder = verify_hashes ? fs::path() : cache_dir / "surveys";
+  const PrepareJob job{experiment, cache_dir / "data", index_folder, progress, verify_hashes};
+  if (experiment.data.source == "mixture") return prepare_mixture(job);
+  const TextSource source(experiment.data, progress, index_folder);
+  const int64_t training = source.is_endless() ? needed_train_rows(experiment.train) : 0;
   return prepare_text(
-      work, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
+      job, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
 }
 
 }  // namespace forge::data

@@ -45,12 +45,12 @@ struct PreparedData {
 ///                                                            made_from.json
 ///                                                            lock
 ///
-/// beside which train.tokens.partial* is work that was broken off: it is gone on with.
+/// train.tokens.partial* beside them is interrupted work. It is resumed.
 ///
 /// The files of generated text grow when a run needs more than is there; the shorter file is the
 /// beginning of the longer one, so a run that uses it is not disturbed. Any number of processes may
 /// prepare the same data at once: one does, the others wait. Each file appears whole or not at all;
-/// one that turns out damaged is made anew. `check_content` reads every byte for that of large
+/// a damaged one is rebuilt. `verify_hashes` reads every byte for that of large
 /// files too, not only headers and sizes, and a user's text even where cache_dir/surveys has its
 /// hash from an earlier time and the times of its files are the same. Throws Error where the text
 /// is missing, not text, or too small, and where train.document_mask asks for documents that the
@@ -58,7 +58,7 @@ struct PreparedData {
 PreparedData prepare(const config::Experiment& experiment,
                      const std::filesystem::path& cache_dir,
                      const Progress& progress,
-                     bool check_content = false);
+                     bool verify_hashes = false);
 
 /// What a run on a task with ids of its own needs: nothing on the disk, for its rows are made as
 /// they are read. Throws Error where the task's ids or texts do not fit the model or train.seq_len.

@@ -7,27 +7,17 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/parallel.h"
 #include "core/data/corpus/document_reader.h"
 #include "core/data/stories/toy_stories.h"
 #include "core/data/tasks/task_spec.h"
 
 namespace forge::data {
 
-void ordered_parallel(int64_t count,
-                      const std::function<std::vector<int32_t>(int64_t)>& make,
-                      const std::function<bool(const std::vector<int32_t>&)>& take) {
-  int64_t started = 0;
-  const auto next = [&]() -> std::optional<int64_t> {
-    if (count >= 0 && started >= count) return std::nullopt;
-    return started++;
-  };
-  ordered_pipeline<int64_t, std::vector<int32_t>>(next, make, take);
-}
-
 namespace {
 
 constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
-constexpr const char* writing_phase = "writing tokens";
+constexpr const char* tokenizing_phase = "tokenizing";
 
 /// Some documents' tokens, and where the text behind them begins.
 struct Encoded {
@@ -97,12 +87,12 @@ void write_generated(const GeneratedText& text_of,
   const auto is_enough = [&] {
     return writer.size() >= amount.tokens && writer.documents() >= amount.documents;
   };
-  const std::function<std::optional<int64_t>()> next = [&] {
+  const auto next = [&] {
     const int64_t first = text;
     text += texts_at_once;
     return std::optional(first);
   };
-  const std::function<Encoded(const int64_t&)> make = [&](int64_t first) {
+  const auto make = [&](int64_t first) {
     Encoded encoded;
     encoded.end = {0, first + static_cast<int64_t>(texts_at_once)};
     for (int64_t i = first; i < encoded.end.offset; ++i) {
@@ -111,14 +101,14 @@ void write_generated(const GeneratedText& text_of,
     }
     return encoded;
   };
-  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+  const auto take = [&](const Encoded& encoded) {
     saving.append(encoded);
     const auto part = [](int64_t done, int64_t wanted) {
       return wanted > 0 ? static_cast<double>(done) / static_cast<double>(wanted) : 1.0;
     };
     const double fraction =
         std::min(part(writer.size(), amount.tokens), part(writer.documents(), amount.documents));
-    if (progress) progress(std::min(1.0, fraction), writing_phase);
+    if (progress) progress(std::min(1.0, fraction), tokenizing_phase);
     return !is_enough();
   };
   if (!is_enough()) ordered_pipeline(next, make, take);
@@ -137,14 +127,12 @@ void write_text(const TextRange& range,
   SavingWriter saving(writer, save_every);
   const int64_t before = range.files->bytes_before(range.begin);
   const auto total = static_cast<double>(std::max<int64_t>(1, range.bytes()));
-  const std::function<std::optional<TextChunk>()> next = [&] { return reader.next(); };
-  const std::function<Encoded(const TextChunk&)> make = [&](const TextChunk& chunk) {
-    return encode(*range.files, chunk, tokenizer);
-  };
-  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+  const auto next = [&] { return reader.next(); };
+  const auto make = [&](const TextChunk& chunk) { return encode(*range.files, chunk, tokenizer); };
+  const auto take = [&](const Encoded& encoded) {
     saving.append(encoded);
     const int64_t done = range.files->bytes_before(encoded.end) - before;
-    if (progress) progress(static_cast<double>(done) / total, writing_phase);
+    if (progress) progress(static_cast<double>(done) / total, tokenizing_phase);
     return true;
   };
   ordered_pipeline(next, make, take);
@@ -161,7 +149,7 @@ NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes) {
 
 TextSource::TextSource(const config::DataConfig& config,
                        const Progress& progress,
-                       const std::filesystem::path& surveys)
+                       const std::filesystem::path& index_folder)
     : kind_(config.source) {
   if (kind_ == "toy_stories") {
     fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
@@ -181,7 +169,7 @@ TextSource::TextSource(const config::DataConfig& config,
                   {},
                   "set data.path to a file or a folder of files");
     }
-    corpus_.emplace(config, progress, surveys);
+    corpus_.emplace(config, progress, index_folder);
     fingerprint_ = corpus_->fingerprint();
   } else {
     throw Error("unknown data.source '" + kind_ + "'", {}, "toy_stories, text, jsonl or task");

@@ -1,14 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <future>
 #include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "core/config/experiment.h"
 #include "core/data/common.h"
@@ -19,42 +14,6 @@
 #include "core/data/tokenizer/tokenizer.h"
 
 namespace forge::data {
-
-/// Takes pieces of work from `next`, calls `make` with them on all cores, and `take` with what that
-/// gave, in order, until `take` returns false or `next` gives nothing. `next` and `take` are called
-/// on the calling thread. At most two pieces a core are held at a time. What one of them throws is
-/// thrown here, after the calls that are under way have ended.
-template <class Piece, class Result>
-void ordered_pipeline(const std::function<std::optional<Piece>()>& next,
-                      const std::function<Result(const Piece&)>& make,
-                      const std::function<bool(const Result&)>& take) {
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  // One call more than cores, so that none idles while a result is taken. A future of std::async
-  // waits in its destructor: however this function is left, no call outlives it.
-  std::deque<std::future<Result>> under_way;
-  bool at_end = false;
-  while (true) {
-    while (!at_end && under_way.size() <= cores) {
-      std::optional<Piece> piece = next();
-      at_end = !piece;
-      if (at_end) break;
-      under_way.push_back(std::async(std::launch::async,
-                                     [&make, piece = std::move(*piece)] { return make(piece); }));
-    }
-    if (under_way.empty()) return;
-    const Result result = under_way.front().get();
-    under_way.pop_front();
-    if (!take(result)) return;
-  }
-}
-
-/// Calls `make(0)`, `make(1)`, … on all cores and `take` with what they gave, in order, on the
-/// calling thread, until `take` returns false or `count` results are taken (count < 0: no end). At
-/// most two results a core are held at a time. What either throws is thrown here, after the calls
-/// that are under way have ended.
-void ordered_parallel(int64_t count,
-                      const std::function<std::vector<int32_t>(int64_t)>& make,
-                      const std::function<bool(const std::vector<int32_t>&)>& take);
 
 /// How much is to be written of a text without an end: at least so much of both.
 struct TokenAmount {
@@ -69,7 +28,7 @@ constexpr int64_t tokens_between_saves = int64_t{8} << 20;
 using GeneratedText = std::function<std::string(uint64_t index)>;
 
 /// Appends the tokens of whole generated texts, from text 0 on or from where the writer goes on,
-/// until the amount is there. Runs on all cores. Reports the phase "writing tokens".
+/// until the amount is there. Runs on all cores. Reports the phase "tokenizing".
 void write_generated(const GeneratedText& text_of,
                      TokenAmount amount,
                      const Tokenizer& tokenizer,
@@ -92,12 +51,12 @@ NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes = toke
 /// The text that one source of an experiment names: generated, or files of the user's own.
 class TextSource {
  public:
-  /// Reads the user's files once, for their hash, or relies on what `surveys` keeps of them (see
-  /// Corpus). Throws Error where data.source is none that holds text, and where the text is missing
-  /// or not text.
+  /// Reads the user's files once, for their hash, or relies on what `index_folder` keeps of them
+  /// (see Corpus). Throws Error where data.source is none that holds text, and where the text is
+  /// missing or not text.
   TextSource(const config::DataConfig& config,
              const Progress& progress,
-             const std::filesystem::path& surveys = {});
+             const std::filesystem::path& index_folder = {});
 
   bool is_endless() const { return !corpus_; }
   /// Of the text, what its documents are, and its split.

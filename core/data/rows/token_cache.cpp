@@ -1,8 +1,8 @@
 #include "core/data/rows/token_cache.h"
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <optional>
-#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -44,12 +44,12 @@ std::optional<Tokenizer> cached_tokenizer(const fs::path& path, const fs::path& 
 // A tenth of a second's reading.
 constexpr int64_t always_checked_bytes = int64_t{256} << 20;
 
-TokenAmount usable(const fs::path& path, const Tokenizer& tokenizer, bool check_content) {
+TokenAmount usable(const fs::path& path, const Tokenizer& tokenizer, bool verify_hashes) {
   const TokenFile file(path);
   if (file.tokenizer_fingerprint() != tokenizer.fingerprint()) {
     throw Error("'" + shown_path(path) + "' is of another tokenizer");
   }
-  if (check_content || file.file_bytes() <= always_checked_bytes) file.check_content();
+  if (verify_hashes || file.file_bytes() <= always_checked_bytes) file.verify_hash();
   return {file.size(), file.documents()};
 }
 
@@ -118,20 +118,20 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   return "file-" + hash_file(config.path) + version;
 }
 
-TokenFolder::TokenFolder(fs::path path, const Progress& progress, bool check_content)
+TokenCacheEntry::TokenCacheEntry(fs::path path, const Progress& progress, bool verify_hashes)
     : path_(std::move(path)),
       progress_(progress),
-      check_content_(check_content),
+      verify_hashes_(verify_hashes),
       lock_(FileLock::acquire(made(path_) / "lock")) {
   remove_leftovers(path_);
 }
 
-fs::path TokenFolder::tokens_path(Split split) const {
+fs::path TokenCacheEntry::tokens_path(Split split) const {
   return path_ / (split == Split::training ? "train.tokens" : "evaluation.tokens");
 }
 
-Tokenizer TokenFolder::tokenizer(const config::TokenizerConfig& config,
-                                 const std::function<NextDocument()>& sample) const {
+Tokenizer TokenCacheEntry::tokenizer(const config::TokenizerConfig& config,
+                                     const std::function<NextDocument()>& sample) const {
   const fs::path hash_path = path_ / "tokenizer.hash";
   if (std::optional<Tokenizer> cached = cached_tokenizer(tokenizer_path(), hash_path)) {
     return std::move(*cached);
@@ -144,20 +144,20 @@ Tokenizer TokenFolder::tokenizer(const config::TokenizerConfig& config,
   return tokenizer;
 }
 
-TokenAmount TokenFolder::tokens(Split split,
-                                TokenAmount wanted,
-                                const TextSource& source,
-                                const Tokenizer& tokenizer) const {
+TokenAmount TokenCacheEntry::tokens(Split split,
+                                    TokenAmount wanted,
+                                    const TextSource& source,
+                                    const Tokenizer& tokenizer) const {
   const fs::path path = tokens_path(split);
   const std::optional<TokenAmount> held =
-      if_usable(path, [&] { return usable(path, tokenizer, check_content_); });
+      if_usable(path, [&] { return usable(path, tokenizer, verify_hashes_); });
   const bool enough = held && held->tokens >= wanted.tokens && held->documents >= wanted.documents;
   if (held && (enough || !source.is_endless())) return *held;
   return write_tokens(split, wanted, source, tokenizer, progress_, path);
 }
 
-void TokenFolder::describe(const nlohmann::json& words) const {
-  const std::string text = json_text(words, 2);
+void TokenCacheEntry::write_provenance(const nlohmann::json& provenance) const {
+  const std::string text = json_text(provenance, 2);
   write_file_atomic(path_ / "made_from.json", text + "\n");
 }
 
@@ -173,14 +173,10 @@ std::string short_name(const std::string& name) {
 }
 
 std::optional<PreparedTokens> tokens_at(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
-  try {
+  return if_usable(path, [&] {
     const TokenFile file(path);
     return PreparedTokens{path, file.size(), file.documents()};
-  } catch (const Error&) {
-    return std::nullopt;  // it will be made anew
-  }
+  });
 }
 
 void add_files(PreparedFolder& prepared) {
@@ -200,9 +196,9 @@ std::string name_of(const fs::path& folder) {
 }
 
 /// `data` is the folder that the parts' folders are relative to.
-void add_parts(const nlohmann::json& words, const fs::path& data, PreparedFolder& prepared) {
-  const auto parts = words.find("parts");
-  if (parts == words.end() || !parts->is_object()) return;
+void add_parts(const nlohmann::json& provenance, const fs::path& data, PreparedFolder& prepared) {
+  const auto parts = provenance.find("parts");
+  if (parts == provenance.end() || !parts->is_object()) return;
   for (const auto& [source, json] : parts->items()) {
     if (!json.is_object() || !json.value("folder", nlohmann::json()).is_string()) continue;
     const fs::path folder = data / json["folder"].get<std::string>();
@@ -219,15 +215,16 @@ void add_words(PreparedFolder& prepared) {
   const fs::path path = prepared.folder / "made_from.json";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return;
-  const nlohmann::json words = try_parse_json(read_file(path));
+  const nlohmann::json provenance = try_parse_json(read_file(path));
   const auto text = [&](const char* key) {
-    const nlohmann::json value = words.value(nlohmann::json::json_pointer(key), nlohmann::json());
+    const nlohmann::json value =
+        provenance.value(nlohmann::json::json_pointer(key), nlohmann::json());
     return value.is_string() ? value.get<std::string>() : "";
   };
-  if (!words.is_object()) return;
+  if (!provenance.is_object()) return;
   prepared.source = text("/data/source");
   prepared.text_path = text("/data/path");
-  add_parts(words, prepared.folder.parent_path().parent_path(), prepared);
+  add_parts(provenance, prepared.folder.parent_path().parent_path(), prepared);
 }
 
 std::vector<fs::path> folders_in(const fs::path& folder) {

@@ -23,12 +23,12 @@ constexpr int preparation_version = 1;
 std::string tokenizer_folder_name(const config::TokenizerConfig& config);
 
 /// A folder of the cache with a tokenizer and the tokens of one text, held by this process alone.
-/// Files appear whole or not at all; one that turns out damaged is made anew.
-class TokenFolder {
+/// Files appear whole or not at all; a damaged one is rebuilt.
+class TokenCacheEntry {
  public:
-  /// Waits for another process that holds it. `check_content`: of large files too every byte is
+  /// Waits for another process that holds it. `verify_hashes`: of large files too every byte is
   /// read, not only header and size.
-  TokenFolder(std::filesystem::path path, const Progress& progress, bool check_content);
+  TokenCacheEntry(std::filesystem::path path, const Progress& progress, bool verify_hashes);
 
   std::filesystem::path tokenizer_path() const { return path_ / "tokenizer.json"; }
   std::filesystem::path tokens_path(Split split) const;
@@ -37,19 +37,20 @@ class TokenFolder {
   Tokenizer tokenizer(const config::TokenizerConfig& config,
                       const std::function<NextDocument()>& sample) const;
 
-  /// Sees to it that the tokens are there, of endless text at least so many; what there is.
+  /// Makes the tokens unless they are there, of endless text at least so many. Returns how many
+  /// there are.
   TokenAmount tokens(Split split,
                      TokenAmount wanted,
                      const TextSource& source,
                      const Tokenizer& tokenizer) const;
 
-  /// Leaves word of what the files were made from, for people who look at the cache.
-  void describe(const nlohmann::json& words) const;
+  /// Records what the files were made from, for people who look at the cache.
+  void write_provenance(const nlohmann::json& provenance) const;
 
  private:
   std::filesystem::path path_;
   const Progress& progress_;
-  bool check_content_;
+  bool verify_hashes_;
   FileLock lock_;
 };
 
@@ -72,11 +73,11 @@ struct PreparedPart {
 struct PreparedFolder {
   std::string name;  ///< "text-0c6e1f2a/byte_level_bpe-2000-v1": below data/, the hash cut short
   std::filesystem::path folder;
-  std::string source;                   ///< data.source, "" where nobody left word
+  std::string source;                   ///< data.source, "" where it is not recorded
   std::string text_path;                ///< data.path
   int64_t bytes = 0;                    ///< of all files
   int64_t modified = 0;                 ///< seconds since 1970, of the newest file
-  bool unfinished = false;              ///< work that was broken off lies there
+  bool unfinished = false;              ///< interrupted work is there
   std::optional<PreparedTokens> train;  ///< none: missing, or not whole
   std::optional<PreparedTokens> evaluation;
   std::vector<PreparedPart> parts;  ///< of a mixture, which has no tokens of its own

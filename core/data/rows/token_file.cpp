@@ -41,13 +41,6 @@ struct TokenFileHeader {
 };
 static_assert(sizeof(TokenFileHeader) == 72, "the header has no padding");
 
-/// Sets header_hash.
-void seal(TokenFileHeader& header);
-
-std::string to_hex(const uint8_t* bytes, size_t size);
-/// `text` has two hexadecimal digits a byte.
-void from_hex(const std::string& text, uint8_t* bytes, size_t size);
-
 namespace {
 
 constexpr uint64_t max_count = uint64_t{1} << 48;
@@ -67,29 +60,21 @@ TokenFileHeader header_of(const MappedFile& file) {
       ExitCode::failed);
 }
 
-}  // namespace
+/// `text` has two hexadecimal digits a byte.
+void from_hex(const std::string& text, uint8_t* bytes, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+}
 
+/// Sets header_hash.
 void seal(TokenFileHeader& header) {
   const std::string hash =
       hash_hex({reinterpret_cast<const char*>(&header), offsetof(TokenFileHeader, header_hash)});
   from_hex(hash, header.header_hash, sizeof header.header_hash);
 }
 
-std::string to_hex(const uint8_t* bytes, size_t size) {
-  static const char digits[] = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < size; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
-  }
-  return text;
-}
-
-void from_hex(const std::string& text, uint8_t* bytes, size_t size) {
-  for (size_t i = 0; i < size; ++i) {
-    bytes[i] = static_cast<uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  }
-}
+}  // namespace
 
 TokenFile::TokenFile(const fs::path& path) : file_(path), path_(path) {
   if (file_.size() < sizeof(TokenFileHeader)) refuse_file(path, "it ends within its header");
@@ -151,6 +136,15 @@ TokenSpan TokenFile::document(int64_t number) const {
   return {first, end - first};
 }
 
+TokenSpan TokenFile::row_span(int64_t row, int seq_len, bool padded) const {
+  if (padded) {
+    const TokenSpan span = document(row);
+    return {span.first, std::min<int64_t>(seq_len, span.count)};
+  }
+  const int64_t first = row * seq_len;
+  return {first, std::min<int64_t>(int64_t{seq_len} + 1, count_ - first)};
+}
+
 std::string TokenFile::content_hash() const {
   const TokenFileHeader header = header_of(file_);
   return to_hex(header.content_hash, sizeof header.content_hash);
@@ -161,7 +155,7 @@ std::string TokenFile::tokenizer_fingerprint() const {
   return to_hex(header.tokenizer_fingerprint, sizeof header.tokenizer_fingerprint);
 }
 
-void TokenFile::check_content() const {
+void TokenFile::verify_hash() const {
   const TokenFileHeader header = header_of(file_);
   Hasher hasher;
   const auto add = [&](size_t begin, size_t end) {
@@ -232,24 +226,24 @@ class WorkFile {
   FileDescriptor file_;
 };
 
-/// What a save wrote down.
-struct Journal {
+/// What save() stores beside the files.
+struct ResumeState {
   uint64_t count = 0;
   uint64_t documents = 0;
-  std::string hash;  ///< of ids and places, each for itself
+  std::string hash;  ///< of the ids, then of the places
   std::string note;
 };
 
-std::optional<Journal> read_journal(const fs::path& path, const std::string& purpose) {
+std::optional<ResumeState> read_resume_state(const fs::path& path, const std::string& purpose) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   const nlohmann::json json = try_parse_json(read_file(path));
   if (!json.is_object() || json.value("purpose", "") != purpose) return std::nullopt;
   try {
-    return Journal{json.at("ids").get<uint64_t>(),
-                   json.at("documents").get<uint64_t>(),
-                   json.at("hash").get<std::string>(),
-                   json.at("note").get<std::string>()};
+    return ResumeState{json.at("ids").get<uint64_t>(),
+                       json.at("documents").get<uint64_t>(),
+                       json.at("hash").get<std::string>(),
+                       json.at("note").get<std::string>()};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
@@ -298,7 +292,7 @@ struct TokenFileWriter::Impl {
 
   /// Goes on where the journal says, if what lies there is what was saved.
   bool resume() {
-    const std::optional<Journal> saved = read_journal(journal, purpose);
+    const std::optional<ResumeState> saved = read_resume_state(journal, purpose);
     if (!saved) return false;
     header.count = saved->count;
     header.documents = saved->documents;

@@ -30,13 +30,16 @@ class TokenFile {
   int64_t documents() const { return documents_; }
   /// The ids of a document, up to the next one. Throws where there is none of that number.
   TokenSpan document(int64_t number) const;
+  /// The ids that a row of seq_len reads, all but the first of them its targets: packed, those from
+  /// row * seq_len on and one more; padded, the first seq_len of a document. Fewer at the end.
+  TokenSpan row_span(int64_t row, int seq_len, bool padded) const;
   int bytes_per_id() const { return bytes_per_id_; }
   int64_t file_bytes() const { return static_cast<int64_t>(file_.size()); }
   std::string content_hash() const;
   std::string tokenizer_fingerprint() const;
   /// Reads all of the file and throws when its hash is not the header's.
-  void check_content() const;
-  /// What was read so far no longer counts as this process's memory.
+  void verify_hash() const;
+  /// Releases the memory of what was read so far.
   void forget() const { file_.forget(); }
 
  private:
@@ -56,10 +59,10 @@ class TokenFileWriter {
   /// What is not finished is removed with the writer.
   TokenFileWriter(std::filesystem::path path, int vocab_size, std::string tokenizer_fingerprint);
 
-  /// A writer whose work outlives it, also by kill -9: a later one of the same `purpose` (a text
-  /// that says what is written from what) goes on after the last save(). It is found beside the
-  /// file as <path>.partial, .partial.documents and .partial.json; what turns out damaged there is
-  /// begun anew. The caller sees to it that there is one writer of a path at a time.
+  /// A writer that can be resumed, also after kill -9: a later one of the same `purpose` (a text
+  /// that says what is written from what) continues after the last save(). Its files are
+  /// <path>.partial, .partial.documents and .partial.json; damaged ones are discarded. The caller
+  /// ensures that there is one writer of a path at a time.
   TokenFileWriter(std::filesystem::path path,
                   int vocab_size,
                   std::string tokenizer_fingerprint,
@@ -76,9 +79,9 @@ class TokenFileWriter {
   int64_t size() const;
   int64_t documents() const;
 
-  /// Keeps what is written so far with a note of where to go on.
+  /// Keeps what is written so far, with a note of where to resume.
   void save(const std::string& note);
-  /// That of the last save of the writer before; "" where there was none.
+  /// The note of the last save of an earlier writer; "" where there was none.
   const std::string& resumed_from() const;
 
   /// Writes documents and header, syncs, renames.

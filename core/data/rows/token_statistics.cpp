@@ -49,9 +49,8 @@ int64_t scored_bytes_of_documents(const TokenFile& file,
   std::vector<int32_t> ids;
   int64_t bytes = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    const TokenSpan document = file.document(row);
-    const int64_t targets = std::min<int64_t>(document.count, seq_len) - 1;
-    if (targets > 0) bytes += bytes_of(file, document.first + 1, targets, tokenizer, ids);
+    const TokenSpan span = file.row_span(row, seq_len, true);
+    if (span.count > 1) bytes += bytes_of(file, span.first + 1, span.count - 1, tokenizer, ids);
   }
   return bytes;
 }
@@ -124,7 +123,7 @@ TokenStatistics statistics_of(const TokenFile& file,
                               const Tokenizer& tokenizer,
                               int top,
                               const Progress& progress) {
-  file.check_content();
+  file.verify_hash();
   TokenStatistics statistics;
   statistics.tokens = file.size();
   statistics.documents = file.documents();

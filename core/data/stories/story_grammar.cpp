@@ -1,8 +1,6 @@
 #include "core/data/stories/story_grammar.h"
 
 #include <algorithm>
-#include <cctype>
-#include <optional>
 
 #include "core/base/error.h"
 #include "core/data/stories/english.h"
@@ -258,7 +256,7 @@ class Grammar::Expansion {
     }
     string& text = bound_texts_[op.index];
     if (text.empty()) {
-      text = " ";  // so that its first letter is no sentence's; a story cannot see it
+      text = " ";  // left out below: the first letter must not begin a sentence
       expand(variable.rule, text, depth + 1);
     }
     return string_view(text).substr(1);

@@ -272,35 +272,4 @@ std::optional<Fault> Brevo::find_answer_fault(const Instance& instance,
   });
 }
 
-std::optional<Fault> Brevo::find_fault(const Instance& instance) const {
-  return fault_of([&] {
-    const std::vector<int32_t>& tokens = instance.tokens;
-    size_t at = 0;
-    const Graph graph = read_graph(tokens, at);
-    // Each vertex that the order reaches has all its parents before it: what is left is a cycle.
-    std::vector<size_t> missing(graph.words.size());
-    std::vector<int> open;
-    for (size_t i = 0; i < missing.size(); ++i) {
-      missing[i] = graph.parents[i].size();
-      if (missing[i] == 0) open.push_back(static_cast<int>(i));
-    }
-    for (size_t next = 0; next < open.size(); ++next) {
-      for (const int child : graph.children[open[next]]) {
-        if (--missing[child] == 0) open.push_back(child);
-      }
-    }
-    if (open.size() != graph.words.size()) throw Fault{1, "the edges hold a cycle"};
-    if (graph.parents[graph.query].empty()) {
-      throw Fault{place(at), "a query of a vertex that depends on nothing"};
-    }
-    const int32_t marker = place(at) - 1;
-    check_answer(graph, tokens, at);
-    if (at != tokens.size()) throw Fault{place(at), "more text behind eos"};
-    std::vector<uint8_t> scored(tokens.size());
-    std::fill(scored.begin() + marker, scored.end(), uint8_t{1});
-    check_scored(instance, scored);
-    check_answers(instance, {{marker, marker + 1, place(at), depth(graph)}});
-  });
-}
-
 }  // namespace forge::data::tasks

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/data/tasks/task_support.h"
 #include "core/data/tasks/task.h"
+#include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
 
@@ -18,7 +18,7 @@ constexpr size_t brevo_most_children = 4;
 /// from earlier ones that have less than four children. Leaves are 1 … ceil((n-1)/4) in number, in
 /// the code's variant 1 … floor((n-1)/4) + 1; the query is one of the last quarter of the vertices,
 /// in the code's variant the last. A vertex without edges is not told of. Answer marker, answer and
-/// eos carry loss. For training n follows SizeLaw; for evaluation n = N.
+/// eos carry loss. For training n follows SizeDistribution; for evaluation n = N.
 ///
 /// Ids: vertices 1 … N or the letters of names, query, answer, bos, eos; four tokens for the four
 /// marks, as the paper says (the code's eos is the answer marker).
@@ -31,13 +31,12 @@ class Brevo : public Task {
   std::string token_name(int32_t id) const override;
   int32_t min_length() const override;
   void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
-  std::optional<Fault> find_fault(const Instance& instance) const override;
   /// Nothing where `written` is a right answer to the instance's question, eos included; any order
   /// with parents first is. The fault's position counts from the first token written.
   std::optional<Fault> find_answer_fault(const Instance& instance,
                                          const std::vector<int32_t>& written) const;
 
-  Asked asked() const override { return Asked::greedy; }
+  EvalMode eval_mode() const override { return EvalMode::greedy; }
   Prompt prompt(const Instance& instance) const override;
   /// answer_accuracy, all or nothing, in all and by depth ("answer_accuracy.depth_3"): the shortest
   /// way from the query to a vertex without parents.
@@ -45,6 +44,7 @@ class Brevo : public Task {
              const std::vector<int32_t>& predicted,
              Scores& scores) const override;
 
+  const BrevoConfig& config() const { return config_; }
   int32_t query() const { return end_of_words_; }
   int32_t answer() const { return end_of_words_ + 1; }
   int32_t bos() const { return end_of_words_ + 2; }
@@ -71,8 +71,8 @@ class Brevo : public Task {
   static int depth(const Graph& graph);
 
   BrevoConfig config_;
-  std::optional<NameSpace> names_;
-  SizeLaw sizes_;
+  std::optional<NameSet> names_;
+  SizeDistribution sizes_;
   int32_t end_of_words_;
 };
 

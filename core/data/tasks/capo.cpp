@@ -111,16 +111,6 @@ const std::array<std::vector<CapoTemplate>, 6>& capo_templates() {
 namespace {
 
 constexpr int64_t all_names = int64_t{400} * 400 * 1000;
-constexpr size_t told_facts = 6;
-constexpr std::array<const char*, 8> names_of_facts = {"birth date",
-                                                       "birth city",
-                                                       "university",
-                                                       "field",
-                                                       "working city",
-                                                       "employer",
-                                                       "name",
-                                                       "pronoun"};
-
 /// Appends a sentence and records its value and, where asked, its subject.
 void add_sentence(const CapoTemplate& sentence,
                   Fact fact,
@@ -146,52 +136,7 @@ void add_sentence(const CapoTemplate& sentence,
   text += sentence.after;
 }
 
-/// What the subject of a paragraph's sentence tells: the name, then once the pronoun.
-std::optional<Fact> subject_fact(size_t sentence) {
-  if (sentence == 0) return Fact::name;
-  if (sentence == 1) return Fact::pronoun;
-  return std::nullopt;
-}
-
-using Told = std::array<bool, told_facts>;
-
-/// The sentence about a fact not told yet that has most of its beginning in common with a text.
-struct Match {
-  Biography longer;  ///< what was read before, and the sentence
-  size_t fact = 0;
-  size_t common = 0;   ///< bytes from the text's beginning
-  bool whole = false;  ///< all of the sentence
-};
-
-Match closest_sentence(const Capo& capo,
-                       const std::string& text,
-                       const Biography& read,
-                       size_t sentence,
-                       const Told& told) {
-  const Person about = capo.person(read.person);
-  const std::string subject = capo.value(about, sentence == 0 ? Fact::name : Fact::pronoun);
-  Match best;
-  for (size_t index = 0; index < told_facts; ++index) {
-    if (told[index]) continue;
-    const auto fact = static_cast<Fact>(index);
-    const std::string told_value = capo.value(about, fact);
-    for (const CapoTemplate& wording : capo_templates()[index]) {
-      Match match = {read, index, 0, false};
-      add_sentence(wording, fact, subject, subject_fact(sentence), told_value, match.longer);
-      const std::string& right = match.longer.text;
-      const size_t most = std::min(right.size(), text.size());
-      while (match.common < most && right[match.common] == text[match.common]) ++match.common;
-      match.whole = match.common == right.size();
-      if (match.whole) return match;
-      if (match.common >= best.common) best = std::move(match);
-    }
-  }
-  return best;
-}
-
 }  // namespace
-
-const char* fact_name(Fact fact) { return names_of_facts[static_cast<size_t>(fact)]; }
 
 Capo::Capo(const CapoConfig& config, uint64_t seed) : config_(config), seed_(seed) {
   check_range("people", config.people, 1, all_names, "so many distinct names there are");
@@ -263,57 +208,18 @@ Biography Capo::biography(Split split, uint64_t index) const {
     std::swap(order[4], order[5]);
   }
   biography.text.reserve(640);
-  biography.facts.reserve(names_of_facts.size());
-  const std::string pronoun = value(about, Fact::pronoun);
   for (size_t i = 0; i < order.size(); ++i) {
     const auto& templates = capo_templates()[static_cast<size_t>(order[i])];
     add_sentence(templates[random.below(templates.size())],
                  order[i],
-                 i == 0 ? value(about, Fact::name) : pronoun,
-                 subject_fact(i),
+                 value(about, i == 0 ? Fact::name : Fact::pronoun),
+                 i == 0   ? std::optional(Fact::name)
+                 : i == 1 ? std::optional(Fact::pronoun)
+                          : std::nullopt,
                  value(about, order[i]),
                  biography);
   }
   return biography;
-}
-
-std::optional<Fault> Capo::find_fault(const Biography& biography) const {
-  return fault_of([&] {
-    if (biography.person < 0 || biography.person >= config_.people) {
-      throw Fault{0, "there is no person " + std::to_string(biography.person)};
-    }
-    const Person about = person(biography.person);
-    Biography read;
-    read.person = biography.person;
-    Told told = {};
-    for (size_t sentence = 0; sentence < told_facts; ++sentence) {
-      Match match = closest_sentence(*this, biography.text, read, sentence, told);
-      const auto place = static_cast<int32_t>(match.common);
-      for (const FactSpan& span : match.longer.facts) {
-        if (match.whole || place < span.begin || place >= span.end) continue;
-        throw Fault{place,
-                    std::string("the ") + fact_name(span.fact) + " is wrong: it is " +
-                        value(about, span.fact)};
-      }
-      if (!match.whole) {
-        throw Fault{place, "no sentence about what is still to be told goes on like this"};
-      }
-      told[match.fact] = true;
-      read = std::move(match.longer);
-    }
-    if (biography.text.size() > read.text.size()) {
-      throw Fault{static_cast<int32_t>(read.text.size()), "more text behind the six sentences"};
-    }
-    const bool recorded =
-        std::equal(read.facts.begin(),
-                   read.facts.end(),
-                   biography.facts.begin(),
-                   biography.facts.end(),
-                   [](const FactSpan& a, const FactSpan& b) {
-                     return a.fact == b.fact && a.begin == b.begin && a.end == b.end;
-                   });
-    if (!recorded) throw Fault{0, "facts are not recorded where they are told"};
-  });
 }
 
 }  // namespace forge::data::tasks

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,9 +61,6 @@ struct CapoConfig {
 /// Facts of the six sentences, in the order of their templates, then those told along with them.
 enum class Fact { birth_date, birth_city, university, field, work_city, employer, name, pronoun };
 
-/// "birth city".
-const char* fact_name(Fact fact);
-
 /// Indices into capo_lists(); the working city is the employer's.
 struct Person {
   int first_name = 0;
@@ -108,9 +104,6 @@ class Capo {
   /// a multiple of `people` on each person has one, in training in random order. Those for
   /// evaluation have sentences of their own and persons in order.
   Biography biography(Split split, uint64_t index) const;
-
-  /// Nothing where a text tells all facts of its person right and records where.
-  std::optional<Fault> find_fault(const Biography& biography) const;
 
  private:
   CapoConfig config_;

@@ -41,34 +41,6 @@ void Copy::generate(uint64_t seed, Split split, uint64_t index, Instance& instan
   std::fill_n(instance.scored.begin() + answer().begin, scored_tokens_, uint8_t{1});
 }
 
-std::optional<Fault> Copy::find_fault(const Instance& instance) const {
-  return fault_of([&] {
-    const std::vector<int32_t>& tokens = instance.tokens;
-    size_t at = 0;
-    expect(tokens, at, bos(), "bos");
-    std::vector<bool> seen(length_);
-    for (; at <= static_cast<size_t>(length_); ++at) {
-      const auto place = static_cast<int32_t>(at);
-      if (at >= tokens.size()) throw Fault{place, "the text ends within the permutation"};
-      const int32_t token = tokens[at];
-      if (token < 0 || token >= length_) throw Fault{place, "not a number of the permutation"};
-      if (seen[token]) throw Fault{place, token_name(token) + " comes a second time"};
-      seen[token] = true;
-    }
-    expect(tokens, at, query(), "the query marker");
-    for (size_t i = 1; i <= static_cast<size_t>(length_); ++i) {
-      expect(tokens, at, tokens[i], "the token that is to be copied");
-    }
-    if (at != tokens.size()) {
-      throw Fault{static_cast<int32_t>(at), "more text behind the copy"};
-    }
-    std::vector<uint8_t> scored(tokens.size());
-    std::fill_n(scored.begin() + answer().begin, scored_tokens_, uint8_t{1});
-    check_scored(instance, scored);
-    check_answers(instance, {answer()});
-  });
-}
-
 void Copy::score(const Instance& instance,
                  const std::vector<int32_t>& predicted,
                  Scores& scores) const {

@@ -20,7 +20,6 @@ class Copy : public Task {
   std::string token_name(int32_t id) const override;
   int32_t min_length() const override { return 2 * length_ + 2; }
   void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
-  std::optional<Fault> find_fault(const Instance& instance) const override;
   /// token_accuracy, sequence_accuracy, and token_accuracy.first_1, _2 and _4 over the first
   /// copied tokens alone.
   void score(const Instance& instance,
@@ -29,10 +28,10 @@ class Copy : public Task {
 
   int32_t query() const { return length_; }
   int32_t bos() const { return length_ + 1; }
-
- private:
+  /// The copied tokens that are scored.
   Answer answer() const;
 
+ private:
   int32_t length_;
   int32_t scored_tokens_;
 };

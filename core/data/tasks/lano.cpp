@@ -78,7 +78,7 @@ double Chart::probability(int symbol, int begin, int end) const {
                          : span->scaled * std::exp(-grammar_.nats_per_terminal() * (end - begin));
 }
 
-std::vector<double> Chart::next_token_truth() const {
+std::vector<double> Chart::next_token_distribution() const {
   const int columns = size_ + 1;
   // begins[symbol, i]: probability that the tokens before i are the string's and that a symbol of
   // this level begins there.
@@ -152,7 +152,7 @@ void Lano::generate(uint64_t seed, Split split, uint64_t index, Instance& instan
 std::optional<Fault> Lano::find_sentence_fault(const std::vector<int32_t>& terminals) const {
   const Chart chart(grammar_, terminals);
   if (chart.accepts()) return std::nullopt;
-  const std::vector<double> truth = chart.next_token_truth();
+  const std::vector<double> truth = chart.next_token_distribution();
   for (size_t i = 0; i < terminals.size(); ++i) {
     const int32_t token = terminals[i];
     if (token < 1 || token > grammar_.terminals()) {
@@ -165,21 +165,6 @@ std::optional<Fault> Lano::find_sentence_fault(const std::vector<int32_t>& termi
   return Fault{static_cast<int32_t>(terminals.size()), "the sentence is not over here"};
 }
 
-std::optional<Fault> Lano::find_fault(const Instance& instance) const {
-  return fault_of([&] {
-    size_t at = 0;
-    expect(instance.tokens, at, bos(), "bos");
-    std::optional<Fault> fault =
-        find_sentence_fault({instance.tokens.begin() + 1, instance.tokens.end()});
-    if (fault) {
-      ++fault->position;
-      throw *fault;
-    }
-    check_scored(instance, std::vector<uint8_t>(instance.tokens.size(), 1));
-    check_answers(instance, {});
-  });
-}
-
 Prompt Lano::prompt(const Instance&) const {
   return {{bos()}, bos(), static_cast<int32_t>(grammar_.max_length(grammar_.root())) + 1};
 }
@@ -190,17 +175,18 @@ void Lano::score(const Instance&, const std::vector<int32_t>& predicted, Scores&
   scores.add("sentence_validity", right ? 1 : 0);
 }
 
-LanoTruth::LanoTruth(const Lano& task, const std::vector<std::vector<int32_t>>& sentences)
+GrammarDistribution::GrammarDistribution(const Lano& task,
+                                         const std::vector<std::vector<int32_t>>& sentences)
     : vocab_size_(task.vocab_size()), truth_(sentences.size()) {
   parallel_for(truth_.size(), [&](size_t i) {
-    truth_[i] = Chart(task.grammar(), sentences[i]).next_token_truth();
+    truth_[i] = Chart(task.grammar(), sentences[i]).next_token_distribution();
   });
 }
 
-void LanoTruth::score(int64_t sentence,
-                      const double* log_probabilities,
-                      int64_t positions,
-                      Scores& scores) const {
+void GrammarDistribution::score(int64_t sentence,
+                                const double* log_probabilities,
+                                int64_t positions,
+                                Scores& scores) const {
   const std::vector<double>& truth = truth_.at(static_cast<size_t>(sentence));
   const int64_t rows =
       std::min<int64_t>(positions, static_cast<int64_t>(truth.size()) / vocab_size_);

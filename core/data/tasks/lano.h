@@ -26,7 +26,7 @@ class Chart {
 
   /// Distributions of what follows each prefix of the string, of lengths 0 … size: row p holds
   /// {end, terminal 1, terminal 2, …}. All zero where no sentence begins with the prefix.
-  std::vector<double> next_token_truth() const;
+  std::vector<double> next_token_distribution() const;
 
  private:
   struct Span {
@@ -61,12 +61,11 @@ class Lano : public Task {
   std::string token_name(int32_t id) const override;
   int32_t min_length() const override;
   void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
-  std::optional<Fault> find_fault(const Instance& instance) const override;
   /// Nothing where terminals make a sentence of the grammar; else the first one that no sentence
   /// goes on with, or the end where the sentence is not over.
   std::optional<Fault> find_sentence_fault(const std::vector<int32_t>& terminals) const;
 
-  Asked asked() const override { return Asked::sampled; }
+  EvalMode eval_mode() const override { return EvalMode::sampled; }
   /// bos; every sentence has room behind it, so a caller caps the new tokens at its context.
   Prompt prompt(const Instance& instance) const override;
   /// sentence_validity: `predicted` is a sentence of the grammar and a bos.
@@ -83,10 +82,10 @@ class Lano : public Task {
 
 /// What the grammar says comes next at each place of some sentences, computed once, on all cores,
 /// for the evaluations of a run.
-class LanoTruth {
+class GrammarDistribution {
  public:
   /// Sentences are terminals alone.
-  LanoTruth(const Lano& task, const std::vector<std::vector<int32_t>>& sentences);
+  GrammarDistribution(const Lano& task, const std::vector<std::vector<int32_t>>& sentences);
 
   int64_t sentences() const { return static_cast<int64_t>(truth_.size()); }
   /// [length + 1, vocab_size] probabilities of sentence i: row p is what follows bos and p

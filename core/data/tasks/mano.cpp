@@ -1,7 +1,5 @@
 #include "core/data/tasks/mano.h"
 
-#include <algorithm>
-
 #include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
@@ -73,7 +71,7 @@ int32_t Mano::draw(Kind kind, int number, RandomStream& random) const {
   return id_of(kind, number, synonyms_ ? static_cast<int>(random.below(2)) : 0);
 }
 
-int Mano::grow(int size, RandomStream& random, Instance& instance) const {
+int Mano::draw_expression(int size, RandomStream& random, Instance& instance) const {
   if (size == 0) {
     const int value = static_cast<int>(random.below(modulus));
     instance.add(operand(value), true);
@@ -82,8 +80,8 @@ int Mano::grow(int size, RandomStream& random, Instance& instance) const {
   const int operation = static_cast<int>(random.below(operators));
   instance.add(draw(Kind::operation, operation, random), true);
   const int left_size = static_cast<int>(random.below(size));
-  const int left = grow(left_size, random, instance);
-  const int right = grow(size - 1 - left_size, random, instance);
+  const int left = draw_expression(left_size, random, instance);
+  const int right = draw_expression(size - 1 - left_size, random, instance);
   return apply(operation, left, right);
 }
 
@@ -94,70 +92,11 @@ void Mano::generate(uint64_t seed, Split split, uint64_t index, Instance& instan
   instance.clear();
   instance.add(draw(Kind::bos, 0, random), true);
   instance.add(draw(Kind::length, size, random), true);
-  const int value = grow(size, random, instance);
+  const int value = draw_expression(size, random, instance);
   instance.add(draw(Kind::answer, size, random), true);
   const auto place = static_cast<int32_t>(instance.tokens.size());
   instance.add(operand(value), true);
   instance.answers.push_back({place, place, place + 1, size});
-}
-
-Mano::Token Mano::expect(const Instance& instance,
-                         size_t position,
-                         Kind kind,
-                         const char* what) const {
-  const auto at = static_cast<int32_t>(position);
-  if (position >= instance.tokens.size()) {
-    throw Fault{at, std::string("the text ends before ") + what};
-  }
-  const int32_t id = instance.tokens[position];
-  if (id < 0 || id >= vocab_size()) throw Fault{at, "not a token of the task"};
-  const Token token = read(id);
-  if (token.kind != kind || (token.synonym != 0 && !synonyms_)) {
-    throw Fault{at, std::string("not ") + what};
-  }
-  return token;
-}
-
-int Mano::evaluate(const Instance& instance, size_t begin, size_t end) const {
-  std::vector<int> values;  // from the right, so that both sides are there when an operator comes
-  for (size_t i = end; i-- > begin;) {
-    const auto at = static_cast<int32_t>(i);
-    const int32_t id = instance.tokens[i];
-    if (id >= first_operand_ && id < first_bos_) {
-      values.push_back(id - first_operand_);
-      continue;
-    }
-    const int operation = expect(instance, i, Kind::operation, "an operator or operand").number;
-    if (values.size() < 2) throw Fault{at, "an operator without two operands"};
-    const int left = values.back();
-    values.pop_back();
-    values.back() = apply(operation, left, values.back());
-  }
-  if (values.size() != 1) {
-    throw Fault{static_cast<int32_t>(begin), "more operands than the operators take"};
-  }
-  return values.back();
-}
-
-std::optional<Fault> Mano::find_fault(const Instance& instance) const {
-  return fault_of([&] {
-    expect(instance, 0, Kind::bos, "bos");
-    const int size = expect(instance, 1, Kind::length, "a length").number;
-    const size_t marker = 2 * static_cast<size_t>(size) + 3;
-    const auto place = static_cast<int32_t>(marker) + 1;
-    const Token answer =
-        expect(instance, marker, Kind::answer, "the answer marker behind so many operators");
-    if (code_ && answer.number != size) {
-      throw Fault{place - 1, "the answer marker has another length"};
-    }
-    const int value = evaluate(instance, 2, marker);
-    if (expect(instance, marker + 1, Kind::operand, "a value").number != value) {
-      throw Fault{place, "the value is wrong: it is " + std::to_string(value)};
-    }
-    if (instance.tokens.size() != marker + 2) throw Fault{place + 1, "more text behind the value"};
-    check_scored(instance, std::vector<uint8_t>(instance.tokens.size(), 1));
-    check_answers(instance, {{place, place, place + 1, size}});
-  });
 }
 
 void Mano::score(const Instance& instance,

@@ -28,13 +28,14 @@ class Mano : public Task {
   std::string token_name(int32_t id) const override;
   int32_t min_length() const override { return 7; }
   void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
-  std::optional<Fault> find_fault(const Instance& instance) const override;
   /// value_accuracy, in all and by operators ("value_accuracy.operators_16"). A model that always
   /// says 0 is right in about 7 % of cases, for products are 0 more often.
   void score(const Instance& instance,
              const std::vector<int32_t>& predicted,
              Scores& scores) const override;
 
+  /// Whether some tokens have a second form, a name that ends in "'".
+  bool has_synonyms() const { return synonyms_; }
   int32_t operand(int value) const { return first_operand_ + value; }
 
  private:
@@ -47,14 +48,9 @@ class Mano : public Task {
   };
   Token read(int32_t id) const;
   int32_t id_of(Kind kind, int number, int synonym) const;
-  /// The token of that kind at a place of a text; throws Fault.
-  Token expect(const Instance& instance, size_t position, Kind kind, const char* what) const;
   /// Appends a tree of `size` operators and gives its value.
-  int grow(int size, RandomStream& random, Instance& instance) const;
+  int draw_expression(int size, RandomStream& random, Instance& instance) const;
   int32_t draw(Kind kind, int number, RandomStream& random) const;
-  /// The value of the expression in tokens begin … end-1; throws Fault.
-  int evaluate(const Instance& instance, size_t begin, size_t end) const;
-
   bool code_;
   bool synonyms_;
   int max_operators_;

@@ -8,28 +8,6 @@
 #include "core/data/tasks/mano.h"
 
 namespace forge::data::tasks {
-namespace {
-
-struct Maker {
-  std::unique_ptr<const Task> operator()(const DepoConfig& config) const {
-    return std::make_unique<Depo>(config);
-  }
-  std::unique_ptr<const Task> operator()(const BrevoConfig& config) const {
-    return std::make_unique<Brevo>(config);
-  }
-  std::unique_ptr<const Task> operator()(const ManoConfig& config) const {
-    return std::make_unique<Mano>(config);
-  }
-  std::unique_ptr<const Task> operator()(const LanoConfig& config) const {
-    return std::make_unique<Lano>(config);
-  }
-  std::unique_ptr<const Task> operator()(const CopyConfig& config) const {
-    return std::make_unique<Copy>(config);
-  }
-};
-
-}  // namespace
-
 void Instance::clear() {
   tokens.clear();
   scored.clear();
@@ -90,7 +68,11 @@ BrevoConfig brevo2(int max_nodes, Variant variant) {
 }
 
 std::unique_ptr<const Task> make_task(const TaskConfig& config) {
-  return std::visit(Maker{}, config);
+  if (const auto* depo = std::get_if<DepoConfig>(&config)) return std::make_unique<Depo>(*depo);
+  if (const auto* brevo = std::get_if<BrevoConfig>(&config)) return std::make_unique<Brevo>(*brevo);
+  if (const auto* mano = std::get_if<ManoConfig>(&config)) return std::make_unique<Mano>(*mano);
+  if (const auto* lano = std::get_if<LanoConfig>(&config)) return std::make_unique<Lano>(*lano);
+  return std::make_unique<Copy>(std::get<CopyConfig>(config));
 }
 
 std::string print(const Task& task, const std::vector<int32_t>& tokens) {

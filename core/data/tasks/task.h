@@ -14,7 +14,8 @@
 /// The synthetic pretraining tasks of "Physics of Language Models: Part 4.1, Architecture Design
 /// and the Magic of Canon Layers" (Allen-Zhu, 2025; section 2 and appendices A to C), endless and
 /// fresh: instance i of a stream is a pure function of (config, seed, split, i). Capo, which is
-/// text and needs a tokenizer, is in capo.h; how instances become rows for training is in rows.h.
+/// text and needs a tokenizer, is in capo.h; how instances become rows for training is in
+/// task_rows.h.
 namespace forge::data::tasks {
 
 /// Raised by hand when any instance of any task changes, for runs on them are then others.
@@ -48,7 +49,7 @@ struct Fault {
   std::string message;
 };
 
-/// Sums of figures by name ("answer_accuracy", "answer_accuracy.hop_8"), to be read as means.
+/// Sums of metrics by name ("answer_accuracy", "answer_accuracy.hop_8"), from which means follow.
 class Scores {
  public:
   struct Sum {
@@ -59,18 +60,18 @@ class Scores {
   void add(const std::string& name, double total, int64_t count = 1);
   void add(const Scores& others);
   const std::map<std::string, Sum>& sums() const { return sums_; }
-  /// Mean of a figure; nothing where none was measured.
+  /// Mean of a metric; nothing where none was measured.
   std::optional<double> mean(const std::string& name) const;
 
  private:
   std::map<std::string, Sum> sums_;
 };
 
-/// How a model is asked at an evaluation.
-enum class Asked {
-  teacher_forced,  ///< the whole text is given; the likeliest id at each position counts
-  greedy,          ///< the beginning is given; the likeliest id is taken until `stop`
-  sampled,         ///< the same, drawn at temperature 1
+/// How a model is evaluated.
+enum class EvalMode {
+  teacher_forced,  ///< the whole text is given; the most probable id at each position counts
+  greedy,          ///< a prompt is given; the most probable id is appended until `stop`
+  sampled,         ///< the same, sampled at temperature 1
 };
 
 /// The beginning of a text that the model goes on with.
@@ -97,14 +98,10 @@ class Task {
   /// random sizes; those for evaluation the largest, as the paper measures.
   virtual void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const = 0;
 
-  /// Nothing where the text is an instance of the task: well formed, every answer right, exactly
-  /// the right tokens scored. Accepts any ids.
-  virtual std::optional<Fault> find_fault(const Instance& instance) const = 0;
-
-  virtual Asked asked() const { return Asked::teacher_forced; }
-  /// Where asked() is not teacher_forced.
+  virtual EvalMode eval_mode() const { return EvalMode::teacher_forced; }
+  /// Where eval_mode() is not teacher_forced.
   virtual Prompt prompt(const Instance& instance) const;
-  /// Adds the paper's figures. `predicted` holds, teacher forced, the id predicted for each token
+  /// Adds the paper's metrics. `predicted` holds, teacher forced, the id predicted for each token
   /// of the instance (-1: none); else what the model wrote behind the prompt.
   virtual void score(const Instance& instance,
                      const std::vector<int32_t>& predicted,

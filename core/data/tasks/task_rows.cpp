@@ -31,34 +31,36 @@ TaskRows::TaskRows(const Task& task, uint64_t seed, Split split, int seq_len)
   instances_per_row_ = static_cast<uint64_t>((seq_len + 1 + shortest - 1) / shortest);
 }
 
-void TaskRows::fill(int64_t row, int32_t* inputs, int32_t* targets) const {
+/// Calls `visit` with each instance of a row, as much of it as is there, and its place in the row.
+template <class Visit>
+void TaskRows::for_each_instance(int64_t row, const Visit& visit) const {
   const size_t ids = static_cast<size_t>(seq_len_) + 1;
   Instance instance;
-  size_t at = 0;
-  for (uint64_t j = 0; at < ids; ++j) {
-    task_.generate(seed_, split_, static_cast<uint64_t>(row) * instances_per_row_ + j, instance);
+  uint64_t index = static_cast<uint64_t>(row) * instances_per_row_;
+  for (size_t at = 0; at < ids; at += instance.tokens.size()) {
+    task_.generate(seed_, split_, index++, instance);
     cut(instance, ids - at);
-    for (size_t i = 0; i < instance.tokens.size(); ++i, ++at) {
-      if (at + 1 < ids) inputs[at] = instance.tokens[i];
-      if (at > 0) targets[at - 1] = instance.scored[i] != 0 ? instance.tokens[i] : unscored_target;
-    }
+    visit(instance, at);
   }
 }
 
 std::vector<PlacedInstance> TaskRows::instances(int64_t row) const {
-  const size_t ids = static_cast<size_t>(seq_len_) + 1;
   std::vector<PlacedInstance> placed;
-  size_t at = 0;
-  for (uint64_t j = 0; at < ids; ++j) {
-    PlacedInstance next;
-    next.offset = static_cast<int32_t>(at);
-    const uint64_t index = static_cast<uint64_t>(row) * instances_per_row_ + j;
-    task_.generate(seed_, split_, index, next.instance);
-    cut(next.instance, ids - at);
-    at += next.instance.tokens.size();
-    placed.push_back(std::move(next));
-  }
+  for_each_instance(row, [&](const Instance& instance, size_t at) {
+    placed.push_back({instance, static_cast<int32_t>(at)});
+  });
   return placed;
+}
+
+void TaskRows::fill(int64_t row, int32_t* inputs, int32_t* targets) const {
+  const auto seq_len = static_cast<size_t>(seq_len_);
+  for_each_instance(row, [&](const Instance& instance, size_t at) {
+    for (size_t i = 0; i < instance.tokens.size(); ++i, ++at) {
+      const int32_t token = instance.tokens[i];
+      if (at < seq_len) inputs[at] = token;
+      if (at > 0) targets[at - 1] = instance.scored[i] != 0 ? token : unscored_target;
+    }
+  });
 }
 
 Instance TaskRows::first_instance(int64_t row) const {
@@ -72,7 +74,7 @@ std::optional<Prompt> TaskRows::prompt(int64_t row) const {
   Prompt prompt = task_.prompt(instance);
   const auto length = static_cast<int32_t>(prompt.tokens.size());
   const bool fits = instance.tokens.size() <= static_cast<size_t>(seq_len_);
-  if (task_.asked() == Asked::greedy && !fits) return std::nullopt;
+  if (task_.eval_mode() == EvalMode::greedy && !fits) return std::nullopt;
   if (length == 0 || length >= seq_len_) return std::nullopt;
   prompt.max_new_tokens = std::min(prompt.max_new_tokens, seq_len_ - length);
   return prompt;

@@ -47,6 +47,9 @@ class TaskRows {
   void score(int64_t row, const int32_t* predicted, Scores& scores) const;
 
  private:
+  template <class Visit>
+  void for_each_instance(int64_t row, const Visit& visit) const;
+
   const Task& task_;
   uint64_t seed_;
   Split split_;

@@ -3,45 +3,46 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <set>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "core/data/rows/token_file.h"
-#include "core/data/tasks/capo.h"
+#include "core/data/common.h"
 #include "core/data/tasks/task.h"
 
 namespace forge::data::tasks {
 
-/// What a worker is asked about each row of an evaluation, beside the loss.
-struct Wanted {
-  bool likeliest = false;          ///< the likeliest id at each target that is scored
-  bool losses = false;             ///< negative log likelihood of each of them, in nats
-  bool log_probabilities = false;  ///< of every id, from the row's beginning to behind its first
-                                   ///< text: [positions, vocab_size]
-  bool continuation = false;       ///< what the model writes behind the prompt of the row's first
-                                   ///< text
+/// A worker's output for one row.
+struct RowAnswer {
+  AnswerKind kind = AnswerKind::likeliest;
+  int64_t row = 0;
+  std::vector<int32_t> ids;    ///< likeliest, continuation
+  std::vector<double> values;  ///< loss, log_probabilities [positions, vocab_size]
 };
 
-/// Turns a worker's answers about the rows of an evaluation into a task's figures. Rows come in any
-/// order, each once. Taking an answer throws Error where it is not wanted or its length cannot be.
-class Examination {
+/// Computes a task's metrics from a worker's outputs for the rows of an evaluation.
+class Scorer {
  public:
-  virtual ~Examination() = default;
-  virtual Wanted wanted() const = 0;
-
-  virtual void take_likeliest(int64_t row, const std::vector<int32_t>& ids);
-  virtual void take_losses(int64_t row, const std::vector<double>& losses);
-  virtual void take_log_probabilities(int64_t row, const std::vector<double>& values);
-  virtual void take_continuation(int64_t row, const std::vector<int32_t>& ids);
-
-  /// The figures of all answers since the last call.
+  virtual ~Scorer() = default;
+  /// The outputs that a worker returns for each row, beside the loss.
+  virtual std::set<AnswerKind> requested() const = 0;
+  /// Rows come in any order, each once. Throws Error for an output that was not requested or has a
+  /// wrong length.
+  void add(const RowAnswer& answer);
+  /// The metrics of all rows since the last call.
   virtual Scores finish() = 0;
+
+ protected:
+  explicit Scorer(int64_t rows) : rows_(rows) {}
+  /// Of a requested kind and an existing row.
+  virtual void measure(const RowAnswer& answer) = 0;
+
+  int64_t rows_;
 };
 
-/// What an examination is of.
-struct ExaminationOptions {
+/// What a scorer is of.
+struct ScorerOptions {
   int seq_len = 0;
   int64_t rows = 0;
   bool padded = false;              ///< capo: a row is a document of the token file
@@ -50,31 +51,7 @@ struct ExaminationOptions {
   int64_t parameters = 0;           ///< capo: of the model
 };
 
-/// Of the rows of the spec (spec.h) for evaluation. Costs nothing before the first answer.
-std::unique_ptr<Examination> examination_of(const nlohmann::json& spec,
-                                            const ExaminationOptions& options);
-
-/// How much a model knows of Capo's people: over the paragraphs that lie whole in a row, name_loss
-/// and value_loss in nats and bits_per_parameter.
-class CapoExamination : public Examination {
- public:
-  CapoExamination(Capo capo, const ExaminationOptions& options);
-
-  Wanted wanted() const override;
-  void take_losses(int64_t row, const std::vector<double>& losses) override;
-  Scores finish() override;
-
- private:
-  void open();
-  TokenSpan span_of(int64_t row) const;
-  void measure(int64_t document, const std::vector<double>& losses, int64_t first_target);
-
-  Capo capo_;
-  ExaminationOptions options_;
-  std::optional<TokenFile> tokens_;  ///< once the first answer comes
-  std::optional<Tokenizer> tokenizer_;
-  std::vector<int64_t> beginnings_;  ///< of all documents, in tokens
-  Scores scores_;
-};
+/// For the evaluation rows of a spec (task_spec.h). Costs nothing before the first output.
+std::unique_ptr<Scorer> make_scorer(const nlohmann::json& spec, const ScorerOptions& options);
 
 }  // namespace forge::data::tasks

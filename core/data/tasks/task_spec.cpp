@@ -110,7 +110,7 @@ Sample sample_of(const Task& task, const Instance& instance) {
 
 }  // namespace
 
-std::vector<Sample> samples_of(const config::DataConfig& data, Split split, int count) {
+std::vector<Sample> preview_instances(const config::DataConfig& data, Split split, int count) {
   if (!data.is_task()) {
     throw Error("data.source is " + data.source + ", not task",
                 {},

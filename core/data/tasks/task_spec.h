@@ -41,6 +41,6 @@ struct Sample {
 };
 
 /// The first `count` texts of a config's task. Throws Error where its data are no task.
-std::vector<Sample> samples_of(const config::DataConfig& data, Split split, int count);
+std::vector<Sample> preview_instances(const config::DataConfig& data, Split split, int count);
 
 }  // namespace forge::data::tasks

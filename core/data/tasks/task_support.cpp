@@ -30,7 +30,7 @@ void check_range(
               hint);
 }
 
-SizeLaw::SizeLaw(int max_nodes) {
+SizeDistribution::SizeDistribution(int max_nodes) {
   check_range("max_nodes", max_nodes, 3, 10000);
   double sum = 0;
   for (int n = 3; n <= max_nodes; ++n) {
@@ -41,12 +41,12 @@ SizeLaw::SizeLaw(int max_nodes) {
   cumulative_.back() = 1;
 }
 
-int SizeLaw::draw(RandomStream& random) const {
+int SizeDistribution::draw(RandomStream& random) const {
   const auto above = std::upper_bound(cumulative_.begin(), cumulative_.end(), random.uniform());
   return 3 + static_cast<int>(above - cumulative_.begin());
 }
 
-NameSpace::NameSpace(int letters, int min_length, int max_length, int needed)
+NameSet::NameSet(int letters, int min_length, int max_length, int needed)
     : letters_(letters), min_length_(min_length), max_length_(max_length) {
   check_range("letters", letters, 2, 1000);
   check_range("min_name_length", min_length, 1, 24);
@@ -75,7 +75,7 @@ NameSpace::NameSpace(int letters, int min_length, int max_length, int needed)
   }
 }
 
-void NameSpace::draw_distinct(int count, RandomStream& random, std::vector<int32_t>& ranks) const {
+void NameSet::draw_distinct(int count, RandomStream& random, std::vector<int32_t>& ranks) const {
   std::vector<uint64_t> taken((static_cast<size_t>(this->count()) + 63) / 64);
   ranks.clear();
   ranks.reserve(count);
@@ -90,7 +90,7 @@ void NameSpace::draw_distinct(int count, RandomStream& random, std::vector<int32
   }
 }
 
-void NameSpace::add(int32_t rank, bool carries_loss, Instance& instance) const {
+void NameSet::add(int32_t rank, bool carries_loss, Instance& instance) const {
   size_t index = 0;
   while (rank >= offsets_[index + 1]) ++index;
   int32_t value = rank - offsets_[index];
@@ -102,7 +102,7 @@ void NameSpace::add(int32_t rank, bool carries_loss, Instance& instance) const {
   }
 }
 
-int32_t NameSpace::read(const std::vector<int32_t>& tokens, size_t& position) const {
+int32_t NameSet::read(const std::vector<int32_t>& tokens, size_t& position) const {
   const size_t begin = position;
   int32_t value = 0;
   for (int length = 1; length <= max_length_; ++length, ++position) {
@@ -130,46 +130,15 @@ void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token,
   ++position;
 }
 
-void check_scored(const Instance& instance, const std::vector<uint8_t>& right) {
-  const size_t both = std::min(instance.scored.size(), right.size());
-  for (size_t i = 0; i < both; ++i) {
-    if ((instance.scored[i] != 0) == (right[i] != 0)) continue;
-    throw Fault{static_cast<int32_t>(i),
-                right[i] != 0 ? "carries no loss, and should" : "carries loss, and should not"};
-  }
-  if (instance.scored.size() != right.size()) {
-    throw Fault{static_cast<int32_t>(both),
-                "loss is marked for " + as_text(static_cast<int64_t>(instance.scored.size())) +
-                    " tokens of " + as_text(static_cast<int64_t>(right.size()))};
-  }
-}
-
-void check_answers(const Instance& instance, const std::vector<Answer>& right) {
-  const size_t both = std::min(instance.answers.size(), right.size());
-  for (size_t i = 0; i < both; ++i) {
-    const Answer& a = instance.answers[i];
-    const Answer& b = right[i];
-    if (a.loss_begin == b.loss_begin && a.begin == b.begin && a.end == b.end && a.group == b.group)
-      continue;
-    throw Fault{b.begin, "the answer that begins here is not recorded as it is"};
-  }
-  if (instance.answers.size() != right.size()) {
-    throw Fault{static_cast<int32_t>(instance.tokens.size()),
-                as_text(static_cast<int64_t>(instance.answers.size())) +
-                    " answers are recorded, and there are " +
-                    as_text(static_cast<int64_t>(right.size()))};
-  }
-}
-
 void score_answers(const Instance& instance,
                    const std::vector<int32_t>& predicted,
-                   const AnswerFigures& figures,
+                   const AnswerMetrics& metrics,
                    Scores& scores) {
-  const auto add = [&](const std::string& figure, int32_t group, double total, int64_t count) {
-    if (figure.empty()) return;
-    scores.add(figure, total, count);
-    if (!figures.group.empty()) {
-      scores.add(figure + "." + figures.group + "_" + as_text(group), total, count);
+  const auto add = [&](const std::string& metric, int32_t group, double total, int64_t count) {
+    if (metric.empty()) return;
+    scores.add(metric, total, count);
+    if (!metrics.group.empty()) {
+      scores.add(metric + "." + metrics.group + "_" + as_text(group), total, count);
     }
   };
   for (const Answer& answer : instance.answers) {
@@ -178,8 +147,8 @@ void score_answers(const Instance& instance,
       right += i < predicted.size() && predicted[i] == instance.tokens[i];
     }
     const int64_t length = answer.end - answer.begin;
-    add(figures.token_figure, answer.group, static_cast<double>(right), length);
-    add(figures.answer_figure, answer.group, right == length ? 1 : 0, 1);
+    add(metrics.token_metric, answer.group, static_cast<double>(right), length);
+    add(metrics.answer_metric, answer.group, right == length ? 1 : 0, 1);
   }
 }
 

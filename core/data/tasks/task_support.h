@@ -33,9 +33,9 @@ void shuffle(std::vector<T>& items, RandomStream& random) {
 
 /// The size of a Depo or Brevo instance for training: P(n) ~ 1 / (n + sqrt(N)) for n in 3 … N, as
 /// the authors' code has it; the paper's text has the same for Brevo.
-class SizeLaw {
+class SizeDistribution {
  public:
-  explicit SizeLaw(int max_nodes);
+  explicit SizeDistribution(int max_nodes);
   int draw(RandomStream& random) const;
 
  private:
@@ -45,10 +45,10 @@ class SizeLaw {
 /// Names of several tokens: the length is uniform in min_length … max_length, all tokens but the
 /// last are uniform in the letters 1 … V, the last one in V+1 … 2V, which ends the name. A name is
 /// known by its rank: shorter names first, then by value. Letter a has the id a - 1.
-class NameSpace {
+class NameSet {
  public:
   /// Throws Error when there are fewer than `needed` names or too many to count.
-  NameSpace(int letters, int min_length, int max_length, int needed);
+  NameSet(int letters, int min_length, int max_length, int needed);
 
   int32_t count() const { return offsets_.back(); }
   int32_t end_of_letters() const { return 2 * letters_; }  ///< ids below are letters
@@ -82,21 +82,16 @@ std::optional<Fault> fault_of(const Check& check) {
 /// and moves behind it. `what` names the token.
 void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token, const char* what);
 
-/// Throws Fault where `scored` is not as the right one says, or not as long as the text.
-void check_scored(const Instance& instance, const std::vector<uint8_t>& right);
-/// Throws Fault where the answers' places are not the right ones.
-void check_answers(const Instance& instance, const std::vector<Answer>& right);
-
-/// Adds "<token_figure>" over the tokens of the answers and "<answer_figure>" over whole answers,
-/// each in all and by group as "….<group>_8". An empty name leaves that figure or grouping out.
-struct AnswerFigures {
-  std::string token_figure;
-  std::string answer_figure;
+/// Adds "<token_metric>" over the tokens of the answers and "<answer_metric>" over whole answers,
+/// each in all and by group as "….<group>_8". An empty name leaves that metric or grouping out.
+struct AnswerMetrics {
+  std::string token_metric;
+  std::string answer_metric;
   std::string group;
 };
 void score_answers(const Instance& instance,
                    const std::vector<int32_t>& predicted,
-                   const AnswerFigures& figures,
+                   const AnswerMetrics& metrics,
                    Scores& scores);
 
 /// Throws Error for an id that is not one of 0 … vocab_size - 1.

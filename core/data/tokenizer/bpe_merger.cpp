@@ -170,26 +170,26 @@ void PieceCache::remember(std::string_view piece, const std::vector<int32_t>& id
   std::copy(ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.end(), entry.ids.begin());
 }
 
-struct PieceCaches::Shelf {
+struct PieceCaches::Pool {
   std::mutex mutex;
   std::vector<std::unique_ptr<PieceCache>> caches;
 };
 
-PieceCaches::PieceCaches() : shelf_(std::make_shared<Shelf>()) {}
+PieceCaches::PieceCaches() : pool_(std::make_shared<Pool>()) {}
 
-PieceCaches::Loan::Loan(const PieceCaches& owner) : owner_(owner) {
-  const std::lock_guard<std::mutex> lock(owner_.shelf_->mutex);
-  if (owner_.shelf_->caches.empty()) {
+PieceCaches::Lease::Lease(const PieceCaches& owner) : owner_(owner) {
+  const std::lock_guard<std::mutex> lock(owner_.pool_->mutex);
+  if (owner_.pool_->caches.empty()) {
     cache_ = std::make_unique<PieceCache>();
   } else {
-    cache_ = std::move(owner_.shelf_->caches.back());
-    owner_.shelf_->caches.pop_back();
+    cache_ = std::move(owner_.pool_->caches.back());
+    owner_.pool_->caches.pop_back();
   }
 }
 
-PieceCaches::Loan::~Loan() {
-  const std::lock_guard<std::mutex> lock(owner_.shelf_->mutex);
-  owner_.shelf_->caches.push_back(std::move(cache_));
+PieceCaches::Lease::~Lease() {
+  const std::lock_guard<std::mutex> lock(owner_.pool_->mutex);
+  owner_.pool_->caches.push_back(std::move(cache_));
 }
 
 }  // namespace forge::data

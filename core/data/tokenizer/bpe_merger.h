@@ -70,12 +70,12 @@ class PieceCaches {
  public:
   PieceCaches();
 
-  class Loan {
+  class Lease {
    public:
-    explicit Loan(const PieceCaches& owner);
-    ~Loan();
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
+    explicit Lease(const PieceCaches& owner);
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
     PieceCache& operator*() const { return *cache_; }
 
    private:
@@ -84,8 +84,8 @@ class PieceCaches {
   };
 
  private:
-  struct Shelf;  ///< caches that nobody uses now
-  std::shared_ptr<Shelf> shelf_;
+  struct Pool;  ///< caches that nobody uses now
+  std::shared_ptr<Pool> pool_;
 };
 
 }  // namespace forge::data

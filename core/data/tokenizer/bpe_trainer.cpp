@@ -1,17 +1,15 @@
 #include "core/data/tokenizer/bpe_trainer.h"
 
-#include <algorithm>
-#include <deque>
-#include <future>
+#include <functional>
+#include <optional>
 #include <queue>
-#include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer/pretokenizer.h"
 
@@ -50,27 +48,20 @@ Counts count_in(const Documents& documents) {
   return counts;
 }
 
-void add(Counts& sum, Counts&& more) {
-  if (sum.empty()) sum.swap(more);
-  for (const auto& [word, count] : more) sum[word] += count;
-}
-
 }  // namespace
 
 Counts count_words(const NextDocument& next_document) {
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::deque<std::future<Counts>> under_way;
   Counts counts;
-  const auto take_first = [&] {
-    add(counts, under_way.front().get());
-    under_way.pop_front();
+  const auto next = [&]() -> std::optional<Documents> {
+    Documents documents = take_documents(next_document);
+    if (documents.empty()) return std::nullopt;
+    return documents;
   };
-  for (Documents documents = take_documents(next_document); !documents.empty();
-       documents = take_documents(next_document)) {
-    under_way.push_back(std::async(std::launch::async, count_in, std::move(documents)));
-    if (under_way.size() > cores) take_first();
-  }
-  while (!under_way.empty()) take_first();
+  const auto take = [&](const Counts& more) {
+    for (const auto& [word, number] : more) counts[word] += number;
+    return true;
+  };
+  ordered_pipeline(next, count_in, take);
   return counts;
 }
 

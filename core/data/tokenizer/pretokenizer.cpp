@@ -15,29 +15,15 @@
 
 namespace forge::data {
 
+namespace {
+
 enum class CharacterKind : uint8_t { letter, number, space, other };
+using Kind = CharacterKind;
 
 struct Character {
   CharacterKind kind;
   uint8_t length;  ///< in bytes
 };
-
-/// Kind and length of the character at `position` (< text.size()): one Unicode scalar value, or a
-/// byte that is not part of well-formed UTF-8, which is of the kind `other`.
-Character character_at(std::string_view text, size_t position);
-
-/// Length in bytes of the character that ends at `position` (> 0). The text need not be read from
-/// its start: every byte that does not continue a character begins one.
-size_t length_before(std::string_view text, size_t position);
-
-/// Where the run of characters of `kind` that begins at `position` ends.
-size_t run_end(std::string_view text, size_t position, CharacterKind kind);
-
-/// Whether a character is part of a word in the sense of \w: a letter, mark, digit, letter number
-/// or connecting punctuation.
-bool is_word_character(std::string_view text, size_t position);
-
-namespace {
 
 struct CodePoint {
   utf8proc_int32_t code;
@@ -80,8 +66,8 @@ std::array<CharacterKind, 128> make_ascii_kinds() {
   return kinds;
 }
 
-}  // namespace
-
+/// Kind and length of the character at `position` (< text.size()): one Unicode scalar value, or a
+/// byte that is not part of well-formed UTF-8, which is of the kind `other`.
 Character character_at(std::string_view text, size_t position) {
   static const std::array<CharacterKind, 128> ascii_kinds = make_ascii_kinds();
   const uint8_t first = static_cast<uint8_t>(text[position]);
@@ -91,6 +77,8 @@ Character character_at(std::string_view text, size_t position) {
   return {kind_of(next.code), static_cast<uint8_t>(next.length)};
 }
 
+/// Length in bytes of the character that ends at `position` (> 0). The text need not be read from
+/// its start: every byte that does not continue a character begins one.
 size_t length_before(std::string_view text, size_t position) {
   size_t begin = position - 1;
   const auto continues = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
@@ -99,6 +87,7 @@ size_t length_before(std::string_view text, size_t position) {
   return length == position - begin ? length : 1;
 }
 
+/// Where the run of characters of `kind` that begins at `position` ends.
 size_t run_end(std::string_view text, size_t position, CharacterKind kind) {
   while (position < text.size()) {
     const Character next = character_at(text, position);
@@ -108,6 +97,8 @@ size_t run_end(std::string_view text, size_t position, CharacterKind kind) {
   return position;
 }
 
+/// Whether a character is part of a word in the sense of \w: a letter, mark, digit, letter number
+/// or connecting punctuation.
 bool is_word_character(std::string_view text, size_t position) {
   if (character_at(text, position).kind == CharacterKind::letter) return true;
   const CodePoint point = code_point_at(text, position);
@@ -122,8 +113,6 @@ bool is_word_character(std::string_view text, size_t position) {
     default: return false;
   }
 }
-
-namespace {
 
 bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
 
@@ -143,12 +132,9 @@ const utf8proc_uint8_t* bytes_of(std::string_view text) {
 size_t well_formed_length(std::string_view text) {
   size_t length = 0;
   while (length < text.size()) {
-    utf8proc_int32_t code = 0;
-    const std::string_view next = text.substr(length, 4);
-    const utf8proc_ssize_t step =
-        utf8proc_iterate(bytes_of(next), static_cast<utf8proc_ssize_t>(next.size()), &code);
-    if (step <= 0) break;
-    length += static_cast<size_t>(step);
+    const size_t step = code_point_at(text, length).length;
+    if (step == 0) break;
+    length += step;
   }
   return length;
 }
@@ -180,7 +166,7 @@ void append_region(std::string_view text, UnicodeForm form, std::string& result)
 }  // namespace
 
 std::string normalized(std::string_view text, UnicodeForm form) {
-  if (form == UnicodeForm::as_given || std::all_of(text.begin(), text.end(), is_ascii)) {
+  if (form == UnicodeForm::none || std::all_of(text.begin(), text.end(), is_ascii)) {
     return std::string(text);
   }
   // No ASCII character changes or joins what is before it, so only what is not ASCII, with the one
@@ -202,8 +188,6 @@ std::string normalized(std::string_view text, UnicodeForm form) {
 }
 
 namespace {
-
-using Kind = CharacterKind;
 
 bool is_newline(char byte) { return byte == '\r' || byte == '\n'; }
 

@@ -8,7 +8,7 @@
 namespace forge::data {
 
 /// Unicode normalisation form (UAX #15) that a text is brought into.
-enum class UnicodeForm { as_given, nfc, nfd, nfkc, nfkd };
+enum class UnicodeForm { none, nfc, nfd, nfkc, nfkd };
 
 /// The text in that form. Bytes that are no well-formed UTF-8 stay as they are. A text in parts
 /// that are cut before ASCII characters has the forms of its parts.
@@ -27,7 +27,7 @@ enum class TextSplit : uint8_t {
   qwen2,
   /// Every space begins a piece.
   spaces,
-  /// Every run of spaces begins a piece. Merges are those of `whole` where no token has a space
+  /// Every run of spaces begins a piece. The tokens are those of `whole` if no token has a space
   /// behind another character.
   space_runs,
   /// A text is one piece.

@@ -14,6 +14,7 @@
 #include "core/data/tokenizer/vocabulary.h"
 
 namespace forge::data {
+namespace {
 
 /// What a SentencePiece model says about itself, as far as its library does not tell it.
 struct SentencePieceSpec {
@@ -32,12 +33,6 @@ struct SentencePieceSpec {
   enum PieceType : uint64_t { normal = 1, unknown = 2, control = 3, user_defined = 4, byte = 6 };
   std::vector<uint64_t> piece_types;  ///< by id
 };
-
-/// Reads those fields of a serialised ModelProto (sentencepiece_model.proto), the rest is passed
-/// over. Throws Error at bytes that are no such message.
-SentencePieceSpec read_sentencepiece_spec(std::string_view model);
-
-namespace {
 
 /// A field of a message in the wire format of Protocol Buffers.
 struct Field {
@@ -117,8 +112,8 @@ void read_normalizer_spec(std::string_view message, SentencePieceSpec& spec) {
   }
 }
 
-}  // namespace
-
+/// Reads those fields of a serialised ModelProto (sentencepiece_model.proto), the rest is passed
+/// over. Throws Error at bytes that are no such message.
 SentencePieceSpec read_sentencepiece_spec(std::string_view model) {
   SentencePieceSpec spec;
   MessageReader reader(model);
@@ -134,8 +129,6 @@ SentencePieceSpec read_sentencepiece_spec(std::string_view model) {
   }
   return spec;
 }
-
-namespace {
 
 using sentencepiece::SentencePieceProcessor;
 

@@ -119,8 +119,8 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
     : vocabulary_(std::move(vocabulary)),
       split_(smallest_split(vocabulary_)),
       merger_(vocabulary_.merges, vocabulary_.ranked_by_token),
-      in_given_text_(vocabulary_, /*normalized=*/false),
-      in_normal_text_(vocabulary_, /*normalized=*/true),
+      raw_tokens_(vocabulary_, /*normalized=*/false),
+      normalized_tokens_(vocabulary_, /*normalized=*/true),
       fingerprint_(fingerprint_of(vocabulary_)) {
   std::vector<char> is_added = vocabulary_.special;
   for (const AddedToken& token : vocabulary_.added) is_added[token.id] = 1;
@@ -139,7 +139,7 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   std::vector<int32_t> ids;
-  const PieceCaches::Loan cache(caches_);
+  const PieceCaches::Lease cache(caches_);
   Output out{ids, *cache};
   append_text(text, Place::start, special, out);
   return ids;
@@ -158,13 +158,13 @@ void Tokenizer::append_document(std::string_view text, std::vector<int32_t>& ids
 
 void Tokenizer::append_beginning(std::string_view text, std::vector<int32_t>& ids) const {
   ids.insert(ids.end(), vocabulary_.before_text.begin(), vocabulary_.before_text.end());
-  const PieceCaches::Loan cache(caches_);
+  const PieceCaches::Lease cache(caches_);
   Output out{ids, *cache};
   append_text(text, Place::start, SpecialTokens::as_text, out);
 }
 
 void Tokenizer::append_continuation(std::string_view text, std::vector<int32_t>& ids) const {
-  const PieceCaches::Loan cache(caches_);
+  const PieceCaches::Lease cache(caches_);
   Output out{ids, *cache};
   append_text(text, Place::continuation, SpecialTokens::as_text, out);
 }
@@ -174,7 +174,7 @@ void Tokenizer::append_end(std::vector<int32_t>& ids) const {
 }
 
 size_t Tokenizer::next_safe_cut(std::string_view text, size_t from) const {
-  const bool can_cut = in_given_text_.can_be_cut_around() && in_normal_text_.can_be_cut_around();
+  const bool can_cut = raw_tokens_.can_be_cut_around() && normalized_tokens_.can_be_cut_around();
   return can_cut ? data::next_safe_cut(split_, text, from) : text.size();
 }
 
@@ -184,13 +184,13 @@ void Tokenizer::append_text(std::string_view text,
                             SpecialTokens special,
                             Output& out) const {
   size_t begin = 0;
-  while (const auto found = in_given_text_.find(text, begin, special)) {
-    append_given(text.substr(begin, found->begin - begin), place, special, out);
+  while (const auto found = raw_tokens_.find(text, begin, special)) {
+    append_raw(text.substr(begin, found->begin - begin), place, special, out);
     out.ids.push_back(found->id);
     place = Place::behind_token;
     begin = found->end;
   }
-  append_given(text.substr(begin), place, special, out);
+  append_raw(text.substr(begin), place, special, out);
 }
 
 bool Tokenizer::takes_prefix(Place place) const {
@@ -204,36 +204,36 @@ bool Tokenizer::takes_prefix(Place place) const {
 }
 
 /// Brings a part of the text into its normal form, and finds the added tokens in that.
-void Tokenizer::append_given(std::string_view text,
-                             Place place,
-                             SpecialTokens special,
-                             Output& out) const {
+void Tokenizer::append_raw(std::string_view text,
+                           Place place,
+                           SpecialTokens special,
+                           Output& out) const {
   if (text.empty()) return;
   std::string changed;
   const auto change = [&](std::string other) { text = changed = std::move(other); };
   if (vocabulary_.alphabet == Alphabet::characters && text.find(space_symbol) != text.npos) {
     change(with_spaces(text));
   }
-  if (vocabulary_.unicode_form != UnicodeForm::as_given) {
+  if (vocabulary_.unicode_form != UnicodeForm::none) {
     change(normalized(text, vocabulary_.unicode_form));
   }
-  if (in_normal_text_.empty()) return append_normal(text, place, out);
+  if (normalized_tokens_.empty()) return append_normalized(text, place, out);
   if (vocabulary_.prefix_space == PrefixSpace::every_text) {
     if (takes_prefix(place)) change(" " + std::string(text));
     place = Place::continuation;
   }
   size_t begin = 0;
-  while (const auto found = in_normal_text_.find(text, begin, special)) {
-    append_normal(text.substr(begin, found->begin - begin), place, out);
+  while (const auto found = normalized_tokens_.find(text, begin, special)) {
+    append_normalized(text.substr(begin, found->begin - begin), place, out);
     out.ids.push_back(found->id);
     if (vocabulary_.prefix_space != PrefixSpace::every_text) place = Place::behind_token;
     begin = found->end;
   }
-  append_normal(text.substr(begin), place, out);
+  append_normalized(text.substr(begin), place, out);
 }
 
 /// A part without added tokens.
-void Tokenizer::append_normal(std::string_view text, Place place, Output& out) const {
+void Tokenizer::append_normalized(std::string_view text, Place place, Output& out) const {
   if (text.empty()) return;
   const bool has_space = vocabulary_.prefix_space != PrefixSpace::every_text && text.front() == ' ';
   if (takes_prefix(place) && !has_space) return append_prefixed(text, out);

@@ -35,8 +35,8 @@ class AddedTokens {
   AddedTokens(const Vocabulary& vocabulary, bool normalized);
 
   bool empty() const { return names_.empty(); }
-  /// Whether a text can be cut before white space without a token being missed, as seen from
-  /// texts in which special tokens are text.
+  /// Whether a text can be cut before white space without missing a token, if special tokens are
+  /// text.
   bool can_be_cut_around() const { return can_be_cut_around_; }
 
   /// The next one at or after `from`.
@@ -105,8 +105,8 @@ class Tokenizer {
 
   bool takes_prefix(Place place) const;
   void append_text(std::string_view text, Place place, SpecialTokens special, Output& out) const;
-  void append_given(std::string_view text, Place place, SpecialTokens special, Output& out) const;
-  void append_normal(std::string_view text, Place place, Output& out) const;
+  void append_raw(std::string_view text, Place place, SpecialTokens special, Output& out) const;
+  void append_normalized(std::string_view text, Place place, Output& out) const;
   void append_pieces(std::string_view text, Output& out) const;
   void append_prefixed(std::string_view text, Output& out) const;
   void append_piece(std::string_view piece, std::vector<int32_t>& ids) const;
@@ -115,8 +115,8 @@ class Tokenizer {
   Vocabulary vocabulary_;
   TextSplit split_;  ///< the vocabulary's, or one with the same merges in smaller pieces
   BpeMerger merger_;
-  AddedTokens in_given_text_;
-  AddedTokens in_normal_text_;
+  AddedTokens raw_tokens_;
+  AddedTokens normalized_tokens_;
   std::unordered_map<uint32_t, int32_t> character_ids_;    ///< by the character's bytes
   std::unordered_map<std::string, int32_t> whole_pieces_;  ///< with whole_pieces_first
   PieceCaches caches_;

@@ -8,7 +8,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -16,7 +15,6 @@
 #include "core/base/json.h"
 #include "core/base/random.h"
 #include "core/data/tokenizer/bpe_trainer.h"
-#include "core/data/tokenizer/tokenizer_json.h"
 #include "core/data/stories/toy_stories.h"
 
 namespace forge::data {

@@ -58,12 +58,10 @@ std::vector<const Json*> steps_of(const Json& value, const char* key, const std:
 
 namespace {
 
-
-
 std::string type_of(const Json& step) { return shown(member(step, "type")); }
 
 void read_unicode_form(const std::string& name, UnicodeForm form, Vocabulary& vocabulary) {
-  if (vocabulary.unicode_form != UnicodeForm::as_given && vocabulary.unicode_form != form) {
+  if (vocabulary.unicode_form != UnicodeForm::none && vocabulary.unicode_form != form) {
     refuse("its normalizer asks for " + name + " and another Unicode form");
   }
   vocabulary.unicode_form = form;

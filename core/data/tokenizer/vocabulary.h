@@ -81,7 +81,7 @@ struct Vocabulary {
   Alphabet alphabet = Alphabet::bytes;
   std::array<int32_t, 256> byte_ids{};  ///< the token of each byte
 
-  UnicodeForm unicode_form = UnicodeForm::as_given;
+  UnicodeForm unicode_form = UnicodeForm::none;
   PrefixSpace prefix_space = PrefixSpace::every_text;
   TextSplit split = TextSplit::gpt2;
 

@@ -12,7 +12,7 @@
 #include "core/worker/launcher.h"
 #include "core/worker/messages.h"
 
-/// Measured speed: how it is measured, what is kept of it, and where.
+/// Measured speed: how it is measured and recorded.
 namespace forge::benchmark {
 
 /// A worker to be measured, with a request of the job `bench`.
@@ -22,7 +22,7 @@ struct BenchTarget {
   worker::Request request;
 };
 
-/// What a worker said of itself, its windows, and the numbers it left with.
+/// What a worker reported.
 struct Measurement {
   worker::Hello hello;
   worker::Environment environment;
@@ -31,27 +31,26 @@ struct Measurement {
   nlohmann::json result;
 };
 
-/// The part of all the work that is done, and what is being done.
+/// The fraction of the work that is done, and what is being done.
 using OnProgress = std::function<void(double fraction, const std::string& text)>;
 
-/// Measures subjects in turns: all are started and warmed up one after the other; then each
-/// measures one window, then each its second one, and so on, so that a machine that grows slower or
-/// faster meanwhile does so for all of them; then each finishes. Only one works at a time. Throws
-/// Error that names the subject which failed, as worker::JobSession does, or which does not measure
-/// in windows.
+/// Measures subjects in turns. All are started and warmed up one after the other. Then each
+/// measures its first window, then each its second one, and so on, so that a machine that becomes
+/// slower or faster does so for all of them. Then each finishes. Only one works at a time. Throws
+/// Error with the subject's name as worker::JobSession does, and for one that does not measure in
+/// windows.
 std::vector<Measurement> measure_interleaved(worker::Launcher& launcher,
                                              const std::vector<BenchTarget>& subjects,
                                              int windows,
                                              const OnProgress& on_progress);
 
-/// What a few seconds of training say of a config.
+/// A short measurement of a config.
 struct Probe {
   double seconds_per_step = 0;  ///< of the faster of two windows
-  int64_t memory_bytes = 0;     ///< held by tensors at the peak, 0: not said
+  int64_t memory_bytes = 0;     ///< held by tensors at the peak, 0: not known
 };
 
-/// Trains on the subject's own rows for two windows and keeps nothing. Throws Error as
-/// measure_interleaved does.
+/// Trains for two windows and keeps nothing. Throws Error as measure_interleaved does.
 Probe probe(worker::Launcher& launcher, const BenchTarget& subject, const OnProgress& on_progress);
 
 enum class Kind {
@@ -60,7 +59,7 @@ enum class Kind {
 };
 const std::vector<std::string>& names_of(Kind);
 
-/// The call of forge that measured: the same for all records that it made.
+/// The call of forge that measured; the same for all its records.
 struct BenchInvocation {
   std::string id;        ///< "20261121T164512Z-1a2b3c4d"
   std::string created;   ///< UTC
@@ -82,14 +81,14 @@ struct BenchDevice {
   int numerics_version = 0;
 };
 
-/// Highest speed of a matrix product that the device was seen to reach.
+/// The highest speed of a matrix product that was measured on the device.
 struct PeakFlops {
   double flops = 0;  ///< a second
   std::string how;   ///< in words: what was measured
 };
 
-/// Seconds of a step's parts: medians of steps in which the device was waited for between them, so
-/// that they may sum up to more than a step.
+/// Seconds of a step's parts: medians of steps that synchronize the device between the parts. Their
+/// sum may exceed a step.
 struct StepBreakdown {
   double data = 0;  ///< to get a batch and have it on the device
   double forward = 0;
@@ -104,7 +103,7 @@ struct Ratio {
   double spread = 0;
 };
 
-/// What one measurement found: a file of JSON, the same in forge's answer and in its store.
+/// The result of a measurement: a JSON file, the same in forge's output and in the store.
 struct Record {
   std::string id;  ///< "<time>-<config>": the file's name without .json
   Kind kind = Kind::training;
@@ -188,10 +187,6 @@ Record read_record(const std::filesystem::path& file);
 
 /// The files of all measurements, by name.
 std::vector<std::filesystem::path> list_records(const std::filesystem::path& runs_dir);
-
-/// The value below which a share of the values lies, 0 to 1, between two of them by linear
-/// interpolation (numpy's default); NaN for no values.
-double quantile(std::vector<double> values, double share);
 
 double median(const std::vector<double>& values);
 

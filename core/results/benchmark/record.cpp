@@ -12,26 +12,18 @@
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
 #include "core/results/benchmark/benchmark.h"
+#include "core/results/statistics/sample.h"
 #include "core/run/identity.h"
 #include "core/worker/json_fields.h"
 
 namespace forge::benchmark {
 
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return std::nan("");
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  const double part = place - static_cast<double>(below);
-  return values[below] + part * (values[above] - values[below]);
-}
-
-double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+double median(const std::vector<double>& values) { return statistics::quantile(values, 0.5); }
 
 double spread(const std::vector<double>& values) {
   if (values.size() < 2) return 0;
-  return (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / median(values);
+  return (statistics::quantile(values, 0.75) - statistics::quantile(values, 0.25)) / 2 /
+         median(values);
 }
 
 std::vector<double> ratios(const std::vector<double>& own, const std::vector<double>& others) {

@@ -11,7 +11,6 @@
 #include "core/results/page/page.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/provenance.h"
-#include "core/results/tables/row_comparison.h"
 
 namespace forge::page {
 namespace {
@@ -44,7 +43,7 @@ double power_of_ten(int exponent) { return std::pow(10.0, exponent); }
 int digits_of_losses(const Curve& curve) {
   double smallest = std::numeric_limits<double>::infinity();
   double largest = 0;
-  for (const CurvePoint& point : curve) {
+  for (const store::LossPoint& point : curve) {
     const double size = std::abs(point.loss);
     if (!std::isfinite(size)) continue;
     largest = std::max(largest, size);
@@ -60,8 +59,8 @@ int digits_of_losses(const Curve& curve) {
 /// Decimals that make five digits of the longest time.
 int digits_of_seconds(const Curve& curve) {
   double longest = 0;
-  for (const CurvePoint& point : curve) {
-    if (std::isfinite(point.seconds)) longest = std::max(longest, point.seconds);
+  for (const store::LossPoint& point : curve) {
+    if (std::isfinite(point.elapsed_seconds)) longest = std::max(longest, point.elapsed_seconds);
   }
   if (longest <= 0) return 0;
   return std::clamp(5 - static_cast<int>(std::ceil(std::log10(longest))), 0, 6);
@@ -119,7 +118,7 @@ class DifferenceWriter {
 
 Curve downsampled(const Curve& curve, size_t limit) {
   if (curve.size() <= limit) return curve;
-  const bool has_gaps = std::any_of(curve.begin(), curve.end(), [](const CurvePoint& point) {
+  const bool has_gaps = std::any_of(curve.begin(), curve.end(), [](const store::LossPoint& point) {
     return !std::isfinite(point.loss);
   });
   const size_t inner = curve.size() - 2;
@@ -137,9 +136,9 @@ nlohmann::ordered_json encoded(const Curve& curve) {
   const int loss_digits = digits_of_losses(curve);
   const int seconds_digits = digits_of_seconds(curve);
   DifferenceWriter tokens(2), seconds(2), losses(1);
-  for (const CurvePoint& point : curve) {
+  for (const store::LossPoint& point : curve) {
     tokens.number(point.tokens);
-    seconds.number(point.seconds, power_of_ten(seconds_digits));
+    seconds.number(point.elapsed_seconds, power_of_ten(seconds_digits));
     losses.number(point.loss, power_of_ten(loss_digits));
   }
   nlohmann::ordered_json json;
@@ -164,23 +163,23 @@ size_t points_of_a_curve(size_t runs) {
                     most_points_of_a_curve);
 }
 
-ColumnInfo info_of(const tables::ColumnSpec& column, const tables::Ablation& ablation) {
-  if (column.kind == tables::ColumnKind::overhead) return {Better::higher, true, Unit::share};
+/// The column at `place` of the sheet.
+ColumnInfo info_of(const tables::ColumnSpec& column,
+                   size_t place,
+                   const tables::Sheet& sheet,
+                   const tables::Ablation& ablation) {
+  if (column.kind == tables::ColumnKind::overhead)
+    return {results::Direction::higher_is_better, true, results::Unit::fraction};
   if (column.kind == tables::ColumnKind::published)
-    return {Better::unknown, results::metric_named(column.metric).is_cost, Unit::plain};
+    return {std::nullopt, results::metric_named(column.metric).is_cost};
   const std::optional<results::Metric> metric = metric_of(column);
   if (!metric) return {};
-  ColumnInfo info;
-  info.better = metric->higher_is_better() ? Better::higher : Better::lower;
-  if (metric->is_fraction()) info.unit = Unit::share;
-  if (metric->unit == results::Unit::bytes) info.unit = Unit::bytes;
+  ColumnInfo info{metric->better, false, metric->unit};
   if (column.kind == tables::ColumnKind::difference) return info;
   info.is_cost = metric->is_cost;
-  const bool is_benchmark = column.metric == results::tokens_per_second_name &&
-                            ablation.table.tokens_per_second == tables::SpeedSource::benchmark;
-  if (is_benchmark || metric->source == results::Source::model) return info;
-  for (const tables::Cell& cell : cells_of(ablation, column.metric))
-    info.intervals.push_back(cell.summary.interval);
+  if (shows_benchmark(column, ablation.table) || metric->source == results::Source::model)
+    return info;
+  for (const auto& row : sheet.rows) info.intervals.push_back(row[place].interval);
   return info;
 }
 
@@ -195,13 +194,13 @@ std::vector<std::string> runs_of(const tables::AblationRow& row) {
     for (const store::RunSummary& run : sample.runs) add(run);
   };
   add_all(row);
-  for (const tables::Point& point : row.points) add_all(point);
+  for (const tables::SweepPoint& point : row.points) add_all(point);
   return ids;
 }
 
 RowSource source_of(const tables::AblationRow& row) {
-  const std::string division = row.division.empty() ? "" : " (" + row.division + ")";
-  return {row.spec.name + division, runs_of(row), row.breaks};
+  const std::string group = row.group.empty() ? "" : " (" + row.group + ")";
+  return {row.spec.name + group, runs_of(row), row.violations};
 }
 
 Table table_of(const tables::Ablation& ablation) {
@@ -210,13 +209,13 @@ Table table_of(const tables::Ablation& ablation) {
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
   for (const tables::ColumnSpec& column : shown_columns(ablation))
-    table.columns.push_back(info_of(column, ablation));
+    table.columns.push_back(info_of(column, table.columns.size(), table.sheet, ablation));
   for (const tables::AblationRow& row : ablation.rows) table.row_sources.push_back(source_of(row));
   return table;
 }
 
 /// The wall time at a step: that of the last training metrics up to it; NaN before the first.
-double seconds_at(int64_t step, const std::vector<store::LossPoint>& losses) {
+double seconds_at(int64_t step, const Curve& losses) {
   const auto after = std::upper_bound(
       losses.begin(), losses.end(), step, [](int64_t wanted, const store::LossPoint& point) {
         return wanted < point.step;
@@ -225,32 +224,17 @@ double seconds_at(int64_t step, const std::vector<store::LossPoint>& losses) {
   return std::prev(after)->elapsed_seconds;
 }
 
-Curve training_curve(const std::vector<store::LossPoint>& losses) {
-  Curve curve;
-  curve.reserve(losses.size());
-  for (const store::LossPoint& point : losses)
-    curve.push_back({point.tokens, point.elapsed_seconds, point.loss});
-  return curve;
-}
-
-Curve evaluation_curve(const std::vector<store::LossPoint>& evaluations,
-                       const std::vector<store::LossPoint>& losses) {
-  Curve curve;
-  curve.reserve(evaluations.size());
-  for (const store::LossPoint& point : evaluations)
-    curve.push_back({point.tokens, seconds_at(point.step, losses), point.loss});
-  return curve;
-}
-
 Run run_of(store::ConfiguredRun&& configured, const store::ResultStore& store, size_t limit) {
   Run run;
   run.summary = std::move(configured.summary);
   run.config = std::move(configured.config);
-  const std::vector<store::LossPoint> losses = store.training_losses(run.summary.id);
+  const Curve losses = store.training_losses(run.summary.id);
+  Curve evaluations = store.evaluation_losses(run.summary.id);
+  for (store::LossPoint& point : evaluations)
+    point.elapsed_seconds = seconds_at(point.step, losses);
   run.total_points = losses.size();
-  run.training = downsampled(training_curve(losses), limit);
-  run.evaluations =
-      downsampled(evaluation_curve(store.evaluation_losses(run.summary.id), losses), limit);
+  run.training = downsampled(losses, limit);
+  run.evaluations = downsampled(evaluations, limit);
   return run;
 }
 

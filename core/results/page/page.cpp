@@ -102,22 +102,6 @@ using Json = nlohmann::ordered_json;
 /// Where a run lies in the list.
 using Places = std::map<std::string, size_t>;
 
-const char* name_of(Better better) {
-  switch (better) {
-    case Better::lower: return "lower";
-    case Better::higher: return "higher";
-    default: return "";
-  }
-}
-
-const char* name_of(Unit unit) {
-  switch (unit) {
-    case Unit::share: return "share";
-    case Unit::bytes: return "bytes";
-    default: return "";
-  }
-}
-
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
@@ -132,17 +116,16 @@ Json cell_json(const tables::SheetCell& cell) {
 }
 
 void add_info(const ColumnInfo& info, Json& column) {
-  column["better"] = name_of(info.better);
+  column["better"] = !info.better                                           ? ""
+                     : *info.better == results::Direction::higher_is_better ? "higher"
+                                                                            : "lower";
   column["cost"] = info.is_cost;
-  column["unit"] = name_of(info.unit);
+  column["unit"] = info.unit == results::Unit::fraction ? "share"
+                   : info.unit == results::Unit::bytes  ? "bytes"
+                                                        : "";
   Json intervals = Json::array();
-  for (const auto& interval : info.intervals) {
-    if (interval) {
-      intervals.push_back({interval->low, interval->high});
-    } else {
-      intervals.push_back(nullptr);
-    }
-  }
+  for (const auto& interval : info.intervals)
+    intervals.push_back(interval ? Json({interval->low, interval->high}) : Json());
   column["intervals"] = std::move(intervals);
 }
 
@@ -175,7 +158,8 @@ Json origins_json(const Table& table, const Places& places) {
       const auto found = places.find(id);
       if (found != places.end()) runs.push_back(found->second);
     }
-    rows.push_back({{"name", origin.name}, {"runs", std::move(runs)}, {"breaks", origin.breaks}});
+    rows.push_back(
+        {{"name", origin.name}, {"runs", std::move(runs)}, {"breaks", origin.violations}});
   }
   return rows;
 }
@@ -192,7 +176,7 @@ Json table_json(const Table& table, const Places& places) {
           {"footnotes", sheet.footnotes},
           {"claims", sheet.verdicts},
           {"commands", sheet.commands},
-          {"left_out", sheet.left_out},
+          {"left_out", sheet.excluded},
           {"sources", sheet.sources},
           {"setup", std::move(setup)}};
 }

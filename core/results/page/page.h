@@ -7,28 +7,22 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 
+#include "core/results/metrics.h"
 #include "core/results/page/assets.h"
 #include "core/results/statistics/sample.h"
-#include "core/results/store/run_summary.h"
+#include "core/results/store/result_store.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/sheet.h"
 
 namespace forge::page {
 
-struct CurvePoint {
-  int64_t tokens = 0;  ///< trained on
-  double seconds = 0;  ///< of wall time since training began; NaN: not known
-  double loss = 0;     ///< NaN: no number
-};
-
 /// By tokens.
-using Curve = std::vector<CurvePoint>;
+using Curve = std::vector<store::LossPoint>;
 
-/// At most `limit` points of the curve, at least 5: the first, the last, and of each stretch
-/// between them the lowest, the highest, and the first without a number. So no spike is lost and
-/// none moves, which a choice by the area of triangles (LTTB) does not promise.
+/// At most `limit` points of the curve, at least 5: the first, the last, and of each bucket between
+/// them the lowest, the highest, and the first that is not a number. So no spike is lost and none
+/// moves, which largest-triangle downsampling (LTTB) does not promise.
 Curve downsampled(const Curve& curve, size_t limit);
 
 /// For the page's script: {"count", "tokens", "seconds", "seconds_digits", "loss", "loss_digits"}.
@@ -59,26 +53,20 @@ nlohmann::ordered_json to_json(const Configs& configs);
 /// A project's results as one HTML file that asks nothing of any network.
 namespace forge::page {
 
-/// Which values of a column are the better ones.
-enum class Better { unknown, lower, higher };
-
-/// How a column's values are written: as they are, as a percentage, in GiB.
-enum class Unit { plain, share, bytes };
-
 /// What a column's metrics are to a reader who weighs one against another.
 struct ColumnInfo {
-  Better better = Better::unknown;
+  std::optional<results::Direction> better;  ///< none: not known
   bool is_cost = false;  ///< speed, memory, parameters: what quality is paid with
-  Unit unit = Unit::plain;
+  results::Unit unit = results::Unit::number;
   /// Of each row that of the mean over its seeds, where it is known; empty: of none.
   std::vector<std::optional<statistics::Interval>> intervals = {};
 };
 
 /// What stands behind a row of a table.
 struct RowSource {
-  std::string name;                 ///< of the row, unlike those of all others
-  std::vector<std::string> runs;    ///< their ids; the first is the one that the row shows
-  std::vector<std::string> breaks;  ///< why it is compared with no other row; empty: it is
+  std::string name;                     ///< of the row, unlike those of all others
+  std::vector<std::string> runs;        ///< their ids; the first is the one that the row shows
+  std::vector<std::string> violations;  ///< why it is compared with no other row; empty: it is
 };
 
 /// A table as it is shown.

@@ -36,17 +36,12 @@ double student_t_two_sided_p(double t, double degrees_of_freedom) {
   return boost::math::ibeta(half, 0.5, 1 / (1 + square / degrees_of_freedom), Policy());
 }
 
-double student_t_cdf(double t, double degrees_of_freedom) {
-  const double tail = student_t_two_sided_p(t, degrees_of_freedom) / 2;
-  return t < 0 ? tail : 1 - tail;
-}
-
-double student_t_reach(double confidence, double degrees_of_freedom) {
+double student_t_critical_value(double confidence, double degrees_of_freedom) {
   const double tail = (1 - confidence) / 2;
   return boost::math::quantile(boost::math::complement(StudentT(degrees_of_freedom), tail));
 }
 
-double small_sample_correction(double degrees_of_freedom) {
+double hedges_correction(double degrees_of_freedom) {
   const double half = degrees_of_freedom / 2;
   return boost::math::tgamma_delta_ratio(half, -0.5, Policy()) / std::sqrt(half);
 }
@@ -130,26 +125,25 @@ double acceleration(const std::vector<double>& values) {
   return cubes / (6 * squares * std::sqrt(squares));
 }
 
-/// The share of the resamples below an end of the interval that lies `reach` standard errors from
-/// the middle where nothing is biased or skewed.
-double share_below(double reach, double bias, double acceleration) {
-  const double shifted = bias + reach;
+/// The fraction of the resamples below an end of the interval. Without bias and skew that end lies
+/// `errors` standard errors from the middle.
+double share_below(double errors, double bias, double acceleration) {
+  const double shifted = bias + errors;
   const double scale = 1 - acceleration * shifted;
   if (scale <= 0) return shifted < 0 ? 0 : 1;  // a skewness that no finite quantile answers
   return normal_cdf(bias + shifted / scale);
 }
 
-/// Below it lies that share of the values: between two of them by linear interpolation. Reorders
-/// them.
-double quantile(std::vector<double>& values, double share) {
-  const double place = share * static_cast<double>(values.size() - 1);
+}  // namespace
+
+double quantile(std::vector<double> values, double fraction) {
+  if (values.empty()) return std::nan("");
+  const double place = fraction * static_cast<double>(values.size() - 1);
   const auto nth = values.begin() + static_cast<std::ptrdiff_t>(place);
   std::nth_element(values.begin(), nth, values.end());
   if (nth + 1 == values.end()) return *nth;
   return *nth + (place - std::floor(place)) * (*std::min_element(nth + 1, values.end()) - *nth);
 }
-
-}  // namespace
 
 Interval bootstrap_interval(const std::vector<double>& values, uint64_t seed, double confidence) {
   if (!(confidence > 0 && confidence < 1))
@@ -162,14 +156,14 @@ Interval bootstrap_interval(const std::vector<double>& values, uint64_t seed, do
   const double mean = moments->mean;
   if (moments->standard_deviation == 0) return {mean, mean};
   const std::vector<double> centred = deviations(values, mean);
-  std::vector<double> means = resampled_means(centred, seed);
+  const std::vector<double> means = resampled_means(centred, seed);
   const double off = bias(means, moments->standard_deviation);
   const double skew = acceleration(centred);
   // Resamples vary like the sample with n below, not n − 1, and know nothing of its few values.
   const auto n = static_cast<double>(moments->n);
-  const double reach = std::sqrt(n / (n - 1)) * student_t_reach(confidence, n - 1);
-  return {mean + quantile(means, share_below(-reach, off, skew)),
-          mean + quantile(means, share_below(reach, off, skew))};
+  const double errors = std::sqrt(n / (n - 1)) * student_t_critical_value(confidence, n - 1);
+  return {mean + quantile(means, share_below(-errors, off, skew)),
+          mean + quantile(means, share_below(errors, off, skew))};
 }
 
 namespace {
@@ -253,7 +247,7 @@ Interval student_t_interval(double estimate,
   if (!(confidence > 0 && confidence < 1))
     throw Error("a confidence lies between 0 and 1, " + shortest(confidence) + " does not");
   if (standard_error == 0) return {estimate, estimate};
-  const double reach = student_t_reach(confidence, degrees_of_freedom) * standard_error;
+  const double reach = student_t_critical_value(confidence, degrees_of_freedom) * standard_error;
   return {estimate - reach, estimate + reach};
 }
 
@@ -267,7 +261,7 @@ Summary summarize(const std::vector<double>& values, uint64_t seed, double confi
   if (moments->n < 2) return summary;
   summary.standard_deviation = moments->standard_deviation;
   summary.standard_error = moments->standard_error();
-  if (moments->n < bootstrap_from) {
+  if (moments->n < bootstrap_min_n) {
     summary.interval = student_t_interval(
         moments->mean, moments->standard_error(), static_cast<double>(moments->n - 1), confidence);
   } else {

@@ -8,14 +8,14 @@
 namespace forge::statistics {
 
 /// The confidence of intervals where nobody asks for another.
-constexpr double usual_confidence = 0.95;
+constexpr double default_confidence = 0.95;
 
 struct Interval {
   double low = 0;
   double high = 0;
 
   /// Half of its length: how far it reaches to either side of its middle.
-  double reach() const { return (high - low) / 2; }
+  double half_width() const { return (high - low) / 2; }
   bool contains(double value) const { return low <= value && value <= high; }
 };
 
@@ -32,13 +32,17 @@ struct Moments {
 /// Numbers that are all the same have exactly that mean and a standard deviation of exactly 0.
 std::optional<Moments> moments_of(const std::vector<double>& values);
 
+/// The value below which a fraction of the values lies, 0 to 1, by linear interpolation between two
+/// of them (numpy's default); NaN for no values.
+double quantile(std::vector<double> values, double fraction);
+
 /// How an interval was found.
 enum class IntervalMethod { student_t, bootstrap };
 const char* name_of(IntervalMethod method);  ///< "Student t", "bootstrap"
 
 /// From so many values on the interval of a mean is a bootstrap's: below, resamples of so few
 /// values vary too little.
-constexpr size_t bootstrap_from = 20;
+constexpr size_t bootstrap_min_n = 20;
 
 /// What is known of the mean of something from a sample of it.
 struct Summary {
@@ -50,13 +54,13 @@ struct Summary {
   IntervalMethod method = IntervalMethod::student_t;
 };
 
-/// The interval is Student's t below `bootstrap_from` values and a bootstrap's from there on
+/// The interval is Student's t below `bootstrap_min_n` values and a bootstrap's from there on
 /// whose random numbers depend on `seed` alone. Of values that are
 /// not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for 65,536
 /// values or more.
 Summary summarize(const std::vector<double>& values,
                   uint64_t seed,
-                  double confidence = usual_confidence);
+                  double confidence = default_confidence);
 
 /// Wilson's 95 % score interval for the true fraction, given the fraction of `count` independent
 /// cases: within [0, 1], all of it without cases. E. B. Wilson, JASA 22 (1927) 209.
@@ -67,7 +71,7 @@ Interval wilson_interval(double fraction, int64_t count);
 Interval student_t_interval(double estimate,
                             double standard_error,
                             double degrees_of_freedom,
-                            double confidence = usual_confidence);
+                            double confidence = default_confidence);
 
 }  // namespace forge::statistics
 
@@ -78,17 +82,14 @@ namespace forge::statistics {
 /// two-sided p. 0 for an infinite t.
 double student_t_two_sided_p(double t, double degrees_of_freedom);
 
-/// P(T <= t).
-double student_t_cdf(double t, double degrees_of_freedom);
-
 /// The t with P(|T| <= t) = confidence, for 0 < confidence < 1: so many standard errors an interval
 /// reaches to either side.
-double student_t_reach(double confidence, double degrees_of_freedom);
+double student_t_critical_value(double confidence, double degrees_of_freedom);
 
 /// Γ(m/2) / (√(m/2) Γ((m−1)/2)) for m > 1: by what a standardised difference is multiplied so that
 /// a standard deviation of m degrees of freedom does not make it too large. L. V. Hedges,
 /// J. Educational Statistics 6 (1981) 107, where it is c(m).
-double small_sample_correction(double degrees_of_freedom);
+double hedges_correction(double degrees_of_freedom);
 
 /// So often a sample is drawn anew. Another seed moves the ends of a 95 % interval by some 2 % of
 /// its width; more resamples would cost tables of a thousand runs their speed.
@@ -103,6 +104,6 @@ constexpr int bootstrap_resamples = 2000;
 /// two values or one that is not finite, and for a confidence outside of 0 to 1.
 Interval bootstrap_interval(const std::vector<double>& values,
                             uint64_t seed,
-                            double confidence = usual_confidence);
+                            double confidence = default_confidence);
 
 }  // namespace forge::statistics

@@ -11,7 +11,7 @@
 namespace forge::statistics {
 namespace {
 
-std::optional<Moments> moments_that_tell(const std::vector<double>& values) {
+std::optional<Moments> spread_of(const std::vector<double>& values) {
   const std::optional<Moments> moments = moments_of(values);
   return moments && moments->n > 1 ? moments : std::nullopt;
 }
@@ -31,7 +31,7 @@ double joint_degrees(const Moments& own, const Moments& baseline, double standar
 /// a mean.
 std::optional<double> hedges_g(double difference, double deviation, double degrees_of_freedom) {
   if (deviation == 0 || !(degrees_of_freedom > 1)) return std::nullopt;
-  return difference / deviation * small_sample_correction(degrees_of_freedom);
+  return difference / deviation * hedges_correction(degrees_of_freedom);
 }
 
 /// What r² of more than two pairs says of the squared correlation: less than itself, since it is
@@ -70,17 +70,18 @@ Difference student_t_test(double estimate,
 std::optional<Difference> welch_test(const std::vector<double>& own,
                                      const std::vector<double>& baseline,
                                      double confidence) {
-  const std::optional<Moments> a = moments_that_tell(own);
-  const std::optional<Moments> b = moments_that_tell(baseline);
+  const std::optional<Moments> a = spread_of(own);
+  const std::optional<Moments> b = spread_of(baseline);
   if (!a || !b) return std::nullopt;
   const double difference = a->mean - b->mean;
   const double standard_error = std::hypot(a->standard_error(), b->standard_error());
   Difference result =
       student_t_test(difference, standard_error, joint_degrees(*a, *b, standard_error), confidence);
   const double both = degrees(*a) + degrees(*b);
-  const double pooled = std::hypot(a->standard_deviation * std::sqrt(degrees(*a) / both),
-                                   b->standard_deviation * std::sqrt(degrees(*b) / both));
-  result.effect_size = hedges_g(difference, pooled, both);
+  const double differ_within_cells =
+      std::hypot(a->standard_deviation * std::sqrt(degrees(*a) / both),
+                 b->standard_deviation * std::sqrt(degrees(*b) / both));
+  result.effect_size = hedges_g(difference, differ_within_cells, both);
   return result;
 }
 
@@ -94,8 +95,8 @@ std::optional<Difference> paired_test(const std::vector<double>& own,
   differences.reserve(own.size());
   for (size_t i = 0; i < own.size(); ++i) differences.push_back(own[i] - baseline[i]);
   std::optional<Difference> result = one_sample_test(differences, 0, confidence);
-  const std::optional<Moments> a = moments_that_tell(own);
-  const std::optional<Moments> b = moments_that_tell(baseline);
+  const std::optional<Moments> a = spread_of(own);
+  const std::optional<Moments> b = spread_of(baseline);
   if (!result || !a || !b) return std::nullopt;
   if (own.size() < 3)
     return result;  // two pairs correlate fully, which leaves one degree of freedom
@@ -109,7 +110,7 @@ std::optional<Difference> paired_test(const std::vector<double>& own,
 std::optional<Difference> one_sample_test(const std::vector<double>& values,
                                           double reference,
                                           double confidence) {
-  const std::optional<Moments> moments = moments_that_tell(values);
+  const std::optional<Moments> moments = spread_of(values);
   if (!moments || !std::isfinite(reference)) return std::nullopt;
   const double difference = moments->mean - reference;
   Difference result =

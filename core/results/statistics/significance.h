@@ -31,7 +31,7 @@ struct Difference {
 /// outside of 0 to 1.
 std::optional<Difference> welch_test(const std::vector<double>& own,
                                      const std::vector<double>& baseline,
-                                     double confidence = usual_confidence);
+                                     double confidence = default_confidence);
 
 /// Student's test on the differences of pairs, such as runs of the same seed: own[i] belongs to
 /// baseline[i]. The effect size is standardised by what the samples vary, not by what the
@@ -45,21 +45,21 @@ std::optional<Difference> welch_test(const std::vector<double>& own,
 /// different sizes.
 std::optional<Difference> paired_test(const std::vector<double>& own,
                                       const std::vector<double>& baseline,
-                                      double confidence = usual_confidence);
+                                      double confidence = default_confidence);
 
 /// Student's test of whether the mean of `values` is `reference`; `difference` is how far it is
 /// off. The effect size is standardised by the standard deviation of the values, of n − 1 degrees
 /// of freedom. Degenerate samples as in paired_test.
 std::optional<Difference> one_sample_test(const std::vector<double>& values,
                                           double reference,
-                                          double confidence = usual_confidence);
+                                          double confidence = default_confidence);
 
 /// The test of whether something is 0 that was estimated with a standard error of so many degrees
 /// of freedom. Without an effect size.
 Difference student_t_test(double estimate,
                           double standard_error,
                           double degrees_of_freedom,
-                          double confidence = usual_confidence);
+                          double confidence = default_confidence);
 
 /// The p of several tests, adjusted for their number by Holm's step-down procedure (S. Holm,
 /// Scandinavian J. Statistics 6 (1979) 65), in the order given: who calls those real that are at

@@ -1,5 +1,6 @@
 #include "core/results/store/database.h"
 
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
@@ -11,6 +12,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/staging.h"
+#include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
 
@@ -38,13 +42,6 @@ constexpr int64_t remote_types[] = {
     0x73757245,  // Coda
 };
 
-/// The nearest folder upwards that exists: the runs folder itself may not have been made yet.
-fs::path existing_folder(fs::path folder) {
-  std::error_code ignored;
-  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
-}
-
 }  // namespace
 
 bool is_remote_file_system(int64_t type) {
@@ -60,7 +57,7 @@ fs::path cached_store_path(const fs::path& runs_dir) {
 }
 
 fs::path store_path(const fs::path& runs_dir) {
-  const fs::path folder = existing_folder(fs::absolute(runs_dir));
+  const fs::path folder = existing_ancestor(fs::absolute(runs_dir));
   struct statfs status {};
   const bool remote =
       ::statfs(folder.c_str(), &status) == 0 && is_remote_file_system(status.f_type);
@@ -98,7 +95,11 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 int schema_version() {
-  static const int version = std::stoi(hash_hex(whole_schema()).substr(0, 7), nullptr, 16);
+  // The store holds configs, too: those of other keys cannot be read.
+  static const int version = std::stoi(
+      hash_hex(whole_schema() + json_text(config::to_json(config::Experiment()))).substr(0, 7),
+      nullptr,
+      16);
   return version;
 }
 
@@ -142,6 +143,18 @@ FileLock opening_lock(const fs::path& path) { return FileLock::acquire(beside(pa
 
 }  // namespace
 
+bool operator==(const FileStamp& a, const FileStamp& b) {
+  return a.size == b.size && a.modified_ns == b.modified_ns && a.inode == b.inode;
+}
+
+FileStamp stamp_of(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {static_cast<int64_t>(status.st_size),
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
+          static_cast<int64_t>(status.st_ino)};
+}
+
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   if (path.has_parent_path()) make_directories(path.parent_path());
   const FileLock lock = opening_lock(path);
@@ -158,10 +171,6 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
         "PRAGMA cache_size = -16384");  // KiB: a batch of writes fits, and no page is written twice
     return database;
   });
-}
-
-void remove_database(const fs::path& path) {
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) remove_tree(beside(path, suffix));
 }
 
 void replace_database(const fs::path& built, const fs::path& path) {

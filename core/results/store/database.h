@@ -29,6 +29,16 @@ int schema_version();
 /// structs; NaN is NULL in a column.
 namespace forge::store {
 
+/// Changes when a file changes. All zero if there is no file.
+struct FileStamp {
+  int64_t size = 0;
+  int64_t modified_ns = 0;
+  int64_t inode = 0;
+};
+bool operator==(const FileStamp& a, const FileStamp& b);
+inline bool operator!=(const FileStamp& a, const FileStamp& b) { return !(a == b); }
+FileStamp stamp_of(const std::filesystem::path& file);
+
 /// Binds the parameters of a statement one after the other.
 class Binder {
  public:
@@ -65,11 +75,6 @@ class Binder {
   template <class T>
   void column(const char*, const T& field) {
     value(field);
-  }
-  template <class Values>
-  void metric(const results::Metric& metric, const Values& values) {
-    const auto found = values.find(metric.name);
-    value(found == values.end() ? std::nullopt : std::optional<double>(found->second));
   }
 
  private:
@@ -112,12 +117,6 @@ class RowReader {
   template <class T>
   void column(const char*, T& field) {
     value(field);
-  }
-  template <class Values>
-  void metric(const results::Metric& metric, Values& values) {
-    std::optional<double> number;
-    value(number);
-    if (number) values.emplace_hint(values.end(), metric.name, *number);
   }
 
  private:
@@ -172,9 +171,6 @@ std::unique_ptr<SQLite::Database> open_database(const std::filesystem::path& pat
 /// Puts the finished database `built` in the place of `path`. Connections that are open on the old
 /// one keep it until they close.
 void replace_database(const std::filesystem::path& built, const std::filesystem::path& path);
-
-/// Removes a database with the files that SQLite keeps beside it.
-void remove_database(const std::filesystem::path& path);
 
 /// SQLite's message as an Error that names the store and says what to do.
 Error store_error(const std::filesystem::path& path, const SQLite::Exception& problem);

@@ -1,20 +1,62 @@
 #include "core/results/store/ingest.h"
 
+#include <algorithm>
+#include <future>
+#include <map>
+#include <optional>
+
 #include <SQLiteCpp/Savepoint.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
-#include "core/results/benchmark/benchmark.h"
-#include "core/results/store/database.h"
-#include "core/results/store/run_summary.h"
 #include "core/run/event_log.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
 namespace {
+
+/// How far a run's files have been read: a row of the table `sources`.
+struct FileState {
+  FileStamp record;        ///< run.json
+  FileStamp events;        ///< events.jsonl
+  FileStamp remarks = {};  ///< remarks.json
+  int64_t events_offset = 0;
+};
+
+/// The columns of `sources` behind run_id, in the order of FileState.
+constexpr const char* file_state_columns =
+    "record_size, record_modified_ns, record_inode, events_size, events_modified_ns, events_inode, "
+    "remarks_size, remarks_modified_ns, remarks_inode, events_offset";
+FileState read_file_state(RowReader& row) {
+  FileState state;
+  for (FileStamp* stamp : {&state.record, &state.events, &state.remarks}) row.value(*stamp);
+  row.value(state.events_offset);
+  return state;
+}
+
+/// The state of a run's files now; the offset stays 0.
+FileState file_state_of(const run::RunFolder& folder) {
+  return {stamp_of(folder.record_file()),
+          stamp_of(folder.events_file()),
+          stamp_of(folder.annotations_file()),
+          0};
+}
+
+/// New lines of a run's events file. Reading them needs no database, so several runs are read at
+/// once, before the write lock is taken.
+struct NewEvents {
+  FileStamp stamp;  ///< of the file before it was read
+  run::EventBatch lines;
+};
+
+NewEvents read_new_events(const run::RunFolder& folder, int64_t offset) {
+  const FileStamp stamp = stamp_of(folder.events_file());
+  return {stamp, run::read_event_lines(folder.events_file(), offset)};
+}
 
 /// INSERT that replaces the row of the same id. `columns` is a list with commas.
 std::string upsert_sql(const std::string& table, const std::string& columns) {
@@ -37,224 +79,412 @@ std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
   return statements;
 }
 
-nlohmann::json read_json(const fs::path& path) {
-  try {
-    return parse_json(read_file(path));
-  } catch (const nlohmann::json::exception& problem) {
-    throw Error("'" + path.string() + "' is not JSON: " + problem.what(), {}, "", ExitCode::failed);
-  }
-}
-
 /// Whether the files can be read on from where the last time ended: neither was replaced nor cut.
 bool continues(const FileState& before, const FileState& now) {
   return before.record == now.record && before.events_offset <= now.events.size &&
          (before.events_offset == 0 || before.events.inode == now.events.inode);
 }
 
-}  // namespace
-
-FileState read_file_state(RowReader& row) {
-  FileState state;
-  for (FileStamp* stamp : {&state.record, &state.events, &state.remarks}) row.value(*stamp);
-  row.value(state.events_offset);
-  return state;
-}
-
-FileState file_state_of(const run::RunFolder& folder) {
-  return {stamp_of(folder.record_file()),
-          stamp_of(folder.events_file()),
-          stamp_of(folder.annotations_file()),
-          0};
-}
-
-Ingester::Ingester(SQLite::Database& database)
-    : database_(database),
-      select_state_(database,
-                    std::string("SELECT ") + file_state_columns + " FROM sources WHERE run_id = ?"),
-      select_run_(database, "SELECT " + join(column_names(), ", ") + " FROM runs WHERE id = ?"),
-      upsert_run_(database, upsert_sql("runs", join(column_names(), ", "))),
-      upsert_state_(database, upsert_sql("sources", std::string("run_id, ") + file_state_columns)),
-      delete_run_(deletions(database)),
-      upsert_config_(database, upsert_sql("configs", "run_id, config")),
-      upsert_environment_(database, upsert_sql("environments", "run_id, environment")),
-      upsert_train_metrics_(
-          database, upsert_sql("train_metrics", std::string("run_id, ") + train_metrics_columns)),
-      upsert_evaluation_(database,
-                         upsert_sql("evaluations", "run_id, step, loss, tokens, seconds")),
-      delete_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step = ?"),
-      insert_score_(database, upsert_sql("scores", "run_id, step, name, value, count")) {
-  for (const char* table : {"train_metrics", "evaluations", "scores"})
-    delete_later_.emplace_back(
-        database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
-}
-
-template <class... Values>
-void Ingester::execute(SQLite::Statement& statement, const Values&... values) {
-  statement.reset();
-  Binder binder(statement);
-  (binder.value(values), ...);
-  statement.exec();
-}
-
-void Ingester::ingest(const run::RunFolder& folder,
-                      const EventBatch& batch,
-                      std::vector<std::string>& warnings) {
-  SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
-  FileState now = file_state_of(folder);
-  std::optional<FileState> before = read_state(folder.id());
-  if (before && !continues(*before, now)) {
-    remove(folder.id());
-    before.reset();
+/// Writes the rows of runs. The caller holds a write transaction, since new lines begin at the
+/// offset that the database holds.
+class Ingester {
+ public:
+  explicit Ingester(SQLite::Database& database)
+      : database_(database),
+        select_state_(
+            database,
+            std::string("SELECT ") + file_state_columns + " FROM sources WHERE run_id = ?"),
+        select_run_(database, "SELECT " + join(column_names(), ", ") + " FROM runs WHERE id = ?"),
+        upsert_run_(database, upsert_sql("runs", join(column_names(), ", "))),
+        upsert_state_(database,
+                      upsert_sql("sources", std::string("run_id, ") + file_state_columns)),
+        delete_run_(deletions(database)),
+        upsert_config_(database, upsert_sql("configs", "run_id, config")),
+        upsert_environment_(database, upsert_sql("environments", "run_id, environment")),
+        upsert_train_metrics_(
+            database, upsert_sql("train_metrics", std::string("run_id, ") + train_metrics_columns)),
+        upsert_evaluation_(database,
+                           upsert_sql("evaluations", "run_id, step, loss, tokens, seconds")),
+        delete_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step = ?"),
+        insert_score_(database, upsert_sql("scores", "run_id, step, name, value, count")) {
+    for (const char* table : {"train_metrics", "evaluations", "scores"})
+      delete_later_.emplace_back(
+          database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
   }
-  RunSummary run = before ? read_summary(folder.id()) : add_run(folder);
-  const int64_t offset = before ? before->events_offset : 0;
-  std::optional<EventBatch> reread;
-  if (batch.begin != offset) reread = read_events(folder.events_file(), offset);
-  const EventBatch& events = reread ? *reread : batch;
-  ingest_lines(folder, events.lines, run, warnings);
-  now.events = events.stamp;
-  now.events_offset = events.end;
-  if (now.events_offset != offset) write_environment(folder);
-  const run::RunStatus status = folder.status();
-  run.status = status.state;
-  run.failure_reason = status.reason;
-  run.failure_hint = status.hint;
-  add_remarks(folder, run, warnings);
-  write_summary(run);
-  execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
-  savepoint.release();
-}
 
-/// Annotations that cannot be read are a warning; the run is kept.
-void Ingester::add_remarks(const run::RunFolder& folder,
-                           RunSummary& run,
-                           std::vector<std::string>& warnings) {
-  run::Annotations remarks;
-  try {
-    remarks = run::read_annotations(folder);
-  } catch (const Error& problem) {
-    warnings.push_back(problem.message());
+  /// Brings a run's rows up to its files. `batch` is used if it begins at the offset that the
+  /// database holds; another process may have moved that. A line that cannot be read is skipped
+  /// with a warning. Throws Error, and leaves the run's rows as they were, if run.json or
+  /// config.json cannot be read.
+  void ingest(const run::RunFolder& folder,
+              const NewEvents& batch,
+              std::vector<std::string>& warnings) {
+    SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
+    FileState now = file_state_of(folder);
+    std::optional<FileState> before = read_state(folder.id());
+    if (before && !continues(*before, now)) {
+      remove(folder.id());
+      before.reset();
+    }
+    RunSummary run = before ? read_summary(folder.id()) : add_run(folder);
+    const int64_t offset = before ? before->events_offset : 0;
+    std::optional<NewEvents> reread;
+    if (batch.lines.begin != offset) reread = read_new_events(folder, offset);
+    const NewEvents& events = reread ? *reread : batch;
+    ingest_lines(folder, events.lines.lines, run, warnings);
+    now.events = events.stamp;
+    now.events_offset = events.lines.end;
+    if (now.events_offset != offset) write_environment(folder);
+    const run::RunStatus status = folder.status();
+    run.status = status.state;
+    run.failure_reason = status.reason;
+    run.failure_hint = status.hint;
+    add_remarks(folder, run, warnings);
+    write_summary(run);
+    execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
+    savepoint.release();
   }
-  run.archived = remarks.archived ? 1 : 0;
-  run.note = remarks.note;
-  run.tags = remarks.tags;
+
+  /// Removes a run and all rows that refer to it.
+  void remove(const std::string& run_id) {
+    for (SQLite::Statement& statement : delete_run_) execute(statement, run_id);
+  }
+
+ private:
+  /// Binds the values in their order and runs the statement.
+  template <class... Values>
+  static void execute(SQLite::Statement& statement, const Values&... values) {
+    statement.reset();
+    Binder binder(statement);
+    (binder.value(values), ...);
+    statement.exec();
+  }
+
+  /// Annotations that cannot be read are a warning; the run is kept.
+  static void add_remarks(const run::RunFolder& folder,
+                          RunSummary& run,
+                          std::vector<std::string>& warnings) {
+    run::Annotations remarks;
+    try {
+      remarks = run::read_annotations(folder);
+    } catch (const Error& problem) {
+      warnings.push_back(problem.message());
+    }
+    run.archived = remarks.archived ? 1 : 0;
+    run.note = remarks.note;
+    run.tags = remarks.tags;
+  }
+
+  std::optional<FileState> read_state(const std::string& run_id) {
+    select_state_.reset();
+    select_state_.bind(1, run_id);
+    if (!select_state_.executeStep()) return std::nullopt;
+    RowReader row(select_state_);
+    const FileState state = read_file_state(row);
+    select_state_.reset();
+    return state;
+  }
+
+  RunSummary read_summary(const std::string& run_id) {
+    select_run_.reset();
+    select_run_.bind(1, run_id);
+    if (!select_run_.executeStep()) throw Error("run '" + run_id + "' has a source but no row");
+    RunSummary run = read_run(select_run_);
+    select_run_.reset();
+    return run;
+  }
+
+  void write_summary(const RunSummary& run) {
+    upsert_run_.reset();
+    Binder binder(upsert_run_);
+    columns(binder, run);
+    upsert_run_.exec();
+  }
+
+  RunSummary add_run(const run::RunFolder& folder) {
+    const run::RunRecord record = folder.record();
+    const nlohmann::json config_json = folder.config();
+    const config::Experiment experiment = config::experiment_from_json(config_json);
+    RunSummary run;
+    run.id = folder.id();
+    run.project = record.project;
+    run.config = record.config;
+    run.key = record.key;
+    run.name = experiment.name;
+    run.description = experiment.description;
+    run.command = record.command;
+    run.revision = record.revision;
+    run.created = record.created;
+    run.updated = record.created;
+    run.profile = experiment.profile;
+    run.backend = record.identity.backend;
+    run.device_type = record.identity.device_type;
+    run.threads = record.identity.threads;
+    run.numerics_version = record.identity.numerics_version;
+    run.seed = static_cast<int64_t>(experiment.seed);
+    run.data_fingerprint = record.identity.data_fingerprint;
+    run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
+    run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
+                     std::to_string(experiment.train.seq_len) + " tokens";
+    run.max_steps = experiment.train.max_steps;
+    run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
+    write_summary(run);
+    execute(upsert_config_, run.id, json_text(config_json));
+    return run;
+  }
+
+  void write_environment(const run::RunFolder& folder) {
+    if (!fs::exists(folder.environment_file())) return;
+    const nlohmann::json environment = try_parse_json(read_file(folder.environment_file()));
+    if (environment.is_discarded())
+      throw Error("'" + folder.environment_file().string() + "' is not JSON");
+    execute(upsert_environment_, folder.id(), json_text(environment));
+  }
+
+  void ingest_lines(const run::RunFolder& folder,
+                    const std::vector<run::ReadLine>& lines,
+                    RunSummary& run,
+                    std::vector<std::string>& warnings) {
+    for (const run::ReadLine& line : lines) {
+      if (line.event) {
+        apply(*line.event, run);
+        if (line.event->event) write_event(*line.event->event, run.id);
+        continue;
+      }
+      warnings.push_back("'" + folder.events_file().string() + "', byte " +
+                         std::to_string(line.offset) + ": " + line.problem +
+                         "; the line is skipped");
+    }
+    apply_times(lines, run);
+  }
+
+  void write_event(const worker::Event& event, const std::string& run_id) {
+    if (const auto* started = std::get_if<worker::Started>(&event)) {
+      // A resumed run repeats the steps after its checkpoint, and may stop before it reaches the
+      // step at which the earlier attempt died.
+      for (SQLite::Statement& statement : delete_later_)
+        execute(statement, run_id, started->first_step);
+    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+      upsert_train_metrics_.reset();
+      Binder row(upsert_train_metrics_);
+      row.value(run_id);
+      train_metrics_values(row, *metrics);
+      upsert_train_metrics_.exec();
+    } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+      write_evaluation(*evaluation, run_id);
+    }
+  }
+
+  /// An evaluation made again takes the place of the earlier one with all its scores.
+  void write_evaluation(const worker::Evaluation& evaluation, const std::string& run_id) {
+    execute(upsert_evaluation_,
+            run_id,
+            evaluation.step,
+            evaluation.loss,
+            evaluation.tokens,
+            evaluation.seconds);
+    execute(delete_scores_, run_id, evaluation.step);
+    for (const auto& [name, score] : evaluation.scores) {
+      execute(insert_score_, run_id, evaluation.step, name, score.value, score.count);
+    }
+  }
+
+  SQLite::Database& database_;
+  SQLite::Statement select_state_;
+  SQLite::Statement select_run_;
+  SQLite::Statement upsert_run_;
+  SQLite::Statement upsert_state_;
+  std::vector<SQLite::Statement> delete_run_;  ///< with all rows that refer to it
+  SQLite::Statement upsert_config_;
+  SQLite::Statement upsert_environment_;
+  SQLite::Statement upsert_train_metrics_;
+  SQLite::Statement upsert_evaluation_;
+  SQLite::Statement delete_scores_;
+  SQLite::Statement insert_score_;
+  std::vector<SQLite::Statement> delete_later_;  ///< rows behind a step
+};
+
+/// A transaction holds the write lock for about this much work.
+constexpr size_t max_runs_a_batch = 64;
+constexpr int64_t max_bytes_a_batch = int64_t{4} << 20;
+
+struct KnownRun {
+  FileState files;
+  run::RunState status = run::RunState::queued;
+};
+
+std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
+  SQLite::Statement statement(database,
+                              std::string("SELECT id, status, ") + file_state_columns +
+                                  " FROM runs JOIN sources ON run_id = id");
+  std::map<std::string, KnownRun> known;
+  while (statement.executeStep()) {
+    std::string id;
+    KnownRun run;
+    RowReader row(statement);
+    row.value(id);
+    row.value(run.status);
+    run.files = read_file_state(row);
+    known.emplace(std::move(id), run);
+  }
+  return known;
 }
 
-void Ingester::remove(const std::string& run_id) {
-  for (SQLite::Statement& statement : delete_run_) execute(statement, run_id);
+/// Folders below `runs_dir`, sorted, without those whose name begins with a dot. The directory
+/// lists the kind of each entry, which saves ten thousand calls of stat.
+std::vector<std::string> folder_names(const fs::path& runs_dir) {
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(runs_dir, unreadable)) {
+    if (!entry.is_directory(unreadable)) continue;
+    std::string name = entry.path().filename().string();
+    if (name[0] != '.') names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
-std::optional<FileState> Ingester::read_state(const std::string& run_id) {
-  select_state_.reset();
-  select_state_.bind(1, run_id);
-  if (!select_state_.executeStep()) return std::nullopt;
-  RowReader row(select_state_);
-  const FileState state = read_file_state(row);
-  select_state_.reset();
-  return state;
+/// A supervisor that was killed leaves its run's files as they were, so the state of a run that has
+/// not ended is computed as well.
+bool is_changed(const run::RunFolder& folder, const FileState& now, const KnownRun& known) {
+  if (now.record != known.files.record || now.events != known.files.events ||
+      now.remarks != known.files.remarks)
+    return true;
+  return !is_final(known.status) && folder.state() != known.status;
 }
 
-RunSummary Ingester::read_summary(const std::string& run_id) {
-  select_run_.reset();
-  select_run_.bind(1, run_id);
-  if (!select_run_.executeStep()) throw Error("run '" + run_id + "' has a source but no row");
-  RunSummary run = read_run(select_run_);
-  select_run_.reset();
-  return run;
+struct ChangedRun {
+  run::RunFolder folder;
+  bool is_new = true;
+  int64_t events_offset = 0;  ///< up to which they are known
+};
+
+/// Lets writers take turns in the order in which they came. SQLite's own lock is taken by chance:
+/// with many writers some would wait for seconds.
+FileLock writer_lock(const fs::path& store) {
+  return FileLock::acquire(store.string() + ".writers");
 }
 
-void Ingester::write_summary(const RunSummary& run) {
-  upsert_run_.reset();
-  Binder binder(upsert_run_);
-  columns(binder, run);
-  upsert_run_.exec();
+/// How many of the runs from `begin` on are one batch.
+size_t batch_size(const std::vector<ChangedRun>& changed, size_t begin) {
+  size_t count = 0;
+  for (int64_t bytes = 0; begin + count < changed.size() && count < max_runs_a_batch; ++count) {
+    const ChangedRun& run = changed[begin + count];
+    bytes += std::max<int64_t>(stamp_of(run.folder.events_file()).size - run.events_offset, 0);
+    if (count > 0 && bytes > max_bytes_a_batch) break;
+  }
+  return count;
 }
 
-RunSummary Ingester::add_run(const run::RunFolder& folder) {
-  const run::RunRecord record = folder.record();
-  const nlohmann::json config_json = read_json(folder.config_file());
-  const config::Experiment experiment = config::experiment_from_json(config_json);
-  RunSummary run;
-  run.id = folder.id();
-  run.project = record.project;
-  run.config = record.config;
-  run.key = record.key;
-  run.name = experiment.name;
-  run.description = experiment.description;
-  run.command = record.command;
-  run.revision = record.revision;
-  run.created = record.created;
-  run.updated = record.created;
-  run.profile = experiment.profile;
-  run.backend = record.identity.backend;
-  run.device_type = record.identity.device_type;
-  run.threads = record.identity.threads;
-  run.numerics_version = record.identity.numerics_version;
-  run.seed = static_cast<int64_t>(experiment.seed);
-  run.data_fingerprint = record.identity.data_fingerprint;
-  run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
-  run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
-                   std::to_string(experiment.train.seq_len) + " tokens";
-  run.max_steps = experiment.train.max_steps;
-  run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
-  write_summary(run);
-  execute(upsert_config_, run.id, json_text(config_json));
-  return run;
+/// Consecutive changed runs that are ingested in one transaction, with their new events.
+struct Batch {
+  size_t begin = 0, end = 0;
+  std::vector<NewEvents> events;
+};
+
+/// The batch that begins with run `begin`, read by all cores. A file that cannot be read gives an
+/// empty batch; `ingest` reports it.
+Batch read_batch(const std::vector<ChangedRun>& changed, size_t begin) {
+  Batch batch{begin, begin + batch_size(changed, begin), {}};
+  batch.events.resize(batch.end - begin);
+  parallel_for(batch.events.size(), [&](size_t i) {
+    const ChangedRun& run = changed[begin + i];
+    try {
+      batch.events[i] = read_new_events(run.folder, run.events_offset);
+    } catch (const Error&) {
+      batch.events[i].lines.begin = -1;
+    }
+  });
+  return batch;
 }
 
-void Ingester::write_environment(const run::RunFolder& folder) {
-  if (!fs::exists(folder.environment_file())) return;
-  execute(upsert_environment_, folder.id(), json_text(read_json(folder.environment_file())));
+/// In one transaction.
+void ingest_batch(SQLite::Database& database,
+                  Ingester& ingester,
+                  const std::vector<ChangedRun>& changed,
+                  const Batch& batch,
+                  SyncReport& report) {
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  for (size_t i = batch.begin; i < batch.end; ++i) {
+    const ChangedRun& run = changed[i];
+    try {
+      ingester.ingest(run.folder, batch.events[i - batch.begin], report.warnings);
+      ++(run.is_new ? report.added : report.updated);
+    } catch (const Error& problem) {
+      report.left_out[problem.message()].push_back(run.folder.id());
+    }
+  }
+  transaction.commit();
 }
 
-void Ingester::ingest_lines(const run::RunFolder& folder,
-                            const std::vector<ReadLine>& lines,
-                            RunSummary& run,
-                            std::vector<std::string>& warnings) {
-  for (const ReadLine& line : lines) {
-    if (line.event) {
-      apply(*line.event, run);
-      if (line.event->event) write_event(*line.event->event, run.id);
+void remove_runs(SQLite::Database& database,
+                 Ingester& ingester,
+                 const std::vector<std::string>& run_ids) {
+  if (run_ids.empty()) return;
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  for (const std::string& run_id : run_ids) ingester.remove(run_id);
+  transaction.commit();
+}
+
+/// What differs between the run folders and the database.
+struct Changes {
+  std::vector<ChangedRun> changed;  ///< or new
+  std::vector<std::string> removed;
+
+  bool none() const { return changed.empty() && removed.empty(); }
+};
+
+Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
+  std::map<std::string, KnownRun> known = read_known_runs(database);
+  Changes changes;
+  const std::vector<std::string> names = folder_names(runs_dir);
+  // Three files of each run, on all cores: a network file system is slow.
+  std::vector<FileState> states(names.size());
+  parallel_for(names.size(),
+               [&](size_t i) { states[i] = file_state_of(run::RunFolder(runs_dir / names[i])); });
+  for (size_t i = 0; i < names.size(); ++i) {
+    const FileState& now = states[i];
+    if (now.record == FileStamp()) continue;  // not a run, or removed meanwhile
+    run::RunFolder folder(runs_dir / names[i]);
+    const auto found = known.find(names[i]);
+    if (found == known.end()) {
+      changes.changed.push_back({std::move(folder)});
       continue;
     }
-    warnings.push_back("'" + folder.events_file().string() + "', byte " +
-                       std::to_string(line.offset) + ": " + line.problem + "; the line is skipped");
+    if (is_changed(folder, now, found->second))
+      changes.changed.push_back({std::move(folder), false, found->second.files.events_offset});
+    known.erase(found);
   }
-  apply_times(lines, run);
+  for (const auto& [run_id, run] : known) changes.removed.push_back(run_id);
+  return changes;
 }
 
-void Ingester::write_event(const worker::Event& event, const std::string& run_id) {
-  if (const auto* started = std::get_if<worker::Started>(&event)) {
-    // A resumed run repeats the steps after its checkpoint, and may stop before it reaches the step
-    // at which the earlier attempt died.
-    for (SQLite::Statement& statement : delete_later_)
-      execute(statement, run_id, started->first_step);
-  } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
-    execute(upsert_train_metrics_,
-            run_id,
-            metrics->step,
-            metrics->tokens,
-            metrics->loss,
-            metrics->learning_rate,
-            metrics->gradient_norm,
-            metrics->tokens_per_second,
-            metrics->elapsed_seconds);
-  } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
-    write_evaluation(*evaluation, run_id);
-  }
-}
+}  // namespace
 
-/// An evaluation made again takes the place of the earlier one with all its scores.
-void Ingester::write_evaluation(const worker::Evaluation& evaluation, const std::string& run_id) {
-  execute(upsert_evaluation_,
-          run_id,
-          evaluation.step,
-          evaluation.loss,
-          evaluation.tokens,
-          evaluation.seconds);
-  execute(delete_scores_, run_id, evaluation.step);
-  for (const auto& [name, score] : evaluation.scores) {
-    execute(insert_score_, run_id, evaluation.step, name, score.value, score.count);
+void sync_runs(SQLite::Database& database,
+               const fs::path& store,
+               const fs::path& runs_dir,
+               SyncReport& report) {
+  if (find_changes(database, runs_dir).none()) return;
+  // Another process may have ingested most of it while this one waited.
+  std::optional<FileLock> lock = writer_lock(store);
+  const Changes changes = find_changes(database, runs_dir);
+  Ingester ingester(database);
+  remove_runs(database, ingester, changes.removed);
+  report.removed = static_cast<int>(changes.removed.size());
+  const std::vector<ChangedRun>& changed = changes.changed;
+  if (changed.empty()) return;
+  Batch batch = read_batch(changed, 0);
+  while (true) {
+    // While one batch is written the next one is read.
+    std::future<Batch> next;
+    if (batch.end < changed.size())
+      next = std::async([&changed, begin = batch.end] { return read_batch(changed, begin); });
+    if (!lock) lock = writer_lock(store);
+    ingest_batch(database, ingester, changed, batch, report);
+    lock.reset();  // lets other writers in after each batch
+    if (!next.valid()) return;
+    batch = next.get();
   }
 }
 

@@ -12,20 +12,34 @@
 #include "core/run/run_folder.h"
 
 namespace forge::store {
-const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likeness& likeness) {
-  const auto is_like = [&](const RunSummary& run) {
-    return run.status == run::RunState::completed && run.config == likeness.config &&
-           run.project == likeness.project && run.tokens_per_step == likeness.tokens_per_step &&
-           (!likeness.device_name || run.device_name == *likeness.device_name) &&
-           run.max_steps > 0 && run.metric(results::wall_seconds_name).value_or(0) > 0;
+namespace {
+
+/// Runs whose steps take equally long, as far as that is known.
+struct SimilarRun {
+  std::string project;
+  std::string config;
+  int64_t tokens_per_step = 0;
+  std::optional<std::string> device_name;  ///< none: any
+};
+
+/// The newest completed run with a known duration.
+const RunSummary* newest_similar(const std::vector<RunSummary>& past, const SimilarRun& similar) {
+  const auto is_similar = [&](const RunSummary& run) {
+    return run.status == run::RunState::completed && run.config == similar.config &&
+           run.project == similar.project && run.tokens_per_step == similar.tokens_per_step &&
+           (!similar.device_name || run.device_name == *similar.device_name) && run.max_steps > 0 &&
+           run.metric(results::wall_seconds_name).value_or(0) > 0;
   };
-  const auto found = std::find_if(past.begin(), past.end(), is_like);
+  const auto found = std::find_if(past.begin(), past.end(), is_similar);
   return found == past.end() ? nullptr : &*found;
 }
 
-double seconds_for(int64_t steps, const RunSummary& run) {
+/// Of so many steps like those of `run`.
+double estimated_seconds(int64_t steps, const RunSummary& run) {
   return run.metric(results::wall_seconds_name).value_or(0) * double(steps) / double(run.max_steps);
 }
+
+}  // namespace
 
 Forecast forecast(const std::vector<RunSummary>& past,
                   const run::PlannedRun& planned,
@@ -40,21 +54,17 @@ Forecast forecast(const std::vector<RunSummary>& past,
     if (run.id == planned.record.id && forecast.steps > 0)
       forecast.steps = std::max<int64_t>(forecast.steps - run.step, 0);
   }
-  const RunSummary* like = newest_like(
+  const RunSummary* like = newest_similar(
       past,
       {inputs.project, inputs.config, tokens_per_step, inputs.backend.environment.device_name});
   if (!like) return forecast;
-  forecast.seconds = seconds_for(forecast.steps, *like);
+  forecast.seconds = estimated_seconds(forecast.steps, *like);
   if (const auto memory = like->metric(results::peak_memory_name))
     forecast.memory_bytes = std::llround(*memory);
   return forecast;
 }
 
 namespace {
-
-bool is_locked(const fs::path& runs_dir, const std::string& run) {
-  return FileLock::is_held(run::RunFolder(runs_dir / run).lock_file());
-}
 
 /// Queue and runs as they were at one moment.
 struct Snapshot {
@@ -77,7 +87,8 @@ Snapshot take_snapshot(ResultStore& store, const fs::path& runs_dir) {
     snapshot.runs = store.runs();
     const bool one_has_ended =
         std::any_of(snapshot.runs.begin(), snapshot.runs.end(), [&](const RunSummary& run) {
-          return run.status == run::RunState::running && !is_locked(runs_dir, run.id);
+          return run.status == run::RunState::running &&
+                 !run::RunFolder(runs_dir / run.id).is_running();
         });
     if (!one_has_ended) break;
   }
@@ -132,14 +143,14 @@ WaitingRun waiting(const queue::QueueEntry& entry,
   const nlohmann::json train = config.value("train", nlohmann::json::object());
   waiting.steps_left = std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->step, 0);
   const int64_t tokens = train.value("batch_size", int64_t{0}) * train.value("seq_len", int64_t{0});
-  const RunSummary* like = newest_like(runs, {found->project, found->config, tokens, {}});
-  if (like) waiting.seconds = seconds_for(waiting.steps_left, *like);
+  const RunSummary* like = newest_similar(runs, {found->project, found->config, tokens, {}});
+  if (like) waiting.seconds = estimated_seconds(waiting.steps_left, *like);
   return waiting;
 }
 
 }  // namespace
 
-Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ended) {
+Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended) {
   Snapshot snapshot = take_snapshot(store, runs_dir);
   Overview overview;
   overview.warnings = std::move(snapshot.warnings);
@@ -153,7 +164,7 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ende
       overview.running.push_back(running(run, run::RunFolder(runs_dir / run.id), device));
       if (entry != queued.end()) queued.erase(entry);
     } else if (is_final(run.status)) {
-      if (overview.ended.size() < most_ended) overview.ended.push_back(run);
+      if (overview.ended.size() < max_ended) overview.ended.push_back(run);
       // It may have ended since the queue was read.
       if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
     }

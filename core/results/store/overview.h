@@ -12,43 +12,29 @@
 
 namespace forge::store {
 
-/// What is left of a planned run, as far as past runs tell.
+/// What is left of a planned run, estimated from past runs.
 struct Forecast {
   int64_t steps = 0;              ///< left
-  std::optional<double> seconds;  ///< for them; nothing where there is no run like it
+  std::optional<double> seconds;  ///< for them; none without a similar run
   std::optional<int64_t> memory_bytes;
 };
 
-/// Runs whose steps take as long as each other's, as far as that can be known.
-struct Likeness {
-  std::string project;
-  std::string config;
-  int64_t tokens_per_step = 0;
-  std::optional<std::string> device_name;  ///< none: any
-};
-
-/// The newest completed run like that, whose duration is known; `past` is sorted, newest first.
-const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likeness& likeness);
-
-/// Seconds for so many steps like those of `run`.
-double seconds_for(int64_t steps, const RunSummary& run);
-
-/// From the newest completed run of the same config and project on the same device whose steps have
-/// as many tokens; a run that is cached needs nothing.
+/// Estimates from the newest completed run of the same config and project, on the same device, with
+/// as many tokens a step. A run that is cached needs nothing. `past` is sorted, newest first.
 Forecast forecast(const std::vector<RunSummary>& past,
                   const run::PlannedRun& planned,
                   const run::RunInputs& inputs);
 
-/// A device of this machine and what of it is leased.
+/// A device of this machine and how much of it is leased.
 struct DeviceUse {
   queue::LeaseDevice device;
-  int taken = 0;
+  int used_units = 0;
 };
 
 struct RunningRun {
   RunSummary run;
-  std::string device;  ///< that it leased; "" where it was started without a queue
-  int64_t step = 0;    ///< the last that is known of
+  std::string device;  ///< its lease; "" if it was started without the queue
+  int64_t step = 0;    ///< the last one known
   std::optional<double> seconds_left;
 };
 
@@ -56,22 +42,21 @@ struct WaitingRun {
   queue::QueueEntry entry;
   std::string config;
   int64_t steps_left = 0;
-  std::optional<double> seconds;  ///< for them, as long as they took the newest run like it
+  std::optional<double> seconds;  ///< for them, by the newest similar run
 };
 
-/// What goes on in a runs folder now.
+/// The state of a runs folder.
 struct Overview {
-  std::vector<DeviceUse> devices;     ///< that a run has ever leased, by name
+  std::vector<DeviceUse> devices;     ///< all that were ever leased, by name
   std::vector<RunningRun> running;    ///< oldest first
-  std::vector<WaitingRun> waiting;    ///< in the order in which they are to begin
+  std::vector<WaitingRun> waiting;    ///< in the order of their start
   std::vector<RunSummary> ended;      ///< the last ones, newest first
   std::vector<std::string> warnings;  ///< what cannot be read
 };
 
 class ResultStore;
 
-/// Brings the store up to date and looks at runs and queue. At most `most_ended` of those that have
-/// ended.
-Overview overview(ResultStore& store, const std::filesystem::path& runs_dir, size_t most_ended);
+/// Brings the store up to date and reads runs and queue, with at most `max_ended` ended runs.
+Overview overview(ResultStore& store, const std::filesystem::path& runs_dir, size_t max_ended);
 
 }  // namespace forge::store

@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/results/store/result_store.h"
 #include "core/run/event_log.h"
 #include "tests/support/fake_runs.h"
@@ -31,20 +32,9 @@ void print(const std::string& name, double value, const std::string& unit) {
   std::cout << json_text(figure) << std::endl;
 }
 
-/// A folder that is removed at the end.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "forge-bench-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw system_error("make '" + name + "'", errno);
-    path_ = name;
-  }
-  ~ScratchFolder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+fs::path scratch_path(const std::string& name) {
+  return fs::temp_directory_path() / ("forge-bench-" + std::to_string(::getpid()) + "-" + name);
+}
 
 run::RunFolder new_run(const fs::path& runs_dir, int number) {
   tests::MadeRun run;
@@ -68,7 +58,7 @@ double processor_seconds() {
 /// with a sync for every twentieth, as at 100 events a second.
 void measure_events() {
   constexpr int events = 20000, events_a_sync = 20, events_a_second = 100;
-  const ScratchFolder scratch;
+  const ScratchFolder scratch(scratch_path("runs"));
   run::EventLog log(new_run(scratch.path(), 1).events_file());
   const double began = processor_seconds();
   for (int step = 1; step <= events; ++step) {
@@ -83,7 +73,7 @@ void measure_events() {
 
 void measure_ingest() {
   constexpr int runs = 20, metrics = 10000;
-  const ScratchFolder scratch;
+  const ScratchFolder scratch(scratch_path("runs"));
   for (int i = 0; i < runs; ++i) {
     run::EventLog log(new_run(scratch.path(), i).events_file());
     append_metrics(log, 1, metrics);
@@ -140,7 +130,7 @@ void wait_for(const std::vector<pid_t>& pids) {
 }
 
 void measure_writers(int writers, int metrics) {
-  const ScratchFolder scratch, times;
+  const ScratchFolder scratch(scratch_path("runs")), times(scratch_path("times"));
   ResultStore(scratch.path() / "forge.sqlite");
   std::vector<pid_t> writing, reading;
   const double began = steady_seconds();

@@ -1,9 +1,13 @@
 #include "core/results/store/result_store.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <map>
 
 #include "core/base/json.h"
 #include "core/base/parallel.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
@@ -127,12 +131,116 @@ nlohmann::json select_json(SQLite::Database& database,
   return statement.executeStep() ? json_or_null(statement.getColumn(0).getString()) : nullptr;
 }
 
+std::map<std::string, FileStamp> known_files(SQLite::Database& database) {
+  SQLite::Statement statement(database,
+                              "SELECT id, file_size, file_modified_ns, file_inode FROM benchmarks");
+  std::map<std::string, FileStamp> known;
+  while (statement.executeStep()) {
+    std::string id;
+    RowReader row(statement);
+    row.value(id);
+    row.value(known[id]);
+  }
+  return known;
+}
+
+void insert_benchmark(SQLite::Database& database,
+                      const benchmark::Record& record,
+                      const FileStamp& stamp) {
+  SQLite::Statement statement(
+      database,
+      "INSERT OR REPLACE INTO benchmarks (id, kind, call, created, project, config, device_type, "
+      "device_name, threads, precision, tokens_per_second, spread, record, file_size, "
+      "file_modified_ns, file_inode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const bool trains = record.kind == benchmark::Kind::training;
+  const auto of_training = [&](double value) {
+    return trains ? std::optional<double>(value) : std::nullopt;
+  };
+  const std::string text = worker::to_line(benchmark::to_json(record));
+  Binder row(statement);
+  row.value(record.id);
+  row.value(benchmark::names_of(record.kind)[static_cast<size_t>(record.kind)]);
+  row.value(record.call.id);
+  row.value(record.call.created);
+  row.value(record.project);
+  row.value(record.config);
+  row.value(record.device.type);
+  row.value(record.device.name);
+  row.value(int64_t{record.device.threads});
+  row.value(record.precision);
+  row.value(of_training(record.tokens_per_second));
+  row.value(of_training(record.spread));
+  row.value(text);
+  row.value(stamp);
+  statement.exec();
+}
+
+void remove_benchmark(SQLite::Database& database, const std::string& id) {
+  SQLite::Statement statement(database, "DELETE FROM benchmarks WHERE id = ?");
+  statement.bind(1, id);
+  statement.exec();
+}
+
+struct ChangedFile {
+  fs::path path;
+  FileStamp stamp;
+};
+
+/// Brings the table `benchmarks` up to the files of `runs_dir`. A file that cannot be read is
+/// excluded with a warning.
+void sync_benchmarks(SQLite::Database& database, const fs::path& runs_dir, SyncReport& report) {
+  std::map<std::string, FileStamp> known = known_files(database);
+  std::vector<ChangedFile> changed;
+  for (const fs::path& path : benchmark::list_records(runs_dir)) {
+    const FileStamp stamp = stamp_of(path);
+    const auto found = known.find(path.stem().string());
+    const bool is_same = found != known.end() && found->second == stamp;
+    if (found != known.end()) known.erase(found);
+    if (!is_same) changed.push_back({path, stamp});
+  }
+  if (changed.empty() && known.empty()) return;
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  for (const auto& [id, stamp] : known) remove_benchmark(database, id);
+  for (const ChangedFile& file : changed) {
+    try {
+      insert_benchmark(database, benchmark::read_record(file.path), file.stamp);
+      ++report.benchmarks;
+    } catch (const Error& problem) {
+      remove_benchmark(database, file.path.stem().string());
+      report.warnings.push_back(problem.message() + "; it is left out");
+    }
+  }
+  transaction.commit();
+}
+
+/// "run 'a' is left out: …", "12 runs are left out (a, b, c, …): …"
+std::string left_out_text(const std::vector<std::string>& ids, const std::string& reason) {
+  constexpr size_t most = 3;
+  if (ids.size() == 1) return "run '" + ids[0] + "' is left out: " + reason;
+  std::vector<std::string> shown(ids.begin(), ids.begin() + std::min(most, ids.size()));
+  if (ids.size() > most) shown.emplace_back("…");
+  return std::to_string(ids.size()) + " runs are left out (" + join(shown, ", ") + "): " + reason;
+}
+
 }  // namespace
 
 ResultStore::ResultStore(fs::path path) : path_(std::move(path)), database_(open_database(path_)) {}
 ResultStore::~ResultStore() = default;
 ResultStore::ResultStore(ResultStore&&) noexcept = default;
 ResultStore& ResultStore::operator=(ResultStore&&) noexcept = default;
+
+SyncReport ResultStore::sync(const fs::path& runs_dir) {
+  SyncReport report;
+  with_store_errors(path_, [&] {
+    sync_benchmarks(*database_, runs_dir, report);
+    sync_runs(*database_, path_, runs_dir, report);
+  });
+  for (const auto& [reason, ids] : report.left_out) {
+    const std::string warning = left_out_text(ids, reason);
+    if (reported_.insert(warning).second) report.warnings.push_back(warning);
+  }
+  return report;
+}
 
 std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
   return with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
@@ -173,13 +281,7 @@ std::vector<worker::TrainMetrics> ResultStore::train_metrics(const std::string& 
     while (statement.executeStep()) {
       worker::TrainMetrics& metrics = rows.emplace_back();
       RowReader row(statement);
-      row.value(metrics.step);
-      row.value(metrics.tokens);
-      row.value(metrics.loss);
-      row.value(metrics.learning_rate);
-      row.value(metrics.gradient_norm);
-      row.value(metrics.tokens_per_second);
-      row.value(metrics.elapsed_seconds);
+      train_metrics_values(row, metrics);
     }
     return rows;
   });
@@ -245,6 +347,16 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
           benchmark::record_from_json(parse_json(statement.getColumn(0).getString())));
     return records;
   });
+}
+
+SyncReport reindex(const fs::path& path, const fs::path& runs_dir) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const ScratchFolder aside(folder / (".reindex-" + std::to_string(::getpid())));
+  const fs::path built = aside.path() / "forge.sqlite";
+  // The store is closed before its file is moved: its log is folded into the file then.
+  const SyncReport report = ResultStore(built).sync(runs_dir);
+  replace_database(built, path);
+  return report;
 }
 
 }  // namespace forge::store

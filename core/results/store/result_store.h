@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,12 @@
 
 namespace forge::store {
 
-/// Whether a file system of this type (f_type of statfs) lies on other machines or reaches the disk
-/// through another program. SQLite's write-ahead log needs shared memory and locks that such file
-/// systems do not give.
+/// Whether a file system of this type (f_type of statfs) is remote or goes through another program.
+/// Such file systems lack the shared memory and locks that SQLite's write-ahead log needs.
 bool is_remote_file_system(int64_t type);
 
-/// Where the index over the runs of `runs_dir` is kept: `runs_dir`/forge.sqlite, or a file of the
-/// user's cache folder when `runs_dir` is on a remote file system or cannot be written.
+/// The file of the store of `runs_dir`: `runs_dir`/forge.sqlite, or a file in the user's cache
+/// folder if `runs_dir` is on a remote file system or cannot be written.
 std::filesystem::path store_path(const std::filesystem::path& runs_dir);
 
 /// The file of the user's cache folder for `runs_dir`.
@@ -42,9 +43,10 @@ struct SyncReport {
   int removed = 0;
   int benchmarks = 0;                 ///< ingested, new or changed
   std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
+  std::map<std::string, std::vector<std::string>> left_out;  ///< ids of such runs by the reason
 };
 
-/// Which runs a query wants; an empty field asks nothing.
+/// Selects runs; an empty field selects all.
 struct RunFilter {
   std::vector<std::string> configs;  ///< any of these
   std::string project;
@@ -53,7 +55,7 @@ struct RunFilter {
   bool archived = false;  ///< archived runs too
 };
 
-/// Which measurements a query wants; an empty field asks nothing.
+/// Selects measurements; an empty field selects all.
 struct BenchmarkFilter {
   std::vector<std::string> configs;  ///< any of these
   std::string project;
@@ -75,14 +77,13 @@ struct LossPoint {
   double elapsed_seconds = 0;  ///< wall time since training began; NaN: not known
 };
 
-/// An SQLite index over run folders and files of measurements. The files are the truth: the store
-/// can be thrown away at any time and is rebuilt from them. One object for one thread; any number
-/// of objects, threads and processes may work on one file at once. Every failure is an Error that
-/// names the file.
+/// An SQLite index over run folders and files of measurements. The files are the truth; the store
+/// can be rebuilt from them at any time. One object is for one thread; any number of objects,
+/// threads and processes may use one file at once. Every failure is an Error that names the file.
 class ResultStore {
  public:
-  /// Opens or creates the database. One with another version's schema is emptied: the next sync
-  /// rebuilds it. Throws for a database that is not a results store.
+  /// Opens or creates the database. One with another schema is emptied; the next sync rebuilds it.
+  /// Throws for a database that is not a results store.
   explicit ResultStore(std::filesystem::path path);
   ~ResultStore();
   ResultStore(ResultStore&&) noexcept;
@@ -91,7 +92,8 @@ class ResultStore {
   const std::filesystem::path& path() const { return path_; }
 
   /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
-  /// removed. An unchanged run costs three calls of stat.
+  /// removed. An unchanged run costs three calls of stat. Runs that cannot be read for the same
+  /// reason share a warning, and this object gives it once.
   SyncReport sync(const std::filesystem::path& runs_dir);
 
   /// Newest first.
@@ -114,6 +116,7 @@ class ResultStore {
  private:
   std::filesystem::path path_;
   std::unique_ptr<SQLite::Database> database_;
+  std::set<std::string> reported_;  ///< warnings about runs that cannot be read
 };
 
 /// Rebuilds the store at `path` from the run folders, also if the old one is damaged. The new store
@@ -123,18 +126,17 @@ SyncReport reindex(const std::filesystem::path& path, const std::filesystem::pat
 /// The columns of a run by name, missing values as null.
 nlohmann::json columns_of(const RunSummary& run);
 
-/// Throws Error for a name that is no column's, with near misses.
+/// Throws Error for an unknown column, with near misses.
 void require_columns(const std::vector<std::string>& names);
 
-/// Which runs are wanted, and in which order.
+/// Selects and sorts runs.
 struct RunQuery {
   /// Any of them must match the run's id or config: patterns with * and ?, or beginnings.
   std::vector<std::string> patterns;
-  /// All must hold: COLUMN=VALUE, COLUMN!=VALUE, or with <, <=, >, >= for numbers and for texts by
-  /// their bytes. A column without a value meets none of them. tag=x: one of its tags is x.
+  /// All must hold: COLUMN=VALUE, COLUMN!=VALUE, or with <, <=, >, >= for numbers and the bytes of
+  /// texts. None holds for a column without a value. tag=x: one of its tags is x.
   std::vector<std::string> conditions;
-  /// Columns, the first counts most; "-column" puts large values first. Runs without a value come
-  /// last. None: as they were.
+  /// Columns, the first counts most; "-column" sorts descending. Runs without a value come last.
   std::vector<std::string> order;
   size_t limit = 0;  ///< at most so many; 0: all
 };
@@ -142,14 +144,13 @@ struct RunQuery {
 /// Throws Error for an unknown column, with near misses, and for a condition that is none.
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query);
 
-/// What the run has of a column or of a dotted key of its config; null where it has no value.
+/// The run's value of a column or a dotted key of its config; null without a value.
 nlohmann::json value_of(const ConfiguredRun& run, const std::string& name);
 
 /// Throws Error for a name that is neither a column nor a key of the config, with near misses.
 void require_names(const std::vector<std::string>& names);
 
-/// The runs that meet all conditions, which may be on keys of the config too:
-/// model.canon.set=AC, optimizer.lr>1e-3.
+/// The runs that meet all conditions, also on config keys: model.canon.set=AC, optimizer.lr>1e-3.
 std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
                                   const std::vector<std::string>& conditions);
 

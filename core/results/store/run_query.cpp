@@ -23,62 +23,63 @@ struct ToJson {
 
   template <class T>
   void column(const char* name, const T& value) {
-    if (only.empty() || only == name) json[name] = as_json(value);
-  }
-  template <class Values>
-  void metric(const results::Metric& metric, const Values& values) {
-    if (!only.empty() && only != metric.name) return;
-    const auto found = values.find(metric.name);
-    Json& value = json[metric.name];
-    if (found == values.end()) return;
-    if (metric.unit == results::Unit::bytes && std::isfinite(found->second)) {
-      value = std::llround(found->second);
-    } else {
-      value = found->second;
-    }
+    if (only.empty() || only == name) json[name] = as_json(name, value);
   }
 
  private:
-  static Json as_json(run::RunState status) { return run::name_of(status); }
+  static Json as_json(const char*, run::RunState status) { return run::name_of(status); }
+  static Json as_json(const char* name, const std::optional<double>& value) {
+    if (!value) return nullptr;
+    const results::Metric* const metric = results::find_metric(name);
+    const bool is_whole = metric && metric->unit == results::Unit::bytes && std::isfinite(*value);
+    return is_whole ? Json(std::llround(*value)) : Json(*value);
+  }
   template <class T>
-  static Json as_json(const std::optional<T>& value) {
+  static Json as_json(const char*, const std::optional<T>& value) {
     return value ? Json(*value) : Json(nullptr);
   }
   template <class T>
-  static Json as_json(const T& value) {
+  static Json as_json(const char*, const T& value) {
     return value;
   }
 };
 
-std::string known_column(const std::string& name) {
-  const std::vector<std::string>& known = column_names();
-  if (std::find(known.begin(), known.end(), name) != known.end()) return name;
-  const std::string near = did_you_mean(name, known);
+bool is_column(const std::string& name) {
+  const std::vector<std::string>& names = column_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Throws Error for a name that is not a column.
+void require_column(const std::string& name) {
+  if (is_column(name)) return;
   throw Error("a run has no column '" + name + "'",
               {},
-              near.empty() ? "its columns: " + join(known, ", ") : near,
+              did_you_mean(name, column_names(), "its columns: " + join(column_names(), ", ")),
               ExitCode::usage);
+}
+
+/// Throws Error for a name that is neither a column nor a key of the config.
+void require_name(const std::string& name) {
+  if (is_column(name) || config::find_key(name)) return;
+  std::vector<std::string> known = column_names();
+  for (const std::string& key : config::key_paths_near(name)) known.push_back(key);
+  throw Error("'" + name + "' is neither a column of a run nor a key of its config",
+              {},
+              did_you_mean(name, known, "for example config, seed, eval_loss or model.canon.set"),
+              ExitCode::usage);
+}
+
+Json column_of(const RunSummary& run, const std::string& name) {
+  ToJson visitor{name};
+  columns(visitor, run);
+  return std::move(visitor.json.at(name));
 }
 
 struct ColumnCondition {
   std::string column, sign, value;
 };
 
-/// A column, or a leaf of the config.
-std::string known_name(const std::string& name) {
-  const std::vector<std::string>& columns = column_names();
-  if (std::find(columns.begin(), columns.end(), name) != columns.end()) return name;
-  if (config::find_key(name)) return name;
-  std::vector<std::string> known = columns;
-  for (const std::string& key : config::key_paths_near(name)) known.push_back(key);
-  const std::string near = did_you_mean(name, known);
-  throw Error("'" + name + "' is neither a column of a run nor a key of its config",
-              {},
-              near.empty() ? "for example config, seed, eval_loss or model.canon.set" : near,
-              ExitCode::usage);
-}
-
-ColumnCondition parse_condition(const std::string& text, bool of_config = false) {
+ColumnCondition parse_condition(const std::string& text) {
   const size_t at = text.find_first_of("=<>!");
   if (at == std::string::npos || at == 0) {
     throw Error("'" + text + "' is no condition",
@@ -91,21 +92,14 @@ ColumnCondition parse_condition(const std::string& text, bool of_config = false)
   if (condition.sign == "!")
     throw Error("'" + text + "' is no condition", {}, "'not equal' is !=", ExitCode::usage);
   if (condition.column == "tag") condition.column = "tags";
-  of_config ? known_name(condition.column) : known_column(condition.column);
   return condition;
 }
 
-/// -1, 0 or 1; nothing where the column has no value, or a number is compared with a text.
+/// Negative, 0 or positive; none for a column without a value, or for a number and a text.
 std::optional<int> compare(const Json& column, const std::string& value) {
   if (column.is_null()) return std::nullopt;
-  if (column.is_boolean()) {
-    const int order = column.dump().compare(value);
-    return order < 0 ? -1 : order > 0 ? 1 : 0;
-  }
-  if (column.is_string()) {
-    const int order = column.get_ref<const std::string&>().compare(value);
-    return order < 0 ? -1 : order > 0 ? 1 : 0;
-  }
+  if (column.is_boolean()) return column.dump().compare(value);
+  if (column.is_string()) return column.get_ref<const std::string&>().compare(value);
   const Json other = try_parse_json(value);
   if (!other.is_number()) return std::nullopt;
   return column < other ? -1 : other < column ? 1 : 0;
@@ -137,19 +131,29 @@ bool matches(const std::string& pattern, const std::string& name) {
   return starts_with(name, pattern) || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-struct Row {
-  RunSummary run;
-  Json columns;
-};
+/// Whether all conditions hold; `value_of` gives the value of a column.
+template <class ValueOf>
+bool all_hold(const std::vector<ColumnCondition>& conditions, const ValueOf& value_of) {
+  return std::all_of(conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
+    return holds(condition, value_of(condition.column));
+  });
+}
 
-void sort_by(std::vector<Row>& rows, const std::string& wanted) {
+void sort_by(std::vector<RunSummary>& runs, const std::string& wanted) {
   const bool descending = starts_with(wanted, "-");
-  const std::string column = known_column(descending ? wanted.substr(1) : wanted);
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
-    const Json &left = a.columns.at(column), &right = b.columns.at(column);
+  const std::string column = descending ? wanted.substr(1) : wanted;
+  require_column(column);
+  std::vector<std::pair<Json, RunSummary>> rows;
+  for (RunSummary& run : runs) {
+    Json value = column_of(run, column);
+    rows.emplace_back(std::move(value), std::move(run));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+    const Json &left = a.first, &right = b.first;
     if (left.is_null() || right.is_null()) return !left.is_null() && right.is_null();
     return descending ? right < left : left < right;
   });
+  for (size_t i = 0; i < runs.size(); ++i) runs[i] = std::move(rows[i].second);
 }
 
 }  // namespace
@@ -161,65 +165,50 @@ Json columns_of(const RunSummary& run) {
 }
 
 void require_columns(const std::vector<std::string>& names) {
-  for (const std::string& name : names) known_column(name);
+  for (const std::string& name : names) require_column(name);
 }
 
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
   std::vector<ColumnCondition> conditions;
-  for (const std::string& text : query.conditions) conditions.push_back(parse_condition(text));
-  const bool by_column = !conditions.empty() || !query.order.empty();
-  if (!by_column && query.patterns.empty()) {
-    if (query.limit > 0 && runs.size() > query.limit) runs.resize(query.limit);
-    return runs;
+  for (const std::string& text : query.conditions) {
+    conditions.push_back(parse_condition(text));
+    require_column(conditions.back().column);
   }
-  std::vector<Row> rows;
-  for (RunSummary& run : runs) {
-    const bool named =
-        query.patterns.empty() ||
-        std::any_of(query.patterns.begin(), query.patterns.end(), [&](const std::string& pattern) {
-          return matches(pattern, run.id) || matches(pattern, run.config);
-        });
-    if (!named) continue;
-    Row row{std::move(run), {}};
-    if (by_column) row.columns = columns_of(row.run);
-    const bool wanted =
-        std::all_of(conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
-          return holds(condition, row.columns.at(condition.column));
-        });
-    if (wanted) rows.push_back(std::move(row));
-  }
+  const auto is_unwanted = [&](const RunSummary& run) {
+    const auto is_named = [&](const std::string& pattern) {
+      return matches(pattern, run.id) || matches(pattern, run.config);
+    };
+    const bool named = query.patterns.empty() ||
+                       std::any_of(query.patterns.begin(), query.patterns.end(), is_named);
+    return !named ||
+           !all_hold(conditions, [&](const std::string& name) { return column_of(run, name); });
+  };
+  runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
   for (auto column = query.order.rbegin(); column != query.order.rend(); ++column)
-    sort_by(rows, *column);
-  if (query.limit > 0 && rows.size() > query.limit) rows.resize(query.limit);
-  std::vector<RunSummary> selected;
-  for (Row& row : rows) selected.push_back(std::move(row.run));
-  return selected;
+    sort_by(runs, *column);
+  if (query.limit > 0 && runs.size() > query.limit) runs.resize(query.limit);
+  return runs;
 }
 
 Json value_of(const ConfiguredRun& run, const std::string& name) {
-  const std::vector<std::string>& known = column_names();
-  if (std::find(known.begin(), known.end(), name) != known.end()) {
-    ToJson visitor{name};
-    columns(visitor, run.summary);
-    return std::move(visitor.json.at(name));
-  }
+  if (is_column(name)) return column_of(run.summary, name);
   const Json* const value = find_value(run.config, name);
   return value ? *value : Json(nullptr);
 }
 
 void require_names(const std::vector<std::string>& names) {
-  for (const std::string& name : names) known_name(name);
+  for (const std::string& name : names) require_name(name);
 }
 
 std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
                                   const std::vector<std::string>& texts) {
   std::vector<ColumnCondition> conditions;
-  for (const std::string& text : texts) conditions.push_back(parse_condition(text, true));
+  for (const std::string& text : texts) {
+    conditions.push_back(parse_condition(text));
+    require_name(conditions.back().column);
+  }
   const auto is_unwanted = [&](const ConfiguredRun& run) {
-    return !std::all_of(
-        conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
-          return holds(condition, value_of(run, condition.column));
-        });
+    return !all_hold(conditions, [&](const std::string& name) { return value_of(run, name); });
   };
   runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
   return runs;

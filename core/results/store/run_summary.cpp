@@ -50,10 +50,6 @@ struct NameCollector {
   void column(const char* name, const T&) {
     names.emplace_back(name);
   }
-  template <class Values>
-  void metric(const results::Metric& metric, const Values&) {
-    names.push_back(metric.name);
-  }
 };
 
 }  // namespace
@@ -144,35 +140,25 @@ class SummaryUpdate {
   const worker::Event& event_;
 };
 
-std::optional<int64_t> integer_of(const nlohmann::json& line, const char* key) {
-  const auto found = line.find(key);
-  if (found == line.end() || !found->is_number_integer()) return std::nullopt;
-  return found->get<int64_t>();
-}
-
-/// Times add up over all attempts, so the highest load counts.
-void update_machine_load(const nlohmann::json& line, RunSummary& run) {
-  const auto found = line.find("busy_elsewhere");
-  if (found == line.end() || !found->is_number()) return;
-  run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), found->get<double>());
-}
-
 }  // namespace
 
 void apply(const run::StoredEvent& stored, RunSummary& run) {
-  if (stored.name == "attempt") {
+  if (stored.started) {
     run.attempts = stored.attempt;
     run.exit_status.reset();
     run.exit_signal.reset();
-  } else if (stored.name == "ended") {
-    run.exit_status = integer_of(stored.json, "exit_status");
-    run.exit_signal = integer_of(stored.json, "signal");
-    update_machine_load(stored.json, run);
+  }
+  if (stored.ended) {
+    run.exit_status = stored.ended->exit_status;
+    run.exit_signal = stored.ended->signal;
+    // Times add up over all attempts, so the highest load counts.
+    if (const auto load = stored.ended->busy_elsewhere)
+      run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);
   }
   if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }
 
-void apply_times(const std::vector<ReadLine>& lines, RunSummary& run) {
+void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const double time = line->event ? line->event->time : -1;
     const bool before_year_10000 = time >= 0 && time < 253402300800.0;

@@ -4,10 +4,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/results/metrics.h"
-#include "core/results/store/event_reader.h"
 #include "core/run/event_log.h"
 #include "core/run/run_folder.h"
 #include "core/worker/messages.h"
@@ -69,8 +69,8 @@ struct RunSummary {
   std::optional<double> metric(const std::string& metric_name) const;
 };
 
-/// The columns of the table, once, in its order: `visit.column(name, field)` for each field and
-/// `visit.metric(metric, run.metrics)` for each metric of a run.
+/// The columns of the table, once, in its order: `visit.column(name, value)` for each field and, as
+/// an optional number, for each metric of a run.
 template <class Visitor, class Run>
 void columns(Visitor& visit, Run& run) {
   visit.column("id", run.id);
@@ -113,7 +113,13 @@ void columns(Visitor& visit, Run& run) {
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
   for (const results::Metric& metric : results::metrics()) {
-    if (metric.source == results::Source::run) visit.metric(metric, run.metrics);
+    if (metric.source != results::Source::run) continue;
+    const auto found = run.metrics.find(metric.name);
+    auto value = found == run.metrics.end() ? std::nullopt : std::optional<double>(found->second);
+    visit.column(metric.name.c_str(), value);
+    if constexpr (!std::is_const_v<Run>) {
+      if (value) run.metrics[metric.name] = *value;
+    }
   }
 }
 
@@ -137,6 +143,6 @@ int progress_percent(const RunSummary& run);
 void apply(const run::StoredEvent& stored, RunSummary& run);
 
 /// The newest time of these lines becomes that of the run.
-void apply_times(const std::vector<ReadLine>& lines, RunSummary& run);
+void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run);
 
 }  // namespace forge::store

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -39,16 +41,18 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   return sorted;
 }
 
-void leave_out(const store::RunSummary& run,
-               const std::string& reason,
-               std::vector<LeftOut>& left_out) {
-  for (LeftOut& entry : left_out) {
-    if (entry.config == run.config && entry.reason == reason) {
-      ++entry.runs;
-      return;
-    }
+void exclude(const store::RunSummary& run,
+             const std::string& reason,
+             std::vector<ExcludedRuns>& excluded,
+             int runs = 1) {
+  const auto found = std::find_if(excluded.begin(), excluded.end(), [&](const ExcludedRuns& entry) {
+    return entry.config == run.config && entry.reason == reason;
+  });
+  if (found != excluded.end()) {
+    found->runs += runs;
+  } else {
+    excluded.push_back({run.config, reason, runs});
   }
-  left_out.push_back({run.config, reason, 1});
 }
 
 bool is_completed(const ConfiguredRun* run) {
@@ -63,183 +67,176 @@ double number_of(const ConfiguredRun& run, const std::string& key) {
 
 /// Whether the point is to be shown rather than the other one: it is completed and has the better
 /// mean, or neither is completed and it has the newer run.
-bool is_better(const Point& point, const Point& other, const BestOfSpec& spec) {
+bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpec& spec) {
   if (point.completed() != other.completed()) return point.completed();
   if (!point.completed()) return point.run->created > other.run->created;
-  const double own = mean_of(point.runs, spec.by);
-  const double theirs = mean_of(other.runs, spec.by);
+  const double own = mean_of(point.runs, spec.by).value_or(std::nan(""));
+  const double theirs = mean_of(other.runs, spec.by).value_or(std::nan(""));
   if (std::isnan(own) || std::isnan(theirs)) return std::isnan(theirs) && !std::isnan(own);
   return spec.take == Extreme::highest ? own > theirs : own < theirs;
 }
 
-bool by_seed(const store::RunSummary& a, const store::RunSummary& b) { return a.seed < b.seed; }
+/// Why a comparable run is not shown.
+std::string why_not_shown(const store::RunSummary& run) {
+  if (run.status == run::RunState::completed) return "older than the run shown";
+  return state_text(run);
+}
 
-/// Builds the rows of a table one after the other.
-class Builder {
+/// The newest completed run of each seed; without any the newest run.
+Sample sample_of(const Runs& runs, std::vector<ExcludedRuns>& excluded) {
+  Sample sample;
+  std::set<int64_t> seeds;
+  for (const ConfiguredRun* run : runs) {
+    if (!is_completed(run) || !seeds.insert(run->summary.seed).second) continue;
+    if (!sample.run) sample.run = run->summary;
+    sample.runs.push_back(run->summary);
+  }
+  if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
+  for (const ConfiguredRun* run : runs) {
+    const auto is_it = [&](const store::RunSummary& shown) { return shown.id == run->summary.id; };
+    if (!is_it(*sample.run) && std::none_of(sample.runs.begin(), sample.runs.end(), is_it))
+      exclude(run->summary, why_not_shown(run->summary), excluded);
+  }
+  std::sort(sample.runs.begin(), sample.runs.end(), [](const auto& a, const auto& b) {
+    return a.seed < b.seed;
+  });
+  return sample;
+}
+
+/// Fills in the sweep and shows its best value.
+void fill_best(const BestOfSpec& spec,
+               const Runs& runs,
+               AblationRow& row,
+               std::vector<ExcludedRuns>& excluded) {
+  std::vector<Runs> of_value(spec.values.size());
+  for (const ConfiguredRun* run : runs) {
+    const double value = number_of(*run, spec.key);
+    const auto found = std::find(spec.values.begin(), spec.values.end(), value);
+    if (is_completed(run) && !run->summary.metric(spec.by)) {
+      exclude(run->summary, "no " + spec.by + " to choose it by", excluded);
+    } else if (found == spec.values.end()) {
+      exclude(run->summary, spec.key + " " + shortest(value) + ", not in best_of", excluded);
+    } else {
+      of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
+    }
+  }
+  for (size_t i = 0; i < spec.values.size(); ++i)
+    row.points.push_back({sample_of(of_value[i], excluded), spec.values[i]});
+  const SweepPoint* best = nullptr;
+  for (const SweepPoint& point : row.points) {
+    if (point.run && (!best || is_better(point, *best, spec))) best = &point;
+  }
+  if (!best) return;
+  static_cast<Sample&>(row) = *best;
+  row.varied = best->value;
+}
+
+/// A run of the table's configs.
+struct Candidate {
+  const ConfiguredRun* run = nullptr;
+  std::string group;
+  bool has_profile = false;             ///< the one that the table shows
+  std::vector<std::string> violations;  ///< of the table's conditions; "" is none of these
+};
+
+/// Builds the rows of a table, config by config.
+class RowBuilder {
  public:
-  Builder(const TableSpec& table, const std::string& profile, Runs runs)
-      : table_(table), profile_(profile), runs_(std::move(runs)) {
-    Runs candidates;
-    for (const ConfiguredRun* run : runs_) {
-      if (has_wanted_profile(*run)) candidates.push_back(run);
+  RowBuilder(const TableSpec& table, const std::string& profile, const Runs& runs)
+      : table_(table), profile_(profile) {
+    const auto has_profile = [&](const ConfiguredRun* run) {
+      return profile.empty() || run->summary.profile == profile;
+    };
+    Runs of_profile;
+    std::copy_if(runs.begin(), runs.end(), std::back_inserter(of_profile), has_profile);
+    const auto shown = choose_group(table, of_profile);
+    for (const ConfiguredRun* run : runs) {
+      Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
+      if (candidate.has_profile)
+        candidate.violations = violations(conditions_of(*run, table), *shown);
+      candidates_.push_back(std::move(candidate));
     }
-    group_ = choose_group(table_, candidates);
   }
 
-  /// What comparable runs of the config have of the key that rows are divided by, sorted; one that
-  /// is empty where they are not, or there is no such run.
-  std::vector<std::string> divisions_of(const RowSpec& row) const {
-    std::set<std::string> values;
-    for (const ConfiguredRun* run : runs_) {
-      if (run->summary.config == row.config && !reason_against(*run))
-        values.insert(division_of(*run, table_));
+  /// The rows of a config, one a group. Its other runs are excluded.
+  std::vector<AblationRow> rows_of(const RowSpec& spec, std::vector<ExcludedRuns>& excluded) const {
+    std::map<std::string, Runs> groups;
+    for (const Candidate& candidate : candidates_) {
+      if (is_of(candidate, spec) && reason_against(candidate).empty())
+        groups[candidate.group].push_back(candidate.run);
     }
-    if (values.empty()) values.insert("");
-    return {values.begin(), values.end()};
-  }
-
-  void leave_out_incomparable(const RowSpec& row, std::vector<LeftOut>& left_out) const {
-    for (const ConfiguredRun* run : runs_) {
-      if (run->summary.config != row.config) continue;
-      if (const auto reason = reason_against(*run)) leave_out(run->summary, *reason, left_out);
+    if (groups.empty()) groups[""];
+    std::vector<AblationRow> rows;
+    std::set<std::string> shown;
+    std::vector<ExcludedRuns> not_chosen;
+    for (const auto& [group, runs] : groups) {
+      AblationRow& row = rows.emplace_back();
+      row.spec = spec;
+      row.group = group;
+      if (table_.best_of) {
+        fill_best(*table_.best_of, runs, row, not_chosen);
+      } else {
+        static_cast<Sample&>(row) = sample_of(runs, not_chosen);
+      }
+      if (!row.run) fill_incomparable(row);
+      for (const store::RunSummary& run : row.runs) shown.insert(run.id);
     }
+    for (const Candidate& candidate : candidates_) {
+      const std::string reason = reason_against(candidate);
+      const store::RunSummary& run = candidate.run->summary;
+      if (is_of(candidate, spec) && !reason.empty())
+        exclude(run, reason, excluded, shown.count(run.id) > 0 ? 0 : 1);
+    }
+    excluded.insert(excluded.end(), not_chosen.begin(), not_chosen.end());
+    excluded.erase(std::remove_if(excluded.begin(),
+                                  excluded.end(),
+                                  [](const ExcludedRuns& entry) { return entry.runs == 0; }),
+                   excluded.end());
+    return rows;
   }
 
   /// The run of that id, which is one of the table's.
   const ConfiguredRun* find(const std::string& id) const {
-    return *std::find_if(runs_.begin(), runs_.end(), [&](const ConfiguredRun* run) {
-      return run->summary.id == id;
-    });
-  }
-
-  /// Fills in what the row shows; the others that are comparable, of its config and division, are
-  /// left out.
-  void fill(AblationRow& row, std::vector<LeftOut>& left_out) const {
-    const Runs runs = comparable(row);
-    if (table_.best_of) {
-      fill_best(*table_.best_of, runs, row, left_out);
-    } else {
-      static_cast<Sample&>(row) = sample_of(runs, left_out);
-    }
-    if (!row.run) fill_uncontrolled(row, left_out);
+    return std::find_if(candidates_.begin(),
+                        candidates_.end(),
+                        [&](const Candidate& candidate) { return candidate.run->summary.id == id; })
+        ->run;
   }
 
  private:
-  bool has_wanted_profile(const ConfiguredRun& run) const {
-    return profile_.empty() || run.summary.profile == profile_;
+  static bool is_of(const Candidate& candidate, const RowSpec& spec) {
+    return candidate.run->summary.config == spec.config;
   }
 
-  /// The comparable runs of the row.
-  Runs comparable(const AblationRow& row) const {
-    Runs comparable;
-    for (const ConfiguredRun* run : runs_) {
-      if (run->summary.config == row.spec.config && !reason_against(*run) &&
-          division_of(*run, table_) == row.division)
-        comparable.push_back(run);
-    }
-    return comparable;
+  /// "" for a run that is comparable.
+  std::string reason_against(const Candidate& candidate) const {
+    if (!candidate.has_profile)
+      return "profile " + candidate.run->summary.profile + ", this table shows " + profile_;
+    return candidate.violations.empty() ? "" : candidate.violations.front();
   }
 
-  /// The newest completed run of each seed; without any the newest run.
-  static Sample sample_of(const Runs& runs, std::vector<LeftOut>& left_out) {
-    Sample sample;
-    std::set<int64_t> seeds;
-    for (const ConfiguredRun* run : runs) {
-      if (!is_completed(run) || !seeds.insert(run->summary.seed).second) continue;
-      if (!sample.run) sample.run = run->summary;
-      sample.runs.push_back(run->summary);
+  /// Lets a row without comparable runs show the newest completed run, with the other seeds that
+  /// violate the same conditions.
+  void fill_incomparable(AblationRow& row) const {
+    Runs similar;
+    for (const Candidate& candidate : candidates_) {
+      if (!is_of(candidate, row.spec) || !is_completed(candidate.run)) continue;
+      if (!candidate.has_profile || candidate.group != row.group) continue;
+      if (similar.empty()) row.violations = candidate.violations;
+      if (candidate.violations == row.violations) similar.push_back(candidate.run);
     }
-    if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
-    const auto is_shown = [&](const ConfiguredRun* run) {
-      const auto same = [&](const store::RunSummary& shown) { return shown.id == run->summary.id; };
-      return std::any_of(sample.runs.begin(), sample.runs.end(), same) ||
-             (sample.run && sample.run->id == run->summary.id);
-    };
-    for (const ConfiguredRun* run : runs) {
-      if (!is_shown(run)) leave_out(run->summary, reason_beside(run->summary), left_out);
-    }
-    std::sort(sample.runs.begin(), sample.runs.end(), by_seed);
-    return sample;
-  }
-
-  static void fill_best(const BestOfSpec& spec,
-                        const Runs& runs,
-                        AblationRow& row,
-                        std::vector<LeftOut>& left_out) {
-    std::vector<Runs> of_value(spec.values.size());
-    for (const ConfiguredRun* run : runs) {
-      const double value = number_of(*run, spec.key);
-      const auto found = std::find(spec.values.begin(), spec.values.end(), value);
-      if (is_completed(run) && !run->summary.metric(spec.by)) {
-        leave_out(run->summary, "no " + spec.by + " to choose it by", left_out);
-      } else if (found == spec.values.end()) {
-        leave_out(run->summary, spec.key + " " + shortest(value) + ", not in best_of", left_out);
-      } else {
-        of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
-      }
-    }
-    for (size_t i = 0; i < spec.values.size(); ++i)
-      row.points.push_back({sample_of(of_value[i], left_out), spec.values[i]});
-    const Point* best = nullptr;
-    for (const Point& point : row.points) {
-      if (point.run && (!best || is_better(point, *best, spec))) best = &point;
-    }
-    if (!best) return;
-    static_cast<Sample&>(row) = *best;
-    row.varied = best->value;
-  }
-
-  /// Lets a row that has nothing comparable show what it has: the newest completed run, with the
-  /// other seeds that break the same.
-  void fill_uncontrolled(AblationRow& row, std::vector<LeftOut>& left_out) const {
-    Runs alike;
-    for (const ConfiguredRun* run : runs_) {
-      if (run->summary.config != row.spec.config || !is_completed(run)) continue;
-      if (!has_wanted_profile(*run) || division_of(*run, table_) != row.division) continue;
-      const std::vector<std::string> broken = differences(conditions_of(*run, table_), *group_);
-      if (alike.empty()) row.breaks = broken;
-      if (broken == row.breaks) alike.push_back(run);
-    }
-    std::vector<LeftOut> told;  // what is not comparable is left out with its reason anyway
-    static_cast<Sample&>(row) = sample_of(alike, told);
-    for (const store::RunSummary& run : row.runs) take_back(run, left_out);
-  }
-
-  /// A run that is shown after all.
-  void take_back(const store::RunSummary& run, std::vector<LeftOut>& left_out) const {
-    for (const ConfiguredRun* own : runs_) {
-      if (own->summary.id != run.id) continue;
-      const std::string reason = reason_against(*own).value_or("");
-      const auto is_its = [&](const LeftOut& entry) {
-        return entry.config == run.config && entry.reason == reason;
-      };
-      const auto found = std::find_if(left_out.begin(), left_out.end(), is_its);
-      if (found != left_out.end() && --found->runs == 0) left_out.erase(found);
-    }
-  }
-
-  std::optional<std::string> reason_against(const ConfiguredRun& run) const {
-    if (!has_wanted_profile(run)) {
-      return "profile " + run.summary.profile + ", this table shows " + profile_;
-    }
-    return difference(conditions_of(run, table_), *group_);
-  }
-
-  /// Why a run is not shown though it is comparable.
-  static std::string reason_beside(const store::RunSummary& run) {
-    if (run.status == run::RunState::completed) return "older than the run shown";
-    return state_text(run);
+    std::vector<ExcludedRuns> ignored;  // what is not comparable is excluded with its reason anyway
+    static_cast<Sample&>(row) = sample_of(similar, ignored);
   }
 
   const TableSpec& table_;
-  std::string profile_;
-  Runs runs_;
-  std::optional<std::vector<Condition>> group_;  ///< set where a run has the wanted profile
+  const std::string profile_;
+  std::vector<Candidate> candidates_;
 };
 
-std::optional<double> change(double own, double baseline) {
-  if (!(own > 0) || !(baseline > 0)) return std::nullopt;
-  return own / baseline - 1;
+std::optional<double> change(std::optional<double> own, std::optional<double> baseline) {
+  if (!own || !baseline || !(*own > 0) || !(*baseline > 0)) return std::nullopt;
+  return *own / *baseline - 1;
 }
 
 /// Whether speeds of the two can be compared: of measurements those of one call, of runs those that
@@ -248,16 +245,16 @@ bool has_comparable_speed(const AblationRow& row,
                           const AblationRow& baseline,
                           const TableSpec& table) {
   if (table.tokens_per_second == SpeedSource::benchmark)
-    return !row.speed || row.speed->otherwise.empty();
-  return computed_alike(row, baseline);
+    return !row.speed || row.speed->not_comparable_because.empty();
+  return same_setup(row, baseline);
 }
 
 void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRow& row) {
-  if (&row == &baseline || row.division != baseline.division) return;
-  if (!row.is_controlled() || !baseline.is_controlled()) return;
+  if (&row == &baseline || row.group != baseline.group) return;
+  if (!row.is_comparable() || !baseline.is_comparable()) return;
   if (has_comparable_speed(row, baseline, table) && has_comparable_speed(baseline, baseline, table))
-    row.throughput_change = change(tokens_per_second_of(row, table).value_or(0),
-                                   tokens_per_second_of(baseline, table).value_or(0));
+    row.throughput_change =
+        change(tokens_per_second_of(row, table), tokens_per_second_of(baseline, table));
   if (!row.completed() || !baseline.completed() || !row.same_micro_batch) return;
   row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
                              mean_of(baseline.runs, results::peak_memory_name));
@@ -282,7 +279,7 @@ double flops_per_token(const ConfiguredRun& run) {
 }
 
 /// Marks a row that is larger or dearer than the table allows.
-void check_size(const Builder& builder,
+void check_size(const RowBuilder& builder,
                 const AblationRow& baseline,
                 const TableSpec& table,
                 AblationRow& row) {
@@ -300,7 +297,7 @@ void check_size(const Builder& builder,
                            table.flops_within,
                            name));
   for (std::string& text : texts) {
-    if (!text.empty()) row.breaks.push_back(std::move(text));
+    if (!text.empty()) row.violations.push_back(std::move(text));
   }
 }
 
@@ -311,7 +308,7 @@ void compare_micro_batches(Ablation& ablation) {
     std::optional<int64_t> usual;
     for (const AblationRow& other : ablation.rows) {
       const bool is_baseline = other.spec.config == ablation.table.baseline;
-      if (is_baseline && other.division == row.division && other.completed())
+      if (is_baseline && other.group == row.group && other.completed())
         usual = other.run->micro_batch_size;
     }
     row.same_micro_batch =
@@ -386,22 +383,17 @@ Ablation build_ablation(const TableSpec& table,
   ablation.table = table;
   ablation.profile = options.profile;
   ablation.published = options.published;
-  const Builder builder(table, options.profile, of_table(table, newest_first(runs)));
+  const RowBuilder builder(table, options.profile, of_table(table, newest_first(runs)));
   Runs completed;
   for (const RowSpec& spec : table.rows) {
-    builder.leave_out_incomparable(spec, ablation.left_out);
-    for (const std::string& division : builder.divisions_of(spec)) {
-      AblationRow row;
-      row.spec = spec;
-      row.division = division;
-      builder.fill(row, ablation.left_out);
-      if (row.is_controlled()) {
+    for (AblationRow& row : builder.rows_of(spec, ablation.excluded)) {
+      if (row.is_comparable()) {
         for (const store::RunSummary& run : row.runs) completed.push_back(builder.find(run.id));
         if (row.run && ablation.profile.empty()) ablation.profile = row.run->profile;
       }
-      const PublishedResult* metric =
+      const PublishedResult* result =
           options.published ? options.published->find(spec.config) : nullptr;
-      if (metric) row.published = *metric;
+      if (result) row.published = *result;
       ablation.rows.push_back(std::move(row));
     }
   }
@@ -417,7 +409,7 @@ Ablation build_ablation(const TableSpec& table,
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
     for (AblationRow& row : ablation.rows) {
-      if (row.division == baseline.division) check_size(builder, baseline, table, row);
+      if (row.group == baseline.group) check_size(builder, baseline, table, row);
       add_changes(baseline, table, row);
     }
   }
@@ -426,9 +418,8 @@ Ablation build_ablation(const TableSpec& table,
 
 std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table) {
   if (table.tokens_per_second == SpeedSource::runs) {
-    if (!row.completed()) return std::nullopt;
-    const double mean = mean_of(row.runs, results::tokens_per_second_name);
-    return std::isnan(mean) ? std::nullopt : std::optional<double>(mean);
+    const std::optional<double> mean = mean_of(row.runs, results::tokens_per_second_name);
+    return mean && std::isnan(*mean) ? std::nullopt : mean;
   }
   if (!row.speed) return std::nullopt;
   return row.speed->record.tokens_per_second;
@@ -436,10 +427,10 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
 
 const AblationRow* find_row(const Ablation& ablation,
                             const std::string& config,
-                            const std::string& division) {
+                            const std::string& group) {
   const auto found =
       std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
-        return row.spec.config == config && row.division == division;
+        return row.spec.config == config && row.group == group;
       });
   return found == ablation.rows.end() ? nullptr : &*found;
 }
@@ -456,13 +447,19 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
   return values;
 }
 
-double mean_of(const std::vector<store::RunSummary>& runs, const std::string& metric) {
+std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
+                              const std::string& metric) {
   double sum = 0;
-  for (const store::RunSummary& run : runs) sum += run.metric(metric).value_or(std::nan(""));
+  for (const store::RunSummary& run : runs) {
+    const std::optional<double> value = run.metric(metric);
+    if (!value) return std::nullopt;
+    sum += *value;
+  }
+  if (runs.empty()) return std::nullopt;
   return sum / static_cast<double>(runs.size());
 }
 
-bool computed_alike(const Sample& a, const Sample& b) {
+bool same_setup(const Sample& a, const Sample& b) {
   if (!a.completed() || !b.completed()) return false;
   const auto way_of = [](const store::RunSummary& run) {
     return std::tie(run.device_type, run.device_name, run.threads, run.micro_batch_size);
@@ -478,9 +475,9 @@ std::string state_text(const AblationRow& row) {
   return row.run ? state_text(*row.run) : "missing";
 }
 
-std::vector<std::string> open_values(const AblationRow& row) {
+std::vector<std::string> missing_values(const AblationRow& row) {
   std::vector<std::string> values;
-  for (const Point& point : row.points) {
+  for (const SweepPoint& point : row.points) {
     if (!point.completed()) values.push_back(shortest(point.value));
   }
   return values;

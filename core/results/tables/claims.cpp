@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <limits>
 #include <optional>
 
@@ -15,14 +14,15 @@
 namespace forge::tables {
 namespace {
 
-/// What a row has of the claim's metric.
-struct Measured {
+/// The values of a claim's metric in the runs of a row.
+struct ClaimMetric {
   std::vector<double> values;  ///< one a seed
   statistics::Summary summary;
-  /// Of one seed: where the share lies that its cases are a sample of; the value itself where it is
-  /// no share.
+  /// Of one seed's fraction: Wilson's interval over its cases; of other metrics the value itself.
   statistics::Interval of_cases;
   std::string text;
+
+  bool is_one_seed() const { return values.size() < 2; }
 };
 
 std::string interval_text(const std::string& mean,
@@ -31,8 +31,8 @@ std::string interval_text(const std::string& mean,
   return mean + " (95 %: " + low + " to " + high + ")";
 }
 
-Measured measured(const AblationRow& row, const std::string& name) {
-  Measured metric;
+ClaimMetric sampled(const AblationRow& row, const std::string& name) {
+  ClaimMetric metric;
   for (const store::RunSummary& run : row.runs) metric.values.push_back(*run.metric(name));
   metric.summary = statistics::summarize(metric.values, 0);
   const results::Metric kind = results::metric_named(name);
@@ -52,84 +52,65 @@ Measured measured(const AblationRow& row, const std::string& name) {
   return metric;
 }
 
-bool is_one_seed(const Measured& metric) { return metric.values.size() < 2; }
-
-/// What keeps the claim about these rows from being judged, "" where nothing does.
-std::string lack_of(const std::vector<const AblationRow*>& rows,
-                    const ClaimSpec& claim,
-                    const Ablation& ablation) {
-  for (const AblationRow* row : rows) {
-    if (!row->is_controlled())
-      return row->spec.config + " cannot be compared: " + join(row->breaks, "; ");
-  }
-  const std::string where = " in profile " + claim.profile;
-  const auto rows_where = [&](const std::function<bool(const AblationRow&)>& lacks) {
-    std::vector<std::string> configs;
-    for (const AblationRow* row : rows) {
-      if (lacks(*row)) configs.push_back(row->spec.config);
-    }
-    return join(configs, " and ");
-  };
-  const auto is_missing = [&](const AblationRow& row) { return !row.completed(); };
+/// Why the claim about these rows is not decidable, "" if it may be decidable.
+std::string missing_for(const std::vector<const AblationRow*>& rows,
+                        const ClaimSpec& claim,
+                        const Ablation& ablation) {
   const auto has_no_metric = [&](const AblationRow& row) {
     return std::any_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
       const std::optional<double> metric = run.metric(claim.score);
       return !metric || !std::isfinite(*metric);
     });
   };
-  if (const std::string configs = rows_where(is_missing); !configs.empty()) {
-    return "no completed run of " + configs + where;
-  }
+  const std::string in_profile = " in profile " + claim.profile;
+  std::vector<std::string> incomplete, without_metric;
   for (const AblationRow* row : rows) {
-    const std::vector<std::string> values = open_values(*row);
-    if (values.empty()) continue;
-    return "no completed run of " + row->spec.config + " with " + ablation.table.best_of->key +
-           " " + join(values, ", ") + where;
+    if (!row->is_comparable())
+      return row->spec.config + " cannot be compared: " + join(row->violations, "; ");
+    if (!row->completed()) incomplete.push_back(row->spec.config);
+    if (has_no_metric(*row)) without_metric.push_back(row->spec.config);
   }
-  if (const std::string configs = rows_where(has_no_metric); !configs.empty()) {
-    return "no " + claim.score + " of " + configs + where;
+  if (!incomplete.empty()) return "no completed run of " + join(incomplete, " and ") + in_profile;
+  for (const AblationRow* row : rows) {
+    const std::vector<std::string> values = missing_values(*row);
+    if (!values.empty())
+      return "no completed run of " + row->spec.config + " with " + ablation.table.best_of->key +
+             " " + join(values, ", ") + in_profile;
   }
-  return "";
+  if (without_metric.empty()) return "";
+  return "no " + claim.score + " of " + join(without_metric, " and ") + in_profile;
 }
-
-enum class Direction { for_it, against_it, neither };
 
 /// Whether `low` lies below `high`, which need not be strictly.
-Direction order_of(const statistics::Interval& low,
-                   const statistics::Interval& high,
-                   bool strictly) {
-  if (strictly ? low.high < high.low : low.high <= high.low) return Direction::for_it;
-  if (strictly ? low.low >= high.high : low.low > high.high) return Direction::against_it;
-  return Direction::neither;
+Verdict order_of(const statistics::Interval& low, const statistics::Interval& high, bool strictly) {
+  if (strictly ? low.high < high.low : low.high <= high.low) return Verdict::holds;
+  if (strictly ? low.low >= high.high : low.low > high.high) return Verdict::fails;
+  return Verdict::not_decidable;
 }
 
-Verdict decided(Direction direction, std::string reason) {
-  switch (direction) {
-    case Direction::for_it: return {Verdict::Kind::holds, "", std::move(reason), true};
-    case Direction::against_it: return {Verdict::Kind::fails, "", std::move(reason), true};
-    case Direction::neither: break;
-  }
-  return {Verdict::Kind::not_decidable, "", reason + "; within noise", true};
+JudgedClaim decided(Verdict verdict, const std::string& reason) {
+  const bool is_open = verdict == Verdict::not_decidable;
+  return {verdict, "", is_open ? reason + "; within noise" : reason, true};
 }
 
-/// What one seed speaks for, which is no verdict.
-Verdict of_one_seed(Direction direction, const std::string& reason) {
-  const char* const words = direction == Direction::for_it       ? "; one seed, for it"
-                            : direction == Direction::against_it ? "; one seed, against it"
-                                                                 : "; one seed, too few cases";
-  return {Verdict::Kind::not_decidable, "", reason + words + ": a verdict takes several", true};
+/// What one seed suggests, which is no verdict.
+JudgedClaim of_one_seed(Verdict suggested, const std::string& reason) {
+  const char* const words = suggested == Verdict::holds   ? "; one seed, for it"
+                            : suggested == Verdict::fails ? "; one seed, against it"
+                                                          : "; one seed, too few cases";
+  return {Verdict::not_decidable, "", reason + words + ": a verdict takes several", true};
 }
 
-Verdict judge_against_row(const ClaimSpec& claim,
-                          const AblationRow& row,
-                          const AblationRow& other_row) {
-  const Measured own = measured(row, claim.score), other = measured(other_row, claim.score);
+JudgedClaim judge_against_row(const ClaimSpec& claim,
+                              const AblationRow& row,
+                              const AblationRow& other_row) {
+  const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
   const bool below = claim.above.empty();
   const results::Metric metric = results::metric_named(claim.score);
   const auto text = [&](double value) {
     return (value < 0 ? "\u2212" : "+") + results::text(std::abs(value), metric);
   };
-  if (is_one_seed(own) || is_one_seed(other)) {
+  if (own.is_one_seed() || other.is_one_seed()) {
     const std::string reason = metric.is_fraction() ? own.text + " against " + other.text
                                                     : text(own.summary.mean - other.summary.mean);
     return of_one_seed(below ? order_of(own.of_cases, other.of_cases, true)
@@ -138,24 +119,23 @@ Verdict judge_against_row(const ClaimSpec& claim,
   }
   const std::optional<statistics::Difference> found =
       difference_between(row, own.values, other_row, other.values);
-  if (!found) return {Verdict::Kind::not_decidable, "", "a metric is no number"};
+  if (!found) return {Verdict::not_decidable, "", "a metric is no number"};
   const std::string reason =
       interval_text(
           text(found->difference), text(found->interval.low), text(found->interval.high)) +
       ", " + results::p_value_text(found->p) + ", " + std::to_string(own.values.size()) + " and " +
       std::to_string(other.values.size()) + " seeds";
-  if (found->p > significance) return decided(Direction::neither, reason);
-  const bool is_below = found->difference < 0;
-  return decided(is_below == below ? Direction::for_it : Direction::against_it, reason);
+  if (found->p > significance) return decided(Verdict::not_decidable, reason);
+  return decided((found->difference < 0) == below ? Verdict::holds : Verdict::fails, reason);
 }
 
-Verdict judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
-  const Measured own = measured(row, claim.score);
+JudgedClaim judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
+  const ClaimMetric own = sampled(row, claim.score);
   const statistics::Interval range = own.summary.interval.value_or(own.of_cases);
   const double number = claim.at_least ? *claim.at_least : *claim.at_most;
-  const Direction direction = claim.at_least ? order_of({number, number}, range, false)
-                                             : order_of(range, {number, number}, false);
-  return is_one_seed(own) ? of_one_seed(direction, own.text) : decided(direction, own.text);
+  const Verdict verdict = claim.at_least ? order_of({number, number}, range, false)
+                                         : order_of(range, {number, number}, false);
+  return own.is_one_seed() ? of_one_seed(verdict, own.text) : decided(verdict, own.text);
 }
 
 std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const AblationRow* other) {
@@ -173,15 +153,15 @@ std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const Abl
 }
 
 /// "0.0012 against 0.0350, margin −0.0338 (95 %: −0.0340 to −0.0336) over 3 seeds"
-std::string reason_of(const Judged& judged) {
+std::string reason_of(const ClaimResult& result) {
   const auto text = [](double value) { return results::fixed_text(value, 4); };
-  if (!judged.left.value || !judged.right.value) return judged.reason;
-  std::string reason = text(*judged.left.value) + " against " + text(*judged.right.value);
-  if (const auto& interval = judged.margin.interval)
+  if (!result.left.value || !result.right.value) return result.reason;
+  std::string reason = text(*result.left.value) + " against " + text(*result.right.value);
+  if (const auto& interval = result.margin.interval)
     reason += ", margin " +
-              interval_text(text(*judged.margin.value), text(interval->low), text(interval->high)) +
-              " over " + std::to_string(judged.margin.runs) + " seeds";
-  return judged.reason.empty() ? reason : reason + "; " + judged.reason;
+              interval_text(text(*result.margin.value), text(interval->low), text(interval->high)) +
+              " over " + std::to_string(result.margin.runs) + " seeds";
+  return result.reason.empty() ? reason : reason + "; " + result.reason;
 }
 
 /// "2.3 to 3.3 %", "at least 2.3"
@@ -196,116 +176,94 @@ std::string limits_text(const ClaimSpec& claim) {
 }
 
 /// Whether the value lies between the claim's numbers.
-Verdict judge_value(const ClaimSpec& claim, const Samples& samples) {
-  const Estimate found = estimate(*claim.expression, samples);
-  if (!found.value) return {Verdict::Kind::not_decidable, "", found.lacking};
+JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples) {
+  const Estimate found = estimate(claim.expression, samples);
+  if (!found.value) return {Verdict::not_decidable, "", found.missing};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
   const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
   const auto text = [&](double value) { return results::fixed_text(value, precision) + unit; };
   const std::string claimed = ", claimed " + limits_text(claim);
-  if (!found.interval) {
-    const std::string reason = text(*found.value) + claimed + "; " + found.lacking;
-    return {Verdict::Kind::not_decidable, "", reason, true};
-  }
-  const std::string reason =
-      interval_text(text(*found.value), text(found.interval->low), text(found.interval->high)) +
-      " over " + std::to_string(found.runs) + " seeds" + claimed;
+  if (!found.interval)
+    return {Verdict::not_decidable, "", text(*found.value) + claimed + "; " + found.missing, true};
+  const auto [low, high] = *found.interval;
+  const std::string reason = interval_text(text(*found.value), text(low), text(high)) + " over " +
+                             std::to_string(found.runs) + " seeds" + claimed;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double least = claim.at_least.value_or(-infinity), most = claim.at_most.value_or(infinity);
-  const bool within = found.interval->low >= least && found.interval->high <= most;
-  const bool beyond = found.interval->high < least || found.interval->low > most;
-  return decided(within   ? Direction::for_it
-                 : beyond ? Direction::against_it
-                          : Direction::neither,
-                 reason);
+  if (low >= least && high <= most) return decided(Verdict::holds, reason);
+  return decided(high < least || low > most ? Verdict::fails : Verdict::not_decidable, reason);
 }
 
-Verdict judge_comparison(const ClaimSpec& claim, const Samples& samples) {
-  const Judged judged = tables::judge(*claim.comparison, samples);
-  Verdict verdict;
-  verdict.reason = reason_of(judged);
-  verdict.is_measured = judged.left.value && judged.right.value;
-  if (judged.judgement == Judgement::holds) verdict.kind = Verdict::Kind::holds;
-  if (judged.judgement == Judgement::fails) verdict.kind = Verdict::Kind::fails;
-  return verdict;
+JudgedClaim judge_comparison(const ClaimSpec& claim, const Samples& samples) {
+  const ClaimResult result = judge(*claim.comparison, samples);
+  return {result.verdict, "", reason_of(result), result.left.value && result.right.value};
 }
 
-/// What disturbed the runs whose times the claim names, "" for nothing.
-std::string disturbed_times(const ClaimSpec& claim, const Ablation& ablation) {
+/// The machine load that makes the timings of a claim unreliable, "" for none.
+std::string load_of_claim(const ClaimSpec& claim, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return "";
-  for (const Name& name :
-       claim.comparison ? names_of(*claim.comparison) : names_of(*claim.expression)) {
+  for (const Name& name : names_of(claim.expression)) {
     const bool is_of_other = name.row == Name::Row::of_config;
     const AblationRow* const row =
         find_row(ablation, is_of_other ? name.config : ablation.table.baseline);
-    if (results::metric_named(name.metric).is_timing && row && is_disturbed(*row))
-      return "of " + row->spec.config + ", " + disturbance_of(*row);
+    if (results::metric_named(name.metric).is_timing && row && was_loaded(*row))
+      return "of " + row->spec.config + ", " + load_text(*row);
   }
   return "";
 }
 
-Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
-  Verdict verdict;
-  if (std::string disturbed = disturbed_times(claim, ablation); !disturbed.empty()) {
-    verdict.reason = std::move(disturbed);
-  } else {
+JudgedClaim judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
+  JudgedClaim judged;
+  judged.reason = load_of_claim(claim, ablation);
+  if (judged.reason.empty()) {
     const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
-    verdict = claim.comparison ? judge_comparison(claim, samples) : judge_value(claim, samples);
+    judged = claim.comparison ? judge_comparison(claim, samples) : judge_value(claim, samples);
   }
-  verdict.claim = claim.claim;
-  return verdict;
+  judged.claim = claim.claim;
+  return judged;
 }
 
-Verdict judge_as_shown(const ClaimSpec& claim, const Ablation& ablation) {
+JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation) {
   if (claim.has_own_words()) return judge_expression(claim, ablation);
   const AblationRow& own = *find_row(ablation, claim.config);
   const std::string& other_config = claim.above.empty() ? claim.below : claim.above;
   const AblationRow* other = other_config.empty() ? nullptr : find_row(ablation, other_config);
   std::vector<const AblationRow*> rows = {&own};
   if (other) rows.push_back(other);
-  Verdict verdict;
-  verdict.reason = lack_of(rows, claim, ablation);
-  if (verdict.reason.empty())
-    verdict = other ? judge_against_row(claim, own, *other) : judge_against_number(claim, own);
-  verdict.claim = claim_text(claim, own, other);
-  return verdict;
+  JudgedClaim judged;
+  judged.reason = missing_for(rows, claim, ablation);
+  if (judged.reason.empty())
+    judged = other ? judge_against_row(claim, own, *other) : judge_against_number(claim, own);
+  judged.claim = claim_text(claim, own, other);
+  return judged;
 }
 
-/// A claim about another profile than the one shown is not decided by it; what the runs that are
-/// shown say of it is told all the same.
-Verdict judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
+/// A claim about another profile than the one shown is not decidable. Its reason says what the runs
+/// of the shown profile suggest.
+JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
   if (ablation.profile.empty() || ablation.profile == claim.profile)
     return judge_as_shown(claim, ablation);
   ClaimSpec as_shown = claim;
   as_shown.profile = ablation.profile;
-  Verdict verdict = judge_as_shown(as_shown, ablation);
-  const std::string measured = verdict.is_measured ? ", where it is " + verdict.reason : "";
-  verdict.reason =
+  JudgedClaim judged = judge_as_shown(as_shown, ablation);
+  const std::string measured = judged.is_measured ? ", where it is " + judged.reason : "";
+  judged.reason =
       "it is about profile " + claim.profile + ", shown is " + ablation.profile + measured;
-  verdict.kind = Verdict::Kind::not_decidable;
-  return verdict;
+  judged.verdict = Verdict::not_decidable;
+  return judged;
 }
 
 }  // namespace
 
-const char* name_of(Verdict::Kind kind) {
-  switch (kind) {
-    case Verdict::Kind::not_decidable: return "not decidable";
-    case Verdict::Kind::holds: return "holds";
-    case Verdict::Kind::fails: return "fails";
-  }
-  return "";
-}
-
-std::vector<Verdict> judge_claims(const Ablation& ablation) {
-  std::vector<Verdict> verdicts;
+std::vector<JudgedClaim> judge_claims(const Ablation& ablation) {
+  std::vector<JudgedClaim> judged;
   for (const ClaimSpec& claim : ablation.table.claims)
-    verdicts.push_back(judge_claim(claim, ablation));
-  return verdicts;
+    judged.push_back(judge_claim(claim, ablation));
+  return judged;
 }
 
-std::string verdict_line(const Verdict& verdict) {
-  return std::string(name_of(verdict.kind)) + ": " + verdict.claim + " (" + verdict.reason + ")";
+std::string verdict_line(const JudgedClaim& judged) {
+  return std::string(name_of(judged.verdict)) + ": " + judged.claim + " (" + judged.reason + ")";
 }
 
 }  // namespace forge::tables

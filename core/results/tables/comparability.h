@@ -17,45 +17,36 @@ struct Condition {
   std::string value;  ///< "": not known (yet)
 };
 
-/// Everything that `table` wants equal, as it is for `run`; backend and its arithmetic last. The
-/// key that the rows are divided by is none of it, nor is the seed where the table does not name
-/// it: runs of several seeds are a sample. A section of the config counts key by key, less the keys
-/// that cannot change a number and the one that best_of varies.
+/// The conditions of `table` as they are for `run`; backend and numerics version last. A section of
+/// the config counts key by key, without the keys that cannot change a number and the one that
+/// best_of varies. The key that rows are grouped by is not a condition, nor is the seed unless the
+/// table names it: runs of several seeds are a sample.
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
 
-/// What the run has of the key that the table's rows are divided by; "" where they are not.
-std::string division_of(const store::ConfiguredRun& run, const TableSpec& table);
+/// The run's value of the key that the table's rows are grouped by; "" without such a key.
+std::string group_of(const store::ConfiguredRun& run, const TableSpec& table);
 
-/// The first condition that keeps a run out of a group, as "profile full, this table shows quick";
-/// none where the run belongs to it. What is not known keeps nobody out.
-std::optional<std::string> difference(const std::vector<Condition>& run,
-                                      const std::vector<Condition>& group);
+/// The conditions that a run violates, each as "profile full, this table shows quick". An unknown
+/// value violates nothing.
+std::vector<std::string> violations(const std::vector<Condition>& run,
+                                    const std::vector<Condition>& group);
 
-/// All of them.
-std::vector<std::string> differences(const std::vector<Condition>& run,
-                                     const std::vector<Condition>& group);
-
-/// The conditions that the most rows of the table meet with a completed run, then with any run at
-/// all, then those of the newest run. None where `runs` has no run of the table's rows.
+/// The conditions that completed runs of the most rows meet; of several the one with runs of any
+/// state in the most rows, then that of the newest run. None without runs. All `runs` are of the
+/// table's configs.
 std::optional<std::vector<Condition>> choose_group(
     const TableSpec& table, const std::vector<const store::ConfiguredRun*>& runs);
 
-}  // namespace forge::tables
+/// From this fraction of the machine's cores on, the load of other processes makes timings
+/// unreliable.
+constexpr double min_machine_load = 0.05;
 
-/// Times say what a model costs only where nothing else used the machine.
-namespace forge::tables {
+/// Whether other processes loaded the machine while the run trained, or held memory of its GPU.
+bool was_loaded(const store::RunSummary& run);
+bool was_loaded(const Sample& sample);  ///< one of its runs
 
-/// From this share of a machine's cores on, other processes are said to have kept it busy.
-constexpr double busy_from = 0.05;
-
-/// Whether others kept the machine busy while the run trained, or held memory of its GPU.
-bool is_disturbed(const store::RunSummary& run);
-bool is_disturbed(const Sample& sample);  ///< one of its runs
-
-/// What disturbed the run, "other processes kept 21 % of the machine busy"; "" for nothing.
-std::string disturbance_of(const store::RunSummary& run);
-
-/// The same of the row's most disturbed run.
-std::string disturbance_of(const Sample& sample);
+/// That load in words, "other processes kept 21 % of the machine busy"; "" without load.
+std::string load_text(const store::RunSummary& run);
+std::string load_text(const Sample& sample);  ///< of its run with the highest load
 
 }  // namespace forge::tables

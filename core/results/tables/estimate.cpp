@@ -29,17 +29,17 @@ std::vector<double> values_of(const MetricSample& sample) {
 /// The metrics that the expression names; `lacking` says what of them there is not.
 std::vector<SampledMetric> metrics_of(const Expression& expression,
                                       const Samples& samples,
-                                      std::string& lacking) {
+                                      std::string& missing) {
   std::vector<SampledMetric> metrics;
   for (const Name& name : names_of(expression)) {
     std::optional<MetricSample> sample = samples(name);
     if (!sample || sample->values.empty()) {
-      lacking = "no run has " + text_of(name);
+      missing = "no run has " + text_of(name);
       return {};
     }
     const std::optional<Moments> moments = statistics::moments_of(values_of(*sample));
     if (!moments) {
-      lacking = text_of(name) + " is no number in one of the runs";
+      missing = text_of(name) + " is no number in one of the runs";
       return {};
     }
     metrics.push_back({name, std::move(*sample), *moments});
@@ -207,12 +207,12 @@ Estimate constant(double value) {
 
 Estimate estimate(const Expression& expression, const Samples& samples, double confidence) {
   Estimate result;
-  const std::vector<SampledMetric> metrics = metrics_of(expression, samples, result.lacking);
-  if (!result.lacking.empty()) return result;
+  const std::vector<SampledMetric> metrics = metrics_of(expression, samples, result.missing);
+  if (!result.missing.empty()) return result;
   result.value =
       evaluate_with(expression, metrics, [&](size_t i) { return metrics[i].moments.mean; });
   if (!result.value) {
-    result.lacking = "it has no value: a division by zero or a result that is no number";
+    result.missing = "it has no value: a division by zero or a result that is no number";
     return result;
   }
   if (metrics.empty()) return constant(*result.value);
@@ -223,35 +223,31 @@ Estimate estimate(const Expression& expression, const Samples& samples, double c
       });
   result.runs = fewest->moments.n;
   if (result.runs < 2) {
-    result.lacking = "there is one run with " + text_of(fewest->name);
+    result.missing = "there is one run with " + text_of(fewest->name);
     return result;
   }
   const std::optional<std::set<int64_t>> seeds = common_seeds(metrics);
   const bool known = seeds ? estimate_by_seed(result, expression, metrics, *seeds, confidence)
                            : estimate_by_slopes(result, expression, metrics, confidence);
-  if (!known) result.lacking = "it has no value for all that the runs vary over";
+  if (!known) result.missing = "it has no value for all that the runs vary over";
   return result;
 }
 
-const char* name_of(Judgement judgement) {
-  switch (judgement) {
-    case Judgement::holds: return "holds";
-    case Judgement::fails: return "fails";
-    case Judgement::not_decidable: return "not decidable";
-  }
-  return "";
+const char* name_of(Verdict verdict) {
+  constexpr const char* names[] = {"not decidable", "holds", "fails"};
+  return names[static_cast<size_t>(verdict)];
 }
 
-Judged judge(const Comparison& comparison, const Samples& samples, double confidence) {
-  Judged judged;
-  judged.left = estimate(comparison.left, samples, confidence);
-  judged.right = estimate(comparison.right, samples, confidence);
-  judged.margin = estimate(difference_of(comparison), samples, confidence);
-  if (!judged.margin.interval) {
-    judged.reason = judged.margin.lacking;
-    return judged;
+ClaimResult judge(const Comparison& comparison, const Samples& samples, double confidence) {
+  ClaimResult result;
+  result.left = estimate(comparison.left, samples, confidence);
+  result.right = estimate(comparison.right, samples, confidence);
+  result.margin = estimate(difference_of(comparison), samples, confidence);
+  if (!result.margin.interval) {
+    result.reason = result.margin.missing;
+    return result;
   }
-  const auto [low, high] = *judged.margin.interval;
+  const auto [low, high] = *result.margin.interval;
   bool holds = false;
   bool fails = false;
   switch (comparison.relation) {
@@ -260,16 +256,16 @@ Judged judge(const Comparison& comparison, const Samples& samples, double confid
     case Relation::greater: holds = low > 0, fails = high <= 0; break;
     case Relation::at_least: holds = low >= 0, fails = high < 0; break;
   }
-  if (holds) judged.judgement = Judgement::holds;
-  if (fails) judged.judgement = Judgement::fails;
-  if (!holds && !fails) judged.reason = "what the runs vary is more than the difference";
-  return judged;
+  if (holds) result.verdict = Verdict::holds;
+  if (fails) result.verdict = Verdict::fails;
+  if (!holds && !fails) result.reason = "what the runs vary is more than the difference";
+  return result;
 }
 
 namespace {
 
 std::optional<MetricSample> measured_speed(const AblationRow& row) {
-  if (!row.speed || !row.speed->otherwise.empty()) return std::nullopt;
+  if (!row.speed || !row.speed->not_comparable_because.empty()) return std::nullopt;
   return MetricSample{row.spec.config, {{0, row.speed->record.tokens_per_second}}};
 }
 
@@ -284,20 +280,20 @@ std::optional<MetricSample> sample_of(const AblationRow& row, const std::string&
 }  // namespace
 
 Samples samples_for(const Ablation& ablation, const AblationRow& row) {
-  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.division);
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
   return [&ablation, &row, baseline](const Name& name) -> std::optional<MetricSample> {
     const AblationRow* named = &row;
     if (name.row == Name::Row::baseline) named = baseline;
-    if (name.row == Name::Row::of_config) named = find_row(ablation, name.config, row.division);
+    if (name.row == Name::Row::of_config) named = find_row(ablation, name.config, row.group);
     if (!named) return std::nullopt;
-    if (named != &row && !(named->is_controlled() && row.is_controlled())) return std::nullopt;
+    if (named != &row && !(named->is_comparable() && row.is_comparable())) return std::nullopt;
     if (name.metric == results::tokens_per_second_name &&
         ablation.table.tokens_per_second == SpeedSource::benchmark)
       return measured_speed(*named);
-    const bool otherwise = results::metric_named(name.metric).depends_on_device &&
-                           named->completed() && baseline && baseline->completed() &&
-                           !computed_alike(*named, *baseline);
-    return otherwise ? std::nullopt : sample_of(*named, name.metric);
+    const bool not_comparable_because = results::metric_named(name.metric).depends_on_device &&
+                                        named->completed() && baseline && baseline->completed() &&
+                                        !same_setup(*named, *baseline);
+    return not_comparable_because ? std::nullopt : sample_of(*named, name.metric);
   };
 }
 

@@ -21,92 +21,86 @@ struct SeededValue {
 
 /// A metric of a row's runs, one a seed.
 struct MetricSample {
-  std::string row;  ///< whose runs they are: names of one row have one text here
+  std::string row;  ///< names the row: metrics of one row come from the same runs
   std::vector<SeededValue> values;
 };
 
-/// None or no values: no run has the metric.
+/// The sample of a name. None or empty: no run has the metric.
 using Samples = std::function<std::optional<MetricSample>(const Name&)>;
 
 /// How the uncertainty of an expression was found.
 enum class EstimateMethod {
-  none,              ///< it was not: runs are too few
-  paired_by_seed,    ///< evaluated for every seed, which all its rows have
-  independent_rows,  ///< from the spread of each row by itself
+  none,              ///< not found: too few runs
+  paired_by_seed,    ///< evaluated for every seed; all rows have the same seeds
+  independent_rows,  ///< from the spread of each row
 };
 
-/// An expression's value with what is known of its uncertainty.
+/// An expression's value and its uncertainty.
 struct Estimate {
   std::optional<double> value;
   EstimateMethod method = EstimateMethod::none;
-  size_t runs = 0;  ///< the fewest that a metric is of
+  size_t runs = 0;  ///< of the metric with the fewest
   std::optional<double> standard_error;
   std::optional<double> degrees_of_freedom;
   std::optional<statistics::Interval> interval;
   std::optional<double> p;  ///< two-sided, of the value being 0
-  std::string lacking;      ///< why there is no value or no interval; "" where there are both
+  std::string missing;      ///< why there is no value or no interval; "" with both
 };
 
-/// Where all metrics are of the same seeds, the expression is evaluated for each, and value and
-/// interval are those of Student's t for the mean of these: what runs of one seed have in common
-/// cancels. Else it is evaluated at the means of the metrics, and its standard error follows from
-/// theirs by its slopes (the delta method), with Welch's and Satterthwaite's degrees of freedom;
-/// metrics of one row count as made by the same runs, rows as independent of each other.
-///
-/// Where a metric is of one run there is a value and no interval.
+/// If all metrics have the same seeds, the expression is evaluated for each seed; value and
+/// interval are those of Student's t for the mean, so what runs of one seed have in common cancels.
+/// Otherwise it is evaluated at the means of the metrics. Its standard error then follows from
+/// theirs by the delta method, with Welch's and Satterthwaite's degrees of freedom: metrics of one
+/// row come from the same runs, rows are independent. A metric with one run gives a value without
+/// an interval.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
-                  double confidence = statistics::usual_confidence);
+                  double confidence = statistics::default_confidence);
 
-enum class Judgement { holds, fails, not_decidable };
-const char* name_of(Judgement judgement);  ///< "holds", "fails", "not decidable"
+/// What runs say of a claim. Not decidable: some are missing, or they leave it open.
+enum class Verdict { not_decidable, holds, fails };
+const char* name_of(Verdict verdict);  ///< "not decidable", "holds", "fails"
 
-struct Judged {
-  Judgement judgement = Judgement::not_decidable;
+struct ClaimResult {
+  Verdict verdict = Verdict::not_decidable;
   std::string reason;  ///< why not decidable, else ""
   Estimate left;
   Estimate right;
   Estimate margin;  ///< left − right
 };
 
-/// A claim holds, or fails, where the interval of its margin lies on one side: for 95 %, one in
-/// forty claims whose sides are equal comes out either way by chance.
-Judged judge(const Comparison& comparison,
-             const Samples& samples,
-             double confidence = statistics::usual_confidence);
+/// A claim holds, or fails, if the interval of its margin lies on one side. At 95 %, a claim with
+/// equal sides holds by chance once in forty times, and fails as often.
+ClaimResult judge(const Comparison& comparison,
+                  const Samples& samples,
+                  double confidence = statistics::default_confidence);
 
-/// What the names of an expression stand for in a row of a table: metrics of its runs, of those of
-/// the baseline of its division, and of other rows of it. A row that breaks the comparison has none
-/// but for itself, and none has a speed or a cost that was measured on another device than the
-/// baseline's. A speed that was measured by `forge bench` is one value.
+/// The metrics that an expression's names stand for in a row: those of its own runs, of the
+/// baseline of its group, and of other rows of that group. A row that is not comparable has metrics
+/// only for itself. A metric that depends on the device is missing if it was measured on another
+/// device than the baseline's. A speed measured by `forge bench` is one value.
 Samples samples_for(const Ablation& ablation, const AblationRow& row);
 
 /// What the runs of a table say of one of its claims.
-struct Verdict {
-  enum class Kind {
-    not_decidable,  ///< with these runs: some are missing, or they leave it open
-    holds,
-    fails,
-  };
-  Kind kind = Kind::not_decidable;
+struct JudgedClaim {
+  Verdict verdict = Verdict::not_decidable;
   std::string claim;         ///< "Canon-B has a lower eval loss than Llama"
   std::string reason;        ///< the measured value with its interval, or what is missing
-  bool is_measured = false;  ///< it is the value
+  bool is_measured = false;  ///< `reason` is the measured value
 };
 
-/// "not decidable", "holds", "fails"
-const char* name_of(Verdict::Kind kind);
-
-/// A verdict on each claim of the table, in its order. One about another profile than the one shown
-/// is not decidable; what the runs shown say of it is told. It takes several seeds: against a
-/// number the 95 % interval of the mean must lie on one side of it, against another row the
-/// difference must stand (paired test where the seeds match, else Welch's, p at most 0.05; each
-/// claim is a question of its own, asked before the runs were made, so nothing is adjusted). One
-/// seed decides nothing; what it speaks for is said, of an accuracy or validity with the sampling
-/// error of its cases. Where rows show the best of several runs, all of those must be there.
-std::vector<Verdict> judge_claims(const Ablation& ablation);
+/// A verdict on each claim of the table, in its order. A claim about another profile than the one
+/// shown is not decidable; its reason says what the shown runs suggest.
+///
+/// A verdict takes several seeds. Against a number, the 95 % interval of the mean must lie on one
+/// side of it. Against another row, the difference must be significant: p at most 0.05 in the
+/// paired test if the seeds match, else in Welch's. Nothing is adjusted for several claims: each is
+/// a question asked before the runs were made. For one seed the reason says what it suggests, for
+/// an accuracy or validity with the sampling error of its cases. With best_of, every value must
+/// have a completed run.
+std::vector<JudgedClaim> judge_claims(const Ablation& ablation);
 
 /// "not decidable: Canon-B has a lower eval loss than Llama (no run of canon_b)"
-std::string verdict_line(const Verdict& verdict);
+std::string verdict_line(const JudgedClaim& judged);
 
 }  // namespace forge::tables

@@ -64,22 +64,8 @@ double result_of(const Step& step, const double* values) {
   return step.number;
 }
 
-void collect_names(const Expression& expression, std::vector<Name>& names) {
-  for (const Step& step : expression.steps) {
-    if (step.operation != Operation::name) continue;
-    if (std::find(names.begin(), names.end(), step.name) == names.end()) names.push_back(step.name);
-  }
-}
-
 bool is_among(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-std::string hint_for(const std::string& word,
-                     const std::vector<std::string>& known,
-                     const std::string& what) {
-  const std::string near = did_you_mean(word, known);
-  return near.empty() ? what + join(known, ", ") : near;
 }
 
 }  // namespace
@@ -94,13 +80,8 @@ std::string text_of(const Name& name) {
 }
 
 const char* text_of(Relation relation) {
-  switch (relation) {
-    case Relation::less: return "<";
-    case Relation::at_most: return "<=";
-    case Relation::greater: return ">";
-    case Relation::at_least: return ">=";
-  }
-  return "";
+  constexpr const char* texts[] = {"<", "<=", ">", ">="};
+  return texts[static_cast<size_t>(relation)];
 }
 
 Expression difference_of(const Comparison& comparison) {
@@ -116,14 +97,11 @@ Expression difference_of(const Comparison& comparison) {
 
 std::vector<Name> names_of(const Expression& expression) {
   std::vector<Name> names;
-  collect_names(expression, names);
-  return names;
-}
-
-std::vector<Name> names_of(const Comparison& comparison) {
-  std::vector<Name> names;
-  collect_names(comparison.left, names);
-  collect_names(comparison.right, names);
+  for (const Step& step : expression.steps) {
+    if (step.operation == Operation::name &&
+        std::find(names.begin(), names.end(), step.name) == names.end())
+      names.push_back(step.name);
+  }
   return names;
 }
 
@@ -134,27 +112,21 @@ void check_names(const Expression& expression,
     if (step.operation != Operation::name) continue;
     const Name& name = step.name;
     if (!is_among(name.metric, metrics)) {
-      throw expression_error("there is no metric '" + name.metric + "'",
-                             expression.text,
-                             step.offset,
-                             expression.where,
-                             hint_for(name.metric, metrics, "metrics are "));
+      throw expression_error(
+          "there is no metric '" + name.metric + "'",
+          expression.text,
+          step.offset,
+          expression.where,
+          did_you_mean(name.metric, metrics, "metrics are " + join(metrics, ", ")));
     }
     if (name.row == Name::Row::of_config && !is_among(name.config, configs)) {
       throw expression_error("'" + name.config + "' has no row in this table",
                              expression.text,
                              step.offset,
                              expression.where,
-                             hint_for(name.config, configs, "rows are "));
+                             did_you_mean(name.config, configs, "rows are " + join(configs, ", ")));
     }
   }
-}
-
-void check_names(const Comparison& comparison,
-                 const std::vector<std::string>& metrics,
-                 const std::vector<std::string>& configs) {
-  check_names(comparison.left, metrics, configs);
-  check_names(comparison.right, metrics, configs);
 }
 
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup) {

@@ -57,8 +57,7 @@ struct Step {
   size_t offset = 0;     ///< byte of the text at which it is written
 };
 
-/// A parsed expression: operands before what is done to them, so that evaluating needs no
-/// recursion.
+/// A parsed expression in postfix order (reverse Polish notation): evaluating needs no recursion.
 struct Expression {
   std::string text;  ///< the whole text that it was read from
   SourceSpan where;  ///< where that text begins
@@ -93,14 +92,10 @@ Expression difference_of(const Comparison& comparison);
 
 /// The names that are used, each once, in the order of the text.
 std::vector<Name> names_of(const Expression& expression);
-std::vector<Name> names_of(const Comparison& comparison);
 
 /// Throws Error at the first name whose metric is none of `metrics` or whose config none of
 /// `configs`, with what it may have meant.
 void check_names(const Expression& expression,
-                 const std::vector<std::string>& metrics,
-                 const std::vector<std::string>& configs);
-void check_names(const Comparison& comparison,
                  const std::vector<std::string>& metrics,
                  const std::vector<std::string>& configs);
 
@@ -112,7 +107,7 @@ std::optional<double> evaluate(const Expression& expression, const Lookup& looku
 
 }  // namespace forge::tables
 
-/// Private to the expressions of core/report.
+/// Private to the expressions.
 namespace forge::tables {
 
 /// An Error at byte `offset` of an expression whose text begins at `where`. Where the file shows

@@ -104,7 +104,8 @@ class Parser {
     const size_t second = position_;
     if (next_relation()) fail("a claim has one comparison", second, "make two claims of it");
     expect_end();
-    if (names_of(comparison).empty()) fail("the claim names no metric", 0, "e.g. eval_loss[x]");
+    if (names_of(difference_of(comparison)).empty())
+      fail("the claim names no metric", 0, "e.g. eval_loss[x]");
     return comparison;
   }
 
@@ -239,10 +240,9 @@ class Parser {
   void call(const std::string& word, size_t start) {
     const auto found = functions().find(word);
     if (found == functions().end()) {
-      const std::string near = did_you_mean(word, function_names());
       fail("there is no function '" + word + "'",
            start,
-           near.empty() ? "functions are " + join(function_names(), ", ") : near);
+           did_you_mean(word, function_names(), "functions are " + join(function_names(), ", ")));
     }
     const size_t opening = position_++;
     size_t arguments = 0;

@@ -37,35 +37,22 @@ Json whole_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(std::llround(*value)) : value_or_null(value);
 }
 
-/// The mean over the row's runs; null where one does not have the metric. Of one run it is its
-/// metric as it stands, of several bytes are rounded.
-Json mean_or_null(const AblationRow& row, const std::string& metric, bool whole = false) {
-  double sum = 0;
-  for (const store::RunSummary& run : row.runs) {
-    const std::optional<double> value = run.metric(metric);
-    if (!value) return nullptr;
-    sum += *value;
-  }
-  if (row.runs.empty()) return nullptr;
-  const double mean = sum / static_cast<double>(row.runs.size());
-  return whole ? whole_or_null(mean) : value_or_null(std::optional<double>(mean));
-}
-
 /// The metrics of a row that both formats give, in their order: means over its seeds.
 Json metrics_json(const AblationRow& row, const TableSpec& table) {
+  const auto mean = [&](const char* metric) { return mean_of(row.runs, metric); };
   Json metrics;
-  metrics["eval_loss"] = mean_or_null(row, results::eval_loss_name);
-  metrics["train_loss"] = mean_or_null(row, results::train_loss_name);
+  metrics["eval_loss"] = value_or_null(mean(results::eval_loss_name));
+  metrics["train_loss"] = value_or_null(mean(results::train_loss_name));
   metrics["tokens_per_second"] = value_or_null(tokens_per_second_of(row, table));
-  metrics["peak_memory_bytes"] = mean_or_null(row, results::peak_memory_name, true);
+  metrics["peak_memory_bytes"] = whole_or_null(mean(results::peak_memory_name));
   metrics["peak_resident_bytes"] =
       row.completed() ? whole_or_null(row.run->metric(results::peak_resident_name)) : Json(nullptr);
-  metrics["wall_seconds"] = mean_or_null(row, results::wall_seconds_name);
+  metrics["wall_seconds"] = value_or_null(mean(results::wall_seconds_name));
   metrics["parameters"] = row.completed() ? Json(row.run->parameters) : Json(nullptr);
   metrics["throughput_change"] = value_or_null(row.throughput_change);
   metrics["memory_change"] = value_or_null(row.memory_change);
   metrics["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
-  metrics["disturbance"] = disturbance_of(row);
+  metrics["disturbance"] = load_text(row);
   return metrics;
 }
 
@@ -119,7 +106,7 @@ Json scores_json(const AblationRow& row) {
   Json scores = Json::object();
   if (!row.completed()) return scores;
   for (const auto& [name, score] : row.run->scores) {
-    scores[name]["value"] = mean_or_null(row, name);
+    scores[name]["value"] = value_or_null(mean_of(row.runs, name));
     scores[name]["count"] = score.count;
   }
   return scores;
@@ -132,18 +119,13 @@ std::string status_of(const std::optional<store::RunSummary>& run) {
 /// The value of best_of that the row shows, and all that it was chosen from.
 Json best_of_json(const AblationRow& row, const Ablation& ablation) {
   Json points = Json::array();
-  for (const Point& point : row.points) {
+  for (const SweepPoint& point : row.points) {
     Json json;
     json["value"] = point.value;
     json["status"] = status_of(point.run);
     json["run_id"] = point.run ? Json(point.run->id) : Json(nullptr);
-    json["figure"] = nullptr;
-    if (point.completed()) {
-      AblationRow of_point;
-      static_cast<Sample&>(of_point) = point;
-      json["figure"] = mean_or_null(of_point, ablation.table.best_of->by);
-      json["seeds"] = point.runs.size();
-    }
+    json["figure"] = value_or_null(mean_of(point.runs, ablation.table.best_of->by));
+    if (point.completed()) json["seeds"] = point.runs.size();
     if (!point.run) json["command"] = command_for(row, ablation, point.value);
     points.push_back(std::move(json));
   }
@@ -159,15 +141,14 @@ Json benchmark_json(const AblationRow& row) {
           {"created", record.call.created},
           {"device_name", record.device.name},
           {"spread", record.spread},
-          {"otherwise", row.speed->otherwise}};
+          {"otherwise", row.speed->not_comparable_because}};
 }
 
-Json published_of(const AblationRow& row) {
-  if (!row.published) return nullptr;
+Json published_of(const PublishedResult& published) {
   Json metrics;
-  metrics["eval_loss"] = value_or_null(row.published->eval_loss);
-  metrics["tokens_per_second"] = value_or_null(row.published->tokens_per_second);
-  metrics["peak_memory_gib"] = value_or_null(row.published->peak_memory_gib);
+  metrics["eval_loss"] = value_or_null(published.eval_loss);
+  metrics["tokens_per_second"] = value_or_null(published.tokens_per_second);
+  metrics["peak_memory_gib"] = value_or_null(published.peak_memory_gib);
   return metrics;
 }
 
@@ -190,7 +171,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   json["name"] = row.spec.name;
   json["positions"] = row.spec.positions;
   json["notes"] = row.spec.notes;
-  if (!ablation.table.by.empty()) json[ablation.table.by] = row.division;
+  if (!ablation.table.by.empty()) json[ablation.table.by] = row.group;
   json["status"] = status_of(row.run);
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
   json.update(metrics_json(row, ablation.table));
@@ -200,7 +181,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   for (const auto& [metric, cells] : samples) {
     if (cells[index].summary.n > 0) json["statistics"][metric] = statistics_json(cells[index]);
   }
-  json["breaks"] = row.breaks;
+  json["breaks"] = row.violations;
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
     json["benchmark"] = benchmark_json(row);
   }
@@ -210,36 +191,49 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
     json["failure_reason"] = row.run->failure_reason;
   }
   if (!row.run && !ablation.table.best_of) json["command"] = command_for(row, ablation);
-  if (ablation.published) json["published"] = published_of(row);
+  if (ablation.published)
+    json["published"] = row.published ? published_of(*row.published) : Json(nullptr);
   return json;
 }
 
-std::string csv_value(const Json& value) {
-  if (value.is_null()) return "";
-  return csv_field(plain_text(value));
-}
-
-/// The scores of a table's row, value and count of each in turn.
-std::vector<std::string> csv_scores(const AblationRow& row, const TableSpec& table) {
+/// A row's fields by the names of their columns.
+std::vector<std::pair<std::string, Json>> csv_row(size_t index,
+                                                  const CellsByMetric& samples,
+                                                  const Ablation& ablation) {
+  const AblationRow& row = ablation.rows[index];
+  std::vector<std::pair<std::string, Json>> fields = {{"config", row.spec.config},
+                                                      {"name", row.spec.name},
+                                                      {"positions", row.spec.positions},
+                                                      {"status", status_of(row.run)},
+                                                      {"run_id", row.run ? row.run->id : ""}};
+  const auto add = [&](const std::string& name, Json value) {
+    fields.emplace_back(name, std::move(value));
+  };
+  const Json metrics = metrics_json(row, ablation.table);
+  for (const auto& [name, value] : metrics.items()) add(name, value);
   const Json scores = scores_json(row);
-  std::vector<std::string> fields;
-  for (const std::string& name : scores_of(table)) {
-    const auto found = scores.find(name);
-    const bool has = found != scores.end();
-    fields.push_back(has ? csv_value(found->at("value")) : "");
-    fields.push_back(has ? csv_value(found->at("count")) : "");
+  for (const std::string& name : scores_of(ablation.table)) {
+    const Json score = scores.value(name, Json::object());
+    add(name, score.value("value", Json()));
+    add(name + "_count", score.value("count", Json()));
   }
-  return fields;
-}
-
-/// Standard deviation, interval, adjusted p and standing; empty where they are not known.
-std::vector<std::string> csv_statistics(const Cell& cell) {
-  std::vector<std::string> fields = {csv_value(value_or_null(cell.summary.standard_deviation))};
-  const std::optional<statistics::Interval>& interval = cell.summary.interval;
-  fields.push_back(interval ? csv_value(Json(interval->low)) : "");
-  fields.push_back(interval ? csv_value(Json(interval->high)) : "");
-  fields.push_back(csv_value(value_or_null(cell.p)));
-  fields.emplace_back(cell.summary.n == 0 ? "" : name_of(cell.standing));
+  add("seeds", row.runs.size());
+  for (const auto& [metric, cells] : samples) {
+    const Cell& cell = cells[index];
+    const auto& interval = cell.summary.interval;
+    add(metric + "_sd", value_or_null(cell.summary.standard_deviation));
+    add(metric + "_low", interval ? Json(interval->low) : Json());
+    add(metric + "_high", interval ? Json(interval->high) : Json());
+    add(metric + "_p", value_or_null(cell.p));
+    add(metric + "_standing", cell.summary.n == 0 ? "" : name_of(cell.standing));
+  }
+  add("breaks", join(row.violations, "; "));
+  if (ablation.table.best_of) add(ablation.table.best_of->key, value_or_null(row.varied));
+  if (!ablation.table.by.empty()) add(ablation.table.by, row.group);
+  if (ablation.published) {
+    const Json theirs = published_of(row.published.value_or(PublishedResult()));
+    for (const auto& [name, value] : theirs.items()) add("published_" + name, value);
+  }
   return fields;
 }
 
@@ -265,17 +259,16 @@ Json to_json(const Ablation& ablation) {
   for (size_t i = 0; i < ablation.rows.size(); ++i)
     json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = Json::array();
-  for (const LeftOut& entry : ablation.left_out) {
+  for (const ExcludedRuns& entry : ablation.excluded) {
     json["left_out"].push_back(
         {{"config", entry.config}, {"reason", entry.reason}, {"runs", entry.runs}});
   }
   if (!ablation.table.claims.empty()) {
     json["claims"] = Json::array();
-    for (const Verdict& verdict : judge_claims(ablation)) {
-      json["claims"].push_back({{"claim", verdict.claim},
-                                {"verdict", name_of(verdict.kind)},
-                                {"reason", verdict.reason}});
-    }
+    for (const JudgedClaim& judged : judge_claims(ablation))
+      json["claims"].push_back({{"claim", judged.claim},
+                                {"verdict", name_of(judged.verdict)},
+                                {"reason", judged.reason}});
   }
   if (ablation.published) {
     const Published& published = *ablation.published;
@@ -286,50 +279,15 @@ Json to_json(const Ablation& ablation) {
 }
 
 std::string to_csv(const Ablation& ablation) {
-  std::vector<std::string> header = {"config", "name", "positions", "status", "run_id"};
-  const std::vector<std::string> published = {"eval_loss", "tokens_per_second", "peak_memory_gib"};
-  const Json no_metrics = metrics_json({}, ablation.table);
-  for (const auto& [name, value] : no_metrics.items()) header.push_back(name);
-  for (const std::string& name : scores_of(ablation.table)) {
-    header.push_back(name);
-    header.push_back(name + "_count");
-  }
   const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
-  header.emplace_back("seeds");
-  for (const auto& [metric, cells] : samples) {
-    for (const char* what : {"_sd", "_low", "_high", "_p", "_standing"})
-      header.push_back(metric + what);
-  }
-  header.emplace_back("breaks");
-  if (ablation.table.best_of) header.push_back(ablation.table.best_of->key);
-  if (!ablation.table.by.empty()) header.push_back(ablation.table.by);
-  if (ablation.published) {
-    for (const std::string& name : published) header.push_back("published_" + name);
-  }
-  std::string text = csv_line(header);
+  std::string text;
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
-    const AblationRow& row = ablation.rows[i];
-    std::vector<std::string> line = {csv_field(row.spec.config),
-                                     csv_field(row.spec.name),
-                                     csv_field(row.spec.positions),
-                                     status_of(row.run),
-                                     csv_field(row.run ? row.run->id : "")};
-    const Json metrics = metrics_json(row, ablation.table);
-    for (const auto& [name, value] : metrics.items()) line.push_back(csv_value(value));
-    for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
-    line.push_back(std::to_string(row.runs.size()));
-    for (const auto& [metric, cells] : samples) {
-      for (std::string& field : csv_statistics(cells[i])) line.push_back(std::move(field));
+    std::vector<std::string> header, line;
+    for (const auto& [name, value] : csv_row(i, samples, ablation)) {
+      header.push_back(name);
+      line.push_back(value.is_null() ? "" : csv_field(plain_text(value)));
     }
-    line.push_back(csv_field(join(row.breaks, "; ")));
-    if (ablation.table.best_of) line.push_back(csv_value(value_or_null(row.varied)));
-    if (!ablation.table.by.empty()) line.push_back(csv_field(row.division));
-    if (ablation.published) {
-      const Json theirs = published_of(row);
-      for (const std::string& name : published) {
-        line.push_back(theirs.is_null() ? "" : csv_value(theirs[name]));
-      }
-    }
+    if (i == 0) text += csv_line(header);
     text += csv_line(line);
   }
   return text;

@@ -1,7 +1,6 @@
 #include "core/results/tables/pivot.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "core/base/error.h"
@@ -19,19 +18,17 @@ using Json = nlohmann::ordered_json;
 using store::ConfiguredRun;
 
 /// What a run is made from but for its seed.
-struct Parts {
+struct Setup {
   nlohmann::json config;
-  std::array<std::string, 6> others;
+  nlohmann::json others;
 };
-constexpr std::array<const char*, 6> names_of_others = {
-    "data", "tokenizer", "evaluation", "backend", "numerics", "device"};
 
 /// A run with what the table asks of it, found out once.
-struct Looked {
+struct PivotRun {
   const ConfiguredRun* run = nullptr;
   nlohmann::json row;
   nlohmann::json column;
-  Parts parts;
+  Setup setup;
 };
 
 /// The label of a row or column: nothing and an empty text can be told apart.
@@ -54,20 +51,20 @@ std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
   return values;
 }
 
-Parts parts_of(const ConfiguredRun& run) {
+Setup setup_of(const ConfiguredRun& run) {
   const store::RunSummary& summary = run.summary;
-  Parts parts{run::identity_config(run.config),
-              {summary.data_fingerprint,
-               summary.tokenizer_fingerprint,
-               summary.evaluation,
-               summary.backend,
-               std::to_string(summary.numerics_version),
-               summary.device_name + ", " + std::to_string(summary.threads) + " threads"}};
-  parts.config.erase("seed");
-  return parts;
+  Setup setup{run::identity_config(run.config),
+              {{"data", summary.data_fingerprint},
+               {"tokenizer", summary.tokenizer_fingerprint},
+               {"evaluation", summary.evaluation},
+               {"backend", summary.backend},
+               {"numerics", summary.numerics_version},
+               {"device", {summary.device_name, summary.threads}}}};
+  setup.config.erase("seed");
+  return setup;
 }
 
-/// Adds the dotted names of the values in which two configs differ.
+/// Adds the dotted names of the values in which two objects differ.
 void add_differing(const nlohmann::json& a,
                    const nlohmann::json& b,
                    const std::string& path,
@@ -77,36 +74,28 @@ void add_differing(const nlohmann::json& a,
     names.insert(path);
     return;
   }
-  const std::string prefix = path.empty() ? "" : path + ".";
-  for (const auto& [key, value] : a.items()) {
-    const auto found = b.find(key);
-    if (found == b.end()) {
-      names.insert(prefix + key);
-    } else {
-      add_differing(value, *found, prefix + key, names);
-    }
-  }
-  for (const auto& [key, value] : b.items()) {
-    if (!a.contains(key)) names.insert(prefix + key);
-  }
+  nlohmann::json keys = a;
+  keys.update(b);
+  for (const auto& [key, ignored] : keys.items())
+    add_differing(a.value(key, nlohmann::json()),
+                  b.value(key, nlohmann::json()),
+                  path.empty() ? key : path + "." + key,
+                  names);
 }
 
 /// The names of what differs between runs.
-std::set<std::string> differing(const std::vector<const Looked*>& runs) {
+std::set<std::string> differing(const std::vector<const PivotRun*>& runs) {
   std::set<std::string> names;
-  if (runs.empty()) return names;
-  const Parts& first = runs.front()->parts;
-  for (const Looked* looked : runs) {
-    add_differing(first.config, looked->parts.config, "", names);
-    for (size_t i = 0; i < first.others.size(); ++i) {
-      if (first.others[i] != looked->parts.others[i]) names.insert(names_of_others[i]);
-    }
+  for (const PivotRun* run : runs) {
+    add_differing(runs.front()->setup.config, run->setup.config, "", names);
+    add_differing(runs.front()->setup.others, run->setup.others, "", names);
   }
   return names;
 }
 
-/// Names of parts without those that a key of the table is, or is a part of.
-std::vector<std::string> beside(const std::set<std::string>& names, const PivotOptions& options) {
+/// The names that no key of the table covers.
+std::vector<std::string> without_keys(const std::set<std::string>& names,
+                                      const PivotOptions& options) {
   std::vector<std::string> others;
   for (const std::string& name : names) {
     const auto is_key = [&](const std::string& key) {
@@ -126,18 +115,17 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
     }
   }
   if (std::find(known.begin(), known.end(), metric) != known.end()) return;
-  const std::string near = did_you_mean(metric, known);
   throw Error("no run has the metric '" + metric + "'",
               {},
-              near.empty() ? "metrics: " + join(known, ", ") : near);
+              did_you_mean(metric, known, "metrics: " + join(known, ", ")));
 }
 
-PivotCell cell_of(const std::vector<const Looked*>& runs, const std::string& metric) {
+PivotCell cell_of(const std::vector<const PivotRun*>& runs, const std::string& metric) {
   PivotCell cell;
   std::vector<double> values;
-  for (const Looked* looked : runs) {
-    cell.runs.push_back(looked->run->summary.id);
-    values.push_back(*looked->run->summary.metric(metric));
+  for (const PivotRun* pivot_run : runs) {
+    cell.runs.push_back(pivot_run->run->summary.id);
+    values.push_back(*pivot_run->run->summary.metric(metric));
   }
   if (!values.empty()) cell.summary = statistics::summarize(values, 0);
   return cell;
@@ -147,7 +135,7 @@ SheetCell shown_cell(const PivotCell& cell, const std::string& metric) {
   if (cell.summary.n == 0) return {"\u2014", std::nullopt};
   std::string text = results::text(cell.summary.mean, results::metric_named(metric));
   if (const auto& interval = cell.summary.interval)
-    text += " \u00b1 " + results::text(interval->reach(), results::metric_named(metric));
+    text += " \u00b1 " + results::text(interval->half_width(), results::metric_named(metric));
   if (cell.summary.n > 1) text += " (" + std::to_string(cell.summary.n) + ")";
   return {text, cell.summary.mean};
 }
@@ -160,7 +148,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   require_metric(runs, options.metric);
   Pivot pivot;
   pivot.options = options;
-  std::vector<Looked> completed;
+  std::vector<PivotRun> completed;
   for (const ConfiguredRun& run : runs) {
     if (run.summary.status != run::RunState::completed) continue;
     if (run.summary.metric(options.metric)) {
@@ -173,35 +161,35 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
     const ConfiguredRun& run = *completed[i].run;
     completed[i].row = store::value_of(run, options.rows);
     if (!options.columns.empty()) completed[i].column = store::value_of(run, options.columns);
-    completed[i].parts = parts_of(run);
+    completed[i].setup = setup_of(run);
   });
   std::vector<nlohmann::json> rows, columns;
-  std::vector<const Looked*> all;
-  for (const Looked& looked : completed) {
-    rows.push_back(looked.row);
-    columns.push_back(looked.column);
-    all.push_back(&looked);
+  std::vector<const PivotRun*> all;
+  for (const PivotRun& pivot_run : completed) {
+    rows.push_back(pivot_run.row);
+    columns.push_back(pivot_run.column);
+    all.push_back(&pivot_run);
   }
   rows = each_once(std::move(rows));
   columns = each_once(std::move(columns));
-  std::set<std::string> pooled;
+  std::set<std::string> differ_within_cells;
   for (const nlohmann::json& row : rows) {
     pivot.row_values.push_back(label_of(row));
     pivot.cells.emplace_back();
     for (const nlohmann::json& column : columns) {
-      std::vector<const Looked*> own;
-      for (const Looked* looked : all) {
-        if (looked->row == row && looked->column == column) own.push_back(looked);
+      std::vector<const PivotRun*> own;
+      for (const PivotRun* pivot_run : all) {
+        if (pivot_run->row == row && pivot_run->column == column) own.push_back(pivot_run);
       }
-      for (const std::string& name : differing(own)) pooled.insert(name);
+      for (const std::string& name : differing(own)) differ_within_cells.insert(name);
       pivot.cells.back().push_back(cell_of(own, options.metric));
     }
   }
   for (const nlohmann::json& column : columns)
     pivot.column_values.push_back(options.columns.empty() ? "" : label_of(column));
-  pivot.pooled = beside(pooled, options);
-  for (const std::string& name : beside(differing(all), options)) {
-    if (pooled.count(name) == 0) pivot.varying.push_back(name);
+  pivot.differ_within_cells = without_keys(differ_within_cells, options);
+  for (const std::string& name : without_keys(differing(all), options)) {
+    if (differ_within_cells.count(name) == 0) pivot.differ_between_cells.push_back(name);
   }
   return pivot;
 }
@@ -219,12 +207,13 @@ Sheet make_sheet(const Pivot& pivot) {
     for (const PivotCell& cell : pivot.cells[i])
       sheet.rows.back().push_back(shown_cell(cell, options.metric));
   }
-  if (!pivot.pooled.empty())
-    sheet.footnotes.push_back("runs of one cell differ in more than the seed: " +
-                              join(pivot.pooled, ", ") + "; \u00b1 is no interval over seeds then");
-  if (!pivot.varying.empty())
+  if (!pivot.differ_within_cells.empty())
+    sheet.footnotes.push_back(
+        "runs of one cell differ in more than the seed: " + join(pivot.differ_within_cells, ", ") +
+        "; \u00b1 is no interval over seeds then");
+  if (!pivot.differ_between_cells.empty())
     sheet.footnotes.push_back("the cells differ in more than the table shows: " +
-                              join(pivot.varying, ", "));
+                              join(pivot.differ_between_cells, ", "));
   if (pivot.without > 0)
     sheet.footnotes.push_back("completed runs without " + options.metric + ": " +
                               std::to_string(pivot.without));
@@ -255,8 +244,8 @@ Json to_json(const Pivot& pivot) {
       json["cells"].push_back(std::move(entry));
     }
   }
-  json["pooled"] = pivot.pooled;
-  json["varying"] = pivot.varying;
+  json["pooled"] = pivot.differ_within_cells;
+  json["varying"] = pivot.differ_between_cells;
   json["without"] = pivot.without;
   return json;
 }

@@ -8,7 +8,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/sheet.h"
 
-/// Tables that nobody declared: one metric of runs by what they have of one or two keys.
+/// Pivot tables: one metric of runs by their values of one or two keys.
 namespace forge::tables {
 
 struct PivotOptions {
@@ -25,15 +25,16 @@ struct PivotCell {
 
 struct Pivot {
   PivotOptions options;
-  std::vector<std::string> row_values;     ///< numbers by their size, texts by their letters
+  std::vector<std::string> row_values;     ///< numbers first, each in order
   std::vector<std::string> column_values;  ///< a single "" without `columns`
   std::vector<std::vector<PivotCell>> cells;
-  std::vector<std::string> pooled;   ///< in what runs of one cell differ beside the seed: no sample
-  std::vector<std::string> varying;  ///< in what else the cells differ from each other
-  size_t without = 0;                ///< completed runs that lack the metric
+  /// What runs of one cell differ in besides the seed; such runs are no sample.
+  std::vector<std::string> differ_within_cells;
+  std::vector<std::string> differ_between_cells;  ///< what else the cells differ in
+  size_t without = 0;                             ///< completed runs without the metric
 };
 
-/// Throws Error for a key or a metric that there is not.
+/// Throws Error for an unknown key or metric.
 Pivot build_pivot(const std::vector<store::ConfiguredRun>& runs, const PivotOptions& options);
 
 /// As text for people; what the cells pool or differ in besides stands in the footnotes.

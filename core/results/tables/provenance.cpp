@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/run/host.h"
 
 namespace forge::tables {
 namespace {
@@ -45,11 +46,7 @@ std::string tokenizer_of(const ConfiguredRun& run) {
 }
 
 std::string device_of(const ConfiguredRun& run) {
-  const RunSummary& summary = run.summary;
-  const std::string name = summary.device_name.empty() ? summary.device_type : summary.device_name;
-  if (summary.threads <= 0) return name;
-  return name + ", " + std::to_string(summary.threads) +
-         (summary.threads == 1 ? " thread" : " threads");
+  return run::device_text(run.summary.device_type, run.summary.device_name, run.summary.threads);
 }
 
 /// Backend and libraries; what a library is known by only as a path says nothing to a reader.
@@ -155,20 +152,27 @@ std::string run_command(const std::vector<std::string>& configs,
 }
 
 /// For each value of best_of the command that runs the rows whose point is wanted.
-std::vector<std::string> commands_by_value(const Ablation& ablation,
-                                           const std::function<bool(const Point&)>& is_wanted) {
+std::vector<std::string> commands_by_value(
+    const Ablation& ablation, const std::function<bool(const SweepPoint&)>& is_wanted) {
   std::vector<std::string> commands;
   if (!ablation.table.best_of) return commands;
   for (const double value : ablation.table.best_of->values) {
     std::vector<std::string> configs;
     for (const AblationRow& row : ablation.rows) {
-      for (const Point& point : row.points) {
+      for (const SweepPoint& point : row.points) {
         if (point.value == value && is_wanted(point)) configs.push_back(row.spec.config);
       }
     }
     if (!configs.empty()) commands.push_back(run_command(configs, ablation, value));
   }
   return commands;
+}
+
+/// The command that made the run, without the folder of the program.
+std::string as_typed(const store::RunSummary& run) {
+  const size_t space = std::min(run.command.find(' '), run.command.size());
+  const size_t slash = run.command.rfind('/', space);
+  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
 }
 
 }  // namespace
@@ -179,13 +183,9 @@ std::string command_for(const AblationRow& row,
   return run_command({row.spec.config}, ablation, value);
 }
 
-std::vector<std::string> best_of_commands(const Ablation& ablation) {
-  return commands_by_value(ablation, [](const Point&) { return true; });
-}
-
 std::vector<std::string> missing_commands(const Ablation& ablation) {
   std::vector<std::string> commands =
-      commands_by_value(ablation, [](const Point& point) { return !point.run; });
+      commands_by_value(ablation, [](const SweepPoint& point) { return !point.run; });
   if (ablation.table.best_of) return commands;
   for (const AblationRow& row : ablation.rows) {
     if (!row.run) commands.push_back(command_for(row, ablation));
@@ -204,16 +204,10 @@ std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations
   for (const Ablation& ablation : ablations) {
     for (const AblationRow& row : ablation.rows) {
       add(row);
-      for (const Point& point : row.points) add(point);
+      for (const SweepPoint& point : row.points) add(point);
     }
   }
   return runs;
-}
-
-std::string as_typed(const store::RunSummary& run) {
-  const size_t space = std::min(run.command.find(' '), run.command.size());
-  const size_t slash = run.command.rfind('/', space);
-  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
 }
 
 std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations) {
@@ -226,7 +220,8 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
   if (commands.empty()) {
     commands.push_back("forge run --all");
     for (const Ablation& ablation : ablations) {
-      for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
+      const auto of_sweep = commands_by_value(ablation, [](const SweepPoint&) { return true; });
+      commands.insert(commands.end(), of_sweep.begin(), of_sweep.end());
     }
   }
   for (const Ablation& ablation : ablations)

@@ -24,9 +24,6 @@ std::string command_for(const AblationRow& row,
                         const Ablation& ablation,
                         std::optional<double> value = std::nullopt);
 
-/// The commands that make the runs which best_of asks for, one for each value; none without it.
-std::vector<std::string> best_of_commands(const Ablation& ablation);
-
 /// The commands that make every run that the table lacks.
 std::vector<std::string> missing_commands(const Ablation& ablation);
 
@@ -35,8 +32,5 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
 
 /// All completed runs whose metrics tables show or chose from, each once, in the order of the rows.
 std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations);
-
-/// The command that made the run, without the folder that forge lay in.
-std::string as_typed(const store::RunSummary& run);
 
 }  // namespace forge::tables

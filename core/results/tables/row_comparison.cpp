@@ -15,10 +15,10 @@ namespace {
 
 using statistics::Difference;
 
-bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& metric) {
-  if (a.division != b.division || !a.is_controlled() || !b.is_controlled()) return false;
-  if (results::metric_named(metric).is_timing && (is_disturbed(a) || is_disturbed(b))) return false;
-  return !results::metric_named(metric).depends_on_device || computed_alike(a, b);
+bool are_comparable(const AblationRow& a, const AblationRow& b, const std::string& metric) {
+  if (a.group != b.group || !a.is_comparable() || !b.is_comparable()) return false;
+  if (results::metric_named(metric).is_timing && (was_loaded(a) || was_loaded(b))) return false;
+  return !results::metric_named(metric).depends_on_device || same_setup(a, b);
 }
 
 /// How far a single value may be from the mean of the baseline's by chance, judged by how the
@@ -34,22 +34,22 @@ std::optional<double> noise_around(const Cell& baseline, const std::vector<const
   }
   if (freedom == 0) return std::nullopt;
   const double spread = std::sqrt(squares / freedom);
-  return statistics::student_t_reach(statistics::usual_confidence, freedom) * spread *
+  return statistics::student_t_critical_value(statistics::default_confidence, freedom) * spread *
          std::sqrt(1 + 1 / static_cast<double>(baseline.summary.n));
 }
 
 /// Fills in what the rows of one division say against its baseline.
-class Judge {
+class RowComparison {
  public:
-  Judge(const Ablation& ablation, const std::string& metric, std::vector<Cell>& cells)
+  RowComparison(const Ablation& ablation, const std::string& metric, std::vector<Cell>& cells)
       : ablation_(ablation), metric_(metric), cells_(cells) {}
 
   void compare_with(size_t baseline) {
     const AblationRow& reference = ablation_.rows[baseline];
     std::vector<size_t> rows;
     for (size_t i = 0; i < cells_.size(); ++i) {
-      if (cells_[i].summary.n > 0 && reference.division == ablation_.rows[i].division &&
-          (i == baseline || are_alike(ablation_.rows[i], reference, metric_)))
+      if (cells_[i].summary.n > 0 && reference.group == ablation_.rows[i].group &&
+          (i == baseline || are_comparable(ablation_.rows[i], reference, metric_)))
         rows.push_back(i);
     }
     if (cells_[baseline].summary.n == 0) return;
@@ -60,7 +60,7 @@ class Judge {
       Cell& cell = cells_[i];
       p.emplace_back();
       if (i == baseline) continue;
-      cell.paired = have_the_same_seeds(ablation_.rows[i], reference);
+      cell.paired = have_same_seeds(ablation_.rows[i], reference);
       cell.difference =
           difference_between(ablation_.rows[i], cell.values, reference, cells_[baseline].values);
       if (cell.difference) p.back() = cell.difference->p;
@@ -115,18 +115,11 @@ class Judge {
 }  // namespace
 
 const char* name_of(Standing standing) {
-  switch (standing) {
-    case Standing::baseline: return "baseline";
-    case Standing::better: return "better";
-    case Standing::worse: return "worse";
-    case Standing::tie: return "tie";
-    case Standing::one_seed: return "one seed";
-    case Standing::not_alike: return "not alike";
-  }
-  return "";
+  constexpr const char* names[] = {"baseline", "better", "worse", "tie", "one seed", "not alike"};
+  return names[static_cast<size_t>(standing)];
 }
 
-bool have_the_same_seeds(const AblationRow& a, const AblationRow& b) {
+bool have_same_seeds(const AblationRow& a, const AblationRow& b) {
   const auto same = [](const store::RunSummary& x, const store::RunSummary& y) {
     return x.seed == y.seed;
   };
@@ -138,8 +131,8 @@ std::optional<Difference> difference_between(const AblationRow& own_row,
                                              const std::vector<double>& own,
                                              const AblationRow& other_row,
                                              const std::vector<double>& other) {
-  return have_the_same_seeds(own_row, other_row) ? statistics::paired_test(own, other)
-                                                 : statistics::welch_test(own, other);
+  return have_same_seeds(own_row, other_row) ? statistics::paired_test(own, other)
+                                             : statistics::welch_test(own, other);
 }
 
 std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) {
@@ -152,7 +145,7 @@ std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) 
     cells[i].summary = statistics::summarize(
         cells[i].values, std::stoull(hash_hex(label).substr(0, 16), nullptr, 16));
   }
-  Judge judge(ablation, metric, cells);
+  RowComparison judge(ablation, metric, cells);
   for (size_t i = 0; i < cells.size(); ++i) {
     if (ablation.rows[i].spec.config == ablation.table.baseline) judge.compare_with(i);
   }
@@ -204,10 +197,9 @@ std::string metric_by_word(const TableSpec& table, const std::string& name) {
   for (const std::string& score : scores_of(table)) known.push_back(score);
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   known.insert(known.end(), {"quality", "speed", "memory"});
-  const std::string near = did_you_mean(name, known);
   throw Error("'" + name + "' is no metric of the table '" + table.name + "'",
               {},
-              near.empty() ? "its metrics: " + join(known, ", ") : near,
+              did_you_mean(name, known, "its metrics: " + join(known, ", ")),
               ExitCode::usage);
 }
 
@@ -218,12 +210,12 @@ std::vector<ParetoPoint> pareto(const Ablation& ablation,
   const std::vector<Cell> of_second = cells_of(ablation, second);
   std::vector<ParetoPoint> points;
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
-    if (!ablation.rows[i].is_controlled()) continue;
+    if (!ablation.rows[i].is_comparable()) continue;
     const auto x = value_of(ablation, i, of_first, first);
     const auto y = value_of(ablation, i, of_second, second);
     const RowSpec& spec = ablation.rows[i].spec;
-    const std::string& division = ablation.rows[i].division;
-    const std::string name = division.empty() ? spec.name : spec.name + " (" + division + ")";
+    const std::string& group = ablation.rows[i].group;
+    const std::string name = group.empty() ? spec.name : spec.name + " (" + group + ")";
     if (x && y) points.push_back({spec.config, name, *x, *y, {}});
   }
   for (ParetoPoint& point : points) {

@@ -11,14 +11,14 @@
 
 namespace forge::tables {
 
-/// What a row's metric says against the baseline's.
+/// A row's metric compared with the baseline's.
 enum class Standing {
-  baseline,  ///< it is the baseline's
-  better,    ///< the difference stands: adjusted p at most 0.05
-  worse,
-  tie,        ///< the difference is within noise
-  one_seed,   ///< one value on either side: nothing tells a difference from noise
-  not_alike,  ///< of a row that breaks the comparison, or where the baseline has no metric
+  baseline,        ///< it is the baseline's
+  better,          ///< significant: adjusted p at most 0.05
+  worse,           ///< the same
+  tie,             ///< the difference is within noise
+  one_seed,        ///< one value on either side: significance unknown
+  not_comparable,  ///< the row violates conditions, or the baseline has no metric
 };
 
 /// "baseline", "better", "worse", "tie", "one seed", "not alike"
@@ -27,33 +27,31 @@ const char* name_of(Standing standing);
 /// A metric of a row over its seeds.
 struct Cell {
   std::vector<double> values;                        ///< one a seed, in the order of the row's runs
-  statistics::Summary summary;                       ///< of them; n = 0 where the row has none
+  statistics::Summary summary;                       ///< of them; n = 0 without values
   std::optional<statistics::Difference> difference;  ///< own − the baseline's
-  bool paired = false;                               ///< the seeds are the baseline's
+  bool paired = false;                               ///< both have the same seeds
   std::optional<double> p;                           ///< of the difference, by Holm over the rows
-  Standing standing = Standing::not_alike;
-  /// Better than every other comparable row's, each difference standing (Holm over the others).
-  bool best = false;
-  /// Of one value where other rows tell how seeds scatter: how far it may be from the baseline's
-  /// mean by chance alone, in 95 % of cases.
+  Standing standing = Standing::not_comparable;
+  bool best = false;  ///< significantly better than every other comparable row (Holm over them)
+  /// For a single value: the smallest difference from the baseline's mean that would be significant
+  /// if the values scattered as those of the rows with several seeds.
   std::optional<double> noise;
 };
 
-/// The smallest chance that is called one: differences whose adjusted p is larger are ties.
+/// A difference with a larger adjusted p is a tie.
 constexpr double significance = 0.05;
 
 /// Whether runs of the two can be paired by their seeds.
-bool have_the_same_seeds(const AblationRow& a, const AblationRow& b);
+bool have_same_seeds(const AblationRow& a, const AblationRow& b);
 
-/// What two rows' values of a metric, one a run, say of their difference: by the paired test where
-/// the rows have the same seeds, else by Welch's. None where one has too few.
+/// The difference of two rows' values of a metric, one a run: by the paired test if the rows have
+/// the same seeds, else by Welch's. None if one has too few values.
 std::optional<statistics::Difference> difference_between(const AblationRow& own_row,
                                                          const std::vector<double>& own,
                                                          const AblationRow& other_row,
                                                          const std::vector<double>& other);
 
-/// The metric of that name (scores.h) of each row, in their order. Rows are compared with the
-/// baseline of their division by the paired test where both have the same seeds, else by Welch's.
+/// A metric of each row, in their order, compared with the baseline of the row's group.
 std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric);
 
 /// The cells of several metrics by name.

@@ -11,8 +11,8 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
-#include "core/results/store/event_reader.h"
 #include "core/results/tables/sheet.h"
+#include "core/run/event_log.h"
 
 namespace forge::tables {
 namespace {
@@ -84,11 +84,10 @@ class Collector {
 };
 
 int64_t seed_of(const run::RunFolder& folder) {
-  const nlohmann::json config = try_parse_json(read_file(folder.config_file()));
-  const auto seed = config.is_object() ? config.find("seed") : config.end();
-  if (seed == config.end() || !seed->is_number_integer()) {
+  const nlohmann::json config = folder.config();
+  const nlohmann::json* const seed = find_value(config, "seed");
+  if (!seed || !seed->is_number_integer())
     throw Error("'" + folder.config_file().string() + "' names no seed", {}, "", ExitCode::failed);
-  }
   return seed->get<int64_t>();
 }
 
@@ -100,7 +99,7 @@ RunMetrics read_run_metrics(const run::RunFolder& folder) {
   run.config = folder.record().config;
   run.seed = seed_of(folder);
   Collector collector;
-  for (const store::ReadLine& line : store::read_events(folder.events_file(), 0).lines) {
+  for (const run::ReadLine& line : run::read_event_lines(folder.events_file(), 0).lines) {
     if (line.event) {
       collector.take(*line.event);
     } else {

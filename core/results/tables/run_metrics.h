@@ -14,13 +14,13 @@ namespace forge::tables {
 struct MetricPoint {
   std::string name;  ///< "train_loss", "learning_rate", …, "eval_loss", or a score's
   int64_t step = 0;
-  std::optional<int64_t> tokens;  ///< trained on by then; none where that is not known
+  std::optional<int64_t> tokens;  ///< trained on by then; none: not known
   double wall_seconds = 0;        ///< since training began, while it ran
   double time = 0;                ///< of the event, seconds since 1970
   double value = 0;
 };
 
-/// What a run reported on its way.
+/// The metrics that a run reported.
 struct RunMetrics {
   std::string run_id;
   std::string config;
@@ -29,11 +29,11 @@ struct RunMetrics {
   std::vector<std::string> warnings;  ///< lines of the events file that were skipped
 };
 
-/// Reads the run's events. Of steps that were done twice, because training went on from an earlier
-/// checkpoint, the last time counts. Throws Error where the run's files cannot be read.
+/// Reads the run's events. A step that was repeated after a resume counts once, by its last event.
+/// Throws Error if the run's files cannot be read.
 RunMetrics read_run_metrics(const run::RunFolder& folder);
 
-/// One line for each metric, under metrics_csv_header: what W&B, MLflow and pandas read.
+/// One line for each metric, under metrics_csv_header; W&B, MLflow and pandas read it.
 std::string to_metrics_csv(const RunMetrics& run);
 
 /// "run_id,config,seed,step,tokens,wall_seconds,timestamp_ms,metric,value": RFC 4180, a metric that

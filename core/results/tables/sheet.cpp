@@ -22,20 +22,15 @@ bool is_text(ColumnKind kind) {
          kind == ColumnKind::by;
 }
 
-bool is_benchmark(const ColumnSpec& column, const Ablation& ablation) {
-  return column.kind == ColumnKind::metric && column.metric == results::tokens_per_second_name &&
-         ablation.table.tokens_per_second == SpeedSource::benchmark;
-}
-
 /// Columns that say how good a model is.
 bool is_quality(const ColumnSpec& column) {
   return column.kind == ColumnKind::metric && results::metric_named(column.metric).is_quality();
 }
 
 /// Columns whose values come from the row's runs.
-bool is_measured(const ColumnSpec& column, const Ablation& ablation) {
+bool is_of_runs(const ColumnSpec& column, const Ablation& ablation) {
   return !is_text(column.kind) && column.kind != ColumnKind::published &&
-         !is_benchmark(column, ablation);
+         !shows_benchmark(column, ablation.table);
 }
 
 SheetCell of_text(const std::string& text) {
@@ -73,10 +68,11 @@ SheetCell mean_cell(const Cell& cell, const ColumnSpec& column, const Ablation& 
   if (cell.summary.n == 0) return of_text(missing_text);
   const results::Metric metric = *metric_of(column);
   SheetCell shown{results::text(cell.summary.mean, metric), cell.summary.mean};
+  shown.interval = cell.summary.interval;
   if (metric.unit == results::Unit::bytes || metric.unit == results::Unit::count) return shown;
   if (cell.summary.interval)
     shown.text += " \u00b1 " + results::half_width_text(
-                                   cell.summary.interval->reach(), cell.summary.mean, metric);
+                                   cell.summary.interval->half_width(), cell.summary.mean, metric);
   if (cell.standing == Standing::tie && metric.is_quality() &&
       !has_difference_beside(column, ablation))
     shown.text += " \u2248";
@@ -87,13 +83,14 @@ SheetCell mean_cell(const Cell& cell, const ColumnSpec& column, const Ablation& 
 /// The difference to the baseline: alone where it is significant, in parentheses where it is noise.
 SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSpec& column) {
   if (cell.standing == Standing::baseline) return {"baseline", 0.0};
-  if (cell.standing == Standing::not_alike || cell.summary.n == 0) return of_text(missing_text);
+  if (cell.standing == Standing::not_comparable || cell.summary.n == 0)
+    return of_text(missing_text);
   const results::Metric metric = *metric_of(column);
   const double difference = cell.summary.mean - baseline.summary.mean;
   std::string text =
       (difference < 0 ? "\u2212" : "+") + results::text(std::abs(difference), metric);
   if (cell.difference)
-    text += " \u00b1 " + results::text(cell.difference->interval.reach(), metric) + ", " +
+    text += " \u00b1 " + results::text(cell.difference->interval.half_width(), metric) + ", " +
             results::p_value_text(*cell.p);
   if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
   if (cell.standing == Standing::one_seed) text += " ?";
@@ -107,7 +104,7 @@ SheetCell derived_cell(const AblationRow& row, const ColumnSpec& column, const A
   const std::string unit = column.unit.empty() ? "" : " " + column.unit;
   std::string text = results::fixed_text(*found.value, column.precision);
   if (found.interval)
-    text += " \u00b1 " + results::fixed_text(found.interval->reach(), column.precision);
+    text += " \u00b1 " + results::fixed_text(found.interval->half_width(), column.precision);
   return {text + unit, *found.value};
 }
 
@@ -116,7 +113,7 @@ SheetCell measured_cell(size_t index,
                         const CellsByMetric& cells,
                         const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
-  if (is_benchmark(column, ablation))
+  if (shows_benchmark(column, ablation.table))
     return of_number(tokens_per_second_of(row, ablation.table), results::throughput_text);
   if (!row.completed()) return of_text(missing_text);
   switch (column.kind) {
@@ -127,7 +124,7 @@ SheetCell measured_cell(size_t index,
               static_cast<double>(row.runs.size())};
     case ColumnKind::difference: {
       const std::vector<Cell>& of_metric = cells.at(column.metric);
-      const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.division);
+      const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.group);
       if (!baseline) return of_text(missing_text);
       const auto place = static_cast<size_t>(baseline - ablation.rows.data());
       return difference_cell(of_metric[index], of_metric[place], column);
@@ -160,15 +157,15 @@ SheetCell cell_of(size_t index,
                   const CellsByMetric& cells_of_metric,
                   const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
-  if (column.kind == ColumnKind::by) return of_text(row.division);
+  if (column.kind == ColumnKind::by) return of_text(row.group);
   if (is_text(column.kind)) return spec_cell(row.spec, column.kind);
   if (column.kind == ColumnKind::published) return published_cell(row.published, column.metric);
   return measured_cell(index, column, cells_of_metric, ablation);
 }
 
 /// What a completed row is the best of, where runs are lacking; else "".
-std::string lacking_values(const AblationRow& row, const Ablation& ablation) {
-  const std::vector<std::string> values = open_values(row);
+std::string missing_values_note(const AblationRow& row, const Ablation& ablation) {
+  const std::vector<std::string> values = missing_values(row);
   if (values.empty()) return "";
   return "the best of " + std::to_string(row.points.size() - values.size()) + " of " +
          std::to_string(row.points.size()) + "; not completed with " + ablation.table.best_of->key +
@@ -189,7 +186,7 @@ std::string edge_note(const AblationRow& row, const Ablation& ablation) {
 /// Why the row has no metrics, in a sentence; "" where its state says all.
 std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (!row.run) return "";
-  if (row.completed()) return lacking_values(row, ablation);
+  if (row.completed()) return missing_values_note(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
     return run.config + ": stopped; 'forge run " + run.config + "' goes on where it was";
@@ -201,17 +198,17 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   return run.config + ": " + reason + hint;
 }
 
-bool lacks_score(const AblationRow& row, const ColumnSpec& column) {
+bool misses_score(const AblationRow& row, const ColumnSpec& column) {
   return column.kind == ColumnKind::metric && row.completed() &&
          results::metric_named(column.metric).source == results::Source::task &&
          !row.run->metric(column.metric);
 }
 
 /// Which scores of the columns a completed row does not have, in a sentence; "" where it has all.
-std::string lacking_scores(const AblationRow& row, const std::vector<ColumnSpec>& columns) {
+std::string missing_scores_note(const AblationRow& row, const std::vector<ColumnSpec>& columns) {
   std::vector<std::string> scores;
   for (const ColumnSpec& column : columns) {
-    if (lacks_score(row, column)) scores.push_back(column.metric);
+    if (misses_score(row, column)) scores.push_back(column.metric);
   }
   if (scores.empty()) return "";
   return "no " + join(scores, ", ") + " in the run's last evaluation";
@@ -219,7 +216,7 @@ std::string lacking_scores(const AblationRow& row, const std::vector<ColumnSpec>
 
 /// What is to be said of a measured speed, in a sentence; "" for nothing.
 std::string speed_note(const AblationRow& row, const Ablation& ablation) {
-  if (row.speed) return row.speed->otherwise;
+  if (row.speed) return row.speed->not_comparable_because;
   return "not measured; '" + bench_command(ablation.table) + "' measures all rows in one call";
 }
 
@@ -239,7 +236,7 @@ std::string micro_batch_note(const AblationRow& row) {
 
 /// Columns whose values depend on the micro-batch size.
 bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) {
-  return column.kind == ColumnKind::metric && !is_benchmark(column, ablation) &&
+  return column.kind == ColumnKind::metric && !shows_benchmark(column, ablation.table) &&
          results::metric_named(column.metric).depends_on_device;
 }
 
@@ -255,8 +252,8 @@ bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
 }
 
 /// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
-std::string disturbance_note(const AblationRow& row) {
-  const std::string text = disturbance_of(row);
+std::string load_note(const AblationRow& row) {
+  const std::string text = load_text(row);
   if (text.empty()) return "";
   return row.spec.config + ": " + text +
          ": its times decide nothing; run it again (--force) on a quiet machine, or measure with "
@@ -273,9 +270,9 @@ std::string mark_of(const std::string& footnote, std::vector<std::string>& footn
 }
 
 /// In what the row must not differ from the table, in a sentence; "" for nothing.
-std::string broken_note(const AblationRow& row) {
-  if (row.is_controlled()) return "";
-  return row.spec.config + " cannot be compared: " + join(row.breaks, "; ");
+std::string violation_note(const AblationRow& row) {
+  if (row.is_comparable()) return "";
+  return row.spec.config + " cannot be compared: " + join(row.violations, "; ");
 }
 
 /// Of a row with one seed where others have several: what its metric may be off by.
@@ -294,32 +291,32 @@ std::vector<SheetCell> row_cells(size_t index,
                                  std::vector<std::string>& footnotes) {
   const AblationRow& row = ablation.rows[index];
   const std::string state_mark =
-      mark_of(footnote_of(row, ablation), footnotes) + mark_of(broken_note(row), footnotes);
+      mark_of(footnote_of(row, ablation), footnotes) + mark_of(violation_note(row), footnotes);
   const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
-  const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
+  const std::string score_mark = mark_of(missing_scores_note(row, columns), footnotes);
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
   const bool shows_time =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return depends_on_time(column, ablation);
       });
-  const std::string disturbance_mark = shows_time ? mark_of(disturbance_note(row), footnotes) : "";
+  const std::string load_mark = shows_time ? mark_of(load_note(row), footnotes) : "";
   std::vector<SheetCell> cells;
-  bool state_is_told = false;
+  bool state_shown = false;
   for (const ColumnSpec& column : columns) {
     SheetCell cell = cell_of(index, column, cells_of_metric, ablation);
-    if (is_measured(column, ablation) && !state_is_told) {
+    if (is_of_runs(column, ablation) && !state_shown) {
       if (!row.completed()) cell.text = state_text(row);
       cell.text += state_mark;
-      state_is_told = true;
+      state_shown = true;
     }
     if (column.kind == ColumnKind::varied) cell.text += edge_mark;
-    if (lacks_score(row, column)) cell.text += score_mark;
+    if (misses_score(row, column)) cell.text += score_mark;
     if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
-    if (depends_on_time(column, ablation)) cell.text += disturbance_mark;
+    if (depends_on_time(column, ablation)) cell.text += load_mark;
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
                            footnotes);
-    if (is_benchmark(column, ablation)) {
+    if (shows_benchmark(column, ablation.table)) {
       cell.text += mark_of(speed_note(row, ablation), footnotes);
     }
     cells.push_back(std::move(cell));
@@ -327,9 +324,9 @@ std::vector<SheetCell> row_cells(size_t index,
   return cells;
 }
 
-std::vector<std::string> left_out_lines(const Ablation& ablation) {
+std::vector<std::string> excluded_lines(const Ablation& ablation) {
   std::vector<std::string> lines;
-  for (const LeftOut& entry : ablation.left_out) {
+  for (const ExcludedRuns& entry : ablation.excluded) {
     const std::string count = entry.runs == 1 ? "" : " (" + std::to_string(entry.runs) + " runs)";
     lines.push_back(entry.config + ": " + entry.reason + count);
   }
@@ -347,20 +344,19 @@ std::vector<ColumnSpec> shown_columns(const Ablation& ablation) {
 }
 
 /// All that each row was chosen from: "canon_a: optimizer.lr 0.0005 0.4100, 0.001 0.5230, …".
-std::vector<std::string> point_lines(const Ablation& ablation) {
+std::vector<std::string> sweep_lines(const Ablation& ablation) {
   std::vector<std::string> lines;
   if (!ablation.table.best_of) return lines;
   const BestOfSpec& spec = *ablation.table.best_of;
   for (const AblationRow& row : ablation.rows) {
     std::vector<std::string> points;
-    for (const Point& point : row.points) {
-      const double mean = point.completed() ? mean_of(point.runs, spec.by) : std::nan("");
+    for (const SweepPoint& point : row.points) {
+      const std::optional<double> mean = mean_of(point.runs, spec.by);
       const std::string seeds =
           point.runs.size() > 1 ? " (" + std::to_string(point.runs.size()) + " seeds)" : "";
       points.push_back(
           shortest(point.value) + ": " +
-          (point.completed() ? results::text(mean, results::metric_named(spec.by)) : missing_text) +
-          seeds);
+          (mean ? results::text(*mean, results::metric_named(spec.by)) : missing_text) + seeds);
     }
     lines.push_back(row.spec.name + ": " + spec.by + " by " + spec.key + " " + join(points, ", "));
   }
@@ -370,6 +366,11 @@ std::vector<std::string> point_lines(const Ablation& ablation) {
 Sheet make_sheet(const Ablation& ablation) {
   Sheet sheet;
   sheet.title = ablation.table.title;
+  for (const SetupEntry& entry : ablation.setup) {
+    if (entry.short_text.empty()) continue;
+    if (!sheet.setup.empty()) sheet.setup += " \u00b7 ";
+    sheet.setup += entry.short_text;
+  }
   const std::vector<ColumnSpec> columns = shown_columns(ablation);
   for (const ColumnSpec& column : columns) {
     const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;
@@ -383,12 +384,11 @@ Sheet make_sheet(const Ablation& ablation) {
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     sheet.rows.push_back(row_cells(i, columns, cells, ablation, sheet.footnotes));
   }
-  for (const Verdict& verdict : judge_claims(ablation)) {
-    sheet.verdicts.push_back(verdict_line(verdict));
-  }
-  sheet.points = point_lines(ablation);
+  for (const JudgedClaim& judged : judge_claims(ablation))
+    sheet.verdicts.push_back(verdict_line(judged));
+  sheet.points = sweep_lines(ablation);
   sheet.commands = missing_commands(ablation);
-  sheet.left_out = left_out_lines(ablation);
+  sheet.excluded = excluded_lines(ablation);
   if (ablation.published) {
     const Published& published = *ablation.published;
     sheet.sources.push_back("Published figures: " + published.source +

@@ -15,7 +15,6 @@ namespace forge::tables {
 
 using config::above;
 using config::required;
-
 template <class Visitor>
 void fields(Visitor& visit, PublishedResult& result) {
   visit.field("config", result.config, "config whose model it is", required());
@@ -39,19 +38,14 @@ const PublishedResult* Published::find(const std::string& config) const {
   return nullptr;
 }
 
-Published published_from_node(const yaml::Node& node) {
-  if (!node.is_mapping()) {
-    throw Error("a file of published metrics is a mapping, this is " + yaml::describe_kind(node),
-                node.origin);
-  }
-  return config::read_fields<Published>(node);
-}
-
 Published read_published(const std::string& path) {
-  return published_from_node(*yaml::parse_file(path));
+  const yaml::NodePtr node = yaml::parse_file(path);
+  if (!node->is_mapping()) {
+    throw Error("a file of published metrics is a mapping, this is " + yaml::describe_kind(*node),
+                node->origin);
+  }
+  return config::read_fields<Published>(*node);
 }
-
-using config::required;
 
 template <class Visitor>
 void fields(Visitor& visit, ColumnSpec& column) {
@@ -198,9 +192,8 @@ void resolve_kind(ColumnSpec& column, const yaml::Node& place) {
     std::vector<std::string> known = {"peak_memory"};
     for (const auto& [known_word, kind] : kind_words()) known.push_back(known_word);
     for (const auto& [known_word, of] : published_words()) known.push_back(known_word);
-    for (const std::string& run_metric : results::run_metric_names()) known.push_back(run_metric);
-    known.emplace_back(results::loss_at_equal_time_name);
-    known.emplace_back(results::loss_at_equal_flops_name);
+    for (const std::string& known_name : results::run_and_table_metric_names())
+      known.push_back(known_name);
     throw Error("'" + column.word + "' is not a kind of column: " + join(known, ", "),
                 place.find("kind")->origin,
                 did_you_mean(column.word, known));
@@ -298,9 +291,7 @@ struct Known {
 };
 
 Known known_of(const TableSpec& table) {
-  Known known{results::run_metric_names(), {}};
-  known.metrics.emplace_back(results::loss_at_equal_time_name);
-  known.metrics.emplace_back(results::loss_at_equal_flops_name);
+  Known known{results::run_and_table_metric_names(), {}};
   for (const std::string& score : scores_of(table)) known.metrics.push_back(score);
   for (const RowSpec& row : table.rows) known.configs.push_back(row.config);
   return known;
@@ -320,11 +311,11 @@ void read_expressions(const yaml::Node& node, TableSpec& table) {
     const yaml::Node& place = item(node, "claims", i);
     if (!claim.holds.empty()) {
       claim.comparison = parse_comparison(claim.holds, place.find("holds")->origin);
-      check_names(*claim.comparison, known.metrics, known.configs);
+      claim.expression = difference_of(*claim.comparison);
     } else if (!claim.value.empty()) {
       claim.expression = parse_expression(claim.value, place.find("value")->origin);
-      check_names(*claim.expression, known.metrics, known.configs);
     }
+    check_names(claim.expression, known.metrics, known.configs);
   }
 }
 
@@ -354,7 +345,7 @@ void check_best_of(const yaml::Node& node, const TableSpec& table) {
 }
 
 void check_equality(const yaml::Node& node, const TableSpec& table) {
-  const std::vector<std::string>& words = equality_words();
+  const std::vector<std::string> words = {"data", "tokenizer", "evaluation", "device", "code"};
   for (size_t i = 0; i < table.must_be_equal.size(); ++i) {
     const std::string& word = table.must_be_equal[i];
     if (std::find(words.begin(), words.end(), word) != words.end()) continue;
@@ -369,13 +360,12 @@ void check_equality(const yaml::Node& node, const TableSpec& table) {
 
 }  // namespace
 
-void divide_by(TableSpec& table, const std::string& key) {
+void group_by(TableSpec& table, const std::string& key) {
   const std::vector<std::string>& known = config::all_key_paths();
   if (key != "backend" && std::find(known.begin(), known.end(), key) == known.end()) {
     throw Error("there is no key '" + key + "' to divide rows by",
                 {},
-                did_you_mean(key, known).empty() ? "for example backend, seed or optimizer.lr"
-                                                 : did_you_mean(key, known));
+                did_you_mean(key, known, "for example backend, seed or optimizer.lr"));
   }
   table.by = key;
   table.claims.clear();
@@ -411,25 +401,23 @@ std::optional<results::Metric> metric_of(const ColumnSpec& column) {
   return metric;
 }
 
+bool shows_benchmark(const ColumnSpec& column, const TableSpec& table) {
+  return column.kind == ColumnKind::metric && column.metric == results::tokens_per_second_name &&
+         table.tokens_per_second == SpeedSource::benchmark;
+}
+
 bool shows_equal_budgets(const TableSpec& table) {
-  const auto is_of_table = [](const std::string& name) {
+  std::vector<std::string> shown;
+  const auto add = [&](const std::string& metric, const Expression& expression) {
+    shown.push_back(metric);
+    for (const Name& name : names_of(expression)) shown.push_back(name.metric);
+  };
+  for (const ColumnSpec& column : table.columns) add(column.metric, column.expression);
+  for (const ClaimSpec& claim : table.claims) add(claim.score, claim.expression);
+  return std::any_of(shown.begin(), shown.end(), [](const std::string& name) {
     const results::Metric* const metric = results::find_metric(name);
     return metric && metric->source == results::Source::table;
-  };
-  const auto any_of_table = [&](const std::vector<Name>& names) {
-    return std::any_of(
-        names.begin(), names.end(), [&](const Name& name) { return is_of_table(name.metric); });
-  };
-  const auto in_column = [&](const ColumnSpec& column) {
-    return is_of_table(column.metric) || any_of_table(names_of(column.expression));
-  };
-  const auto in_claim = [&](const ClaimSpec& claim) {
-    return is_of_table(claim.score) ||
-           (claim.comparison && any_of_table(names_of(*claim.comparison))) ||
-           (claim.expression && any_of_table(names_of(*claim.expression)));
-  };
-  return std::any_of(table.columns.begin(), table.columns.end(), in_column) ||
-         std::any_of(table.claims.begin(), table.claims.end(), in_claim);
+  });
 }
 
 std::vector<std::string> scores_of(const TableSpec& table) {
@@ -446,29 +434,20 @@ std::vector<std::string> scores_of(const TableSpec& table) {
   return scores;
 }
 
-const std::vector<std::string>& equality_words() {
-  static const std::vector<std::string> words = {
-      "data", "tokenizer", "evaluation", "device", "code"};
-  return words;
-}
-
-TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>& configs) {
+TableSpec read_table(const std::string& path, const std::vector<std::string>& configs) {
+  const yaml::NodePtr file = yaml::parse_file(path);
+  const yaml::Node& node = *file;
   if (!node.is_mapping()) {
     throw Error("a table file is a mapping, this is " + yaml::describe_kind(node), node.origin);
   }
   TableSpec table = config::read_fields<TableSpec>(node);
+  table.name = std::filesystem::path(path).stem().string();
   check_rows(node, table, configs);
   check_columns(node, table);
   check_equality(node, table);
   check_claims(node, table);
   check_best_of(node, table);
   read_expressions(node, table);
-  return table;
-}
-
-TableSpec read_table(const std::string& path, const std::vector<std::string>& configs) {
-  TableSpec table = table_from_node(*yaml::parse_file(path), configs);
-  table.name = std::filesystem::path(path).stem().string();
   return table;
 }
 

@@ -18,26 +18,24 @@ struct PublishedResult {
   std::optional<double> peak_memory_gib;
 };
 
-/// Metrics to put beside one's own, with where they come from and how they were made.
+/// Published results to compare with, their source and setup.
 struct Published {
   std::string source;
   std::string url;
   std::string setup;
   std::vector<PublishedResult> results;
 
-  /// The metric of a config, or null.
+  /// The result of a config, or null.
   const PublishedResult* find(const std::string& config) const;
 };
 
-/// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the place of what is
-/// wrong.
+/// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the wrong place.
 Published read_published(const std::string& path);
-Published published_from_node(const yaml::Node& node);
 
 }  // namespace forge::tables
 
-/// Ablation tables are files of a project, tables/NAME.yaml: which runs stand in which row, what
-/// the columns show, and what must be equal for runs to be compared at all.
+/// Ablation tables are files of a project, tables/NAME.yaml: the config of each row, the columns,
+/// and what must be equal for runs to be comparable.
 namespace forge::tables {
 
 /// What a column shows.
@@ -71,8 +69,7 @@ struct ColumnSpec {
   std::string word = {};  ///< `kind` as the table file says it: also a metric's name, "score", …
 };
 
-/// The metric of a column of kind `metric` or `difference`, as the column writes it. None for other
-/// columns.
+/// The metric of a column of kind `metric` or `difference`, in the column's format; else none.
 std::optional<results::Metric> metric_of(const ColumnSpec& column);
 
 struct RowSpec {
@@ -82,9 +79,9 @@ struct RowSpec {
   std::string notes;
 };
 
-/// What the table is there to decide: that a row's metric is below or above another row's, or at
-/// least or at most a number; or, in words of its own and without `config` and `score`, that a
-/// comparison of expressions holds, or that an expression's value lies between numbers.
+/// A statement that the table decides: a row's metric is below or above another row's, or at least
+/// or at most a number. Or, with `claim` and without `config` and `score`: a comparison of
+/// expressions holds, or an expression's value lies between numbers.
 struct ClaimSpec {
   std::string config;
   std::string below;  ///< config of the other row
@@ -96,9 +93,9 @@ struct ClaimSpec {
   std::string claim = {};                       ///< the sentence, for `holds`
   std::string holds = {};                       ///< a comparison of two expressions
   std::optional<Comparison> comparison = {};    ///< `holds`, read
-  std::string value = {};  ///< an expression that is at_least, at_most or between both
-  std::string unit = {};   ///< of `value`, e.g. "%"
-  std::optional<Expression> expression = {};  ///< `value`, read
+  std::string value = {};      ///< an expression that is at_least, at_most or between both
+  std::string unit = {};       ///< of `value`, e.g. "%"
+  Expression expression = {};  ///< `value`, read; of `holds` its left side − its right side
 
   bool has_own_words() const { return !holds.empty() || !value.empty(); }
 };
@@ -106,18 +103,17 @@ struct ClaimSpec {
 enum class Extreme { highest, lowest };
 const std::vector<std::string>& names_of(Extreme);
 
-/// Lets every row show the best of its config's runs over the values of one key, as papers give the
-/// best of a few learning rates. The key need not be equal between the runs of the table.
+/// Every row shows the best of its config's runs over the values of one key, such as the learning
+/// rate. The key need not be equal between the runs of the table.
 struct BestOfSpec {
   std::string key;             ///< dotted, e.g. "optimizer.lr"
-  std::vector<double> values;  ///< of equally good ones the first is shown
+  std::vector<double> values;  ///< the first of equally good ones is shown
   std::string by;              ///< the metric that decides, a score or eval_loss
   Extreme take = Extreme::highest;
-  int64_t validation_rows = 0;  ///< train.validation_rows of the runs that are made for the table
+  int64_t validation_rows = 0;  ///< train.validation_rows of the table's runs
 };
 
-/// Where tokens_per_second and the throughput of `overhead` come from: the runs shown, or what
-/// `forge bench` measured.
+/// The source of tokens_per_second and throughput: the runs shown, or `forge bench`.
 enum class SpeedSource { runs, benchmark };
 const std::vector<std::string>& names_of(SpeedSource);
 
@@ -127,11 +123,11 @@ struct TableSpec {
   std::string baseline;  ///< config of the row that the others are compared with
   std::vector<RowSpec> rows;
   std::vector<ColumnSpec> columns;
-  /// What the runs of one table must have in common: "data", "tokenizer", "evaluation", "device",
-  /// "code", or a dotted key or section of the config. Runs that differ in nothing but the seed are
-  /// a sample, unless it is named here.
+  /// What must be equal for all runs: "data", "tokenizer", "evaluation", "device", "code", or a
+  /// dotted key or section of the config. Runs that differ only in the seed are a sample, unless
+  /// the seed is named here.
   std::vector<std::string> must_be_equal;
-  /// By how much of the baseline's a row's parameters and FLOPs a token may differ; none: by any.
+  /// Allowed relative differences of parameters and FLOPs a token from the baseline's; none: any.
   std::optional<double> parameters_within = 0.02;
   std::optional<double> flops_within = 0.05;
   std::vector<ClaimSpec> claims;
@@ -141,10 +137,13 @@ struct TableSpec {
   std::string by = {};  ///< divide_by; "": each config has one row
 };
 
-/// Gives every config a row for each value that its runs have of `key`, "backend" or a key of the
-/// config, with a column that shows it. The key need not be equal between the runs then. Claims are
-/// about configs and fall away, and speeds are those of the runs. Throws Error for an unknown key.
-void divide_by(TableSpec& table, const std::string& key);
+/// Gives every config a row for each value of `key` ("backend" or a config key) among its runs, and
+/// a column with that value. The key need not be equal then. Claims are dropped, since they are
+/// about configs; speeds are those of the runs. Throws Error for an unknown key.
+void group_by(TableSpec& table, const std::string& key);
+
+/// Whether the column shows speeds that `forge bench` measured.
+bool shows_benchmark(const ColumnSpec& column, const TableSpec& table);
 
 /// Whether a column or claim needs losses at equal budgets.
 bool shows_equal_budgets(const TableSpec& table);
@@ -152,14 +151,8 @@ bool shows_equal_budgets(const TableSpec& table);
 /// The scores that the table shows or chooses by, each once.
 std::vector<std::string> scores_of(const TableSpec& table);
 
-/// The words of must_be_equal that are no config keys.
-const std::vector<std::string>& equality_words();
-
 /// Reads and checks a table file. `configs` are the names that a row may name. Throws Error at the
 /// place of what is wrong.
 TableSpec read_table(const std::string& path, const std::vector<std::string>& configs);
-
-/// The same for a table that was parsed already.
-TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>& configs);
 
 }  // namespace forge::tables

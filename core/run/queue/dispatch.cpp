@@ -11,8 +11,6 @@
 namespace forge::queue {
 namespace {
 
-bool is_running(const run::RunFolder& folder) { return FileLock::is_held(folder.lock_file()); }
-
 /// Whether a run that nobody supervises needs nothing more: its supervisor died after the end and
 /// before it could say so to the queue.
 bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
@@ -30,7 +28,7 @@ void record_failure(const run::RunFolder& folder, const std::string& reason) {
     const auto lock = FileLock::try_acquire(folder.lock_file());
     if (!lock) return;
     run::EventLog log(folder.events_file());
-    log.append({{"event", "ended"}, {"status", "failed"}, {"reason", reason}}, log.last_attempt());
+    log.append(run::AttemptEnded{run::RunState::failed, {}, {}, reason}, log.last_attempt());
     log.sync();
   } catch (const Error&) {
     // A full disk: who called us has the problem.
@@ -45,9 +43,9 @@ class Dispatcher {
   DispatchResult run() {
     const std::vector<QueueEntry> entries = queue_.entries();
     for (const QueueEntry& entry : entries)
-      running_of_group_[entry.group] += is_running(folder_of(entry));
+      running_of_group_[entry.group] += folder_of(entry).is_running();
     for (const QueueEntry& entry : entries) {
-      if (entry.host == run::host_name() && !is_running(folder_of(entry))) consider(entry);
+      if (entry.host == run::host_name() && !folder_of(entry).is_running()) consider(entry);
     }
     return std::move(done_);
   }
@@ -129,7 +127,7 @@ void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool fa
   for (const QueueEntry& other : entries) {
     if (other.group != entry.group) continue;
     const run::RunFolder folder(runs_dir / other.run);
-    if (is_running(folder)) {
+    if (folder.is_running()) {
       folder.request_stop(run::StopRequest::after_checkpoint);
     } else {
       queue.remove(other.run);
@@ -142,7 +140,7 @@ std::vector<std::string> cancel_queued(const fs::path& runs_dir,
   std::vector<std::string> withdrawn;
   Queue queue(runs_dir);
   for (const std::string& run : runs) {
-    if (!queue.find(run) || is_running(run::RunFolder(runs_dir / run))) continue;
+    if (!queue.find(run) || run::RunFolder(runs_dir / run).is_running()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
   }

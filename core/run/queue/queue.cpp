@@ -114,6 +114,9 @@ QueueEntry entry_from_json(const nlohmann::json& json) {
   return worker::read_fields<QueueEntry>(json, "entry of the queue");
 }
 
+namespace {
+
+/// Whether `left` is started before `right`.
 bool starts_before(const QueueEntry& left, const QueueEntry& right) {
   const auto rank = [](const QueueEntry& entry) {
     return std::tie(entry.submitted, entry.group, entry.position, entry.run);
@@ -122,18 +125,12 @@ bool starts_before(const QueueEntry& left, const QueueEntry& right) {
   return rank(left) < rank(right);
 }
 
-namespace {
-
 fs::path folder_of(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
 fs::path made(const fs::path& folder) {
   make_directories(entries_folder(folder));
   return folder;
-}
-
-void sort(std::vector<QueueEntry>& entries) {
-  std::sort(entries.begin(), entries.end(), starts_before);
 }
 
 }  // namespace
@@ -154,7 +151,7 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::
         problems->push_back(file.path().string() + ": " + problem.message());
     }
   }
-  sort(entries);
+  std::sort(entries.begin(), entries.end(), starts_before);
   return entries;
 }
 
@@ -188,22 +185,20 @@ void Queue::add(const QueueEntry& entry) {
 }
 
 void Queue::put(const QueueEntry& entry) {
-  const std::string run = entry.run;
-  write_file_atomic(entries_folder(folder_) / run, json_text(to_json(entry), 2) + "\n");
-  entries_.erase(std::remove_if(entries_.begin(),
-                                entries_.end(),
-                                [&](const QueueEntry& other) { return other.run == run; }),
-                 entries_.end());
-  entries_.push_back(entry);
-  sort(entries_);
+  const QueueEntry added = entry;  // may be one of entries_
+  write_file_atomic(entries_folder(folder_) / added.run, json_text(to_json(added), 2) + "\n");
+  forget(added.run);
+  entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), added, starts_before), added);
 }
 
 void Queue::remove(const std::string& run) {
   remove_tree(entries_folder(folder_) / run);
-  entries_.erase(std::remove_if(entries_.begin(),
-                                entries_.end(),
-                                [&](const QueueEntry& entry) { return entry.run == run; }),
-                 entries_.end());
+  forget(run);
+}
+
+void Queue::forget(const std::string& run) {
+  const auto is_it = [&](const QueueEntry& entry) { return entry.run == run; };
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_it), entries_.end());
 }
 
 }  // namespace forge::queue

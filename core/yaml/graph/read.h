@@ -29,7 +29,7 @@ Tag parse_tag(const yaml::Node& node);
 /// Reads a parsed document as a graph by Forgather's rules for tags and arguments; nothing is
 /// imported or called. Aliases of one anchor become one node. Throws Error at the place of an
 /// unknown tag, a call without constructor, a container of the wrong shape, a root key that is no
-/// name, or an identity that two nodes register_identity.
+/// name, or an identity that two nodes have.
 Graph read_graph(const yaml::NodePtr& document);
 
 }  // namespace forge::graph

@@ -1,6 +1,8 @@
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -20,6 +22,19 @@
 
 namespace forge {
 namespace {
+
+TEST_CASE("an exception has the exit code of whose fault it is") {
+  const auto code = [](const std::exception& problem) { return as_error(problem).exit_code(); };
+  CHECK(code(Error("no such key")) == ExitCode::usage);
+  const auto refused = [](std::errc reason) {
+    return std::filesystem::filesystem_error("cannot copy", std::make_error_code(reason));
+  };
+  CHECK(code(refused(std::errc::permission_denied)) == ExitCode::failed);
+  CHECK(code(refused(std::errc::no_space_on_device)) == ExitCode::storage);
+  CHECK(code(std::bad_alloc()) == ExitCode::failed);
+  CHECK(code(std::out_of_range("map::at")) == ExitCode::internal);
+  CHECK(as_error(std::out_of_range("map::at")).hint().find("report it") != std::string::npos);
+}
 
 TEST_CASE("an error shows the place, the line, a caret, the way there and a hint") {
   auto parent = std::make_shared<SourceText>(SourceText{"parent.yaml", "", "-- extends 'x'\n", 1});

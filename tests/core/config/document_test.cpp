@@ -64,7 +64,7 @@ TEST_CASE("a list of targets gives a mapping and no target the whole config") {
                              "x: !call:forge:from_project\n  project_dir: models\n"
                              "  config_template: m\n" +
                                  targets);
-    return load_document(fixture.files.project("p"), "c", tests::fixed_surroundings(), {});
+    return read_document(fixture.files.project("p"), "c", tests::fixed_surroundings()).root;
   };
   const yaml::NodePtr two = document("  targets: [tokenizer, model]\n");
   REQUIRE(two->find("x")->entries.size() == 2);

@@ -304,7 +304,8 @@ TEST_CASE("overrides are for configs of forge alone") {
   fixture.files.add_config("p", "small", tests::small_config);
   const project::Project project = fixture.files.project("p");
   const auto open = [&](const char* name, std::vector<std::string> overrides) {
-    return open_config(project, name, tests::fixed_options(std::move(overrides)));
+    const ResolveOptions options = tests::fixed_options(std::move(overrides));
+    return open_config(read_document(project, name, options.host_environment), options);
   };
   CHECK(leaves_of(open("graph", {})).size() == 2);
   CHECK(explain(open("graph", {}), "main.lr").front().value == 1);

@@ -318,12 +318,12 @@ TEST_CASE("the grid changes the learning rate and the name alone") {
 }
 
 TEST_CASE("the learning rate is an argument of every config too") {
-  ResolveOptions options = fixed_options();
   jinja::Variable lr;
   lr.kind = jinja::Variable::Kind::real;
   lr.real = 5e-4;
-  options.variables["lr"] = lr;
-  CHECK(resolved("lr3e-3/canon", options).optimizer.lr == 5e-4);
+  const ResolvedConfig given =
+      resolve(small_llm(), "lr3e-3/canon", fixed_options(), {{"lr", lr}});
+  CHECK(given.experiment.optimizer.lr == 5e-4);
 }
 
 TEST_CASE("the tiny profile needs nothing and is chosen by name alone") {

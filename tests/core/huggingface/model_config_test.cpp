@@ -193,7 +193,7 @@ TEST_CASE("keys of forge's own are held against its schema") {
   REQUIRE(
       contains(fault(R"({"forge_model": {"attention": {"num_kv_heads": 3}}})"), "does not divide"));
   REQUIRE(contains(fault(R"({"forge_model": {"attention": {"position": {"rope_dim": 64}}}})"),
-                   "rotate 64 of"));
+                   "rope_dim 64 is more than"));
   REQUIRE(contains(fault(R"({"forge_model": {"canon": {"set": "CA"}}})"), "canon.set is 'CA'"));
   REQUIRE(contains(fault(R"({"forge_model": {"canon": {"kernel": 9}}})"), "model.canon.kernel"));
 }

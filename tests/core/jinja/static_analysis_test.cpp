@@ -45,7 +45,7 @@ std::vector<std::string> read(const TemplateAnalysis& part) {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("a analyze_template lists what a template refers to with places in the file") {
+TEST_CASE("a template's analysis lists what a template refers to with places in the file") {
   const auto parts = surveyed(
       "-- extends 'base.yaml'\n"
       "## comment\n"
@@ -82,7 +82,7 @@ TEST_CASE("an inline if between two names gives both and anything else is an exp
 }
 
 TEST_CASE(
-    "a analyze_template knows each block and the block around it and whether it must be filled") {
+    "a template's analysis knows each block and the block around it and whether it must be filled") {
   const auto parts = surveyed(
       "[outer]\n"
       "== super()\n"
@@ -127,7 +127,7 @@ TEST_CASE("each inline template is a part of its own and knows its marker") {
   CHECK(parts[2].marker.line_text() == "spread");
 }
 
-TEST_CASE("a analyze_template lists what is set by its path") {
+TEST_CASE("a template's analysis lists what is set by its path") {
   const auto parts = surveyed(
       "-- set ns = namespace(a=1)\n"
       "-- set ns.b = 2\n"
@@ -145,9 +145,8 @@ TEST_CASE("a analyze_template lists what is set by its path") {
   CHECK_FALSE(parts[0].writes[2].makes_namespace);
   CHECK(parts[0].writes[2].span.line == 2);
   CHECK(parts[0].writes[2].span.column == 8);
-  REQUIRE(parts[0].macros.size() == 1);
-  CHECK(parts[0].macros[0].name == "m");
-  CHECK(parts[0].macros[0].span.line == 10);
+  CHECK(parts[0].writes[7].kind == VariableWrite::Kind::macro);
+  CHECK(parts[0].writes[7].span.line == 10);
 }
 
 TEST_CASE("default and toyaml with a value and is defined make a read harmless") {
@@ -181,7 +180,7 @@ TEST_CASE("a part with a syntax error says so and leaves the others alone") {
   CHECK(parts[1].blocks.size() == 1);
 }
 
-TEST_CASE("a analyze_template knows which block and which condition a line stands in") {
+TEST_CASE("a template's analysis knows which block and which condition a line stands in") {
   const auto part = surveyed(
       "before\n"
       "[outer]\n"

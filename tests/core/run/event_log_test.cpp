@@ -32,6 +32,66 @@ TEST_CASE("events are stored with time and attempt and read back typed", "[run][
   REQUIRE(EventLog(folder / "events.jsonl").last_attempt() == 4);
 }
 
+TEST_CASE("event lines are complete lines with their place and a torn tail is left", "[run]") {
+  TemporaryFolder folder;
+  const auto file = folder.write("events.jsonl", "one\n\nthree\nto");
+  LineReader lines(file, 0);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "one");
+  REQUIRE(lines.line_offset() == 0);
+  REQUIRE(lines.next_offset() == 4);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line().empty());
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "three");
+  REQUIRE(lines.line_offset() == 5);
+  REQUIRE_FALSE(lines.next());
+  REQUIRE(lines.next_offset() == 11);
+}
+
+TEST_CASE("event lines go on from an offset once the torn tail is whole", "[run]") {
+  TemporaryFolder folder;
+  const auto file = folder.write("events.jsonl", "one\ntwo\nthree\n");
+  LineReader lines(file, 4);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "two");
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "three");
+  REQUIRE_FALSE(lines.next());
+  REQUIRE(lines.next_offset() == 14);
+}
+
+TEST_CASE("an event log that is not there has no lines", "[run]") {
+  TemporaryFolder folder;
+  LineReader lines(folder / "none", 0);
+  REQUIRE_FALSE(lines.next());
+  REQUIRE(lines.next_offset() == 0);
+}
+
+TEST_CASE("an endless event line is passed over without being kept", "[run]") {
+  TemporaryFolder folder;
+  const std::string endless(LineReader::max_line_bytes + 1, 'x');
+  const auto file = folder.write("events.jsonl", endless + "\nshort\n");
+  LineReader lines(file, 0);
+  REQUIRE(lines.next());
+  REQUIRE(lines.too_long());
+  REQUIRE(lines.line().empty());
+  REQUIRE(lines.next());
+  REQUIRE_FALSE(lines.too_long());
+  REQUIRE(lines.line() == "short");
+}
+
+TEST_CASE("event lines longer than the buffer are read whole", "[run]") {
+  TemporaryFolder folder;
+  const std::string text(700'000, 'y');
+  LineReader lines(folder.write("events.jsonl", text + "\n" + text + "z\n"), 0);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == text);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == text + "z");
+  REQUIRE_FALSE(lines.next());
+}
+
 TEST_CASE("reading leaves a torn tail out and names the place of damage", "[run][event_log]") {
   const TemporaryFolder folder;
   const std::string good = R"({"attempt":1,"event":"attempt","time":1.5})";

@@ -52,28 +52,6 @@ FORGE_INLINE void update_range(const Constants<T>& k,
   }
 }
 
-void update(at::Tensor& parameter,
-            const at::Tensor& gradient,
-            at::Tensor& first_moment,
-            at::Tensor& second_moment,
-            const AdamWStep& step) {
-  with_element_type(parameter.scalar_type(), [&](auto zero) {
-    using T = decltype(zero);
-    const Constants<T> constants(step);
-    at::parallel_for(0, parameter.numel(), 16384, [&](int64_t begin, int64_t end) {
-      with_simd([&]() FORGE_SIMD_BODY {
-        update_range(constants,
-                     begin,
-                     end,
-                     parameter.data_ptr<T>(),
-                     gradient.data_ptr<T>(),
-                     first_moment.data_ptr<T>(),
-                     second_moment.data_ptr<T>());
-      });
-    });
-  });
-}
-
 }  // namespace
 
 void adamw_(at::Tensor& parameter,
@@ -89,8 +67,22 @@ void adamw_(at::Tensor& parameter,
               gradient.sizes());
   const bool fused =
       has_cpu_kernel(parameter) && parameter.is_contiguous() && gradient.is_contiguous();
-  fused ? update(parameter, gradient, first_moment, second_moment, step)
-        : adamw_reference_(parameter, gradient, first_moment, second_moment, step);
+  if (!fused) return adamw_reference_(parameter, gradient, first_moment, second_moment, step);
+  with_element_type(parameter.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const Constants<T> constants(step);
+    at::parallel_for(0, parameter.numel(), 16384, [&](int64_t begin, int64_t end) {
+      with_simd([&]() FORGE_SIMD_BODY {
+        update_range(constants,
+                     begin,
+                     end,
+                     parameter.data_ptr<T>(),
+                     gradient.data_ptr<T>(),
+                     first_moment.data_ptr<T>(),
+                     second_moment.data_ptr<T>());
+      });
+    });
+  });
 }
 
 }  // namespace forge::ops

@@ -41,12 +41,10 @@ using canon::Chunk;
 template <class T>
 void forward(const at::Tensor& x, const CanonLayer& layer, at::Tensor& y) {
   const canon::Convolution<T> p = canon::convolution<T>(x, layer);
-  canon::for_each_chunk(p.batch, p.length, [&](const Chunk& chunk) {
-    const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
-    const auto out = p.row_to_write(y.data_ptr<T>(), chunk.row);
-    with_simd([&]() FORGE_SIMD_BODY {
-      canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), in, out);
-    });
+  canon::for_each_chunk<T>(p.batch, p.length, 0, [&](const Chunk& chunk, T*) {
+    const auto in = p.row_to_read(x, chunk);
+    const auto out = p.template row_to_write<T>(y, chunk);
+    with_simd([&]() FORGE_SIMD_BODY { canon::convolve(p, chunk, p.all(), in, out); });
   });
 }
 
@@ -57,16 +55,16 @@ void backward(const at::Tensor& x,
               at::Tensor& grad_x,
               at::Tensor& grad_w) {
   const canon::Convolution<T> p = canon::convolution<T>(x, layer);
-  const int64_t chunks = canon::chunk_count(p.batch, p.length), size = p.kernel * p.channels;
+  const int64_t chunks = p.chunk_count(), size = p.kernel * p.channels;
   std::vector<T> sums(chunks * size, T(0));
-  canon::for_each_chunk(p.batch, p.length, [&](const Chunk& chunk) {
-    const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
-    const auto upstream = p.row_to_read(grad.data_ptr<T>(), chunk.row);
-    const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
+  canon::for_each_chunk<T>(p.batch, p.length, 0, [&](const Chunk& chunk, T*) {
+    const auto in = p.row_to_read(x, chunk);
+    const auto upstream = p.row_to_read(grad, chunk);
+    const auto out = p.template row_to_write<T>(grad_x, chunk);
     T* tap_sums = sums.data() + chunk.index * size;
     with_simd([&]() FORGE_SIMD_BODY {
-      canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, p.all(), in, upstream, tap_sums);
-      canon::convolve_transposed(p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, out);
+      canon::accumulate_taps(p, chunk, p.all(), in, upstream, tap_sums);
+      canon::convolve_transposed(p, chunk, p.all(), upstream, out);
     });
   });
   with_simd([&]() FORGE_SIMD_BODY {
@@ -74,38 +72,37 @@ void backward(const at::Tensor& x,
   });
 }
 
+/// A residual without silu before it is a part of the taps.
+CanonLayer linear_part(const CanonLayer& layer) {
+  const auto [residual, silu] = layer.options;
+  return {layer.weight, {residual && !silu, false}, layer.doc_ids};
+}
+
 }  // namespace
 
-void canon_conv_forward_cpu(const at::Tensor& x,
-                            const at::Tensor& w,
-                            const CanonConvOptions& options,
-                            const at::Tensor& doc_ids,
-                            at::Tensor& y) {
-  // A residual that silu does not come before is a part of the taps.
-  const CanonLayer layer{w, {options.residual && !options.silu, false}, doc_ids};
-  with_element_type(x.scalar_type(), [&](auto zero) { forward<decltype(zero)>(x, layer, y); });
-  if (!options.silu) return;
+void canon_conv_forward_cpu(const at::Tensor& x, const CanonLayer& layer, at::Tensor& y) {
+  with_element_type(x.scalar_type(),
+                    [&](auto zero) { forward<decltype(zero)>(x, linear_part(layer), y); });
+  if (!layer.options.silu) return;
   at::silu_(y);
-  if (options.residual) y.add_(x);
+  if (layer.options.residual) y.add_(x);
 }
 
 void canon_conv_backward_cpu(const at::Tensor& x,
-                             const at::Tensor& w,
-                             const CanonConvOptions& options,
-                             const at::Tensor& doc_ids,
+                             const CanonLayer& layer,
                              const at::Tensor& grad_y,
                              at::Tensor& grad_x,
                              at::Tensor& grad_w) {
-  const CanonLayer layer{w, {options.residual && !options.silu, false}, doc_ids};
   at::Tensor grad = grad_y;
-  if (options.silu) {
+  if (layer.options.silu) {
     at::Tensor convolved = at::empty_like(x);
-    canon_conv_forward_cpu(x, w, {false, false}, doc_ids, convolved);
+    canon_conv_forward_cpu(x, {layer.weight, {false, false}, layer.doc_ids}, convolved);
     grad = at::silu_backward(grad_y, convolved);
   }
-  with_element_type(x.scalar_type(),
-                    [&](auto zero) { backward<decltype(zero)>(x, layer, grad, grad_x, grad_w); });
-  if (options.silu && options.residual) grad_x.add_(grad_y);
+  with_element_type(x.scalar_type(), [&](auto zero) {
+    backward<decltype(zero)>(x, linear_part(layer), grad, grad_x, grad_w);
+  });
+  if (layer.options.silu && layer.options.residual) grad_x.add_(grad_y);
 }
 
 namespace {
@@ -114,28 +111,22 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& x,
                             const at::Tensor& w,
-                            const CanonLayer& layer) {
+                            CanonLayer layer) {
     context->save_for_backward({x, w});
     keep_arguments(context, layer);
+    layer.weight = w;
     at::Tensor y = at::empty_like(x);
-    const auto run = x.is_cuda() ? canon_conv_forward_cuda : canon_conv_forward_cpu;
-    run(x, w, layer.options, layer.doc_ids, y);
+    x.is_cuda() ? canon_conv_forward_cuda(x, layer, y) : canon_conv_forward_cpu(x, layer, y);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const auto layer = kept_arguments<CanonLayer>(context);
-    at::Tensor grad_x = at::empty_like(saved[0]);
-    at::Tensor grad_w = at::empty_like(saved[1]);
+    auto layer = kept_arguments<CanonLayer>(context);
+    layer.weight = saved[1];
+    at::Tensor grad_x = at::empty_like(saved[0]), grad_w = at::empty_like(saved[1]);
     const auto run = saved[0].is_cuda() ? canon_conv_backward_cuda : canon_conv_backward_cpu;
-    run(saved[0],
-        saved[1],
-        layer.options,
-        layer.doc_ids,
-        grad_outputs[0].contiguous(),
-        grad_x,
-        grad_w);
+    run(saved[0], layer, grad_outputs[0].contiguous(), grad_x, grad_w);
     return {grad_x, grad_w, {}};
   }
 };

@@ -18,6 +18,14 @@ namespace forge::ops::canon {
 
 constexpr int max_kernel = 4;
 
+/// Tokens begin … end - 1 of one row of the batch.
+struct Chunk {
+  int64_t index, row, begin, end;
+
+  Chunk token(int64_t t) const { return {index, row, t, t + 1}; }
+  Chunk until(int64_t other_end) const { return {index, row, begin, other_end}; }
+};
+
 /// Successive tokens of one row of the batch, from token `first` on; a token is `channels` numbers.
 template <class T>
 struct Tokens {
@@ -25,6 +33,7 @@ struct Tokens {
   int64_t first, channels;
   T* at(int64_t t) const { return data + (t - first) * channels; }
   Tokens from_channel(int64_t channel) const { return {data + channel, first, channels}; }
+  Tokens<const T> read() const { return {data, first, channels}; }
 };
 
 /// A range of channels; the tokens of a loop over it begin with the first of them.
@@ -46,13 +55,14 @@ struct Convolution {
   }
   Channels all() const { return {0, channels}; }
   const T* tap(int index) const { return taps.data() + index * channels; }
-  /// A whole row of a contiguous [B, T, C].
-  Tokens<const T> row_to_read(const T* x, int64_t row) const {
-    return {x + row * length * channels, 0, channels};
+  int64_t chunk_count() const { return batch * ops::chunk_count(length); }
+  /// The chunk's whole row of a contiguous [B, T, C].
+  Tokens<const T> row_to_read(const at::Tensor& x, const Chunk& chunk) const {
+    return row_to_write<T>(x, chunk).read();
   }
   template <class Out>
-  Tokens<Out> row_to_write(Out* x, int64_t row) const {
-    return {x + row * length * channels, 0, channels};
+  Tokens<Out> row_to_write(const at::Tensor& x, const Chunk& chunk) const {
+    return {x.data_ptr<Out>() + chunk.row * length * channels, 0, channels};
   }
 };
 
@@ -95,19 +105,17 @@ FORGE_INLINE void sum_terms(const Terms<T>& terms, Out* __restrict y, int64_t ch
   }
 }
 
-/// y[t] = sum over taps of tap * x[t - tap], for the tokens begin … end-1 of one row of the batch.
+/// y[t] = sum over taps of tap * x[t - tap], for the tokens of a chunk.
 template <class T, class Out>
 FORGE_INLINE void convolve(const Convolution<T>& p,
-                           int64_t row,
-                           int64_t begin,
-                           int64_t end,
+                           const Chunk& chunk,
                            Channels channels,
                            const Tokens<const T>& x,
                            const Tokens<Out>& y) {
-  for (int64_t t = begin; t < end; ++t) {
+  for (int64_t t = chunk.begin; t < chunk.end; ++t) {
     Terms<T> terms;
     for (int tap = 0; tap < p.kernel; ++tap) {
-      if (p.reads(row, t, tap)) terms.add(x.at(t - tap), p.tap(tap) + channels.first);
+      if (p.reads(chunk.row, t, tap)) terms.add(x.at(t - tap), p.tap(tap) + channels.first);
     }
     sum_terms(terms, y.at(t), channels.count);
   }
@@ -116,16 +124,15 @@ FORGE_INLINE void convolve(const Convolution<T>& p,
 /// The transpose: grad_x[t] = sum over taps of tap * grad[t + tap].
 template <class T>
 FORGE_INLINE void convolve_transposed(const Convolution<T>& p,
-                                      int64_t row,
-                                      int64_t begin,
-                                      int64_t end,
+                                      const Chunk& chunk,
                                       Channels channels,
                                       const Tokens<const T>& grad,
                                       const Tokens<T>& grad_x) {
-  for (int64_t t = begin; t < end; ++t) {
+  for (int64_t t = chunk.begin; t < chunk.end; ++t) {
     Terms<T> terms;
     for (int tap = 0; tap < p.kernel; ++tap) {
-      if (p.reads(row, t + tap, tap)) terms.add(grad.at(t + tap), p.tap(tap) + channels.first);
+      if (p.reads(chunk.row, t + tap, tap))
+        terms.add(grad.at(t + tap), p.tap(tap) + channels.first);
     }
     sum_terms(terms, grad_x.at(t), channels.count);
   }
@@ -134,17 +141,15 @@ FORGE_INLINE void convolve_transposed(const Convolution<T>& p,
 /// sums[tap] += sum over t of grad[t] * x[t - tap].
 template <class T>
 FORGE_INLINE void accumulate_taps(const Convolution<T>& p,
-                                  int64_t row,
-                                  int64_t begin,
-                                  int64_t end,
+                                  const Chunk& chunk,
                                   Channels channels,
                                   const Tokens<const T>& x,
                                   const Tokens<const T>& grad,
                                   T* sums) {
-  for (int64_t t = begin; t < end; ++t) {
+  for (int64_t t = chunk.begin; t < chunk.end; ++t) {
     const T* g = grad.at(t);
     for (int tap = 0; tap < p.kernel; ++tap) {
-      if (!p.reads(row, t, tap)) continue;
+      if (!p.reads(chunk.row, t, tap)) continue;
       const T* past = x.at(t - tap);
       T* __restrict sum = sums + tap * p.channels + channels.first;
       for (int64_t c = 0; c < channels.count; ++c) sum[c] += g[c] * past[c];
@@ -186,36 +191,20 @@ Convolution<T> convolution(const at::Tensor& x, const CanonLayer& layer) {
   return p;
 }
 
-/// Tokens begin … end-1 of one row of the batch.
-struct Chunk {
-  int64_t index, row, begin, end;
-};
-
-inline int64_t chunk_count(int64_t batch, int64_t length) {
-  return batch * ops::chunk_count(length);
-}
-
 /// Calls task(chunk, memory) for every chunk of at most chunk_rows tokens of one row, on all
 /// threads. Memory for `size` numbers is uninitialised. Chunks are fixed: sums are added up chunk
 /// by chunk, and their bits must not depend on the number of threads.
 template <class T, class Task>
-void for_each_chunk_with_memory(int64_t batch, int64_t length, int64_t size, const Task& task) {
-  at::parallel_for(0, chunk_count(batch, length), 1, [&](int64_t first, int64_t last) {
+void for_each_chunk(int64_t batch, int64_t length, int64_t size, const Task& task) {
+  const int64_t per_row = chunk_count(length);
+  at::parallel_for(0, batch * per_row, 1, [&](int64_t first, int64_t last) {
     const std::unique_ptr<T[]> memory(new T[size]);
-    const int64_t per_row = ops::chunk_count(length);
     for (int64_t index = first; index < last; ++index) {
       const int64_t begin = index % per_row * chunk_rows;
       const Chunk chunk{index, index / per_row, begin, std::min(begin + chunk_rows, length)};
       task(chunk, memory.get());
     }
   });
-}
-
-/// The same without memory: task(chunk).
-template <class Task>
-void for_each_chunk(int64_t batch, int64_t length, const Task& task) {
-  for_each_chunk_with_memory<char>(
-      batch, length, 0, [&](const Chunk& chunk, char*) { task(chunk); });
 }
 
 }  // namespace forge::ops::canon

@@ -3,35 +3,29 @@
 
 namespace forge::ops {
 
-void canon_conv_forward_cuda(const at::Tensor& x,
-                             const at::Tensor& w,
-                             const CanonConvOptions& options,
-                             const at::Tensor& doc_ids,
-                             at::Tensor& y) {
+void canon_conv_forward_cuda(const at::Tensor& x, const CanonLayer& layer, at::Tensor& y) {
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
     cuda::canon_conv_forward(
-        cuda::canon_input<T>(x, {w, options, doc_ids}), cuda::write<T>(y), cuda::current_stream());
+        cuda::canon_input<T>(x, layer), cuda::write<T>(y), cuda::current_stream());
   });
 }
 
 void canon_conv_backward_cuda(const at::Tensor& x,
-                              const at::Tensor& w,
-                              const CanonConvOptions& options,
-                              const at::Tensor& doc_ids,
+                              const CanonLayer& layer,
                               const at::Tensor& grad_y,
                               at::Tensor& grad_x,
                               at::Tensor& grad_w) {
-  cuda::BlockSums tap_sums(x, w.numel());
+  cuda::BlockSums tap_sums(x, layer.weight.numel());
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
-    cuda::canon_conv_backward(cuda::canon_input<T>(x, {w, options, doc_ids}),
+    cuda::canon_conv_backward(cuda::canon_input<T>(x, layer),
                               cuda::read<T>(grad_y),
                               cuda::write<T>(grad_x),
                               tap_sums.allocate(),
                               cuda::current_stream());
   });
-  grad_w = tap_sums.total().view(w.sizes());
+  grad_w = tap_sums.total().view(layer.weight.sizes());
 }
 
 }  // namespace forge::ops

@@ -45,9 +45,8 @@ inline TimeTiles tiles_of_size(const Sequences& s, int64_t size) {
           static_cast<unsigned>(s.batch * per_row)};
 }
 
-/// Tiles for `resident` workers that take one each in a wave. Long tiles read little twice but
-/// leave workers idle in the last wave: this takes the multiple of `step` with the least time in
-/// all waves together.
+/// Tiles for `resident` workers, one each in a wave. Long tiles read few halos but leave workers
+/// idle in the last wave: this is the multiple of `step` with the least time over all waves.
 inline TimeTiles balanced_tiles(const Sequences& s, int64_t resident, int64_t step) {
   // What the beginning of a tile costs, in tokens: the halo, and the wait for the first loads.
   constexpr int64_t beginning = 8;
@@ -188,8 +187,8 @@ __device__ __forceinline__ void convolve(const float (&x)[ring][width],
   }
 }
 
-/// The transpose: out = sum over taps j of w[j] grad[t + j], for the token t of which the last
-/// gradient, that of token t + K - 1, has index i.
+/// The transpose: out = sum over taps j of w[j] grad[t + j]; index i holds the gradient of token
+/// t + K - 1.
 template <int taps, int ring, int width, bool documents, int rows>
 __device__ __forceinline__ void convolve_transposed(const float (&grad)[ring][width],
                                                     const DocumentWindow<ring, documents>& docs,
@@ -240,11 +239,12 @@ void dispatch(int taps, bool documents, const Run& run) {
   }
 }
 
-// Kernels of which a thread owns two vectors of channels, a and b, because what follows the
-// convolution joins two channels that lie apart: gate and up, or the halves of a rotated head. The
-// grid is [channel pairs / 32, blocks over time]; a block of 32 x 4 threads spans 32 neighbouring
-// pairs and 4 time tiles, and takes tile after tile: it reads its taps once and leaves one row of
-// sums for their gradients.
+// Kernels over channel pairs. A thread owns two vectors of channels, a and b, because the operation
+// after the convolution combines channels that lie apart: gate and up, or the halves of a rotated
+// head.
+// Grid: [channel pairs / 32, blocks over time]. Block: 32 x 4 threads, for 32 neighbouring pairs
+// and 4 time tiles at a time. A block processes tile after tile: it reads its taps once and writes
+// one row of sums for their gradients.
 
 /// The first channels of a thread's two vectors in a token; -1: the thread has none.
 struct ChannelPair {

@@ -7,7 +7,8 @@ constexpr int row_lanes = 16;
 
 /// out[n] = sum over r of partial[r][n], without atomics, so the order is fixed.
 /// Grid: columns / 32. Block: 32 x 16 threads; thread (x, y) adds rows y, y + 16, … of one column,
-/// then thread (x, 0) adds the 16 partial sums. Shared memory: 2 KiB. Moves 4 rows columns bytes.
+/// then thread (x, 0) adds the 16 partial sums. Shared memory: 2 KiB. Reads 4 R N bytes,
+/// writes 4 N.
 __global__ void add_rows_kernel(const float* partial, int64_t rows, int64_t columns, float* out) {
   __shared__ float sums[row_lanes][warp_size];
   const int64_t column = int64_t{blockIdx.x} * warp_size + threadIdx.x;

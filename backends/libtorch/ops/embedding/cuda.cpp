@@ -17,30 +17,25 @@ void embedding_forward_cuda(const at::Tensor& w, const at::Tensor& ids, at::Tens
 }
 
 void embedding_backward_cuda(const at::Tensor& ids, const at::Tensor& grad_y, at::Tensor& grad_w) {
-  const int64_t count = ids.numel(), vocabulary = grad_w.size(0), channels = grad_w.size(1);
-  const size_t bytes = cuda::sort_ids_bytes(count, vocabulary);
-  const at::Tensor numbers = at::empty({3 * count + 2 * vocabulary}, ids.options());
-  const at::Tensor memory =
-      at::empty({static_cast<int64_t>(bytes)}, ids.options().dtype(at::kByte));
-  auto* first = cuda::write<int32_t>(numbers);
-  const cuda::SortedIds sorted{
-      first, first + count, first + 3 * count, first + 3 * count + vocabulary};
-  cuda::sort_ids(cuda::read<int32_t>(ids),
-                 count,
-                 vocabulary,
-                 first + 2 * count,
-                 sorted,
-                 memory.data_ptr(),
-                 bytes,
-                 cuda::current_stream());
+  std::vector<at::Tensor> memory;
+  const auto allocate = [&](size_t bytes) {
+    memory.push_back(at::empty({static_cast<int64_t>(bytes)}, ids.options().dtype(at::kByte)));
+    return memory.back().data_ptr();
+  };
   cuda::with_type(grad_y, [&](auto type) {
     using T = decltype(type);
-    const auto add = [&](auto* out) {
-      cuda::add_rows_of_ids(
-          sorted, cuda::read<T>(grad_y), vocabulary, channels, out, cuda::current_stream());
+    const auto sum_into = [&](auto* out) {
+      cuda::sum_rows_by_id(cuda::read<int32_t>(ids),
+                           ids.numel(),
+                           cuda::read<T>(grad_y),
+                           grad_w.size(0),
+                           grad_w.size(1),
+                           out,
+                           allocate,
+                           cuda::current_stream());
     };
-    grad_w.scalar_type() == at::kFloat ? add(cuda::write<float>(grad_w))
-                                       : add(cuda::write<T>(grad_w));
+    grad_w.scalar_type() == at::kFloat ? sum_into(cuda::write<float>(grad_w))
+                                       : sum_into(cuda::write<T>(grad_w));
   });
 }
 

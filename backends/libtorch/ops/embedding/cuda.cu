@@ -24,14 +24,26 @@ __global__ void gather_kernel(
   store(y + row * channels + c, x);
 }
 
-/// positions[i] = i. Grid, block: a thread for each i, 256 a block. Writes 4 N bytes.
+/// positions[i] = i.
+/// Grid, block: a thread for each i, 256 a block. Shared memory: none. Writes 4 N bytes.
 __global__ void iota_kernel(int32_t* positions, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < count) positions[i] = static_cast<int32_t>(i);
 }
 
-/// From the sorted ids, where each id's positions begin and end.
-/// Grid, block: a thread for each position, 256 a block. Reads 4 N bytes, from the cache thrice.
+/// The positions 0 … count - 1 sorted by their ids, stably, and for each id of the vocabulary the
+/// range of its positions in that order (0, 0 if it has none).
+struct SortedIds {
+  int32_t* sorted;     ///< [count]
+  int32_t* positions;  ///< [count]
+  int32_t* begins;     ///< [vocabulary]
+  int32_t* ends;       ///< [vocabulary]
+};
+
+/// The range of each id's positions: begins[id] = i if sorted[i - 1] != sorted[i] = id, and
+/// ends[id] = i + 1 if sorted[i + 1] != id.
+/// Grid, block: a thread for each position, 256 a block. Shared memory: none. Reads 4 N bytes, each
+/// number three times through the cache, and writes 8 bytes for each id that occurs.
 __global__ void bounds_kernel(SortedIds ids, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -95,10 +107,36 @@ unsigned blocks_for(int64_t count) {
   return static_cast<unsigned>((count + threads - 1) / threads);
 }
 
-int bits_of(int64_t vocabulary) {
+SortedIds sort_ids(const int32_t* ids,
+                   int64_t count,
+                   int64_t vocabulary,
+                   const Allocate& allocate,
+                   cudaStream_t stream) {
+  auto* numbers = static_cast<int32_t*>(allocate(sizeof(int32_t) * (3 * count + 2 * vocabulary)));
+  int32_t* unsorted = numbers + 2 * count;
+  const SortedIds out{numbers, numbers + count, unsorted + count, unsorted + count + vocabulary};
+  cudaMemsetAsync(out.begins, 0, sizeof(int32_t) * 2 * vocabulary, stream);
+  if (count == 0) return out;
   int bits = 1;
   while (int64_t{1} << bits < vocabulary) ++bits;
-  return bits;
+  iota_kernel<<<blocks_for(count), threads, 0, stream>>>(unsorted, count);
+  const auto sort = [&](void* memory, size_t& bytes) {  // without memory: its size in bytes
+    cub::DeviceRadixSort::SortPairs(memory,
+                                    bytes,
+                                    ids,
+                                    out.sorted,
+                                    static_cast<const int32_t*>(unsorted),
+                                    out.positions,
+                                    static_cast<int>(count),
+                                    0,
+                                    bits,
+                                    stream);
+  };
+  size_t bytes = 0;
+  sort(nullptr, bytes);
+  sort(allocate(bytes), bytes);
+  bounds_kernel<<<blocks_for(count), threads, 0, stream>>>(out, count);
+  return out;
 }
 
 }  // namespace
@@ -111,63 +149,33 @@ void gather_rows(
       w, ids, count, channels, y);
 }
 
-size_t sort_ids_bytes(int64_t count, int64_t vocabulary) {
-  size_t bytes = 0;
-  const int32_t* none = nullptr;
-  int32_t* out = nullptr;
-  cub::DeviceRadixSort::SortPairs(
-      nullptr, bytes, none, out, none, out, static_cast<int>(count), 0, bits_of(vocabulary));
-  return bytes;
-}
-
-void sort_ids(const int32_t* ids,
-              int64_t count,
-              int64_t vocabulary,
-              int32_t* unsorted_positions,
-              const SortedIds& out,
-              void* memory,
-              size_t bytes,
-              cudaStream_t stream) {
-  cudaMemsetAsync(out.begins, 0, sizeof(int32_t) * vocabulary, stream);
-  cudaMemsetAsync(out.ends, 0, sizeof(int32_t) * vocabulary, stream);
-  if (count == 0) return;
-  iota_kernel<<<blocks_for(count), threads, 0, stream>>>(unsorted_positions, count);
-  cub::DeviceRadixSort::SortPairs(memory,
-                                  bytes,
-                                  ids,
-                                  out.sorted,
-                                  static_cast<const int32_t*>(unsorted_positions),
-                                  out.positions,
-                                  static_cast<int>(count),
-                                  0,
-                                  bits_of(vocabulary),
-                                  stream);
-  bounds_kernel<<<blocks_for(count), threads, 0, stream>>>(out, count);
-}
-
 template <class T, class Out>
-void add_rows_of_ids(const SortedIds& ids,
-                     const T* grad_y,
-                     int64_t vocabulary,
-                     int64_t channels,
-                     Out* grad_w,
-                     cudaStream_t stream) {
+void sum_rows_by_id(const int32_t* ids,
+                    int64_t count,
+                    const T* grad_y,
+                    int64_t vocabulary,
+                    int64_t channels,
+                    Out* grad_w,
+                    const Allocate& allocate,
+                    cudaStream_t stream) {
   if (vocabulary == 0) return;
+  const SortedIds sorted = sort_ids(ids, count, vocabulary, allocate, stream);
   const int64_t vectors = channels / width;
   const int64_t groups = vectors >= threads ? 1 : threads / vectors;
   const size_t bytes = groups > 1 ? groups * channels * sizeof(float) : 0;
   sum_gradients_by_id<<<static_cast<unsigned>(vocabulary), threads, bytes, stream>>>(
-      ids, grad_y, channels, grad_w);
+      sorted, grad_y, channels, grad_w);
 }
 
 template void gather_rows(const float*, const int32_t*, int64_t, int64_t, float*, cudaStream_t);
 template void gather_rows(
     const bfloat16*, const int32_t*, int64_t, int64_t, bfloat16*, cudaStream_t);
-template void add_rows_of_ids(
-    const SortedIds&, const float*, int64_t, int64_t, float*, cudaStream_t);
-template void add_rows_of_ids(
-    const SortedIds&, const bfloat16*, int64_t, int64_t, float*, cudaStream_t);
-template void add_rows_of_ids(
-    const SortedIds&, const bfloat16*, int64_t, int64_t, bfloat16*, cudaStream_t);
+#define FORGE_SUM_ROWS_BY_ID(T, Out) \
+  template void sum_rows_by_id(      \
+      const int32_t*, int64_t, const T*, int64_t, int64_t, Out*, const Allocate&, cudaStream_t)
+FORGE_SUM_ROWS_BY_ID(float, float);
+FORGE_SUM_ROWS_BY_ID(bfloat16, float);
+FORGE_SUM_ROWS_BY_ID(bfloat16, bfloat16);
+#undef FORGE_SUM_ROWS_BY_ID
 
 }  // namespace forge::ops::cuda

@@ -92,8 +92,8 @@ constexpr int kept_vectors = 8;
 /// An unscored row (target -100) gives zeros.
 /// Grid: rows / (block / row_threads). Block: 128 or 512 threads, `row_threads` of 32, 128 or 512 a
 /// row. Shared memory: 256 bytes where a row has several warps.
-/// Moves each logit once each way, 2 N V elements; rows of more than 64 row_threads logits are read
-/// twice.
+/// Reads and writes each logit once, 2 N V elements; of a row only its first 64 row_threads logits
+/// stay in registers, the others are read twice.
 template <class T, int row_threads>
 __global__ void loss_rows_kernel(LossRows<T> in) {
   const int thread = threadIdx.x % row_threads;

@@ -65,18 +65,17 @@ void norm_canon_forward_cpu(const at::Tensor& x,
     const T eps = static_cast<T>(norm.eps);
     const int64_t size = (chunk_rows + canon::max_kernel) * p.channels;
     const auto task = [&](const Chunk& chunk, T* memory) {
-      const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
-      const auto out = p.row_to_write(y.data_ptr<Out>(), chunk.row);
+      const auto in = p.row_to_read(x, chunk);
+      const auto out = p.template row_to_write<Out>(y, chunk);
       const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
       const Tokens<T> normalised{memory, first, p.channels};
-      const Tokens<const T> read{memory, first, p.channels};
       with_simd([&]() FORGE_SIMD_BODY {
         if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
         normalise(first, chunk.end, eps, in, w, normalised);
-        canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), read, out);
+        canon::convolve(p, chunk, p.all(), normalised.read(), out);
       });
     };
-    canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, task);
+    canon::for_each_chunk<T>(p.batch, p.length, size, task);
   });
 }
 
@@ -94,31 +93,27 @@ void norm_canon_backward_cpu(const at::Tensor& x,
     const canon::Convolution<T> p = canon::convolution<T>(x, layer);
     const T* w = norm_w.data_ptr<T>();
     const T eps = static_cast<T>(norm.eps);
-    const int64_t chunks = canon::chunk_count(p.batch, p.length), channels = p.channels;
+    const int64_t chunks = p.chunk_count(), channels = p.channels;
     const int64_t taps_size = p.kernel * channels;
     const T* past = grad_residual.defined() ? grad_residual.data_ptr<T>() : nullptr;
     std::vector<T> norm_sums(chunks * channels, T(0)), tap_sums(chunks * taps_size, T(0));
     const int64_t size = (chunk_rows + canon::max_kernel) * channels;
     const auto task = [&](const Chunk& chunk, T* memory) {
-      const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
-      const auto upstream = p.row_to_read(grad_y.data_ptr<T>(), chunk.row);
-      const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
+      const auto in = p.row_to_read(x, chunk);
+      const auto upstream = p.row_to_read(grad_y, chunk);
+      const auto out = p.template row_to_write<T>(grad_x, chunk);
       const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
       T* norm_sums_of_chunk = norm_sums.data() + chunk.index * channels;
       T* tap_sums_of_chunk = tap_sums.data() + chunk.index * taps_size;
       // First what the convolution read, then, over it, the gradient of what it read.
       const Tokens<T> normalised{memory, first, channels};
-      const Tokens<const T> read{memory, first, channels};
       const Tokens<T> written{memory, chunk.begin, channels};
-      const Tokens<const T> grad =
-          p.kernel == 0 ? upstream : Tokens<const T>{memory, chunk.begin, channels};
+      const Tokens<const T> grad = p.kernel == 0 ? upstream : written.read();
       with_simd([&]() FORGE_SIMD_BODY {
         if (p.kernel > 0) {
           normalise(first, chunk.end, eps, in, w, normalised);
-          canon::accumulate_taps(
-              p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, tap_sums_of_chunk);
-          canon::convolve_transposed(
-              p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, written);
+          canon::accumulate_taps(p, chunk, p.all(), normalised.read(), upstream, tap_sums_of_chunk);
+          canon::convolve_transposed(p, chunk, p.all(), upstream, written);
         }
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {
           const T scale = rms_scale(channels, eps, in.at(t));
@@ -128,7 +123,7 @@ void norm_canon_backward_cpu(const at::Tensor& x,
         }
       });
     };
-    canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, task);
+    canon::for_each_chunk<T>(p.batch, p.length, size, task);
     add_up(chunks, channels, norm_sums.data(), grad_norm_w.data_ptr<T>());
     if (p.kernel > 0) {
       canon::add_up_taps(channels, p.kernel, chunks, tap_sums.data(), grad_canon.data_ptr<T>());

@@ -8,8 +8,8 @@
 namespace forge::ops::cuda {
 namespace {
 
-// Channels of a thread. The backward pass of a convolution needs more registers for each; wide rows
-// need more channels a thread, or a block would have more threads than there are registers for.
+// Channels of a thread. The backward pass of a convolution needs more registers for each. Wide rows
+// need more channels a thread, so that the registers suffice for a block's threads.
 constexpr int forward_width = 8, forward_width_of_many = 16;
 constexpr int backward_width = 4, backward_width_of_many = 8;
 constexpr int forward_threads = 256, backward_threads = 512;  // of a block, at most
@@ -17,17 +17,17 @@ static_assert(most_norm_channels == forward_threads * forward_width_of_many &&
               most_norm_channels == backward_threads * backward_width_of_many);
 constexpr int most_warps = backward_threads / warp_size;
 
-// Tokens whose channels a group adds up at a time.
+// Tokens of one reduction over channels.
 constexpr int forward_batch = 4, backward_batch = 2;
 
-/// WarpGroups of a block, each of as many warps as the channels of a token need.
+/// Groups of warps in a block. A group has as many warps as the channels of a token need.
 struct WarpGroups {
   int warps, count;
 
   unsigned threads() const { return static_cast<unsigned>(warps * count * warp_size); }
 };
 
-// Small groups share a block with others, up to so many warps.
+// Warps of a block that small groups share.
 template <int taps>
 constexpr int forward_warps = taps == 0 ? 8 : 2;
 constexpr int backward_warps = 8;
@@ -58,8 +58,8 @@ __device__ __forceinline__ void wait_for_group(const WarpGroups& groups, const G
 }
 
 /// Sums over the channels of several tokens, in all of the group's threads. Warps exchange theirs
-/// in `memory`: consecutive calls, which `call` counts, use its two halves alternately, so that one
-/// barrier a call is enough.
+/// in `memory`. Consecutive calls, counted by `call`, use its two halves in turn, so one barrier a
+/// call is enough.
 template <int count>
 __device__ __forceinline__ void sum_over_group(float (&sums)[count],
                                                const WarpGroups& groups,

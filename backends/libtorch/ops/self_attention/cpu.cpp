@@ -51,21 +51,21 @@ void canon_rope_forward_cpu(const at::Tensor& qkv, const CanonRope& rope, at::Te
     const Angles<T> angles = angles_of<T>(rope.rotary);
     const canon::Convolution<T> p = canon::convolution<T>(qkv, rope.canon);
     const auto task = [&](const Chunk& chunk, T* memory) {
-      const auto in = p.row_to_read(qkv.data_ptr<T>(), chunk.row);
-      const auto out = p.row_to_write(heads.data_ptr<Out>(), chunk.row);
+      const auto in = p.row_to_read(qkv, chunk);
+      const auto out = p.template row_to_write<Out>(heads, chunk);
       with_simd([&]() FORGE_SIMD_BODY {
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {
           const T* token = in.at(t);
           if (p.kernel > 0) {
             token = memory;
             const Tokens<T> convolved{memory, t, p.channels};
-            canon::convolve(p, chunk.row, t, t + 1, p.all(), in, convolved);
+            canon::convolve(p, chunk.token(t), p.all(), in, convolved);
           }
           rotate_token(angles, rope.layout, t, T(1), token, out.at(t));
         }
       });
     };
-    canon::for_each_chunk_with_memory<T>(p.batch, p.length, p.channels, task);
+    canon::for_each_chunk<T>(p.batch, p.length, p.channels, task);
   });
 }
 
@@ -75,7 +75,7 @@ void rope_backward_cpu(const RotaryTable& rotary, const HeadLayout& layout, at::
     using T = decltype(zero);
     const Angles<T> angles = angles_of<T>(rotary);
     const int64_t length = grad.size(1), channels = grad.size(2);
-    canon::for_each_chunk(grad.size(0), length, [&](const Chunk& chunk) {
+    canon::for_each_chunk<T>(grad.size(0), length, 0, [&](const Chunk& chunk, T*) {
       T* row = grad.data_ptr<T>() + chunk.row * length * channels;
       with_simd([&]() FORGE_SIMD_BODY {
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {

@@ -14,8 +14,8 @@ constexpr int backward_width = taps == 0 ? 4 : 2;
 template <int taps>
 constexpr int backward_blocks = taps == 0 ? 1 : 4;
 
-/// A thread's two vectors, and the channel of the rotation at which their angles begin; -1: they
-/// are not rotated.
+/// A thread's two vectors, and the rotated channel at which their angles begin; -1: they are not
+/// rotated.
 struct RotaryPair {
   ChannelPair channels;
   int angle;
@@ -140,7 +140,7 @@ struct HeadNorm {
     }
   }
 
-  /// Turns the gradients of the norm's outputs into those of its inputs a, b. With s = 1 / rms:
+  /// The gradients of the norm's inputs a, b, in place of those of its outputs. With s = 1 / rms:
   ///   grad_x = s w grad_y - x s^3 mean(w x grad_y).
   /// Adds n grad_y to the sums for the weights' gradients, if `counts`.
   __device__ __forceinline__ void backward(const float (&a)[width],
@@ -246,9 +246,11 @@ __device__ __forceinline__ ChannelGradient<T> gradient_of(const HeadGradientArgs
   return {grad.v + channel - grad.kv_channels, grad.kv_channels};
 }
 
-/// Rotates grad_y by the negative angles, takes it back through the norm, whose input is computed
-/// again, and through the transposed convolution to grad_x. Writes the sums for the gradients of
-/// taps and norms of every block.
+/// With [R(t), norm, canon] as above, for queries and keys:
+///   g[t] = norm'(canon(x)[t]) R(-t) grad_y[t],  grad_x[t] = sum over j of w[K - 1 - j] g[t + j]
+///   [+ g[t]];  of values g = grad_y.
+/// The norm's input is computed again. Each block writes its sums for the gradients of taps and
+/// norms.
 /// Grid, block: as above. Shared memory: that of write_tap_sums for taps and for norms, at most
 /// 10 KiB.
 /// Moves grad_y and grad_x and, with taps or norms, x once: 3 B T (H + 2G) D elements, and a row of

@@ -91,8 +91,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
       // The heads are no longer needed.
       grad_qkv = heads.scalar_type() == grad.scalar_type() ? heads : at::empty_like(grad);
       grad_canon = at::empty_like(layer.weight);
-      canon_conv_backward_cpu(
-          saved[0], layer.weight, layer.options, layer.doc_ids, grad, grad_qkv, grad_canon);
+      canon_conv_backward_cpu(saved[0], layer, grad, grad_qkv, grad_canon);
     }
     return {grad_qkv, grad_canon, {}};
   }

@@ -12,55 +12,66 @@ at::Tensor swiglu_reference(const at::Tensor& gate_up) {
   return at::silu(halves[0]) * halves[1];
 }
 
+void swiglu_forward_cpu(const at::Tensor& gate_up, at::Tensor& y) {
+  with_operand_type(y.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    const int64_t width = y.size(-1);
+    for_each_row_chunk(y.numel() / std::max<int64_t>(width, 1),
+                       [&](int64_t, int64_t begin, int64_t end) {
+                         const T* in = gate_up.data_ptr<T>();
+                         Out* out = y.data_ptr<Out>();
+                         with_simd([&]() FORGE_SIMD_BODY {
+                           for (int64_t t = begin; t < end; ++t) {
+                             swiglu_token(width, in + t * 2 * width, out + t * width);
+                           }
+                         });
+                       });
+  });
+}
+
+void swiglu_backward_cpu(const at::Tensor& gate_up,
+                         const at::Tensor& grad_y,
+                         at::Tensor& y,
+                         at::Tensor& grad_gate_up) {
+  with_operand_type((y.defined() ? y : grad_y).scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    const int64_t width = grad_y.size(-1);
+    for_each_row_chunk(
+        grad_y.numel() / std::max<int64_t>(width, 1), [&](int64_t, int64_t begin, int64_t end) {
+          const T *in = gate_up.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
+          T* grad_in = grad_gate_up.data_ptr<T>();
+          Out* out = y.defined() ? y.data_ptr<Out>() : nullptr;
+          with_simd([&]() FORGE_SIMD_BODY {
+            for (int64_t t = begin; t < end; ++t) {
+              const int64_t token = t * width;
+              if (out) {
+                swiglu_token_both(
+                    width, in + 2 * token, grad + token, grad_in + 2 * token, out + token);
+              } else {
+                swiglu_token_gradient(width, in + 2 * token, grad + token, grad_in + 2 * token);
+              }
+            }
+          });
+        });
+  });
+}
+
 namespace {
-
-/// y = silu(gate) * up; gate_up [N, 2I], y [N, I].
-void forward(const at::Tensor& gate_up, at::Tensor& y) {
-  with_element_type(y.scalar_type(), [&](auto zero) {
-    using T = decltype(zero);
-    const int64_t width = y.size(1);
-    for_each_row_chunk(y.size(0), [&](int64_t, int64_t begin, int64_t end) {
-      const T* in = gate_up.data_ptr<T>();
-      T* out = y.data_ptr<T>();
-      with_simd([&]() FORGE_SIMD_BODY {
-        for (int64_t row = begin; row < end; ++row) {
-          swiglu_token(width, in + row * 2 * width, out + row * width);
-        }
-      });
-    });
-  });
-}
-
-/// grad_gate = grad_y * up * silu'(gate), grad_up = grad_y * silu(gate).
-void backward(const at::Tensor& gate_up, const at::Tensor& grad_y, at::Tensor& grad_gate_up) {
-  with_element_type(grad_y.scalar_type(), [&](auto zero) {
-    using T = decltype(zero);
-    const int64_t width = grad_y.size(1);
-    for_each_row_chunk(grad_y.size(0), [&](int64_t, int64_t begin, int64_t end) {
-      const T *in = gate_up.data_ptr<T>(), *upstream = grad_y.data_ptr<T>();
-      T* out = grad_gate_up.data_ptr<T>();
-      with_simd([&]() FORGE_SIMD_BODY {
-        for (int64_t row = begin; row < end; ++row) {
-          swiglu_token_gradient(
-              width, in + row * 2 * width, upstream + row * width, out + row * 2 * width);
-        }
-      });
-    });
-  });
-}
 
 struct SwiGlu : public torch::autograd::Function<SwiGlu> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate_up) {
     context->save_for_backward({gate_up});
     at::Tensor y = at::empty({gate_up.size(0), gate_up.size(1) / 2}, gate_up.options());
-    ops::forward(gate_up, y);
+    swiglu_forward_cpu(gate_up, y);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
-    at::Tensor grad = at::empty_like(gate_up);
-    ops::backward(gate_up, grad_outputs[0].contiguous(), grad);
+    at::Tensor grad = at::empty_like(gate_up), no_output;
+    swiglu_backward_cpu(gate_up, grad_outputs[0].contiguous(), no_output, grad);
     return {grad};
   }
 };

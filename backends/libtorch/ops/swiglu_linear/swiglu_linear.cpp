@@ -25,53 +25,19 @@ using canon::Chunk;
 using canon::Tokens;
 
 template <class T, class Out>
-void plain_forward(const at::Tensor& gate_up, at::Tensor& y) {
-  const int64_t width = y.size(2);
-  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
-    const T* in = gate_up.data_ptr<T>();
-    Out* out = y.data_ptr<Out>();
-    with_simd([&]() FORGE_SIMD_BODY {
-      for (int64_t t = begin; t < end; ++t) {
-        swiglu_token(width, in + t * 2 * width, out + t * width);
-      }
-    });
-  });
-}
-
-template <class T, class Out>
-void plain_backward(const at::Tensor& gate_up,
-                    const at::Tensor& grad_y,
-                    at::Tensor& y,
-                    at::Tensor& grad_gate_up) {
-  const int64_t width = y.size(2);
-  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
-    const T *in = gate_up.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
-    T* grad_in = grad_gate_up.data_ptr<T>();
-    Out* out = y.data_ptr<Out>();
-    with_simd([&]() FORGE_SIMD_BODY {
-      for (int64_t t = begin; t < end; ++t) {
-        swiglu_token_both(
-            width, in + t * 2 * width, grad + t * width, grad_in + t * 2 * width, out + t * width);
-      }
-    });
-  });
-}
-
-template <class T, class Out>
 void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
   const auto p = canon::convolution<T>(gate_up, layer);
   const int64_t width = y.size(2);
-  canon::for_each_chunk_with_memory<T>(
-      p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
-        const auto in = p.row_to_read(gate_up.data_ptr<T>(), chunk.row);
-        Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
-        with_simd([&]() FORGE_SIMD_BODY {
-          for (int64_t t = chunk.begin; t < chunk.end; ++t) {
-            canon::convolve(p, chunk.row, t, t + 1, p.all(), in, Tokens<T>{memory, t, p.channels});
-            swiglu_token(width, memory, out + t * width);
-          }
-        });
-      });
+  canon::for_each_chunk<T>(p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
+    const auto in = p.row_to_read(gate_up, chunk);
+    Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t t = chunk.begin; t < chunk.end; ++t) {
+        canon::convolve(p, chunk.token(t), p.all(), in, Tokens<T>{memory, t, p.channels});
+        swiglu_token(width, memory, out + t * width);
+      }
+    });
+  });
 }
 
 // Channels of gate, and as many of up, that the backward pass takes at a time through a chunk, so
@@ -101,16 +67,10 @@ FORGE_INLINE void backward_block(const canon::Convolution<T>& p,
   const int64_t halo_end = std::min(chunk.end + p.kernel - 1, p.length);
   // Gate and up side by side: first the convolution's output, then, over it, its gradient.
   const Tokens<T> convolved{b.memory, chunk.begin, 2 * count};
-  const Tokens<const T> grad{b.memory, chunk.begin, 2 * count};
   for (const int half : {0, 1}) {
     const canon::Channels channels{half * width + first, count};
-    canon::convolve(p,
-                    chunk.row,
-                    chunk.begin,
-                    halo_end,
-                    channels,
-                    b.gate_up.from_channel(channels.first),
-                    convolved.from_channel(half * count));
+    const auto in = b.gate_up.from_channel(channels.first);
+    canon::convolve(p, chunk.until(halo_end), channels, in, convolved.from_channel(half * count));
   }
   for (int64_t t = chunk.begin; t < halo_end; ++t) {
     T* c = convolved.at(t);
@@ -122,22 +82,11 @@ FORGE_INLINE void backward_block(const canon::Convolution<T>& p,
   }
   for (const int half : {0, 1}) {
     const canon::Channels channels{half * width + first, count};
-    const Tokens<const T> upstream = grad.from_channel(half * count);
-    canon::accumulate_taps(p,
-                           chunk.row,
-                           chunk.begin,
-                           chunk.end,
-                           channels,
-                           b.gate_up.from_channel(channels.first),
-                           upstream,
-                           b.sums);
-    canon::convolve_transposed(p,
-                               chunk.row,
-                               chunk.begin,
-                               chunk.end,
-                               channels,
-                               upstream,
-                               b.grad_gate_up.from_channel(channels.first));
+    const Tokens<const T> upstream = convolved.from_channel(half * count).read();
+    const auto in = b.gate_up.from_channel(channels.first);
+    canon::accumulate_taps(p, chunk, channels, in, upstream, b.sums);
+    canon::convolve_transposed(
+        p, chunk, channels, upstream, b.grad_gate_up.from_channel(channels.first));
   }
 }
 
@@ -150,26 +99,23 @@ void canon_backward(const at::Tensor& gate_up,
                     at::Tensor& grad_canon) {
   const auto p = canon::convolution<T>(gate_up, layer);
   const int64_t width = y.size(2), size = p.kernel * p.channels;
-  const int64_t chunks = canon::chunk_count(p.batch, p.length);
+  const int64_t chunks = p.chunk_count();
+  const int64_t memory_size = (chunk_rows + canon::max_kernel) * 2 * block_channels;
   std::vector<T> sums(chunks * size, T(0));
-  canon::for_each_chunk_with_memory<T>(
-      p.batch,
-      p.length,
-      (chunk_rows + canon::max_kernel) * 2 * block_channels,
-      [&](const Chunk& chunk, T* memory) {
-        const int64_t row = chunk.row * p.length * width;
-        const BackwardBlock<T, Out> block{p.row_to_read(gate_up.data_ptr<T>(), chunk.row),
-                                          p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row),
-                                          {grad_y.data_ptr<T>() + row, 0, width},
-                                          {y.data_ptr<Out>() + row, 0, width},
-                                          sums.data() + chunk.index * size,
-                                          memory};
-        with_simd([&]() FORGE_SIMD_BODY {
-          for (int64_t first = 0; first < width; first += block_channels) {
-            backward_block(p, chunk, first, std::min(block_channels, width - first), block);
-          }
-        });
-      });
+  canon::for_each_chunk<T>(p.batch, p.length, memory_size, [&](const Chunk& chunk, T* memory) {
+    const int64_t row = chunk.row * p.length * width;
+    const BackwardBlock<T, Out> block{p.row_to_read(gate_up, chunk),
+                                      p.template row_to_write<T>(grad_gate_up, chunk),
+                                      {grad_y.data_ptr<T>() + row, 0, width},
+                                      {y.data_ptr<Out>() + row, 0, width},
+                                      sums.data() + chunk.index * size,
+                                      memory};
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t first = 0; first < width; first += block_channels) {
+        backward_block(p, chunk, first, std::min(block_channels, width - first), block);
+      }
+    });
+  });
   with_simd([&]() FORGE_SIMD_BODY {
     canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_canon.data_ptr<T>());
   });
@@ -178,11 +124,9 @@ void canon_backward(const at::Tensor& gate_up,
 }  // namespace
 
 void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
+  if (!canon.weight.defined()) return swiglu_forward_cpu(gate_up, y);
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
-    using T = decltype(number);
-    using Out = decltype(element);
-    canon.weight.defined() ? canon_forward<T, Out>(gate_up, canon, y)
-                           : plain_forward<T, Out>(gate_up, y);
+    canon_forward<decltype(number), decltype(element)>(gate_up, canon, y);
   });
 }
 
@@ -192,12 +136,10 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
                                at::Tensor& y,
                                at::Tensor& grad_gate_up,
                                at::Tensor& grad_canon) {
+  if (!canon.weight.defined()) return swiglu_backward_cpu(gate_up, grad_y, y, grad_gate_up);
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
-    using T = decltype(number);
-    using Out = decltype(element);
-    canon.weight.defined()
-        ? canon_backward<T, Out>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
-        : plain_backward<T, Out>(gate_up, grad_y, y, grad_gate_up);
+    canon_backward<decltype(number), decltype(element)>(
+        gate_up, canon, grad_y, y, grad_gate_up, grad_canon);
   });
 }
 

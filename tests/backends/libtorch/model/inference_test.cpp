@@ -59,8 +59,7 @@ std::vector<model::ModelConfig> all_variants() {
     }
   }
   for (const auto pairing : {model::RopePairing::huggingface, model::RopePairing::lingua}) {
-    for (const auto qk_norm :
-         {model::QkNorm::none, model::QkNorm::full, model::QkNorm::per_head}) {
+    for (const auto qk_norm : {model::QkNorm::none, model::QkNorm::full, model::QkNorm::per_head}) {
       model::ModelConfig model = small_model("B", model::PositionKind::rope);
       model.attention.position.pairing = pairing;
       model.attention.position.rope_dim = 2;
@@ -212,7 +211,7 @@ TEST_CASE("a model that has generated can still be trained", "[model]") {
     decoder.next({4});
   }
   model.logits(tensor_of_ids({{1, 2, 3}})).sum().backward();
-  REQUIRE(model.named_gradients().at(0).second.abs().sum().item<double>() > 0);
+  REQUIRE(named_gradients(model).at(0).second.abs().sum().item<double>() > 0);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void check_gradients(const libtorch::Model& model,
                      const json& expected,
                      double tolerance,
                      double& worst) {
-  const libtorch::NamedTensors gradients = model.named_gradients();
+  const libtorch::NamedTensors gradients = named_gradients(model);
   REQUIRE(gradients.size() == expected.at("params").size());
   for (const auto& [name, gradient] : gradients) {
     INFO(name);
@@ -89,9 +89,9 @@ void check_case(const json& expected,
             tolerance.logits * 50);
   }
   const at::Tensor loss =
-      ops::cross_entropy(logits.narrow(1, 0, length - 1).reshape({-1, config.vocab_size}),
-                         labels.narrow(1, 1, length - 1).reshape({-1}),
-                         libtorch::loss_options(read.z_loss));
+      ops::cross_entropy_reference(logits.narrow(1, 0, length - 1).reshape({-1, config.vocab_size}),
+                                   labels.narrow(1, 1, length - 1).reshape({-1}),
+                                   libtorch::loss_options(read.z_loss));
   const double loss_difference = std::fabs(loss.item<double>() - expected.at("loss").get<double>());
   REQUIRE(loss_difference <= tolerance.loss);
   loss.backward();
@@ -206,8 +206,8 @@ TEST_CASE("the built model has the weights that were counted, part by part", "[m
 
 /// Bytes that CPU tensors hold now.
 int64_t held_bytes() {
-  libtorch::reset_peak_cpu_tensor_bytes();
-  return libtorch::peak_cpu_tensor_bytes();
+  libtorch::reset_peak_memory(at::kCPU);
+  return libtorch::peak_memory_bytes(at::kCPU);
 }
 
 void install_allocator_once() {
@@ -260,7 +260,7 @@ Measured measure(const config::Experiment& experiment) {
     measured.activations = held_bytes() - before - head * loss.element_size();
   }
   trainer.step(batch, 0);
-  measured.peak = libtorch::peak_cpu_tensor_bytes() - empty;
+  measured.peak = libtorch::peak_memory_bytes(at::kCPU) - empty;
   return measured;
 }
 

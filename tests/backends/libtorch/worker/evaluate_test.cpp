@@ -187,35 +187,22 @@ TEST_CASE("log probabilities reach from a row's beginning to behind its first te
   }
 }
 
-TEST_CASE("a task's examination takes what the worker answers", "[worker]") {
+TEST_CASE("a task's scorer takes what the worker answers", "[worker]") {
   for (const json& task : {copy_task, lano_task, brevo_task}) {
     INFO(task.dump());
-    data::tasks::ExaminationOptions options;
+    data::tasks::ScorerOptions options;
     options.seq_len = 40;
     options.rows = 5;
-    const auto examination = data::tasks::examination_of(task, options);
-    const data::tasks::Wanted wanted = examination->wanted();
-    std::vector<AnswerKind> kinds;
-    if (wanted.likeliest) kinds.push_back(AnswerKind::likeliest);
-    if (wanted.log_probabilities) kinds.push_back(AnswerKind::log_probabilities);
-    if (wanted.continuation) kinds.push_back(AnswerKind::continuation);
-    AnswersJob job(task, 40, kinds);
-    int continuations = 0;
+    const auto scorer = data::tasks::make_scorer(task, options);
+    const auto requested = scorer->requested();
+    AnswersJob job(task, 40, {requested.begin(), requested.end()});
+    size_t continuations = 0;
     for (const worker::Answers& answers : job.run()) {
-      switch (answers.kind) {
-        case AnswerKind::likeliest: examination->take_likeliest(answers.row, answers.ids); break;
-        case AnswerKind::log_probabilities:
-          examination->take_log_probabilities(answers.row, answers.values);
-          break;
-        case AnswerKind::continuation:
-          ++continuations;
-          examination->take_continuation(answers.row, answers.ids);
-          break;
-        case AnswerKind::loss: FAIL("nobody asked for losses");
-      }
+      continuations += answers.kind == AnswerKind::continuation;
+      scorer->add({answers.kind, answers.row, answers.ids, answers.values});
     }
-    REQUIRE(continuations == (wanted.continuation ? 4 : 0));
-    REQUIRE_FALSE(examination->finish().sums().empty());
+    REQUIRE(continuations == 4 * requested.count(AnswerKind::continuation));
+    REQUIRE_FALSE(scorer->finish().sums().empty());
   }
 }
 

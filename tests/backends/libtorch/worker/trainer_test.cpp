@@ -19,7 +19,7 @@ namespace {
 
 at::Tensor small_model_loss(const libtorch::Model& model, const libtorch::Batch& batch) {
   const at::Tensor logits = model.logits(batch.inputs);
-  return ops::cross_entropy(logits.view({-1, logits.size(-1)}), batch.targets.view({-1}));
+  return ops::cross_entropy_reference(logits.view({-1, logits.size(-1)}), batch.targets.view({-1}));
 }
 
 libtorch::Batch random_batch(int64_t rows, int64_t length, int64_t vocabulary) {
@@ -38,7 +38,7 @@ TEST_CASE("the gradient of every variant is the slope of its loss", "[model]") {
     const libtorch::Batch batch = random_batch(2, 9, config.vocab_size);
     small_model_loss(model, batch).backward();
     const at::NoGradGuard no_grad;
-    for (const auto& [name, gradient] : model.named_gradients()) {
+    for (const auto& [name, gradient] : named_gradients(model)) {
       INFO(name);
       // Central difference along one random direction of this weight alone.
       const at::Tensor direction = at::randn_like(gradient);
@@ -101,7 +101,7 @@ TEST_CASE("a step of any number of documents is the step in parts", "[model]") {
   experiment.train.document_mask = true;
   experiment.train.precision = model::Precision::bfloat16;
   const at::Device device = test_device();
-  if (device.is_cuda()) libtorch::cuda::use_own_stream(0);
+  if (device.is_cuda()) libtorch::cuda::use_own_stream(device);
   libtorch::Trainer whole(experiment, device), parts(experiment, device);
   libtorch::BatchUploader uploader(device, experiment.train.seq_len);
   for (libtorch::Trainer* trainer : {&whole, &parts}) libtorch::load_initial(trainer->model(), 42);
@@ -112,8 +112,8 @@ TEST_CASE("a step of any number of documents is the step in parts", "[model]") {
     const at::Tensor loss = parts.loss(batch);
     parts.backward(loss);
     parts.update(loss, step);
-    const libtorch::StepTotals expected = whole.optimizer().take_totals();
-    const libtorch::StepTotals found = parts.optimizer().take_totals();
+    const libtorch::StepTotals expected = take_totals(whole);
+    const libtorch::StepTotals found = take_totals(parts);
     const double tolerance = device.is_cuda() ? 0.01 : 0;
     REQUIRE(std::fabs(found.loss - expected.loss) <= tolerance);
     REQUIRE(std::fabs(found.gradient_norm - expected.gradient_norm) <= tolerance);
@@ -139,7 +139,7 @@ TEST_CASE("every variant can learn one batch by heart", "[model]") {
     double first = 0, last = 0;
     for (int64_t step = 0; step < 120; ++step) {
       trainer.step(batch, step);
-      last = trainer.optimizer().take_totals().loss;
+      last = take_totals(trainer).loss;
       if (step == 0) first = last;
     }
     REQUIRE(first > 1.5);
@@ -163,7 +163,7 @@ std::vector<double> loss_curve(const model::ModelConfig& model, model::Precision
   std::vector<double> losses;
   for (int64_t step = 0; step < 40; ++step) {
     trainer.step(batch, step);
-    losses.push_back(trainer.optimizer().take_totals().loss);
+    losses.push_back(take_totals(trainer).loss);
   }
   return losses;
 }
@@ -254,12 +254,13 @@ TEST_CASE("AdamW follows the reference trace of losses, gradient norms and weigh
           trainer.optimizer().learning_rate(step) - expected.at("lr").get<double>();
       REQUIRE(std::fabs(rate_difference) < 1e-15);
       const at::Tensor logits = trainer.model().logits(ids).narrow(1, 0, length - 1);
-      const at::Tensor loss = ops::cross_entropy(logits.reshape({-1, experiment.model.vocab_size}),
-                                                 ids.narrow(1, 1, length - 1).reshape({-1}),
-                                                 libtorch::loss_options(experiment.train.z_loss));
+      const at::Tensor loss =
+          ops::cross_entropy_reference(logits.reshape({-1, experiment.model.vocab_size}),
+                                       ids.narrow(1, 1, length - 1).reshape({-1}),
+                                       libtorch::loss_options(experiment.train.z_loss));
       trainer.backward(loss);
       trainer.update(loss, step);
-      const libtorch::StepTotals found = trainer.optimizer().take_totals();
+      const libtorch::StepTotals found = take_totals(trainer);
       const double difference =
           std::max(std::fabs(found.loss - expected.at("loss").get<double>()),
                    std::fabs(found.gradient_norm - expected.at("grad_norm").get<double>()));
@@ -275,8 +276,8 @@ TEST_CASE("AdamW follows the reference trace of losses, gradient norms and weigh
 /// For as long as it lives, tensors on the CPU may hold no more bytes.
 class MemoryLimit {
  public:
-  explicit MemoryLimit(int64_t bytes) { libtorch::limit_cpu_tensor_bytes(bytes); }
-  ~MemoryLimit() { libtorch::limit_cpu_tensor_bytes(0); }
+  explicit MemoryLimit(int64_t bytes) { libtorch::limit_memory(at::kCPU, bytes); }
+  ~MemoryLimit() { libtorch::limit_memory(at::kCPU, 0); }
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;
 };
@@ -284,9 +285,9 @@ class MemoryLimit {
 /// Most bytes that tensors held during the work, together with what they held before.
 template <class Work>
 int64_t peak_of(const Work& work) {
-  libtorch::reset_peak_cpu_tensor_bytes();
+  libtorch::reset_peak_memory(at::kCPU);
   work();
-  return libtorch::peak_cpu_tensor_bytes();
+  return libtorch::peak_memory_bytes(at::kCPU);
 }
 
 void count_tensors() {
@@ -425,7 +426,7 @@ TEST_CASE("a job that memory does not suffice for goes on in micro-batches and s
   REQUIRE(numbers(events) == numbers(wanted));
 
   SECTION("and keeps them over a resume, whatever memory there is then") {
-    libtorch::limit_cpu_tensor_bytes(0);
+    libtorch::limit_memory(at::kCPU, 0);
     for (const int64_t step : {1, 6}) {
       const std::vector<json> resumed =
           job.run("resumed", (job.run_dir("limited") / "checkpoints" / named(step)).string());
@@ -463,7 +464,7 @@ TEST_CASE("an evaluation that memory does not suffice for is done in smaller bat
   job.experiment.train.eval_batch_size = halved.back().at("rows");
   REQUIRE(numbers(events) == numbers(job.run("as many")));
   job.experiment.train.eval_batch_size = 64;
-  libtorch::limit_cpu_tensor_bytes(0);
+  libtorch::limit_memory(at::kCPU, 0);
   const std::vector<json> resumed =
       job.run("resumed", (job.run_dir("limited") / "checkpoints" / named(5)).string());
   REQUIRE(numbers(resumed) == numbers_after(events, 5));

@@ -212,15 +212,15 @@ config::DataConfig text_config(const fs::path& path) {
   return config;
 }
 
-Survey some_survey() {
-  Survey survey;
-  survey.training_sizes = {13};
-  survey.evaluation_sizes = {13};
-  survey.training_end = {0, 9};
-  survey.evaluation_begin = {0, 9};
-  survey.training_documents = 6;
-  survey.fingerprint = "abc";
-  return survey;
+CorpusIndex some_index() {
+  CorpusIndex index;
+  index.training_sizes = {13};
+  index.evaluation_sizes = {13};
+  index.training_end = {0, 9};
+  index.evaluation_begin = {0, 9};
+  index.training_documents = 6;
+  index.fingerprint = "abc";
+  return index;
 }
 
 double later() { return unix_time() + 10; }
@@ -238,68 +238,68 @@ std::string all_of(NextDocument next) {
   return all;
 }
 
-TEST_CASE("a kept survey is found for the same files and the same division") {
+TEST_CASE("a kept index is found for the same files and the same division") {
   const tests::TemporaryFolder folder;
   const fs::path text = folder / "a.txt", surveys = folder / "surveys";
   write_file_atomic(text, "one two three");
   config::DataConfig config = text_config(text);
-  REQUIRE_FALSE(KeptSurvey(surveys, config, later()).find());
-  KeptSurvey(surveys, config, later()).keep(some_survey());
-  const std::optional<Survey> found = KeptSurvey(surveys, config, later()).find();
+  REQUIRE_FALSE(CorpusIndexCache(surveys, config, later()).load());
+  CorpusIndexCache(surveys, config, later()).store(some_index());
+  const std::optional<CorpusIndex> found = CorpusIndexCache(surveys, config, later()).load();
   REQUIRE(found);
-  REQUIRE(found->training_sizes == some_survey().training_sizes);
-  REQUIRE(found->evaluation_sizes == some_survey().evaluation_sizes);
-  REQUIRE(found->training_end == some_survey().training_end);
-  REQUIRE(found->evaluation_begin == some_survey().evaluation_begin);
+  REQUIRE(found->training_sizes == some_index().training_sizes);
+  REQUIRE(found->evaluation_sizes == some_index().evaluation_sizes);
+  REQUIRE(found->training_end == some_index().training_end);
+  REQUIRE(found->evaluation_begin == some_index().evaluation_begin);
   REQUIRE(found->training_documents == 6);
   REQUIRE(found->fingerprint == "abc");
 
   config.held_out_fraction = 0.5;
-  REQUIRE_FALSE(KeptSurvey(surveys, config, later()).find());
+  REQUIRE_FALSE(CorpusIndexCache(surveys, config, later()).load());
   config.held_out_fraction = 0.25;
   config.training_fraction = 0.5;
-  REQUIRE_FALSE(KeptSurvey(surveys, config, later()).find());
+  REQUIRE_FALSE(CorpusIndexCache(surveys, config, later()).load());
   config.training_fraction = 1;
   config.documents = config::DocumentKind::separator;
-  REQUIRE_FALSE(KeptSurvey(surveys, config, later()).find());
+  REQUIRE_FALSE(CorpusIndexCache(surveys, config, later()).load());
   config.documents = config::DocumentKind::file;
   config.evaluation_path = text.string();
-  REQUIRE_FALSE(KeptSurvey(surveys, config, later()).find());
+  REQUIRE_FALSE(CorpusIndexCache(surveys, config, later()).load());
   config.evaluation_path.clear();
-  REQUIRE(KeptSurvey(surveys, config, later()).find());
+  REQUIRE(CorpusIndexCache(surveys, config, later()).load());
 }
 
-TEST_CASE("a changed, replaced or new file needs another survey") {
+TEST_CASE("a changed, replaced or new file needs another index") {
   const tests::TemporaryFolder folder;
   const fs::path text = folder / "text", surveys = folder / "surveys";
   make_directories(text);
   write_file_atomic(text / "a.txt", "one two three");
   const config::DataConfig config = text_config(text);
-  KeptSurvey(surveys, config, later()).keep(some_survey());
-  REQUIRE(KeptSurvey(surveys, config, later()).find());
+  CorpusIndexCache(surveys, config, later()).store(some_index());
+  REQUIRE(CorpusIndexCache(surveys, config, later()).load());
   write_file_atomic(text / "a.txt", "one two thrEE");
-  REQUIRE_FALSE(KeptSurvey(surveys, config, later()).find());
-  KeptSurvey(surveys, config, later()).keep(some_survey());
-  REQUIRE(KeptSurvey(surveys, config, later()).find());
+  REQUIRE_FALSE(CorpusIndexCache(surveys, config, later()).load());
+  CorpusIndexCache(surveys, config, later()).store(some_index());
+  REQUIRE(CorpusIndexCache(surveys, config, later()).load());
   write_file_atomic(text / "b.txt", "four");
-  REQUIRE_FALSE(KeptSurvey(surveys, config, later()).find());
+  REQUIRE_FALSE(CorpusIndexCache(surveys, config, later()).load());
 }
 
-TEST_CASE("a survey is not kept of files that change meanwhile or have just been written") {
+TEST_CASE("an index is not stored of files that change meanwhile or have just been written") {
   const tests::TemporaryFolder folder;
   const fs::path text = folder / "a.txt", surveys = folder / "surveys";
   write_file_atomic(text, "one two three");
   const config::DataConfig config = text_config(text);
-  KeptSurvey(surveys, config).keep(some_survey());
+  CorpusIndexCache(surveys, config).store(some_index());
   REQUIRE(files_in(surveys).empty());
-  const KeptSurvey early(surveys, config, later());
+  const CorpusIndexCache early(surveys, config, later());
   write_file_atomic(text, "one two four");
-  early.keep(some_survey());
+  early.store(some_index());
   REQUIRE(files_in(surveys).empty());
-  KeptSurvey("", config, later()).keep(some_survey());
+  CorpusIndexCache("", config, later()).store(some_index());
 }
 
-TEST_CASE("a corpus of a kept survey is the corpus that was read") {
+TEST_CASE("a corpus of a kept index is the corpus that was read") {
   const tests::TemporaryFolder folder;
   const fs::path surveys = folder / "surveys";
   // A file that was there long before this test.

@@ -51,7 +51,7 @@ TEST_CASE("a file is got and checked and not got again") {
     if (phases.empty() || phases.back() != phase) phases.push_back(phase);
   });
   REQUIRE(read_file(setup.target) == setup.text);
-  REQUIRE(phases == std::vector<std::string>{"downloading", "checking"});
+  REQUIRE(phases == std::vector<std::string>{"downloading", "verifying SHA-256"});
   REQUIRE_FALSE(fs::exists(setup.partial));
   REQUIRE(setup.error() == "");
   REQUIRE(setup.server.requests().size() == 1);

@@ -196,7 +196,7 @@ TEST_CASE("rows one after another are all of the first source before the second"
   sources.few.rows = 3;
   sources.many.rows = 2;
   RowOptions evaluation = options(RowOrder::sequential);
-  evaluation.turns = Turns::one_after_another;
+  evaluation.interleaving = Interleaving::sequential;
   const Dataset data({sources.few, sources.many}, evaluation);
   REQUIRE(data.rows() == 5);
   REQUIRE(rows_of(data, 0, 7) == std::vector<int32_t>{0, 4, 8, 10000, 10004, 0, 4});

@@ -112,9 +112,9 @@ TEST_CASE("the sources of a mixture are prepared under one tokenizer") {
   mixed.prepared([&](double, const std::string& phase) {
     if (phases.empty() || phases.back() != phase) phases.push_back(phase);
   });
-  REQUIRE(phases == std::vector<std::string>{"numbers: reading the text",
+  REQUIRE(phases == std::vector<std::string>{"numbers: hashing text",
                                              "numbers: counting documents",
-                                             "pages: reading the text",
+                                             "pages: hashing text",
                                              "pages: counting documents"});
 }
 
@@ -171,13 +171,13 @@ TEST_CASE("two processes may prepare a mixture and one of its sources at once") 
   const PreparedData one = first.get(), two = second.get();
   for (size_t i = 0; i < 3; ++i) {
     REQUIRE(one.train[i].tokens == two.train[i].tokens);
-    TokenFile(one.train[i].tokens).check_content();
+    TokenFile(one.train[i].tokens).verify_hash();
   }
 }
 
 using tests::contains;
 
-config::Experiment copy_experiment(int length, int seq_len) {
+config::Experiment copy_experiment(int length, int row_length) {
   config::Experiment experiment;
   experiment.data.source = "task";
   experiment.data.task.name = "copy";
@@ -186,7 +186,7 @@ config::Experiment copy_experiment(int length, int seq_len) {
   experiment.tokenizer.kind = "none";
   experiment.train.max_steps = 6;
   experiment.train.batch_size = 4;
-  experiment.train.seq_len = seq_len;
+  experiment.train.seq_len = row_length;
   experiment.train.eval_rows = 5;
   return experiment;
 }

@@ -6,8 +6,8 @@
 #include "core/base/files.h"
 #include "core/data/rows/dataset.h"
 #include "core/data/rows/token_file.h"
-#include "core/data/tokenizer/tokenizer_json.h"
 #include "core/data/stories/toy_stories.h"
+#include "core/data/tokenizer/tokenizer_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -260,7 +260,7 @@ TEST_CASE("text of one's own is split encoded and packed") {
   const std::vector<int32_t> held_out = all_ids(prepared.evaluation[0].tokens);
   const std::string end = tokenizer.decode(held_out);
   REQUIRE(some_text(20).substr(some_text(20).size() - end.size()) == end);
-  REQUIRE(phases(experiment, folder / "cache") == std::vector<std::string>{"reading the text"});
+  REQUIRE(phases(experiment, folder / "cache") == std::vector<std::string>{"hashing text"});
 }
 
 TEST_CASE("a text longer than what is encoded at once has the ids of the whole") {
@@ -295,7 +295,7 @@ TEST_CASE("a tokenizer of one's own is used and must fit the model") {
   REQUIRE(second.tokenizer_fingerprint == first.tokenizer_fingerprint);
   experiment.model.vocab_size = 399;
   REQUIRE(contains(tests::error_of([&] { prepare(experiment, folder / "cache", {}); }),
-                   "the tokenizer has 400 entries, but model.vocab_size is 399"));
+                   "the tokenizer has 400 ids, but model.vocab_size is 399"));
   experiment.tokenizer.path = (folder / "none.json").string();
   REQUIRE(contains(tests::error_of([&] { prepare(experiment, folder / "cache", {}); }),
                    "there is no file"));

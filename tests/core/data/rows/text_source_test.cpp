@@ -1,6 +1,7 @@
 #include <stdexcept>
 
 #include "core/base/files.h"
+#include "core/base/parallel.h"
 #include "core/data/corpus/corpus.h"
 #include "core/data/corpus/document_reader.h"
 #include "core/data/rows/text_source.h"
@@ -13,6 +14,18 @@ namespace forge::data {
 namespace {
 
 std::vector<int32_t> number(int64_t i) { return {static_cast<int32_t>(i)}; }
+
+/// Results of `make` for 0, 1, … below `count`, or without an end where that is negative.
+void ordered_parallel(int64_t count,
+                      const std::function<std::vector<int32_t>(const int64_t&)>& make,
+                      const std::function<bool(const std::vector<int32_t>&)>& take) {
+  int64_t started = 0;
+  const std::function<std::optional<int64_t>()> next = [&]() -> std::optional<int64_t> {
+    if (count >= 0 && started >= count) return std::nullopt;
+    return started++;
+  };
+  ordered_pipeline(next, make, take);
+}
 
 TEST_CASE("results are taken in order") {
   std::vector<int32_t> taken;
@@ -35,10 +48,10 @@ TEST_CASE("taking may end it and nothing is made of nothing") {
 TEST_CASE("what making or taking throws comes out") {
   const auto take = [](const std::vector<int32_t>&) { return true; };
   const auto fail_at_3 = [](int64_t i) -> std::vector<int32_t> {
-    if (i == 3) throw std::runtime_error("made badly");
+    if (i == 3) throw std::runtime_error("failed");
     return number(i);
   };
-  REQUIRE_THROWS_WITH(ordered_parallel(10, fail_at_3, take), "made badly");
+  REQUIRE_THROWS_WITH(ordered_parallel(10, fail_at_3, take), "failed");
   const auto refuse = [](const std::vector<int32_t>&) -> bool { throw std::runtime_error("stop"); };
   REQUIRE_THROWS_WITH(ordered_parallel(-1, number, refuse), "stop");
 }

@@ -1,7 +1,7 @@
-#include <functional>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <functional>
 
 #include "core/base/files.h"
 #include "core/data/corpus/corpus.h"
@@ -146,7 +146,7 @@ TEST_CASE("of several processes that prepare the same data one does the work") {
   }
   REQUIRE(workers == 1);
   const PreparedData prepared = prepare(experiment, folder / "cache", {});
-  TokenFile(prepared.train[0].tokens).check_content();
+  TokenFile(prepared.train[0].tokens).verify_hash();
 }
 
 }  // namespace

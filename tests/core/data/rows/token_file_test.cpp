@@ -35,7 +35,7 @@ TEST_CASE("a token file gives back its ids in two or four bytes each") {
     file.read(1, 3, read.data());
     REQUIRE(read == std::vector<int32_t>{1, 65535, 7});
     REQUIRE(file.tokenizer_fingerprint() == fingerprint);
-    file.check_content();
+    file.verify_hash();
   }
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a damaged token file is refused with what is wrong") {
   const std::string whole = read_file(write_ids(folder, {1, 2, 3, 4}, 2000));
   const auto error = [&](std::string content) {
     const auto path = folder.write("bad.tokens", content);
-    return tests::error_of([&] { TokenFile(path).check_content(); });
+    return tests::error_of([&] { TokenFile(path).verify_hash(); });
   };
   REQUIRE(error(whole) == "");
   REQUIRE(error("").find("ends within its header") != std::string::npos);
@@ -140,7 +140,7 @@ TEST_CASE("documents are found in a token file by their number") {
     append(writer, 9, 2, {1, 2});
     writer.finish();
     const TokenFile file(folder / "a.tokens");
-    file.check_content();
+    file.verify_hash();
     REQUIRE(file.documents() == 4);
     const std::vector<std::pair<int64_t, int64_t>> spans = {{0, 3}, {3, 7}, {10, 1}, {11, 0}};
     for (size_t i = 0; i < spans.size(); ++i) {

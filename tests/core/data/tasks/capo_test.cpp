@@ -14,6 +14,7 @@
 #include "core/data/tokenizer/bpe_trainer.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "tests/core/data/tasks/capo_experiment.h"
+#include "tests/core/data/tasks/validators.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -21,7 +22,7 @@ namespace forge::data::tasks {
 namespace {
 
 std::string fault(const Capo& capo, const Biography& biography) {
-  const std::optional<Fault> found = capo.find_fault(biography);
+  const std::optional<Fault> found = find_fault(capo, biography);
   return found ? std::to_string(found->position) + ": " + found->message : "";
 }
 
@@ -242,16 +243,16 @@ using Losses = std::vector<double>;
 
 constexpr int64_t parameters = 12345;
 
-/// An examination of Capo, and the files that it reads.
+/// A scorer of Capo, and the files that it reads.
 struct CapoExam {
   explicit CapoExam(int seq_len, config::RowKind kind = config::RowKind::packed)
       : options{}, tokens(prepare(seq_len, kind)), tokenizer(load_tokenizer(options.tokenizer)) {}
 
-  std::unique_ptr<Examination> examination() const { return examination_of(spec, options); }
+  std::unique_ptr<Scorer> examination() const { return make_scorer(spec, options); }
   Capo capo() const { return capo_of(spec); }
 
   tests::TemporaryFolder cache;
-  ExaminationOptions options;
+  ScorerOptions options;
   nlohmann::json spec;
   TokenFile tokens;
   Tokenizer tokenizer;
@@ -288,16 +289,16 @@ TEST_CASE("a model without any loss knows all that there is to know of Capo's pe
   for (const int seq_len : {300, 512, 700}) {
     const CapoExam exam(seq_len);
     REQUIRE(exam.options.rows == 8);
-    const std::unique_ptr<Examination> examination = exam.examination();
-    const Wanted wanted = examination->wanted();
-    REQUIRE(wanted.losses);
-    REQUIRE_FALSE(wanted.likeliest);
-    REQUIRE_FALSE(wanted.continuation);
-    REQUIRE_FALSE(wanted.log_probabilities);
+    const std::unique_ptr<Scorer> scorer = exam.examination();
+    const std::set<AnswerKind> requested = scorer->requested();
+    REQUIRE(requested.count(AnswerKind::loss) == 1);
+    REQUIRE(requested.count(AnswerKind::likeliest) == 0);
+    REQUIRE(requested.count(AnswerKind::continuation) == 0);
+    REQUIRE(requested.count(AnswerKind::log_probabilities) == 0);
     for (const int64_t row : {3, 0, 7, 1, 2, 6, 5, 4}) {
-      examination->take_losses(row, Losses(static_cast<size_t>(seq_len)));
+      scorer->add({AnswerKind::loss, row, {}, Losses(static_cast<size_t>(seq_len))});
     }
-    const Scores scores = examination->finish();
+    const Scores scores = scorer->finish();
     const auto whole = static_cast<int64_t>(whole_documents(exam.tokens, seq_len, 8).size());
     REQUIRE((whole > 0 && whole < exam.tokens.documents()));
     REQUIRE(scores.sums().size() == 3);
@@ -306,7 +307,7 @@ TEST_CASE("a model without any loss knows all that there is to know of Capo's pe
     REQUIRE(*scores.mean("bits_per_parameter") ==
             Approx(max_bits_per_parameter(20, double(parameters))));
     for (const auto& [figure, sum] : scores.sums()) REQUIRE(sum.count == whole);
-    REQUIRE(examination->finish().sums().empty());
+    REQUIRE(scorer->finish().sums().empty());
   }
 }
 
@@ -341,12 +342,12 @@ TEST_CASE("the loss of a paragraph is that of the tokens that tell its name and 
   const CapoExam exam(seq_len);
   // Each token has a loss of its own: a row's target i is the token behind its input i.
   const auto loss_of = [](int64_t token) { return 1 + double(token % 97) / 64; };
-  const std::unique_ptr<Examination> examination = exam.examination();
+  const std::unique_ptr<Scorer> scorer = exam.examination();
   KnowledgeLoss all;
   for (int64_t row = 0; row < 3; ++row) {
     Losses losses;
     for (int64_t i = 0; i < seq_len; ++i) losses.push_back(loss_of(row * seq_len + i + 1));
-    examination->take_losses(row, losses);
+    scorer->add({AnswerKind::loss, row, {}, losses});
   }
   const std::vector<int64_t> whole = whole_documents(exam.tokens, seq_len, 3);
   for (const int64_t document : whole) {
@@ -356,7 +357,7 @@ TEST_CASE("the loss of a paragraph is that of the tokens that tell its name and 
     all.values += loss.values;
   }
   REQUIRE(whole.size() > 2);
-  const Scores scores = examination->finish();
+  const Scores scores = scorer->finish();
   const auto count = static_cast<double>(whole.size());
   REQUIRE(*scores.mean("name_loss") == Approx(all.name / count).epsilon(1e-6));
   REQUIRE(*scores.mean("value_loss") == Approx(all.values / count).epsilon(1e-6));
@@ -372,10 +373,10 @@ TEST_CASE("a paragraph's loss counts at its own tokens alone") {
   Losses losses(static_cast<size_t>(seq_len));
   // Its targets lie one before its tokens in the row; the first of them is what begins it.
   for (int64_t t = 1; t < span.count; ++t) losses[static_cast<size_t>(span.first + t - 1)] = 1;
-  const std::unique_ptr<Examination> examination = exam.examination();
-  examination->take_losses(0, losses);
+  const std::unique_ptr<Scorer> scorer = exam.examination();
+  scorer->add({AnswerKind::loss, 0, {}, losses});
   const KnowledgeLoss expected = expected_loss(exam, 1, [](int64_t) { return 1; });
-  const Scores scores = examination->finish();
+  const Scores scores = scorer->finish();
   REQUIRE(scores.sums().at("name_loss").total == Approx(expected.name));
   REQUIRE(scores.sums().at("value_loss").total == Approx(expected.values));
 }
@@ -384,7 +385,7 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
   const int seq_len = 177;  // about as long as a paragraph
   const CapoExam exam(seq_len, config::RowKind::padded);
   REQUIRE(exam.options.padded);
-  const std::unique_ptr<Examination> examination = exam.examination();
+  const std::unique_ptr<Scorer> scorer = exam.examination();
   const auto loss_of = [](int64_t token) { return 1 + double(token % 97) / 64; };
   KnowledgeLoss all;
   int64_t whole = 0;
@@ -393,9 +394,11 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
     const int64_t read = std::min<int64_t>(seq_len, span.count);
     Losses losses;
     for (int64_t i = 1; i < read; ++i) losses.push_back(loss_of(span.first + i));
-    examination->take_losses(row, losses);
+    scorer->add({AnswerKind::loss, row, {}, losses});
     losses.push_back(0);
-    REQUIRE(contains(error_of([&] { examination->take_losses(row, losses); }),
+    REQUIRE(contains(error_of([&] {
+                       scorer->add({AnswerKind::loss, row, {}, losses});
+                     }),
                      "losses instead of " + std::to_string(read - 1)));
     if (span.count > seq_len) continue;
     const KnowledgeLoss loss = expected_loss(exam, row, loss_of);
@@ -404,7 +407,7 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
     ++whole;
   }
   REQUIRE((whole > 0 && whole < exam.options.rows));
-  const Scores scores = examination->finish();
+  const Scores scores = scorer->finish();
   REQUIRE(scores.sums().at("name_loss").count == whole);
   REQUIRE(scores.sums().at("name_loss").total == Approx(all.name).epsilon(1e-6));
   REQUIRE(scores.sums().at("value_loss").total == Approx(all.values).epsilon(1e-6));
@@ -412,9 +415,9 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
 
 /// How many paragraphs the first row measures.
 int64_t measured(const CapoExam& exam) {
-  const std::unique_ptr<Examination> examination = exam.examination();
-  examination->take_losses(0, Losses(static_cast<size_t>(exam.options.seq_len)));
-  const Scores scores = examination->finish();
+  const std::unique_ptr<Scorer> scorer = exam.examination();
+  scorer->add({AnswerKind::loss, 0, {}, Losses(static_cast<size_t>(exam.options.seq_len))});
+  const Scores scores = scorer->finish();
   return scores.sums().empty() ? 0 : scores.sums().at("name_loss").count;
 }
 
@@ -450,27 +453,40 @@ TEST_CASE("a paragraph whose first token nothing tells is not measured") {
 
 TEST_CASE("losses of Capo that cannot be are refused") {
   const CapoExam exam(300);
-  const std::unique_ptr<Examination> examination = exam.examination();
-  REQUIRE(contains(error_of([&] { examination->take_losses(2, Losses(299)); }),
+  const std::unique_ptr<Scorer> scorer = exam.examination();
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::loss, 2, {}, Losses(299)});
+                   }),
                    "answered row 2 with 299 losses instead of 300"));
   for (const int64_t row : {-1, 8}) {
-    REQUIRE(contains(error_of([&] { examination->take_losses(row, Losses(300)); }),
+    REQUIRE(contains(error_of([&] {
+                       scorer->add({AnswerKind::loss, row, {}, Losses(300)});
+                     }),
                      "for row " + std::to_string(row) + " of 8"));
   }
-  REQUIRE(contains(error_of([&] { examination->take_likeliest(0, {}); }), "does not ask for"));
-  REQUIRE(contains(error_of([&] { examination->take_continuation(0, {}); }), "does not ask for"));
-  REQUIRE(examination->finish().sums().empty());
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::likeliest, 0, {}, {}});
+                   }),
+                   "does not ask for"));
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::continuation, 0, {}, {}});
+                   }),
+                   "does not ask for"));
+  REQUIRE(scorer->finish().sums().empty());
 }
 
-TEST_CASE("an examination of Capo opens its files at the first answer") {
-  ExaminationOptions options;
+TEST_CASE("a scorer of Capo opens its files at the first answer") {
+  ScorerOptions options;
   options.seq_len = 10;
   options.rows = 1;
   options.tokens = "/nowhere/evaluation.tokens";
   const nlohmann::json spec = {{"name", "capo"}, {"seed", 1}, {"variant", "paper"}, {"people", 20}};
-  const std::unique_ptr<Examination> examination = examination_of(spec, options);
-  REQUIRE(examination->wanted().losses);
-  REQUIRE(contains(error_of([&] { examination->take_losses(0, Losses(10)); }), "/nowhere"));
+  const std::unique_ptr<Scorer> scorer = make_scorer(spec, options);
+  REQUIRE(scorer->requested().count(AnswerKind::loss) == 1);
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::loss, 0, {}, Losses(10)});
+                   }),
+                   "/nowhere"));
 }
 
 }  // namespace

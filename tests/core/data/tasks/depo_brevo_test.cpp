@@ -364,7 +364,7 @@ TEST_CASE("Brevo takes any order with parents first, and nothing else") {
   REQUIRE(!accepts({}));
 
   const Prompt prompt = task.prompt(instance);
-  REQUIRE(task.asked() == Asked::greedy);
+  REQUIRE(task.eval_mode() == EvalMode::greedy);
   REQUIRE(prompt.tokens ==
           std::vector<int32_t>(instance.tokens.begin(), instance.tokens.begin() + 12));
   REQUIRE(prompt.stop == eos);

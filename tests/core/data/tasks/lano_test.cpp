@@ -155,7 +155,7 @@ TEST_CASE("a chart has the probabilities of all sentences and prefixes of a gram
     REQUIRE(chart.accepts());
     REQUIRE(chart.probability(grammar.root(), 0, size) == Approx(p).epsilon(1e-12));
     if (++checked % 10 != 0) continue;
-    const std::vector<double> truth = chart.next_token_truth();
+    const std::vector<double> truth = chart.next_token_distribution();
     for (size_t at = 0; at <= sentence.size(); ++at) {
       std::vector<double> next(4);
       for (const auto& [other, q] : language) {
@@ -207,7 +207,7 @@ TEST_CASE("Lano's validator says where a sentence goes wrong") {
 
 TEST_CASE("Lano scores what was written from bos on up to a bos") {
   const Lano task({Grammar::parse(R"({"4": [[1, 2, 3], [1, 3]]})", "g")});
-  REQUIRE(task.asked() == Asked::sampled);
+  REQUIRE(task.eval_mode() == EvalMode::sampled);
   REQUIRE(task.prompt({}).tokens == std::vector<int32_t>{0});
   REQUIRE(task.prompt({}).stop == 0);
   REQUIRE(task.prompt({}).max_new_tokens == 4);
@@ -231,7 +231,7 @@ std::vector<std::vector<int32_t>> sentences_of(const Lano& task, uint64_t count)
 
 TEST_CASE("Lano's divergence is none for the truth and that of the formula for others") {
   const Lano task({small_grammar()});
-  const LanoTruth truth(task, sentences_of(task, 3));
+  const GrammarDistribution truth(task, sentences_of(task, 3));
   REQUIRE(truth.sentences() == 3);
   Scores exact;
   std::vector<double> logs;
@@ -261,7 +261,7 @@ TEST_CASE("a long sentence's distributions do not underflow") {
   }
   REQUIRE(longest.tokens.size() > 800);
   const std::vector<int32_t> sentence(longest.tokens.begin() + 1, longest.tokens.end());
-  const std::vector<double> truth = Chart(task.grammar(), sentence).next_token_truth();
+  const std::vector<double> truth = Chart(task.grammar(), sentence).next_token_distribution();
   for (size_t at = 0; at <= sentence.size(); ++at) {
     REQUIRE(truth[4 * at] + truth[4 * at + 1] + truth[4 * at + 2] + truth[4 * at + 3] == Approx(1));
     REQUIRE(truth[4 * at + (at < sentence.size() ? sentence[at] : 0)] > 1e-9);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/files.h"
+#include "tests/core/data/tasks/validators.h"
 #include "tests/support/support.h"
 
 namespace forge::data::tasks::published {
@@ -126,7 +127,7 @@ Grammar grammar(const std::string& name) {
 }
 
 std::string fault(const Task& task, const Instance& instance) {
-  const std::optional<Fault> found = task.find_fault(instance);
+  const std::optional<Fault> found = find_fault(task, instance);
   if (!found) return "";
   return "token " + std::to_string(found->position) + ": " + found->message;
 }

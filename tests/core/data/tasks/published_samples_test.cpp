@@ -175,7 +175,7 @@ TEST_CASE("the distributions of what comes next in a sentence are the published 
       published::read("lano_fixture.json")["next_token_truth_cfg3f_first"];
   const std::vector<int32_t> tokens = fixture["tokens"];
   const Grammar grammar = published::grammar("cfg3f");
-  const std::vector<double> truth = Chart(grammar, tokens).next_token_truth();
+  const std::vector<double> truth = Chart(grammar, tokens).next_token_distribution();
   const size_t rows = fixture["n_rows"];
   REQUIRE(truth.size() == 4 * rows);
   const auto check = [&](const nlohmann::json& published, size_t first) {

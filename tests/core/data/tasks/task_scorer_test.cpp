@@ -29,10 +29,10 @@ Json spec_of(const std::string& name, const Json& sizes, const std::string& vari
 struct TaskExam {
   TaskExam(const Json& spec, int seq_len, int64_t rows_)
       : task(task_of(spec)), rows(*task, seed_of(spec), Split::evaluation, seq_len) {
-    ExaminationOptions options;
+    ScorerOptions options;
     options.seq_len = seq_len;
     options.rows = rows_;
-    examination = examination_of(spec, options);
+    scorer = make_scorer(spec, options);
   }
 
   /// What a model that knows everything takes for the likeliest.
@@ -44,14 +44,14 @@ struct TaskExam {
     return targets;
   }
   double mean(const std::string& figure) const {
-    const std::optional<double> found = examination->finish().mean(figure);
+    const std::optional<double> found = scorer->finish().mean(figure);
     REQUIRE(found);
     return *found;
   }
 
   std::unique_ptr<const Task> task;
   TaskRows rows;
-  std::unique_ptr<Examination> examination;
+  std::unique_ptr<Scorer> scorer;
 };
 
 std::vector<Json> teacher_forced_specs() {
@@ -67,14 +67,14 @@ TEST_CASE("right ids give one in every figure of a task that is asked teacher fo
   for (const Json& spec : teacher_forced_specs()) {
     INFO(spec.dump());
     const TaskExam exam(spec, 200, 6);
-    const Wanted wanted = exam.examination->wanted();
-    REQUIRE(wanted.likeliest);
-    REQUIRE_FALSE(wanted.losses);
-    REQUIRE_FALSE(wanted.log_probabilities);
-    REQUIRE_FALSE(wanted.continuation);
+    const std::set<AnswerKind> requested = exam.scorer->requested();
+    REQUIRE(requested.count(AnswerKind::likeliest) == 1);
+    REQUIRE(requested.count(AnswerKind::loss) == 0);
+    REQUIRE(requested.count(AnswerKind::log_probabilities) == 0);
+    REQUIRE(requested.count(AnswerKind::continuation) == 0);
     for (int64_t row = 5; row >= 0; --row)
-      exam.examination->take_likeliest(row, exam.right_ids(row));
-    const Scores scores = exam.examination->finish();
+      exam.scorer->add({AnswerKind::likeliest, row, exam.right_ids(row), {}});
+    const Scores scores = exam.scorer->finish();
     REQUIRE(scores.sums().size() >= 2);
     for (const auto& [figure, sum] : scores.sums()) {
       INFO(figure);
@@ -91,9 +91,9 @@ TEST_CASE("wrong ids give none in every figure") {
     for (int64_t row = 0; row < 6; ++row) {
       Ids ids = exam.right_ids(row);
       for (int32_t& id : ids) id = (id + 1) % exam.task->vocab_size();
-      exam.examination->take_likeliest(row, ids);
+      exam.scorer->add({AnswerKind::likeliest, row, ids, {}});
     }
-    const Scores scores = exam.examination->finish();
+    const Scores scores = exam.scorer->finish();
     for (const auto& [figure, sum] : scores.sums()) {
       INFO(figure);
       REQUIRE(sum.mean() == 0);
@@ -104,9 +104,9 @@ TEST_CASE("wrong ids give none in every figure") {
 TEST_CASE("the right ids of another row are mostly wrong") {
   const TaskExam exam(spec_of("copy", {{"length", 40}, {"scored_tokens", 0}}), 100, 6);
   for (int64_t row = 0; row < 6; ++row) {
-    exam.examination->take_likeliest(row, exam.right_ids((row + 1) % 6));
+    exam.scorer->add({AnswerKind::likeliest, row, exam.right_ids((row + 1) % 6), {}});
   }
-  const Scores scores = exam.examination->finish();
+  const Scores scores = exam.scorer->finish();
   REQUIRE(*scores.mean("token_accuracy") < 0.2);
   REQUIRE(*scores.mean("sequence_accuracy") == 0);
 }
@@ -119,10 +119,10 @@ TEST_CASE("a mixture of right and wrong copies gives the figures that it has") {
   first_wrong.front() = (first_wrong.front() + 1) % 4;
   Ids last_wrong = exam.right_ids(2);
   last_wrong.back() = (last_wrong.back() + 1) % 4;
-  exam.examination->take_likeliest(0, exam.right_ids(0));
-  exam.examination->take_likeliest(1, first_wrong);
-  exam.examination->take_likeliest(2, last_wrong);
-  const Scores scores = exam.examination->finish();
+  exam.scorer->add({AnswerKind::likeliest, 0, exam.right_ids(0), {}});
+  exam.scorer->add({AnswerKind::likeliest, 1, first_wrong, {}});
+  exam.scorer->add({AnswerKind::likeliest, 2, last_wrong, {}});
+  const Scores scores = exam.scorer->finish();
   REQUIRE(scores.sums().size() == 5);
   REQUIRE(*scores.mean("token_accuracy") == Approx(10.0 / 12));
   REQUIRE(*scores.mean("sequence_accuracy") == Approx(1.0 / 3));
@@ -150,10 +150,10 @@ TEST_CASE("a model that fails at one number of hops loses that figure alone") {
       }
     }
     REQUIRE(at == ids.size());
-    exam.examination->take_likeliest(row, ids);
+    exam.scorer->add({AnswerKind::likeliest, row, ids, {}});
   }
   REQUIRE((failed > 0 && failed < answers));
-  const Scores scores = exam.examination->finish();
+  const Scores scores = exam.scorer->finish();
   REQUIRE(*scores.mean("answer_accuracy.hop_2") == 0);
   REQUIRE(scores.sums().at("answer_accuracy.hop_2").count == failed);
   REQUIRE(*scores.mean("answer_accuracy.hop_1") == 1);
@@ -161,44 +161,64 @@ TEST_CASE("a model that fails at one number of hops loses that figure alone") {
   REQUIRE(*scores.mean("answer_accuracy") == Approx(1 - double(failed) / double(answers)));
 }
 
-TEST_CASE("an examination begins anew once it was asked for its figures") {
+TEST_CASE("a scorer begins anew once it was asked for its figures") {
   const TaskExam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
-  REQUIRE(exam.examination->finish().sums().empty());
-  exam.examination->take_likeliest(0, {0, 0, 0, 0});
-  REQUIRE(exam.examination->finish().sums().size() == 5);
-  REQUIRE(exam.examination->finish().sums().empty());
-  exam.examination->take_likeliest(0, exam.right_ids(0));
+  REQUIRE(exam.scorer->finish().sums().empty());
+  exam.scorer->add({AnswerKind::likeliest, 0, {0, 0, 0, 0}, {}});
+  REQUIRE(exam.scorer->finish().sums().size() == 5);
+  REQUIRE(exam.scorer->finish().sums().empty());
+  exam.scorer->add({AnswerKind::likeliest, 0, exam.right_ids(0), {}});
   REQUIRE(exam.mean("token_accuracy") == 1);
 }
 
 TEST_CASE("answers that cannot be or that nobody asked for are refused") {
   const TaskExam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
-  Examination& copy = *exam.examination;
+  Scorer& copy = *exam.scorer;
   const Ids right = exam.right_ids(0);
   REQUIRE(contains(error_of([&] {
-                     copy.take_likeliest(0, {1, 2, 3});
+                     copy.add({AnswerKind::likeliest, 0, {1, 2, 3}, {}});
                    }),
                    "answered row 0 with 3 ids instead of 4"));
-  REQUIRE(contains(error_of([&] { copy.take_likeliest(0, {1, 2, 3, 0, 1}); }), "with 5 ids"));
-  REQUIRE(contains(error_of([&] { copy.take_likeliest(0, {}); }), "with 0 ids"));
-  REQUIRE(contains(error_of([&] { copy.take_likeliest(3, right); }), "for row 3 of 3"));
-  REQUIRE(contains(error_of([&] { copy.take_likeliest(-1, right); }), "for row -1 of 3"));
   REQUIRE(contains(error_of([&] {
-                     copy.take_losses(0, {1, 1, 1, 1});
+                     copy.add({AnswerKind::likeliest, 0, {1, 2, 3, 0, 1}, {}});
+                   }),
+                   "with 5 ids"));
+  REQUIRE(contains(error_of([&] { copy.add({AnswerKind::likeliest, 0, {}, {}}); }), "with 0 ids"));
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::likeliest, 3, right, {}});
+                   }),
+                   "for row 3 of 3"));
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::likeliest, -1, right, {}});
+                   }),
+                   "for row -1 of 3"));
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::loss, 0, {}, {1, 1, 1, 1}});
                    }),
                    "answered losses, which this task does not ask for"));
-  REQUIRE(contains(error_of([&] { copy.take_log_probabilities(0, {}); }),
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::log_probabilities, 0, {}, {}});
+                   }),
                    "answered log probabilities, which"));
-  REQUIRE(contains(error_of([&] { copy.take_continuation(0, right); }),
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::continuation, 0, right, {}});
+                   }),
                    "answered continuations, which"));
   REQUIRE(copy.finish().sums().empty());
 
   const TaskExam brevo(spec_of("brevo1", {{"max_nodes", 8}}), 60, 3);
-  REQUIRE(contains(error_of([&] { brevo.examination->take_likeliest(0, {}); }),
+  REQUIRE(contains(error_of([&] {
+                     brevo.scorer->add({AnswerKind::likeliest, 0, {}, {}});
+                   }),
                    "answered likeliest ids, which"));
-  REQUIRE(contains(error_of([&] { brevo.examination->take_log_probabilities(0, {}); }),
+  REQUIRE(contains(error_of([&] {
+                     brevo.scorer->add({AnswerKind::log_probabilities, 0, {}, {}});
+                   }),
                    "answered log probabilities, which"));
-  REQUIRE(contains(error_of([&] { brevo.examination->take_continuation(3, {}); }), "row 3 of 3"));
+  REQUIRE(contains(error_of([&] {
+                     brevo.scorer->add({AnswerKind::continuation, 3, {}, {}});
+                   }),
+                   "row 3 of 3"));
 }
 
 TEST_CASE("Brevo is measured by what the model writes behind the question") {
@@ -206,16 +226,17 @@ TEST_CASE("Brevo is measured by what the model writes behind the question") {
        {spec_of("brevo1", {{"max_nodes", 8}}), spec_of("brevo2", {{"max_nodes", 8}}, "code")}) {
     INFO(spec.dump());
     const TaskExam exam(spec, 200, 4);
-    const Wanted wanted = exam.examination->wanted();
-    REQUIRE(wanted.continuation);
-    REQUIRE_FALSE(wanted.likeliest);
-    REQUIRE_FALSE(wanted.log_probabilities);
+    const std::set<AnswerKind> requested = exam.scorer->requested();
+    REQUIRE(requested.count(AnswerKind::continuation) == 1);
+    REQUIRE(requested.count(AnswerKind::likeliest) == 0);
+    REQUIRE(requested.count(AnswerKind::log_probabilities) == 0);
     const auto right = [&](int64_t row) {
       const Instance text = exam.rows.first_instance(row);
       return Ids(text.tokens.begin() + text.answers.at(0).begin, text.tokens.end());
     };
-    for (int64_t row = 0; row < 4; ++row) exam.examination->take_continuation(row, right(row));
-    const Scores scores = exam.examination->finish();
+    for (int64_t row = 0; row < 4; ++row)
+      exam.scorer->add({AnswerKind::continuation, row, right(row), {}});
+    const Scores scores = exam.scorer->finish();
     for (const auto& [figure, sum] : scores.sums()) REQUIRE(sum.mean() == 1);
 
     Ids twice = right(1);  // its first word again
@@ -225,13 +246,13 @@ TEST_CASE("Brevo is measured by what the model writes behind the question") {
                           })));
     const Ids first(twice.begin(), twice.begin() + static_cast<int64_t>(word));
     twice.insert(twice.begin(), first.begin(), first.end());
-    exam.examination->take_continuation(1, twice);
+    exam.scorer->add({AnswerKind::continuation, 1, twice, {}});
     REQUIRE(exam.mean("answer_accuracy") == 0);
 
-    exam.examination->take_continuation(0, right(0));
-    exam.examination->take_continuation(1, twice);
-    exam.examination->take_continuation(2, {});
-    exam.examination->take_continuation(3, {-5, 1 << 30});
+    exam.scorer->add({AnswerKind::continuation, 0, right(0), {}});
+    exam.scorer->add({AnswerKind::continuation, 1, twice, {}});
+    exam.scorer->add({AnswerKind::continuation, 2, {}, {}});
+    exam.scorer->add({AnswerKind::continuation, 3, {-5, 1 << 30}, {}});
     REQUIRE(exam.mean("answer_accuracy") == 0.25);
   }
 }
@@ -249,21 +270,23 @@ std::vector<double> truth_of(const Ids& tokens) {
 
 TEST_CASE("Lano is measured by sentences that the model draws") {
   const TaskExam exam(two_sentences(), 30, 8);
-  const Wanted wanted = exam.examination->wanted();
-  REQUIRE(wanted.continuation);
-  REQUIRE(wanted.log_probabilities);
-  REQUIRE_FALSE(wanted.likeliest);
-  REQUIRE_FALSE(wanted.losses);
-  exam.examination->take_continuation(0, {1, 2, 3, 0});
+  const std::set<AnswerKind> requested = exam.scorer->requested();
+  REQUIRE(requested.count(AnswerKind::continuation) == 1);
+  REQUIRE(requested.count(AnswerKind::log_probabilities) == 1);
+  REQUIRE(requested.count(AnswerKind::likeliest) == 0);
+  REQUIRE(requested.count(AnswerKind::loss) == 0);
+  exam.scorer->add({AnswerKind::continuation, 0, {1, 2, 3, 0}, {}});
   REQUIRE(exam.mean("sentence_validity") == 1);
-  exam.examination->take_continuation(0, {1, 2, 3});
+  exam.scorer->add({AnswerKind::continuation, 0, {1, 2, 3}, {}});
   REQUIRE(exam.mean("sentence_validity") == 0);
-  exam.examination->take_continuation(0, {1, 2, 3, 0});
-  exam.examination->take_continuation(1, {1, 3, 0});
-  exam.examination->take_continuation(2, {1, 2, 0});
-  exam.examination->take_continuation(3, {});
+  exam.scorer->add({AnswerKind::continuation, 0, {1, 2, 3, 0}, {}});
+  exam.scorer->add({AnswerKind::continuation, 1, {1, 3, 0}, {}});
+  exam.scorer->add({AnswerKind::continuation, 2, {1, 2, 0}, {}});
+  exam.scorer->add({AnswerKind::continuation, 3, {}, {}});
   REQUIRE(exam.mean("sentence_validity") == 0.5);
-  REQUIRE(contains(error_of([&] { exam.examination->take_likeliest(0, {}); }),
+  REQUIRE(contains(error_of([&] {
+                     exam.scorer->add({AnswerKind::likeliest, 0, {}, {}});
+                   }),
                    "answered likeliest ids, which"));
 }
 
@@ -272,9 +295,9 @@ TEST_CASE("Lano's divergence is none for the grammar's own probabilities") {
   for (int64_t row = 0; row < 8; ++row) {
     std::vector<double> values = truth_of(exam.rows.first_instance(row).tokens);
     for (double& value : values) value = std::log(value);
-    exam.examination->take_log_probabilities(row, values);
+    exam.scorer->add({AnswerKind::log_probabilities, row, {}, values});
   }
-  const Scores scores = exam.examination->finish();
+  const Scores scores = exam.scorer->finish();
   REQUIRE(*scores.mean("kl_divergence") == Approx(0).margin(1e-9));
   REQUIRE(scores.sums().count("sentence_validity") == 0);
 }
@@ -289,9 +312,11 @@ TEST_CASE("Lano's divergence of even guesses is that of the formula") {
     const size_t length = exam.rows.first_instance(row).tokens.size();
     lengths.insert(length);
     const size_t positions = std::min<size_t>(length, static_cast<size_t>(seq_len));
-    exam.examination->take_log_probabilities(row,
-                                             std::vector<double>(4 * positions, std::log(0.25)));
-    const Scores scores = exam.examination->finish();
+    exam.scorer->add({AnswerKind::log_probabilities,
+                      row,
+                      {},
+                      std::vector<double>(4 * positions, std::log(0.25))});
+    const Scores scores = exam.scorer->finish();
     REQUIRE(scores.sums().at("kl_divergence").count == static_cast<int64_t>(positions));
     const double expected = ((double(positions) - 1) * sure + even) / double(positions);
     REQUIRE(*scores.mean("kl_divergence") == Approx(expected).epsilon(1e-9));
@@ -306,16 +331,20 @@ TEST_CASE("Lano's probabilities are of every id at each place of the first sente
   const size_t right = 4 * exam.rows.first_instance(2).tokens.size();
   for (const size_t length : {right - 1, right + 4, size_t{0}, size_t{120}}) {
     const std::vector<double> values(length);
-    REQUIRE(contains(error_of([&] { exam.examination->take_log_probabilities(2, values); }),
+    REQUIRE(contains(error_of([&] {
+                       exam.scorer->add({AnswerKind::log_probabilities, 2, {}, values});
+                     }),
                      "answered row 2 with " + std::to_string(length) +
                          " log probabilities instead of " + std::to_string(right)));
   }
   const std::vector<double> values(right);
   for (const int64_t row : {-1, 8}) {
-    REQUIRE(contains(error_of([&] { exam.examination->take_log_probabilities(row, values); }),
+    REQUIRE(contains(error_of([&] {
+                       exam.scorer->add({AnswerKind::log_probabilities, row, {}, values});
+                     }),
                      "for row " + std::to_string(row) + " of 8"));
   }
-  REQUIRE(exam.examination->finish().sums().empty());
+  REQUIRE(exam.scorer->finish().sums().empty());
 }
 
 }  // namespace

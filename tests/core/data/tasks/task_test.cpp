@@ -15,6 +15,7 @@
 #include "core/data/tasks/task_spec.h"
 #include "core/data/tasks/task_support.h"
 #include "tests/core/data/tasks/published.h"
+#include "tests/core/data/tasks/validators.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -24,7 +25,7 @@ namespace {
 TEST_CASE("names are as many as there are and are read as they were written") {
   for (const auto& [letters, least, most, count] :
        {std::tuple{50, 1, 2, 2550}, std::tuple{3, 5, 7, 3159}, std::tuple{4, 2, 4, 336}}) {
-    const NameSpace names(letters, least, most, 3);
+    const NameSet names(letters, least, most, 3);
     REQUIRE(names.count() == count);
     std::set<std::vector<int32_t>> all;
     for (int32_t rank = 0; rank < count; ++rank) {
@@ -47,7 +48,7 @@ TEST_CASE("names are as many as there are and are read as they were written") {
 }
 
 TEST_CASE("drawn names are distinct, and their lengths uniform while there are enough") {
-  const NameSpace names(4, 5, 7, 100);
+  const NameSet names(4, 5, 7, 100);
   std::map<size_t, int> lengths;
   RandomStream random(1, 2);
   std::vector<int32_t> ranks;
@@ -62,14 +63,14 @@ TEST_CASE("drawn names are distinct, and their lengths uniform while there are e
   for (const auto& [length, count] : lengths) {
     REQUIRE(std::abs(count - 1000) < 4 * std::sqrt(3000.0 * 2 / 9));
   }
-  const NameSpace few(2, 1, 2, 6);
+  const NameSet few(2, 1, 2, 6);
   few.draw_distinct(6, random, ranks);
   REQUIRE(std::set<int32_t>(ranks.begin(), ranks.end()) == std::set<int32_t>{0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("sizes follow their law") {
   const int most = 20;
-  const SizeLaw law(most);
+  const SizeDistribution law(most);
   std::map<int, int> counts;
   RandomStream random(1, 3);
   constexpr int draws = 100000;
@@ -179,7 +180,7 @@ TEST_CASE("validators accept what generators make", "[slow]") {
         // One in ten as for evaluation, which are all of the largest size.
         const Split split = i % 10 == 9 ? Split::evaluation : Split::training;
         task->generate(11, split, i, instance);
-        const std::optional<Fault> fault = task->find_fault(instance);
+        const std::optional<Fault> fault = find_fault(*task, instance);
         const bool too_short = static_cast<int32_t>(instance.tokens.size()) < task->min_length();
         if (!fault && !too_short) continue;
         throw std::runtime_error(std::string(each.name) + " " + std::to_string(i) + ": " +

@@ -15,7 +15,7 @@ const double nan = std::numeric_limits<double>::quiet_NaN();
 
 bool has(const Curve& curve, int64_t tokens) {
   return std::any_of(
-      curve.begin(), curve.end(), [&](const CurvePoint& p) { return p.tokens == tokens; });
+      curve.begin(), curve.end(), [&](const store::LossPoint& p) { return p.tokens == tokens; });
 }
 
 /// What the page's script does: whole numbers from differences in base64 VLQ, NaN for "~".
@@ -56,16 +56,19 @@ TEST_CASE("a downsampled curve keeps its ends and every extreme where it is", "[
   CHECK(few.size() <= 1000);
   CHECK(few.size() > 900);
   for (const size_t i : {0, 1234, 7777, 9999}) CHECK(has(few, curve[i].tokens));
-  CHECK(std::is_sorted(few.begin(), few.end(), [](const CurvePoint& a, const CurvePoint& b) {
-    return a.tokens < b.tokens;
-  }));
+  CHECK(std::is_sorted(
+      few.begin(), few.end(), [](const store::LossPoint& a, const store::LossPoint& b) {
+        return a.tokens < b.tokens;
+      }));
 }
 
 TEST_CASE("every stretch of a downsampled curve spans what it spanned", "[report][page]") {
   const Curve curve = tests::falling_curve(5002, 3);
   const Curve few = downsampled(curve, 102);  // 50 stretches of 100 points
   for (size_t begin = 1; begin + 1 < curve.size(); begin += 100) {
-    const auto by_loss = [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; };
+    const auto by_loss = [](const store::LossPoint& a, const store::LossPoint& b) {
+      return a.loss < b.loss;
+    };
     const auto [low, high] =
         std::minmax_element(curve.begin() + begin, curve.begin() + begin + 100, by_loss);
     CHECK(has(few, low->tokens));
@@ -80,8 +83,8 @@ TEST_CASE("a downsampled curve shows where losses were no numbers", "[report][pa
   const Curve few = downsampled(curve, 300);
   CHECK(few.size() <= 300);
   CHECK(has(few, curve[4321].tokens));
-  const auto after = [](const CurvePoint& point) { return point.tokens > 9001 * 16384; };
-  CHECK(std::all_of(few.begin(), few.end(), [&](const CurvePoint& point) {
+  const auto after = [](const store::LossPoint& point) { return point.tokens > 9001 * 16384; };
+  CHECK(std::all_of(few.begin(), few.end(), [&](const store::LossPoint& point) {
     return !after(point) || std::isnan(point.loss);
   }));
   CHECK(std::isnan(few.back().loss));
@@ -90,7 +93,7 @@ TEST_CASE("a downsampled curve shows where losses were no numbers", "[report][pa
 TEST_CASE("an encoded curve is read back to the digits that it keeps", "[report][page]") {
   Curve curve = tests::falling_curve(500, 5);
   curve[3].loss = nan;
-  curve[4].seconds = nan;
+  curve[4].elapsed_seconds = nan;
   const nlohmann::ordered_json json = encoded(curve);
   CHECK(json["count"] == 500);
   const auto tokens = decoded(json["tokens"], 2, 0);
@@ -103,7 +106,7 @@ TEST_CASE("an encoded curve is read back to the digits that it keeps", "[report]
   CHECK(std::isnan(seconds[4]));
   for (size_t i = 5; i < curve.size(); ++i) {
     REQUIRE(tokens[i] == static_cast<double>(curve[i].tokens));
-    REQUIRE(std::abs(seconds[i] - curve[i].seconds) <= 0.5e-3);
+    REQUIRE(std::abs(seconds[i] - curve[i].elapsed_seconds) <= 0.5e-3);
     REQUIRE(std::abs(losses[i] - curve[i].loss) <= 0.5001e-4);
   }
 }
@@ -125,8 +128,8 @@ TEST_CASE("small losses keep four digits, huge ones stay within what a script co
 
 TEST_CASE("counts that no script could hold are no numbers", "[report][page]") {
   const int64_t most = std::numeric_limits<int64_t>::max();
-  const nlohmann::ordered_json json =
-      encoded({{most, 1, 2}, {5, 2e30, 2}, {-most - 1, 3, 2}, {int64_t{15} << 40, 4, 2}});
+  const nlohmann::ordered_json json = encoded(
+      {{1, most, 2, 1}, {2, 5, 2, 2e30}, {3, -most - 1, 2, 3}, {4, int64_t{15} << 40, 2, 4}});
   const auto tokens = decoded(json["tokens"], 2, 0);
   REQUIRE(tokens.size() == 4);
   CHECK(std::isnan(tokens[0]));
@@ -138,7 +141,8 @@ TEST_CASE("counts that no script could hold are no numbers", "[report][page]") {
 
 TEST_CASE("an even grid costs a letter a point", "[report][page]") {
   Curve curve;
-  for (int64_t i = 1; i <= 1000; ++i) curve.push_back({i * 16384, 0.5 * static_cast<double>(i), 2});
+  for (int64_t i = 1; i <= 1000; ++i)
+    curve.push_back({i, i * 16384, 2, 0.5 * static_cast<double>(i)});
   const nlohmann::ordered_json json = encoded(curve);
   CHECK(json["tokens"].get<std::string>().size() < 1010);
   CHECK(json["seconds"].get<std::string>().size() < 1010);

@@ -111,10 +111,10 @@ TEST_CASE("metrics over seeds have their intervals and their units", "[report][p
   for (size_t i = 0; i < table.sheet.columns.size(); ++i) {
     const std::string& title = table.sheet.columns[i].title;
     const ColumnInfo& info = table.columns[i];
-    if (title == "Memory") CHECK(info.unit == Unit::bytes);
+    if (title == "Memory") CHECK(info.unit == results::Unit::bytes);
     if (title == "Tok/s") CHECK(info.is_cost);
     if (title != "Eval Loss") continue;
-    CHECK(info.better == Better::lower);
+    CHECK(info.better == results::Direction::lower_is_better);
     REQUIRE(info.intervals.at(0));
     CHECK(info.intervals[0]->contains(3.2));
     CHECK_FALSE(info.intervals[1]);  // one seed
@@ -129,11 +129,11 @@ TEST_CASE("curves are by tokens and by wall time, evaluations too", "[report][pa
   REQUIRE(run.training.size() > 1);
   CHECK(run.total_points == run.training.size());
   CHECK(run.training.back().tokens == run.summary.tokens);
-  CHECK(run.training.back().seconds == 0.25 * static_cast<double>(run.summary.step));
+  CHECK(run.training.back().elapsed_seconds == 0.25 * static_cast<double>(run.summary.step));
   REQUIRE(run.evaluations.size() == 1);
   CHECK(run.evaluations[0].loss == 3.25);
   CHECK(run.evaluations[0].tokens == run.summary.step * run.summary.tokens_per_step);
-  CHECK(run.evaluations[0].seconds == run.training.back().seconds);
+  CHECK(run.evaluations[0].elapsed_seconds == run.training.back().elapsed_seconds);
 }
 
 TEST_CASE("of a long run a thousand points stay", "[report][page]") {
@@ -234,9 +234,9 @@ TEST_CASE("the worst curves fit as well", "[report][page]") {
   const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
   for (Run& run : page.runs) {
     double seconds = 0;
-    for (CurvePoint& point : run.training) {
+    for (store::LossPoint& point : run.training) {
       point.tokens += static_cast<int64_t>(random() % 16384);
-      point.seconds = seconds += 100 * uniform();
+      point.elapsed_seconds = seconds += 100 * uniform();
       point.loss = std::pow(10, 10 * uniform() - 9);  // over ten decades
     }
   }

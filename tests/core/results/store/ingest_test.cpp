@@ -1,7 +1,6 @@
 #include "core/base/files.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/database.h"
-#include "core/results/store/event_reader.h"
 #include "core/results/store/result_store.h"
 #include "tests/core/results/benchmark/maker.h"
 #include "tests/core/results/store/store_dump.h"
@@ -12,66 +11,6 @@ namespace forge::store {
 namespace {
 
 using tests::TemporaryFolder;
-
-TEST_CASE("event lines are complete lines with their place and a torn tail is left", "[store]") {
-  TemporaryFolder folder;
-  const auto file = folder.write("events.jsonl", "one\n\nthree\nto");
-  LineReader lines(file, 0);
-  REQUIRE(lines.next());
-  REQUIRE(lines.line() == "one");
-  REQUIRE(lines.line_offset() == 0);
-  REQUIRE(lines.next_offset() == 4);
-  REQUIRE(lines.next());
-  REQUIRE(lines.line().empty());
-  REQUIRE(lines.next());
-  REQUIRE(lines.line() == "three");
-  REQUIRE(lines.line_offset() == 5);
-  REQUIRE_FALSE(lines.next());
-  REQUIRE(lines.next_offset() == 11);
-}
-
-TEST_CASE("event lines go on from an offset once the torn tail is whole", "[store]") {
-  TemporaryFolder folder;
-  const auto file = folder.write("events.jsonl", "one\ntwo\nthree\n");
-  LineReader lines(file, 4);
-  REQUIRE(lines.next());
-  REQUIRE(lines.line() == "two");
-  REQUIRE(lines.next());
-  REQUIRE(lines.line() == "three");
-  REQUIRE_FALSE(lines.next());
-  REQUIRE(lines.next_offset() == 14);
-}
-
-TEST_CASE("an event log that is not there has no lines", "[store]") {
-  TemporaryFolder folder;
-  LineReader lines(folder / "none", 0);
-  REQUIRE_FALSE(lines.next());
-  REQUIRE(lines.next_offset() == 0);
-}
-
-TEST_CASE("an endless event line is passed over without being kept", "[store]") {
-  TemporaryFolder folder;
-  const std::string endless(LineReader::max_line_bytes + 1, 'x');
-  const auto file = folder.write("events.jsonl", endless + "\nshort\n");
-  LineReader lines(file, 0);
-  REQUIRE(lines.next());
-  REQUIRE(lines.too_long());
-  REQUIRE(lines.line().empty());
-  REQUIRE(lines.next());
-  REQUIRE_FALSE(lines.too_long());
-  REQUIRE(lines.line() == "short");
-}
-
-TEST_CASE("event lines longer than the buffer are read whole", "[store]") {
-  TemporaryFolder folder;
-  const std::string text(700'000, 'y');
-  LineReader lines(folder.write("events.jsonl", text + "\n" + text + "z\n"), 0);
-  REQUIRE(lines.next());
-  REQUIRE(lines.line() == text);
-  REQUIRE(lines.next());
-  REQUIRE(lines.line() == text + "z");
-  REQUIRE_FALSE(lines.next());
-}
 
 using namespace tests;
 

@@ -344,6 +344,26 @@ TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   REQUIRE(place.store.run("good-20").has_value());
 }
 
+TEST_CASE("runs of another version of forge share one sentence and hold nothing up", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("good"));
+  for (const char* name : {"a", "b", "c", "d"}) {
+    make_completed_run(place.runs, made(name));
+    const fs::path file = place.runs / (std::string(name) + "-20") / "config.json";
+    nlohmann::json config = nlohmann::json::parse(read_file(file));
+    config["model"]["family"] = "llama";
+    write_file_atomic(file, config.dump());
+  }
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.added == 1);
+  REQUIRE(report.warnings.size() == 1);
+  REQUIRE(report.warnings[0] ==
+          "4 runs are left out (a-20, b-20, c-20, …): another version of forge wrote the config: "
+          "unknown key 'model.family'");
+  REQUIRE(place.store.run("good-20").has_value());
+  REQUIRE(place.store.sync(place.runs).warnings.empty());  // said once
+}
+
 TEST_CASE("nothing is written where nothing has changed", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("x"));

@@ -2,8 +2,8 @@
 
 #include "core/base/text.h"
 
-#include "core/results/tables/provenance.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
@@ -13,9 +13,9 @@ namespace {
 
 using namespace tests;
 
-std::string left_out_text(const Ablation& ablation) {
+std::string excluded_text(const Ablation& ablation) {
   std::string text;
-  for (const LeftOut& entry : ablation.left_out) {
+  for (const ExcludedRuns& entry : ablation.excluded) {
     text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs) + "\n";
   }
   return text;
@@ -37,7 +37,7 @@ TEST_CASE("every row shows the newest completed run and its change against the b
   REQUIRE(ablation.rows[1].throughput_change.value() == Approx(0.25));
   REQUIRE(ablation.rows[1].memory_change.value() == Approx(-0.1));
   REQUIRE(ablation.rows[2].throughput_change.value() == 0.0);
-  REQUIRE(left_out_text(ablation) == "canon_a: older than the run shown x1\n");
+  REQUIRE(excluded_text(ablation) == "canon_a: older than the run shown x1\n");
   REQUIRE(ablation.profile == "quick");
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a run that is not completed says how it stands", "[report]") {
   REQUIRE(ablation.rows[1].run->failure_reason == "out of memory");
   REQUIRE(state_text(ablation.rows[2]) == "running 66 %");
   REQUIRE_FALSE(ablation.rows[2].throughput_change.has_value());
-  REQUIRE(ablation.left_out.empty());
+  REQUIRE(ablation.excluded.empty());
 }
 
 TEST_CASE("a completed run stays when a newer one has not come that far", "[report]") {
@@ -112,7 +112,7 @@ TEST_CASE("a completed run stays when a newer one has not come that far", "[repo
   make_stopped_run(lab.runs, Lab::run("llama", 12), 10);
   const Ablation ablation = lab.table();
   REQUIRE(ablation.rows[0].run->id == "llama-10");
-  REQUIRE(left_out_text(ablation) == "llama: stopped at 33 % x1\nllama: failed x1\n");
+  REQUIRE(excluded_text(ablation) == "llama: stopped at 33 % x1\nllama: failed x1\n");
 }
 
 TEST_CASE("of runs that are not completed the newest is shown", "[report]") {
@@ -123,7 +123,7 @@ TEST_CASE("of runs that are not completed the newest is shown", "[report]") {
 }
 
 /// What is left out when one run differs from two others in what `edit` does.
-std::string left_out_after(const std::function<void(MadeRun&)>& edit) {
+std::string excluded_after(const std::function<void(MadeRun&)>& edit) {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 10));
   make_completed_run(lab.runs, Lab::run("canon_a", 10));
@@ -134,8 +134,8 @@ std::string left_out_after(const std::function<void(MadeRun&)>& edit) {
   REQUIRE(state_text(ablation.rows[0]) == "completed");
   REQUIRE(state_text(ablation.rows[1]) == "completed");
   const bool shown = ablation.rows[2].run.has_value();
-  REQUIRE(shown == ablation.left_out.empty());
-  return left_out_text(ablation);
+  REQUIRE(shown == ablation.excluded.empty());
+  return excluded_text(ablation);
 }
 
 /// What the only run of canon_b breaks after an edit.
@@ -148,10 +148,10 @@ std::string broken_by(const std::function<void(MadeRun&)>& edit) {
   make_completed_run(lab.runs, other);
   const Ablation ablation = lab.table();
   REQUIRE(ablation.rows[2].completed());
-  REQUIRE(ablation.rows[1].is_controlled());
-  REQUIRE(ablation.left_out.empty());
-  REQUIRE(ablation.rows[2].throughput_change.has_value() == ablation.rows[2].is_controlled());
-  return join(ablation.rows[2].breaks, "; ");
+  REQUIRE(ablation.rows[1].is_comparable());
+  REQUIRE(ablation.excluded.empty());
+  REQUIRE(ablation.rows[2].throughput_change.has_value() == ablation.rows[2].is_comparable());
+  return join(ablation.rows[2].violations, "; ");
 }
 
 TEST_CASE("a row whose runs differ in what must be equal is shown with what it breaks",
@@ -175,7 +175,7 @@ TEST_CASE("a row whose runs differ in what must be equal is shown with what it b
 }
 
 TEST_CASE("a comparable run is shown rather than a newer one that is not", "[report]") {
-  REQUIRE(left_out_after([](MadeRun&) {}).empty());
+  REQUIRE(excluded_after([](MadeRun&) {}).empty());
   Lab lab;
   for (const char* config : {"llama", "canon_a", "canon_b"})
     make_completed_run(lab.runs, Lab::run(config, 20));
@@ -184,7 +184,7 @@ TEST_CASE("a comparable run is shown rather than a newer one that is not", "[rep
   make_completed_run(lab.runs, newer);
   const Ablation ablation = lab.table();
   REQUIRE(ablation.rows[2].run->id == "canon_b-20");
-  REQUIRE(left_out_text(ablation) == "canon_b: data other, this table shows d1d1d1d1d1d1 x1\n");
+  REQUIRE(excluded_text(ablation) == "canon_b: data other, this table shows d1d1d1d1d1d1 x1\n");
 }
 
 TEST_CASE("a row shows the newest run of each seed and means over them", "[report]") {
@@ -205,7 +205,7 @@ TEST_CASE("a row shows the newest run of each seed and means over them", "[repor
   CHECK(llama.runs[0].id == "llama-12");
   CHECK(llama.runs[1].id == "llama-10");
   CHECK(llama.run->id == "llama-12");
-  CHECK(left_out_text(ablation) == "llama: older than the run shown x1\n");
+  CHECK(excluded_text(ablation) == "llama: older than the run shown x1\n");
   CHECK(tokens_per_second_of(llama, ablation.table) == 4200.0);
   CHECK(ablation.rows[1].throughput_change.value() == Approx(2100.0 / 4200 - 1));
   CHECK(ablation.rows[1].memory_change.value() == 1.0);
@@ -223,21 +223,21 @@ TEST_CASE("a row that is larger than the table allows is marked", "[report]") {
     if (run.summary.config == "canon_a") run.summary.parameters = 5'000'000;
   }
   const Ablation ablation = build_ablation(small_table(), runs);
-  const std::vector<std::string>& breaks = ablation.rows[1].breaks;
-  REQUIRE(breaks.size() == 2);
-  CHECK(breaks[0] == "12.8 % more parameters than Llama 4M, this table allows 2.0 %");
-  CHECK(contains(breaks[1], "% more FLOPs a token than Llama 4M, this table allows 5.0 %"));
+  const std::vector<std::string>& violations = ablation.rows[1].violations;
+  REQUIRE(violations.size() == 2);
+  CHECK(violations[0] == "12.8 % more parameters than Llama 4M, this table allows 2.0 %");
+  CHECK(contains(violations[1], "% more FLOPs a token than Llama 4M, this table allows 5.0 %"));
   TableSpec free = small_table();
   free.parameters_within.reset();
   free.flops_within.reset();
-  CHECK(build_ablation(free, runs).rows[1].is_controlled());
+  CHECK(build_ablation(free, runs).rows[1].is_comparable());
 }
 
 TEST_CASE("what cannot change a number keeps no run out", "[report]") {
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.train.log_every = 5; }).empty());
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.train.checkpoint_every = 5; }).empty());
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.name = "other"; }).empty());
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.optimizer.lr = 0.5; }).empty());
+  REQUIRE(excluded_after([](MadeRun& run) { run.experiment.train.log_every = 5; }).empty());
+  REQUIRE(excluded_after([](MadeRun& run) { run.experiment.train.checkpoint_every = 5; }).empty());
+  REQUIRE(excluded_after([](MadeRun& run) { run.experiment.name = "other"; }).empty());
+  REQUIRE(excluded_after([](MadeRun& run) { run.experiment.optimizer.lr = 0.5; }).empty());
 }
 
 TEST_CASE("what a table does not ask to be equal may differ", "[report]") {
@@ -249,7 +249,7 @@ TEST_CASE("what a table does not ask to be equal may differ", "[report]") {
   make_completed_run(lab.runs, other);
   TableSpec table = small_table();
   table.must_be_equal = {"profile", "train.seq_len"};
-  REQUIRE(build_ablation(table, lab.read()).left_out.empty());
+  REQUIRE(build_ablation(table, lab.read()).excluded.empty());
 }
 
 TEST_CASE("the group of runs that fills the most rows is shown and of equals the newest",
@@ -279,13 +279,13 @@ TEST_CASE("a profile that is asked for leaves the others out", "[report]") {
   make_completed_run(lab.runs, Lab::run("llama", 10));
   const Ablation ablation = lab.table("full");
   REQUIRE(state_text(ablation.rows[0]) == "missing");
-  REQUIRE(left_out_text(ablation) == "llama: profile quick, this table shows full x1\n");
+  REQUIRE(excluded_text(ablation) == "llama: profile quick, this table shows full x1\n");
 }
 
 TEST_CASE("runs left out for the same reason are counted", "[report]") {
   Lab lab;
   for (int day = 10; day < 14; ++day) make_completed_run(lab.runs, Lab::run("llama", day));
-  REQUIRE(left_out_text(lab.table()) == "llama: older than the run shown x3\n");
+  REQUIRE(excluded_text(lab.table()) == "llama: older than the run shown x3\n");
 }
 
 TEST_CASE("without the baseline there is no overhead", "[report]") {

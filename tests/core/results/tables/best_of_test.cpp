@@ -63,10 +63,10 @@ TEST_CASE("a row shows the best over the values of a key whatever is the newest"
   CHECK(llama.varied == 1e-3);
   REQUIRE(llama.points.size() == 3);
   CHECK(llama.points[2].run->id == "llama-12");
-  CHECK(open_values(llama).empty());
-  CHECK(ablation.left_out.empty());
+  CHECK(missing_values(llama).empty());
+  CHECK(ablation.excluded.empty());
   CHECK(ablation.rows[1].run->id == "canon_a-10");
-  CHECK(open_values(ablation.rows[1]) == std::vector<std::string>{"0.001", "0.002"});
+  CHECK(missing_values(ablation.rows[1]) == std::vector<std::string>{"0.001", "0.002"});
   CHECK_FALSE(ablation.rows[2].run.has_value());
   CHECK(ablation.setup[0].value == "quick");
 
@@ -105,8 +105,8 @@ TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[rep
   const Ablation ablation = lab.scored(table);
   CHECK(ablation.rows[0].run->id == "llama-11");
   CHECK(ablation.rows[0].run->metric("validation_loss") == 1.25);
-  REQUIRE(ablation.left_out.size() == 1);
-  CHECK(ablation.left_out[0].reason == "no validation_loss to choose it by");
+  REQUIRE(ablation.excluded.size() == 1);
+  CHECK(ablation.excluded[0].reason == "no validation_loss to choose it by");
   const auto note = [](const Ablation& built) {
     return to_json(built)["setup"]["Best of"].get<std::string>();
   };
@@ -128,9 +128,9 @@ TEST_CASE("of each value the newest completed run counts and other values are le
   lab.add("llama", 12, 7e-4, 1);
   const Ablation ablation = lab.scored();
   CHECK(ablation.rows[0].run->id == "llama-11");
-  REQUIRE(ablation.left_out.size() == 2);
-  CHECK(ablation.left_out[0].reason == "optimizer.lr 0.0007, not in best_of");
-  CHECK(ablation.left_out[1].reason == "older than the run shown");
+  REQUIRE(ablation.excluded.size() == 2);
+  CHECK(ablation.excluded[0].reason == "optimizer.lr 0.0007, not in best_of");
+  CHECK(ablation.excluded[1].reason == "older than the run shown");
 }
 
 TEST_CASE("what is not varied must still be equal", "[report]") {
@@ -143,8 +143,8 @@ TEST_CASE("what is not varied must still be equal", "[report]") {
   lab.add("canon_a", 10, 5e-4, 0.25);
   const Ablation ablation = lab.scored();
   CHECK(ablation.rows[0].run->id == "llama-11");
-  REQUIRE(ablation.left_out.size() == 1);
-  CHECK(contains(ablation.left_out[0].reason, "optimizer.weight_decay 0.5"));
+  REQUIRE(ablation.excluded.size() == 1);
+  CHECK(contains(ablation.excluded[0].reason, "optimizer.weight_decay 0.5"));
 }
 
 TEST_CASE("a row of which nothing is completed says how its newest run stands", "[report]") {
@@ -154,7 +154,7 @@ TEST_CASE("a row of which nothing is completed says how its newest run stands", 
   make_failed_run(lab.runs, ScoredLab::with_rate("llama", 10, 2e-3), 10, "out of memory");
   const Ablation ablation = lab.scored();
   CHECK(state_text(ablation.rows[0]) == "stopped at 33 %");
-  CHECK(open_values(ablation.rows[0]).size() == 3);
+  CHECK(missing_values(ablation.rows[0]).size() == 3);
 }
 
 TEST_CASE("every run that a table lacks is asked for by value", "[report]") {

@@ -42,7 +42,7 @@ Ablation ablation(const Losses& llama, const Losses& canon_a, const std::string&
 }
 
 std::string verdict(const Ablation& ablation) {
-  const std::vector<Verdict> verdicts = judge_claims(ablation);
+  const std::vector<JudgedClaim> verdicts = judge_claims(ablation);
   REQUIRE(verdicts.size() == 1);
   return verdict_line(verdicts.front());
 }
@@ -86,7 +86,7 @@ TEST_CASE("several seeds decide a claim where the difference stands", "[report]"
 
 TEST_CASE("a claim on a row that breaks the comparison is not decidable", "[report]") {
   Ablation table = ablation({1.5, 1.5, 1.6}, {1.2, 1.2, 1.3});
-  table.rows[1].breaks = {"train.seq_len 256, this table shows 512"};
+  table.rows[1].violations = {"train.seq_len 256, this table shows 512"};
   CHECK(contains(verdict(table),
                  "(canon_a cannot be compared: train.seq_len 256, this table shows 512)"));
 }
@@ -112,39 +112,39 @@ ClaimSpec on_score(const std::string& score) {
 TEST_CASE("one seed's accuracy speaks for nothing while the intervals meet", "[report]") {
   ClaimSpec claim = on_score("token_accuracy");
   claim.above = "llama";
-  const auto judged = [&](worker::Score llama, worker::Score canon_a) {
+  const auto result = [&](worker::Score llama, worker::Score canon_a) {
     return verdict(scored(claim, llama, canon_a));
   };
-  CHECK(judged({0.5, 1000}, {0.75, 1000}) ==
+  CHECK(result({0.5, 1000}, {0.75, 1000}) ==
         "not decidable: Canon-A has a higher token_accuracy than Llama 4M (75.0 % (95 %: 72.2 % "
         "to 77.6 %) of 1,000 cases against 50.0 % (95 %: 46.9 % to 53.1 %) of 1,000 cases; one "
         "seed, for it: a verdict takes several)");
-  CHECK(contains(judged({0.75, 1000}, {0.5, 1000}), "one seed, against it: "));
-  CHECK(contains(judged({0.5, 10}, {0.75, 10}), "; one seed, too few cases: "));
+  CHECK(contains(result({0.75, 1000}, {0.5, 1000}), "one seed, against it: "));
+  CHECK(contains(result({0.5, 10}, {0.75, 10}), "; one seed, too few cases: "));
   CHECK(contains(verdict(scored(claim, worker::Score{0.5, 10}, {})),
                  "not decidable: Canon-A has a higher token_accuracy than Llama 4M (no "
                  "token_accuracy of canon_a in profile full)"));
   claim.above.clear();
   claim.below = "llama";
-  CHECK(contains(judged({0.5, 1000}, {0.75, 1000}), "one seed, against it"));
+  CHECK(contains(result({0.5, 1000}, {0.75, 1000}), "one seed, against it"));
 }
 
 TEST_CASE("a claim may be on a number that a score reaches or does not exceed", "[report]") {
   ClaimSpec claim = on_score("answer_accuracy.hop_8");
-  const auto judged = [&](double value, int64_t count) {
+  const auto result = [&](double value, int64_t count) {
     return verdict(scored(claim, {}, worker::Score{value, count}));
   };
   claim.at_least = 0.99;
-  CHECK(contains(judged(1, 1000),
+  CHECK(contains(result(1, 1000),
                  "not decidable: Canon-A has answer_accuracy.hop_8 of at least 99 % (100.0 % (95 "
                  "%: 99.6 % to 100.0 %) of 1,000 cases; one seed, for it"));
-  CHECK(contains(judged(1, 100), "one seed, too few cases"));
-  CHECK(contains(judged(0.5, 100), "one seed, against it"));
+  CHECK(contains(result(1, 100), "one seed, too few cases"));
+  CHECK(contains(result(0.5, 100), "one seed, against it"));
   claim.at_least.reset();
   claim.at_most = 0.05;
-  CHECK(contains(judged(0, 1000), "one seed, for it"));
-  CHECK(contains(judged(0, 10), "one seed, too few cases"));
-  CHECK(contains(judged(0.5, 10), "Canon-A has answer_accuracy.hop_8 of at most 5 %"));
+  CHECK(contains(result(0, 1000), "one seed, for it"));
+  CHECK(contains(result(0, 10), "one seed, too few cases"));
+  CHECK(contains(result(0.5, 10), "Canon-A has answer_accuracy.hop_8 of at most 5 %"));
 }
 
 TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[report]") {

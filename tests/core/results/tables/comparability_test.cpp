@@ -48,19 +48,19 @@ TEST_CASE("runs of two backends do not mix in one table", "[report]") {
   const Ablation ablation = build_ablation(table(), runs);
   REQUIRE(ablation.rows.size() == 2);
   CHECK(ablation.rows[0].run->backend == ablation.rows[1].run->backend);
-  REQUIRE(ablation.left_out.size() == 2);
-  CHECK(contains(ablation.left_out[0].reason, "backend "));
+  REQUIRE(ablation.excluded.size() == 2);
+  CHECK(contains(ablation.excluded[0].reason, "backend "));
 }
 
 TEST_CASE("a table that is divided by backend has a row for each, against its own baseline",
           "[report]") {
   TableSpec divided = table();
-  divide_by(divided, "backend");
+  group_by(divided, "backend");
   const Ablation ablation = build_ablation(divided, runs);
   REQUIRE(ablation.rows.size() == 4);
-  CHECK(ablation.left_out.empty());
-  CHECK(ablation.rows[0].division == "a");
-  CHECK(ablation.rows[1].division == "b");
+  CHECK(ablation.excluded.empty());
+  CHECK(ablation.rows[0].group == "a");
+  CHECK(ablation.rows[1].group == "b");
   CHECK(*ablation.rows[2].throughput_change == Approx(-0.5));
   CHECK(*ablation.rows[3].throughput_change == Approx(-0.1));
   const Sheet sheet = make_sheet(ablation);
@@ -76,17 +76,17 @@ TEST_CASE("a table can be divided by any key, and a config without runs stays on
   TableSpec divided = table();
   divided.must_be_equal = {"optimizer"};
   divided.rows.push_back({"none", "None", "", ""});
-  divide_by(divided, "optimizer.lr");
+  group_by(divided, "optimizer.lr");
   std::vector<store::ConfiguredRun> same = runs;
   for (store::ConfiguredRun& run : same) run.summary.backend = "a";
   const Ablation ablation = build_ablation(divided, same);
   REQUIRE(ablation.rows.size() == 5);
-  CHECK(ablation.rows[0].division == "0.1");
-  CHECK(ablation.rows[4].division.empty());
+  CHECK(ablation.rows[0].group == "0.1");
+  CHECK(ablation.rows[4].group.empty());
   CHECK_FALSE(ablation.rows[4].run);
   CHECK(contains(error_of([] {
                    TableSpec wrong = table();
-                   divide_by(wrong, "optimizer.lrr");
+                   group_by(wrong, "optimizer.lrr");
                  }),
                  "optimizer.lr"));
 }
@@ -95,14 +95,14 @@ TEST_CASE("a run that does not compare is left out once, whatever the rows are d
           "[report]") {
   TableSpec divided = table();
   divided.must_be_equal = {"device"};
-  divide_by(divided, "backend");
+  group_by(divided, "backend");
   std::vector<store::ConfiguredRun> more = runs;
   more.push_back(run_of("llama", "c", 1));
   more.back().summary.threads = 7;
   const Ablation ablation = build_ablation(divided, more);
   CHECK(ablation.rows.size() == 4);
-  REQUIRE(ablation.left_out.size() == 1);
-  CHECK(ablation.left_out[0].runs == 1);
+  REQUIRE(ablation.excluded.size() == 1);
+  CHECK(ablation.excluded[0].runs == 1);
 }
 
 using namespace tests;
@@ -154,9 +154,9 @@ TEST_CASE("a speed of a busy machine is marked and decides nothing", "[report][d
   CHECK(
       contains(text, "not decidable: Canon-A is slower (of canon_a, other processes kept 21.0 %"));
   const std::vector<Cell> cells = cells_of(table, results::tokens_per_second_name);
-  CHECK(cells[1].standing == Standing::not_alike);
+  CHECK(cells[1].standing == Standing::not_comparable);
   CHECK_FALSE(cells[0].best);
-  CHECK(cells_of(table, results::eval_loss_name)[1].standing != Standing::not_alike);
+  CHECK(cells_of(table, results::eval_loss_name)[1].standing != Standing::not_comparable);
   CHECK(to_json(table)["rows"][1]["disturbance"] ==
         "other processes kept 21.0 % of the machine busy");
 }
@@ -166,7 +166,7 @@ TEST_CASE("a quiet machine is not spoken of", "[report][disturbance]") {
   const Ablation table = with_claim(lab);
   CHECK_FALSE(contains(to_terminal(table, {false, 200}), "busy"));
   CHECK(cells_of(table, results::tokens_per_second_name)[1].standing == Standing::worse);
-  CHECK(judge_claims(table)[0].kind == Verdict::Kind::holds);
+  CHECK(judge_claims(table)[0].verdict == Verdict::holds);
 }
 
 TEST_CASE("a GPU with another user disturbs, too", "[report][disturbance]") {

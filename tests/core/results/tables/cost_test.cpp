@@ -21,9 +21,11 @@ TableSpec measured_table() {
 std::vector<std::string> shown(const std::vector<Record>& records) {
   std::vector<std::string> texts;
   for (const auto& speed : choose_speeds(measured_table(), records)) {
-    texts.push_back(speed ? std::to_string(std::lround(speed->record.tokens_per_second)) +
-                                (speed->otherwise.empty() ? "" : " " + speed->otherwise)
-                          : "none");
+    texts.push_back(
+        speed
+            ? std::to_string(std::lround(speed->record.tokens_per_second)) +
+                  (speed->not_comparable_because.empty() ? "" : " " + speed->not_comparable_because)
+            : "none");
   }
   return texts;
 }
@@ -200,7 +202,7 @@ TEST_CASE("every row is given the time of the one that is done first", "[report]
 TEST_CASE("what is not comparable has no loss at an equal budget and sets none",
           "[report][budget]") {
   Ablation ablation = of_speeds({400, 100, 800});
-  ablation.rows[2].breaks = {"data other, this table shows one"};
+  ablation.rows[2].violations = {"data other, this table shows one"};
   ablation.rows[1].runs[0].device_name = "another";
   ablation.rows[1].run = ablation.rows[1].runs[0];
   add_equal_budgets(ablation, curve, flops_of);

@@ -36,7 +36,7 @@ class Table {
   std::map<std::string, MetricSample> metrics_;
 };
 
-Judged judged(const std::string& claim, const Table& table) {
+ClaimResult result(const std::string& claim, const Table& table) {
   return judge(parse_comparison(claim), table.samples());
 }
 
@@ -48,14 +48,14 @@ TEST_CASE("rows of the same seeds are compared seed by seed", "[judge]") {
   const Values a = {2.10, 2.31, 2.19, 2.25};
   const Values b = {2.14, 2.34, 2.24, 2.29};
   const Table table = Table().add("loss[a]", a).add("loss[b]", b);
-  const Judged found = judged("loss[a] < loss[b]", table);
+  const ClaimResult found = result("loss[a] < loss[b]", table);
   const statistics::Difference wanted = *statistics::paired_test(a, b);
   REQUIRE(found.margin.method == EstimateMethod::paired_by_seed);
   REQUIRE(*found.margin.value == Approx(wanted.difference).epsilon(1e-12));
   REQUIRE(*found.margin.standard_error == Approx(wanted.standard_error).epsilon(1e-10));
   REQUIRE(*found.margin.p == Approx(wanted.p).epsilon(1e-9));
   REQUIRE(found.margin.interval->low == Approx(wanted.interval.low).epsilon(1e-10));
-  REQUIRE(found.judgement == Judgement::holds);
+  REQUIRE(found.verdict == Verdict::holds);
   REQUIRE(found.reason.empty());
   REQUIRE(found.margin.runs == 4);
 }
@@ -64,7 +64,7 @@ TEST_CASE("rows of other seeds are compared as by Welch", "[judge]") {
   const Values a = {2.10, 2.31, 2.19};
   const Values b = {2.84, 2.94, 2.84, 2.79, 2.9};
   const Table table = Table().add("loss[a]", a, 1).add("loss[b]", b, 1);
-  const Judged found = judged("loss[a] < loss[b]", table);
+  const ClaimResult found = result("loss[a] < loss[b]", table);
   const statistics::Difference wanted = *statistics::welch_test(a, b);
   REQUIRE(found.margin.method == EstimateMethod::independent_rows);
   REQUIRE(*found.margin.value == Approx(wanted.difference).epsilon(1e-12));
@@ -72,7 +72,7 @@ TEST_CASE("rows of other seeds are compared as by Welch", "[judge]") {
   REQUIRE(*found.margin.degrees_of_freedom == Approx(wanted.degrees_of_freedom).epsilon(1e-8));
   REQUIRE(*found.margin.p == Approx(wanted.p).epsilon(1e-8));
   REQUIRE(found.margin.interval->high == Approx(wanted.interval.high).epsilon(1e-8));
-  REQUIRE(found.judgement == Judgement::holds);
+  REQUIRE(found.verdict == Verdict::holds);
   REQUIRE(found.margin.runs == 3);
 }
 
@@ -81,33 +81,33 @@ TEST_CASE("a claim holds, fails or is not decidable", "[judge]") {
                           .add("loss[low]", {1.01, 1.02, 1.03})
                           .add("loss[high]", {2.03, 2.01, 2.02})
                           .add("loss[wide]", {0.2, 1.2, 1.9});
-  REQUIRE(judged("loss[low] < loss[high]", table).judgement == Judgement::holds);
-  REQUIRE(judged("loss[low] > loss[high]", table).judgement == Judgement::fails);
-  REQUIRE(judged("loss[low] <= loss[high]", table).judgement == Judgement::holds);
-  REQUIRE(judged("loss[low] >= loss[high]", table).judgement == Judgement::fails);
-  REQUIRE(judged("loss[high] > 2*loss[low] - 0.1", table).judgement == Judgement::holds);
-  const Judged open = judged("loss[wide] < loss[low]", table);
-  REQUIRE(open.judgement == Judgement::not_decidable);
+  REQUIRE(result("loss[low] < loss[high]", table).verdict == Verdict::holds);
+  REQUIRE(result("loss[low] > loss[high]", table).verdict == Verdict::fails);
+  REQUIRE(result("loss[low] <= loss[high]", table).verdict == Verdict::holds);
+  REQUIRE(result("loss[low] >= loss[high]", table).verdict == Verdict::fails);
+  REQUIRE(result("loss[high] > 2*loss[low] - 0.1", table).verdict == Verdict::holds);
+  const ClaimResult open = result("loss[wide] < loss[low]", table);
+  REQUIRE(open.verdict == Verdict::not_decidable);
   REQUIRE(open.margin.interval->contains(0));
   REQUIRE(contains(open.reason, "what the runs vary is more than the difference"));
-  REQUIRE(judged("loss[low] < 1.5", table).judgement == Judgement::holds);
-  REQUIRE(judged("1.5 < loss[low]", table).judgement == Judgement::fails);
-  REQUIRE(*judged("loss[low] < 1.5", table).left.value == Approx(1.02));
-  REQUIRE(*judged("loss[low] < 1.5", table).right.value == 1.5);
+  REQUIRE(result("loss[low] < 1.5", table).verdict == Verdict::holds);
+  REQUIRE(result("1.5 < loss[low]", table).verdict == Verdict::fails);
+  REQUIRE(*result("loss[low] < 1.5", table).left.value == Approx(1.02));
+  REQUIRE(*result("loss[low] < 1.5", table).right.value == 1.5);
 }
 
 TEST_CASE("runs that do not vary decide by their values", "[judge]") {
   const Table table = Table().add("steps[a]", {5, 5, 5}).add("steps[b]", {5, 5, 5});
-  REQUIRE(judged("steps[a] <= steps[b]", table).judgement == Judgement::holds);
-  REQUIRE(judged("steps[a] >= steps[b]", table).judgement == Judgement::holds);
-  REQUIRE(judged("steps[a] < steps[b]", table).judgement == Judgement::fails);
-  REQUIRE(judged("steps[a] > steps[b]", table).judgement == Judgement::fails);
+  REQUIRE(result("steps[a] <= steps[b]", table).verdict == Verdict::holds);
+  REQUIRE(result("steps[a] >= steps[b]", table).verdict == Verdict::holds);
+  REQUIRE(result("steps[a] < steps[b]", table).verdict == Verdict::fails);
+  REQUIRE(result("steps[a] > steps[b]", table).verdict == Verdict::fails);
 }
 
 TEST_CASE("one run gives a value and no interval", "[judge]") {
   const Table table = Table().add("loss[a]", {1.5}).add("loss[b]", {2.0, 2.1, 2.2});
-  const Judged found = judged("loss[a] < loss[b]", table);
-  REQUIRE(found.judgement == Judgement::not_decidable);
+  const ClaimResult found = result("loss[a] < loss[b]", table);
+  REQUIRE(found.verdict == Verdict::not_decidable);
   REQUIRE(*found.margin.value == Approx(-0.6));
   REQUIRE_FALSE(found.margin.interval);
   REQUIRE_FALSE(found.margin.p);
@@ -123,11 +123,11 @@ TEST_CASE("what is missing is named", "[judge]") {
                           .add("loss[none]", {})
                           .add("loss[nan]", {1.5, std::nan("")})
                           .add("zero", {0, 0});
-  REQUIRE(judged("loss[b] < loss[a]", table).reason == "no run has loss[b]");
-  REQUIRE(judged("loss[none] < loss[a]", table).reason == "no run has loss[none]");
-  REQUIRE(contains(judged("loss[nan] < loss[a]", table).reason, "no number in one of the runs"));
-  REQUIRE(contains(judged("loss[a]/zero < 1", table).reason, "a division by zero"));
-  REQUIRE_FALSE(judged("loss[a]/zero < 1", table).margin.value);
+  REQUIRE(result("loss[b] < loss[a]", table).reason == "no run has loss[b]");
+  REQUIRE(result("loss[none] < loss[a]", table).reason == "no run has loss[none]");
+  REQUIRE(contains(result("loss[nan] < loss[a]", table).reason, "no number in one of the runs"));
+  REQUIRE(contains(result("loss[a]/zero < 1", table).reason, "a division by zero"));
+  REQUIRE_FALSE(result("loss[a]/zero < 1", table).margin.value);
 }
 
 TEST_CASE("a value that only some seeds have is not decidable", "[judge]") {
@@ -136,7 +136,7 @@ TEST_CASE("a value that only some seeds have is not decidable", "[judge]") {
   const Estimate found = estimated("log(x)", table);
   REQUIRE(*found.value == Approx(std::log(3.0)));
   REQUIRE_FALSE(found.interval);
-  REQUIRE(contains(found.lacking, "no value for all that the runs vary over"));
+  REQUIRE(contains(found.missing, "no value for all that the runs vary over"));
 }
 
 TEST_CASE("metrics of the same runs are not taken as independent", "[judge]") {

@@ -70,7 +70,7 @@ TEST_CASE("names are metrics of rows", "[expression]") {
       names_of(parse_expression("a + baseline.a*b.c_2[x/y] - a + baseline.a"));
   REQUIRE(names == std::vector<Name>{
                        {"a"}, {"a", Name::Row::baseline}, {"b.c_2", Name::Row::of_config, "x/y"}});
-  REQUIRE(names_of(parse_comparison("a[x] < b[y] + a[x]")).size() == 2);
+  REQUIRE(names_of(difference_of(parse_comparison("a[x] < b[y] + a[x]"))).size() == 2);
 }
 
 TEST_CASE("what has no value gives none", "[expression]") {
@@ -201,9 +201,11 @@ TEST_CASE("names must be known", "[expression]") {
   REQUIRE(contains(hint("baseline.xyz"), "metrics are eval_loss, tokens_per_second"));
   REQUIRE(contains(hint("eval_loss[train_lama]"), "'train_lama' has no row in this table"));
   REQUIRE(contains(hint("eval_loss[train_lama]"), "did you mean 'train_llama'?"));
-  REQUIRE(contains(
-      error_of([&] { check_names(parse_comparison("eval_loss < speed"), metrics, configs); }),
-      "there is no metric 'speed'"));
+  REQUIRE(contains(error_of([&] {
+                     check_names(
+                         difference_of(parse_comparison("eval_loss < speed")), metrics, configs);
+                   }),
+                   "there is no metric 'speed'"));
 }
 
 TEST_CASE("in a file the caret stands under the byte itself", "[expression]") {

@@ -40,8 +40,8 @@ TEST_CASE("a pivot has a cell for every pair of values with what its seeds say",
   CHECK(cell.summary.mean == Approx(3.2));
   CHECK(cell.summary.interval);
   CHECK(pivot.cells[1][1].summary.n == 1);
-  CHECK(pivot.pooled.empty());
-  CHECK(pivot.varying.empty());
+  CHECK(pivot.differ_within_cells.empty());
+  CHECK(pivot.differ_between_cells.empty());
   const std::string text = table_lines(make_sheet(pivot), {false, 200});
   CHECK(contains(text, "A                3.2000 \u00b1 0.2484 (3)  2.5000\n"));
   CHECK(to_json(pivot)["cells"].size() == 4);
@@ -49,14 +49,16 @@ TEST_CASE("a pivot has a cell for every pair of values with what its seeds say",
 
 TEST_CASE("a pivot says what its cells pool and what else they differ in", "[report][pivot]") {
   const PivotLab lab;
-  const Pivot pooled = build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"});
-  CHECK(pooled.pooled == std::vector<std::string>{"optimizer.lr"});
-  CHECK(contains(make_sheet(pooled).footnotes.at(0), "differ in more than the seed: optimizer.lr"));
+  const Pivot differ_within_cells = build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"});
+  CHECK(differ_within_cells.differ_within_cells == std::vector<std::string>{"optimizer.lr"});
+  CHECK(contains(make_sheet(differ_within_cells).footnotes.at(0),
+                 "differ in more than the seed: optimizer.lr"));
   const auto of_one_rate = store::select(lab.read(), {"optimizer.lr=0.001"});
-  CHECK(build_pivot(of_one_rate, {"model.canon.set", "", "eval_loss"}).pooled.empty());
+  CHECK(build_pivot(of_one_rate, {"model.canon.set", "", "eval_loss"}).differ_within_cells.empty());
   const auto a_or_ac = store::select(lab.read(), {"seed=1"});
-  const Pivot varying = build_pivot(a_or_ac, {"id", "", "eval_loss"});
-  CHECK(varying.varying == std::vector<std::string>{"model.canon.set", "optimizer.lr"});
+  const Pivot differ_between_cells = build_pivot(a_or_ac, {"id", "", "eval_loss"});
+  CHECK(differ_between_cells.differ_between_cells ==
+        std::vector<std::string>{"model.canon.set", "optimizer.lr"});
 }
 
 TEST_CASE("nothing and an empty text have labels of their own", "[report][pivot]") {

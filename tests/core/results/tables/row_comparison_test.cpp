@@ -59,7 +59,7 @@ TEST_CASE("a cell has mean, spread and interval over its seeds", "[report][cells
   CHECK_FALSE(cells[1].summary.interval);
   CHECK(cells[1].standing == Standing::one_seed);
   CHECK(cells[2].summary.n == 0);
-  CHECK(cells[2].standing == Standing::not_alike);
+  CHECK(cells[2].standing == Standing::not_comparable);
 }
 
 TEST_CASE("runs of the same seeds are compared in pairs, others by Welch's test",
@@ -110,9 +110,9 @@ TEST_CASE("of one seed the noise of the other rows is told", "[report][cells]") 
 
 TEST_CASE("rows that break the comparison are compared with nothing", "[report][cells]") {
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1001}, {1.4, 1.5001, 1.3});
-  table.rows[1].breaks = {"data other, this table shows one"};
+  table.rows[1].violations = {"data other, this table shows one"};
   const auto cells = cells_of(table, "eval_loss");
-  CHECK(cells[1].standing == Standing::not_alike);
+  CHECK(cells[1].standing == Standing::not_comparable);
   CHECK_FALSE(cells[1].difference);
   CHECK_FALSE(cells[1].best);
   CHECK(cells[2].best);
@@ -122,18 +122,18 @@ TEST_CASE("rows that break the comparison are compared with nothing", "[report][
 TEST_CASE("speeds of other devices are compared with nothing", "[report][cells]") {
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
   table.rows[1].runs.back().device_name = "another CPU";
-  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_alike);
+  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_comparable);
   CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
-  CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_alike);
+  CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_comparable);
 }
 
 TEST_CASE("the speed of seeds that compute fewer rows at once is compared with nothing",
           "[report][cells]") {
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
   table.rows[1].runs.front().micro_batch_size = 4;
-  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_alike);
+  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_comparable);
   CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
-  CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_alike);
+  CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_comparable);
 }
 
 TEST_CASE("more accuracy is better and so is more speed", "[report][cells]") {
@@ -183,7 +183,7 @@ TEST_CASE("a derived column shows an expression's value and interval", "[report]
   INFO(text);
   CHECK(contains(text, "Canon-A   10.0 \u00b1 0.1 %\n"));
   CHECK(contains(text, "Llama 4M   0.0 \u00b1 0.0 %\n"));
-  table.rows[1].breaks = {"it is another"};
+  table.rows[1].violations = {"it is another"};
   CHECK(contains(to_terminal(table, {false, 200}), "Canon-A"));
   CHECK_FALSE(contains(to_terminal(table, {false, 200}), "10.0"));
 }

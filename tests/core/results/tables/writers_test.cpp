@@ -145,8 +145,9 @@ TEST_CASE("a table in LaTeX", "[latex]") {
                 {{"Canon_A", {}}, {"1.2755 [1]", 1.2755, true}, {"—", {}}}};
   sheet.footnotes = {"the best of 2 of 4", "100 % measured"};
   sheet.verdicts = {"holds: 1 < 2\nor not"};
-  sheet.left_out = {"train_x: other data"};
-  REQUIRE(to_latex(sheet, "positions", "profile full · ± of 3 seeds") ==
+  sheet.excluded = {"train_x: other data"};
+  sheet.setup = "profile full · ± of 3 seeds";
+  REQUIRE(to_latex(sheet, "positions") ==
           "% claim: holds: 1 < 2 or not\n"
           "% left out: train_x: other data\n"
           "\\begin{table}\n"
