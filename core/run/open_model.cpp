@@ -87,7 +87,7 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
   model.name = folder.id();
-  model.experiment = config::experiment_from_json(folder.config());
+  model.experiment = folder.experiment();
   model.checkpoint = checkpoint_of(folder, step);
   model.step = std::stoll(model.checkpoint.filename().string());
   read_tokenizer(folder, model);

@@ -103,7 +103,7 @@ TEST_CASE("the tokenizer must be the one of the training", "[run]") {
 TEST_CASE("a run whose config is damaged names the file", "[run]") {
   const Runs runs({"train_a-1234"});
   write_file_atomic(runs.only().config_file(), "{");
-  REQUIRE(contains(error_of([&] { open_run(runs.only()); }), "config.json' is damaged"));
+  REQUIRE(contains(error_of([&] { open_run(runs.only()); }), "config.json' is not a JSON object"));
 }
 
 TEST_CASE("a model is opened from a run", "[run]") {
