@@ -69,7 +69,7 @@ inline std::vector<ModelVariant> model_variants() {
        32,
        672},
       {R"({"norm": {"kind": "layer_norm"}, "attention": {"qk_norm": "full"},
-           "canon": {"set": "AD", "activation": "silu"}})",
+           "canon": {"set": "AD"}})",
        5488,
        512,
        32,
