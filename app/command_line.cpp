@@ -63,7 +63,6 @@ void refuse_arguments_before_subcommand(const CLI::App& command, const CLI::App&
     if (option->count() == 0 || option->check_name("--project")) continue;
     throw Error("'" + command.get_name() + " " + chosen.get_name() + "' takes no " +
                     option->get_name() + " before '" + chosen.get_name() + "'",
-                {},
                 "put it after '" + chosen.get_name() + "' or omit it");
   }
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "app/context.h"
@@ -73,12 +74,20 @@ class Argument {
   ArgumentTexts* texts_;
 };
 
+template <class Options>
+struct NewCommand;
+
 /// A command as it is being declared: a handle on one of CLI11's.
 class Command {
  public:
   Command(CLI::App& app, Program& program) : app_(&app), program_(&program) {}
 
   Command add_command(const std::string& name, const std::string& summary) const;
+  /// One that calls `run(context, options)`, unless one of its subcommands is chosen.
+  template <class Options>
+  NewCommand<std::decay_t<Options>> add_command(const std::string& name,
+                                                const std::string& summary,
+                                                int (*run)(const Context&, Options)) const;
   /// One that help does not list.
   Command add_hidden_command(const std::string& name) const;
   /// Exactly one of its subcommands must be given.
@@ -98,11 +107,7 @@ class Command {
   const Command& examples(const std::string& text) const;
   const Command& see_also(const std::string& text) const;
 
-  /// What the command does: `run(context, *options)`, unless one of its subcommands is chosen.
-  template <class Options, class Run>
-  void action(const std::shared_ptr<Options>& options, Run run) const {
-    set_action([options, run](const Context& context) { return run(context, *options); });
-  }
+  /// What the command does, unless one of its subcommands is chosen.
   void set_action(Action action) const;
 
   CLI::App& app() const { return *app_; }
@@ -112,6 +117,23 @@ class Command {
   CLI::App* app_;
   Program* program_;
 };
+
+/// A command with the options that its arguments fill in.
+template <class Options>
+struct NewCommand {
+  Command command;
+  Options& options;
+};
+
+template <class Options>
+NewCommand<std::decay_t<Options>> Command::add_command(const std::string& name,
+                                                       const std::string& summary,
+                                                       int (*run)(const Context&, Options)) const {
+  const auto options = std::make_shared<std::decay_t<Options>>();
+  const Command command = add_command(name, summary);
+  command.set_action([options, run](const Context& context) { return run(context, *options); });
+  return {command, *options};
+}
 
 /// -p, which may stand before or after the command's name.
 void add_project_option(const Command& command);

@@ -18,9 +18,8 @@ namespace {
 /// The folder that -p names, where it names one.
 std::optional<fs::path> chosen_folder(const std::string& project, const fs::path& here) {
   if (project.empty()) return std::nullopt;
-  std::error_code ignored;
   const fs::path folder = project::absolute_folder(here / project);
-  return fs::is_directory(folder, ignored) ? std::optional(folder) : std::nullopt;
+  return is_folder(folder) ? std::optional(folder) : std::nullopt;
 }
 
 }  // namespace
@@ -73,13 +72,11 @@ project::Project Context::project() const {
   }
   if (!globals_.project.empty()) {
     throw Error("no project in or above the folder '" + globals_.project + "'",
-                {},
                 "a project is a folder with meta.yaml; 'forge ls -r -p " + globals_.project +
                     "' lists those below it");
   }
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",
-                {},
                 "go into a project's folder, or name a project with -p");
   }
   return project::load_project(workspace(),
@@ -108,10 +105,10 @@ jinja::Variables Context::arguments_of(const project::NamedConfig& config,
 void Context::require_no_template_arguments() const {
   if (globals_.template_arguments.empty()) return;
   const std::string& option = globals_.template_arguments.front();
-  const std::string near = did_you_mean(option, globals_.command_options);
   throw Error("unknown option '" + option + "'",
-              {},
-              near.empty() ? "only the templates of a config take options of their own" : near);
+              did_you_mean(option,
+                           globals_.command_options,
+                           "only the templates of a config take options of their own"));
 }
 
 ChosenConfig Context::config(const std::string& name) const {
@@ -187,7 +184,6 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {
   if (resolved.trains) return;
   throw Error("'" + resolved.config_name + "' is a model for other configs to use: " + lacks,
-              {},
               "name a training config; 'forge ls' lists them");
 }
 

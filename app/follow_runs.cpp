@@ -32,14 +32,56 @@ namespace {
 /// The live line of a run, gathered from its events.
 class RunView {
  public:
-  void take(const worker::Event& event);
+  void take(const worker::Event& event) {
+    if (const auto* started = std::get_if<worker::Started>(&event)) {
+      max_steps_ = started->max_steps;
+      step_ = first_step_ = started->first_step;
+      began_ = steady_seconds();
+    } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
+      step_ = progress->step;
+      phase_ = progress->phase;
+    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+      step_ = metrics->step;
+      phase_ = "train";
+      loss_ = metrics->loss;
+      tokens_per_second_ = metrics->tokens_per_second;
+    } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+      eval_loss_ = evaluation->loss;
+      const auto* score = store::headline(evaluation->scores);
+      score_ = score ? tables::printable(score->first) + " " +
+                           results::fixed_text(score->second.value, 4)
+                     : "";
+    }
+  }
+
   bool started() const { return max_steps_ > 0; }
+
   /// Of its steps, 0 to 1.
-  double fraction() const;
+  double fraction() const { return max_steps_ > 0 ? double(step_) / double(max_steps_) : 0; }
+
   /// "step 120/300  loss 1.2345  …  ETA 12s"
-  std::string text() const;
+  std::string text() const {
+    std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
+    if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
+    if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
+    if (!score_.empty()) text += "  " + score_;
+    if (tokens_per_second_ > 0)
+      text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
+    if (phase_ == "evaluate") return text + "  evaluating";
+    if (phase_ == "save") return text + "  saving";
+    const double per_step =
+        (steady_seconds() - began_) / double(std::max<int64_t>(1, step_ - first_step_));
+    if (step_ > first_step_)
+      text += "  ETA " + human_duration(per_step * double(max_steps_ - step_));
+    return text;
+  }
+
   /// "40 %  loss 1.2345"
-  std::string short_text() const;
+  std::string short_text() const {
+    std::string text = std::to_string(std::lround(100 * fraction())) + " %";
+    if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
+    return text;
+  }
 
  private:
   int64_t step_ = 0, first_step_ = 0, max_steps_ = 0;
@@ -49,51 +91,6 @@ class RunView {
   double tokens_per_second_ = 0;
   double began_ = 0;
 };
-
-void RunView::take(const worker::Event& event) {
-  if (const auto* started = std::get_if<worker::Started>(&event)) {
-    max_steps_ = started->max_steps;
-    step_ = first_step_ = started->first_step;
-    began_ = steady_seconds();
-  } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
-    step_ = progress->step;
-    phase_ = progress->phase;
-  } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
-    step_ = metrics->step;
-    phase_ = "train";
-    loss_ = metrics->loss;
-    tokens_per_second_ = metrics->tokens_per_second;
-  } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
-    eval_loss_ = evaluation->loss;
-    const auto* score = store::headline(evaluation->scores);
-    score_ =
-        score ? tables::printable(score->first) + " " + results::fixed_text(score->second.value, 4)
-              : "";
-  }
-}
-
-double RunView::fraction() const { return max_steps_ > 0 ? double(step_) / double(max_steps_) : 0; }
-
-std::string RunView::text() const {
-  std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
-  if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
-  if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
-  if (!score_.empty()) text += "  " + score_;
-  if (tokens_per_second_ > 0)
-    text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
-  if (phase_ == "evaluate") return text + "  evaluating";
-  if (phase_ == "save") return text + "  saving";
-  const double per_step =
-      (steady_seconds() - began_) / double(std::max<int64_t>(1, step_ - first_step_));
-  if (step_ > first_step_) text += "  ETA " + human_duration(per_step * double(max_steps_ - step_));
-  return text;
-}
-
-std::string RunView::short_text() const {
-  std::string text = std::to_string(std::lround(100 * fraction())) + " %";
-  if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
-  return text;
-}
 
 constexpr auto poll_interval = std::chrono::milliseconds(100);
 constexpr double dispatch_seconds = 0.5;

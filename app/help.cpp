@@ -109,14 +109,13 @@ std::string name_in(const std::string& message) { return message.substr(0, messa
 Error unknown_argument(const CLI::App& chosen,
                        const std::string& word,
                        const std::string& help_hint) {
-  if (!starts_with(word, "-")) return Error("unexpected argument '" + word + "'", {}, help_hint);
+  if (!starts_with(word, "-")) return Error("unexpected argument '" + word + "'", help_hint);
   std::vector<std::string> names;
   for (const CLI::Option* option : listed_options(chosen)) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   const std::string name = word.substr(0, word.find('='));
-  const std::string near = did_you_mean(name, names);
-  return Error("unknown option '" + name + "'", {}, near.empty() ? help_hint : near);
+  return Error("unknown option '" + name + "'", did_you_mean(name, names, help_hint));
 }
 
 }  // namespace
@@ -216,7 +215,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::string message = error.what();
   if (dynamic_cast<const CLI::ValidationError*>(&error)) {
     const std::string name = name_in(message);
-    return Error(name + message.substr(std::min(message.size(), name.size() + 1)), {}, hint);
+    return Error(name + message.substr(std::min(message.size(), name.size() + 1)), hint);
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     const std::vector<std::string> words = app.remaining(true);
@@ -224,14 +223,13 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
     const bool too_many = message.find("At Most") != std::string::npos;
-    return Error(
-        name_in(message) + (too_many ? " may be given only once" : " needs a value"), {}, hint);
+    return Error(name_in(message) + (too_many ? " may be given only once" : " needs a value"),
+                 hint);
   }
   if (dynamic_cast<const CLI::ExcludesError*>(&error)) {
     const size_t between = message.find(" excludes ");
     return Error(message.substr(0, between) + " and " + message.substr(between + 10) +
                      " cannot be used together",
-                 {},
                  hint);
   }
   const bool lacks_command =
@@ -239,9 +237,9 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (lacks_command) {
     std::vector<std::string> names;
     for (const CLI::App* child : listed_commands(*chosen)) names.push_back(child->get_name());
-    return Error("'" + path + "' needs a command", {}, "one of " + join(names, ", "));
+    return Error("'" + path + "' needs a command", "one of " + join(names, ", "));
   }
-  return Error(message, {}, hint);
+  return Error(message, hint);
 }
 
 }  // namespace forge::app

@@ -221,7 +221,6 @@ std::vector<SelectedConfig> selected_configs(const Context& context,
     throw Error(
         "name the configs to run, or use --all for every training config of the project, "
         "--table for the configs of a table, or --sweep with a sweep that the project declares",
-        {},
         "'forge ls' lists them");
   }
   if (selection.all) return training_configs(context);

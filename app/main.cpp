@@ -71,10 +71,8 @@ const CLI::App* find_named_command(const CLI::App& app,
       std::vector<std::string> names;
       for (const CLI::App* known : listed_commands(*command)) names.push_back(known->get_name());
       const std::string path = command == &app ? "forge" : "forge " + command->get_name();
-      const std::string near = did_you_mean(word, names);
       throw Error("no command '" + word + "'",
-                  {},
-                  near.empty() ? "'" + path + " --help' lists the commands" : near);
+                  did_you_mean(word, names, "'" + path + " --help' lists the commands"));
     }
     if (!child) break;
     command = child;

@@ -53,7 +53,7 @@ std::vector<run::RunFolder> named_runs(const Context& context,
     query.patterns = {name};
     const std::vector<std::string> ids = matching_ids(context, query);
     if (ids.empty())
-      throw Error("no runs match '" + name + "'", {}, "'forge runs --archived' lists all runs");
+      throw Error("no runs match '" + name + "'", "'forge runs --archived' lists all runs");
     for (const std::string& id : ids) add(run::RunFolder(runs_dir / id));
   }
   return folders;
@@ -84,7 +84,7 @@ void add_run_selector(const Command& command, RunSelector& selector) {
 
 std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& selector) {
   if (selector.names.empty() && selector.conditions.empty()) {
-    throw Error("name runs or use --where", {}, "'forge runs' lists them");
+    throw Error("name runs or use --where", "'forge runs' lists them");
   }
   const fs::path runs_dir = context.runs_dir();
   std::vector<run::RunFolder> folders = named_runs(context, selector.names);

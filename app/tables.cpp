@@ -129,12 +129,9 @@ void require_declared(const project::Project& project,
                       const std::vector<std::string>& known,
                       const std::string& how) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const std::string near = did_you_mean(name, known);
+  const std::string others = known.empty() ? how : "its " + kind + "s: " + join(known, ", ");
   throw Error("project '" + project.path + "' has no " + kind + " '" + name + "'",
-              {},
-              !near.empty()   ? near
-              : known.empty() ? how
-                              : "its " + kind + "s: " + join(known, ", "));
+              did_you_mean(name, known, others));
 }
 
 std::vector<std::string> table_names(const project::Project& project) {
@@ -156,7 +153,7 @@ std::vector<std::string> chosen_tables(const project::Project& project, const st
   if (!name.empty()) return {name};
   std::vector<std::string> names = table_names(project);
   if (!names.empty()) return names;
-  throw Error("project '" + project.path + "' has no tables", {}, table_hint);
+  throw Error("project '" + project.path + "' has no tables", table_hint);
 }
 
 tables::TableSpec read_table(const project::Project& project, const std::string& name) {

@@ -77,8 +77,12 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
   return text;
 }
 
-void print_json(const nlohmann::json& json) { std::cout << json_text(json, 2) << "\n"; }
-void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
+int print_json(const nlohmann::json& json) { return print_json(nlohmann::ordered_json(json)); }
+
+int print_json(const nlohmann::ordered_json& json) {
+  std::cout << json_text(json, 2) << "\n";
+  return 0;
+}
 
 void add_output_options(const Command& command, OutputOptions& options) {
   command.add_option(
@@ -86,18 +90,19 @@ void add_output_options(const Command& command, OutputOptions& options) {
   add_json_option(command, options.json);
 }
 
-void write_output(const std::string& text, const OutputOptions& options) {
+int write_output(const std::string& text, const OutputOptions& options) {
   if (options.file.empty()) {
     std::cout << text;
-    return;
+    return 0;
   }
   write_output_file(options.file, text);
   std::cout << "Wrote output to " << options.file << "\n";
+  return 0;
 }
 
-void write_output(const nlohmann::ordered_json& json, const OutputOptions& options) {
+int write_output(const nlohmann::ordered_json& json, const OutputOptions& options) {
   // json_text replaces bytes that are not UTF-8, which JSON cannot hold.
-  write_output(json_text(json, 2) + "\n", options);
+  return write_output(json_text(json, 2) + "\n", options);
 }
 
 void print_written_files(const std::vector<std::filesystem::path>& files,

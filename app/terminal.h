@@ -40,9 +40,10 @@ struct OutputOptions {
 /// -o and --json.
 void add_output_options(const Command& command, OutputOptions& options);
 
-/// On standard output, with two spaces a level.
-void print_json(const nlohmann::json& json);
-void print_json(const nlohmann::ordered_json& json);
+/// On standard output, with two spaces a level. Returns 0, the exit code of a command that prints
+/// nothing else.
+int print_json(const nlohmann::json& json);
+int print_json(const nlohmann::ordered_json& json);
 
 /// The list of what `to_json` makes of each item.
 template <class Items, class ToJson>
@@ -53,9 +54,9 @@ auto json_list(const Items& items, const ToJson& to_json) {
   return list;
 }
 
-/// Prints the text, or writes it to the file of -o and says so.
-void write_output(const std::string& text, const OutputOptions& options);
-void write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
+/// Prints the text, or writes it to the file of -o and says so. Returns 0 as print_json does.
+int write_output(const std::string& text, const OutputOptions& options);
+int write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
 
 /// "wrote FILE" for each file, or as JSON: `values` and the list "files".
 void print_written_files(const std::vector<std::filesystem::path>& files,

@@ -100,7 +100,7 @@ worker::BackendInfo ask_worker(worker::Launcher& launcher,
     if (const auto* said = std::get_if<worker::Supports>(&event)) supports = *said;
   });
   if (!hello || !environment) {
-    throw Error("the worker did not say what it runs on", {}, "", ExitCode::failed);
+    throw Error("the worker did not say what it runs on", "", ExitCode::failed);
   }
   return {*hello, *environment, supports};
 }
@@ -137,9 +137,8 @@ nlohmann::json files_key(const fs::path& folder) {
 nlohmann::json command_key(const worker::WorkerCommand& command) {
   std::set<fs::path> folders = {command.working_folder};
   for (const std::string& word : command.arguments) {
-    std::error_code gone;
     const fs::path path = command.working_folder / word;
-    if (fs::is_regular_file(path, gone)) folders.insert(path.parent_path());
+    if (is_file(path)) folders.insert(path.parent_path());
   }
   nlohmann::json files = nlohmann::json::object();
   for (const fs::path& folder : folders) files[folder.string()] = files_key(folder);
@@ -150,7 +149,7 @@ nlohmann::json command_key(const worker::WorkerCommand& command) {
 
 worker::WorkerCommand ExternalBackend::command(const worker::Request&) const {
   if (config_.command.empty()) {
-    throw Error("backend " + name_ + " has no command", {}, "set external.command");
+    throw Error("backend " + name_ + " has no command", "set external.command");
   }
   worker::WorkerCommand command;
   command.arguments = config_.command;
@@ -176,7 +175,6 @@ worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
     info.hello.backend = name_;
   } else if (!is_sound_name(info.hello.backend)) {
     throw Error("the external backend calls itself '" + info.hello.backend.substr(0, 80) + "'",
-                {},
                 "its hello must give a name of letters, digits, _ and -, other than libtorch",
                 ExitCode::failed);
   }
@@ -220,7 +218,6 @@ fs::path LibtorchBackend::worker() const {
     tried.push_back(place.string());
   }
   throw Error("the worker program " + name + " was not found: " + join(tried, ", "),
-              {},
               chosen.empty() ? "build forge with FORGE_WITH_TORCH=ON, or set FORGE_WORKER_LIBTORCH"
                              : "FORGE_WORKER_LIBTORCH names no program",
               ExitCode::failed);

@@ -209,9 +209,8 @@ int test(const Context& context, const BackendTestOptions& options) {
 }  // namespace
 
 void add_backends(const Command& app) {
-  auto json = std::make_shared<bool>(false);
-  const Command command =
-      app.add_command("backends", "List training backends, their devices and what they support");
+  const auto [command, json] = app.add_command(
+      "backends", "List training backends, their devices and what they support", list_backends);
   command
       .details(
           "A backend is a program that trains. A project or workspace declares its own in "
@@ -225,14 +224,12 @@ void add_backends(const Command& app) {
           "forge run train_canon_ac --backend pytorch")
       .see_also("forge backend-test, forge doctor");
   add_project_option(command);
-  add_json_option(command, *json);
-  command.action(json, list_backends);
+  add_json_option(command, json);
 }
 
 void add_backend_test(const Command& app) {
-  auto options = std::make_shared<BackendTestOptions>();
-  const Command command =
-      app.add_command("backend-test", "Test a backend program against the protocol");
+  const auto [command, options] =
+      app.add_command("backend-test", "Test a backend program against the protocol", test);
   command
       .details(
           "The test asks the program to describe itself, to train a model of a few thousand "
@@ -244,18 +241,17 @@ void add_backend_test(const Command& app) {
           "forge backend-test -- /usr/bin/python3 worker.py\n"
           "forge backend-test --json -- ./my-worker --verbose")
       .see_also("forge backends");
-  command.add_option("COMMAND", options->command, "A declared backend, or a program with arguments")
+  command.add_option("COMMAND", options.command, "A declared backend, or a program with arguments")
       .required();
   command
       .add_option("--timeout <SECONDS>",
-                  options->timeout,
+                  options.timeout,
                   "Fail a check after this many seconds without a new message")
       .positive()
       .show_default();
-  command.add_option("--patience", options->timeout, "Old name of --timeout").positive().hidden();
-  command.add_flag("--keep", options->keep, "Keep the test's files: checkpoints and stderr.log");
-  add_json_option(command, options->json);
-  command.action(options, test);
+  command.add_option("--patience", options.timeout, "Old name of --timeout").positive().hidden();
+  command.add_flag("--keep", options.keep, "Keep the test's files: checkpoints and stderr.log");
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

@@ -309,41 +309,39 @@ int list_records(const Context& context, bool json) {
 }
 
 void add_operations(const Command& bench) {
-  auto options = std::make_shared<OperationOptions>();
-  const Command command = bench.add_command(
-      "ops", "Measure the backend's operations beside its library's plain operations");
+  const auto [command, options] =
+      bench.add_command("ops",
+                        "Measure the backend's operations beside its library's plain operations",
+                        bench_operations);
   command.examples(
       "forge bench ops\n"
       "forge bench ops canon_conv swiglu --size 4m\n"
       "forge bench ops --precision bfloat16 --device cuda --json");
   command.add_option(
-      "OPERATION", options->wanted.operations, "Operation names or prefixes [default: all]");
+      "OPERATION", options.wanted.operations, "Operation names or prefixes [default: all]");
   command
       .add_option(
-          "--size", options->wanted.sizes, "Name of a shape [default: those that suit the device]")
+          "--size", options.wanted.sizes, "Name of a shape [default: those that suit the device]")
       .repeated();
   command
       .add_option(
-          "--precision", options->wanted.precision, "Precision: float32, float64 or bfloat16")
+          "--precision", options.wanted.precision, "Precision: float32, float64 or bfloat16")
       .show_default();
-  add_device_options(command, options->device, options->threads);
-  add_json_option(command, options->json);
-  command.action(options, bench_operations);
+  add_device_options(command, options.device, options.threads);
+  add_json_option(command, options.json);
 }
 
 void add_list(const Command& bench) {
-  auto json = std::make_shared<bool>(false);
-  const Command command = bench.add_command("list", "List stored benchmarks, newest first");
-  add_json_option(command, *json, "Print JSON with every measurement");
-  command.action(json, list_records);
+  const auto [command, json] =
+      bench.add_command("list", "List stored benchmarks, newest first", list_records);
+  add_json_option(command, json, "Print JSON with every measurement");
 }
 
 }  // namespace
 
 void add_bench(const Command& app) {
-  auto options = std::make_shared<BenchOptions>();
-  const Command command =
-      app.add_command("bench", "Measure and store the training speed of configs");
+  const auto [command, options] =
+      app.add_command("bench", "Measure and store the training speed of configs", bench);
   command
       .details(
           "After a warm-up the configs train on random tokens in alternating windows of about a "
@@ -359,17 +357,16 @@ void add_bench(const Command& app) {
           "forge bench list\n"
           "forge bench ops")
       .see_also("forge model, forge compare");
-  add_configs_argument(command, options->configs, "Configs to measure");
-  add_set_option(command, options->launch.overrides);
-  command.add_option("--windows", options->windows, "Windows of each config")
+  add_configs_argument(command, options.configs, "Configs to measure");
+  add_set_option(command, options.launch.overrides);
+  command.add_option("--windows", options.windows, "Windows of each config")
       .between(1, 1000)
       .show_default();
   command
-      .add_option("--steps", options->steps, "Steps per window [default: about one second's worth]")
+      .add_option("--steps", options.steps, "Steps per window [default: about one second's worth]")
       .at_least(1);
-  add_device_options(command, options->launch.device, options->launch.threads);
-  add_json_option(command, options->json, "Print JSON with every measurement");
-  command.action(options, bench);
+  add_device_options(command, options.launch.device, options.launch.threads);
+  add_json_option(command, options.json, "Print JSON with every measurement");
   add_operations(command);
   add_list(command);
 }

@@ -61,10 +61,7 @@ int print_pivot(const Context& context, const CompareOptions& options) {
                                        options.metric.empty() ? "eval_loss" : options.metric};
   const tables::Pivot pivot =
       tables::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
-  if (options.json || options.format == "json") {
-    print_json(tables::to_json(pivot));
-    return 0;
-  }
+  if (options.json || options.format == "json") return print_json(tables::to_json(pivot));
   const tables::Sheet sheet = make_sheet(pivot);
   std::cout << sheet.title << "\n\n"
             << (options.format == "markdown" ? tables::markdown_table(sheet)
@@ -79,7 +76,7 @@ std::pair<std::string, std::string> pareto_metrics(const tables::TableSpec& tabl
                                                    const std::string& words) {
   const std::vector<std::string> names = split(words, ',');
   if (names.size() != 2)
-    throw Error("--pareto needs two metrics", {}, "for example --pareto quality,speed");
+    throw Error("--pareto needs two metrics", "for example --pareto quality,speed");
   return {tables::metric_by_word(table, names[0]), tables::metric_by_word(table, names[1])};
 }
 
@@ -184,8 +181,8 @@ int compare(const Context& context, CompareOptions options) {
 }  // namespace
 
 void add_compare(const Command& app) {
-  auto options = std::make_shared<CompareOptions>();
-  const Command command = app.add_command("compare", "Print tables from available runs");
+  const auto [command, options] =
+      app.add_command("compare", "Print tables from available runs", compare);
   command
       .details(
           "A cell shows the mean over seeds with half of its 95 % confidence interval. Differences "
@@ -207,37 +204,36 @@ void add_compare(const Command& app) {
           "eval_loss")
       .see_also("forge runs, forge export, forge report");
   command.heading("Table");
-  command.add_option("-t,--table", options->table, "Table of the project [default: all]");
-  command.add_option("--rows <KEY>", options->rows, "Undeclared table: key of the rows");
-  command.add_option("--cols <KEY>", options->columns, "Undeclared table: key of the columns");
+  command.add_option("-t,--table", options.table, "Table of the project [default: all]");
+  command.add_option("--rows <KEY>", options.rows, "Undeclared table: key of the rows");
+  command.add_option("--cols <KEY>", options.columns, "Undeclared table: key of the columns");
   command.add_option(
-      "--metric", options->metric, "Undeclared table: metric of the cells [default: eval_loss]");
+      "--metric", options.metric, "Undeclared table: metric of the cells [default: eval_loss]");
   command.add_option(
-      "--by <KEY>", options->tables.by, "Split each row by a config key, or by 'backend'");
+      "--by <KEY>", options.tables.by, "Split each row by a config key, or by 'backend'");
   command.heading("Runs");
   add_project_option(command);
-  add_table_options(command, options->tables);
+  add_table_options(command, options.tables);
   command
       .add_option("--where <CONDITION>",
-                  options->tables.where,
+                  options.tables.where,
                   "Use only runs that meet COLUMN=VALUE or KEY=VALUE (also !=, <, <=, >, >=)")
       .repeated();
   command.heading("Options");
   command.add_option("--pareto <A,B>",
-                     options->pareto,
+                     options.pareto,
                      "Add the Pareto front of two metrics: quality, speed, memory, or their names");
-  command.add_flag("--points", options->points, "Best-of tables: list the runs of every row");
-  command.add_flag("--curves", options->curves, "Plot training loss in the terminal");
-  command.add_flag("--watch", options->watch, "Refresh every two seconds until no run is active");
-  command.add_flag("--strict", options->strict, "Exit with 1 when a comparison is not controlled");
-  command.add_option("--against", options->against, "Same as --published")
+  command.add_flag("--points", options.points, "Best-of tables: list the runs of every row");
+  command.add_flag("--curves", options.curves, "Plot training loss in the terminal");
+  command.add_flag("--watch", options.watch, "Refresh every two seconds until no run is active");
+  command.add_flag("--strict", options.strict, "Exit with 1 when a comparison is not controlled");
+  command.add_option("--against", options.against, "Same as --published")
       .one_of({"published"})
       .hidden();
-  command.add_option("--format", options->format, "Output format")
+  command.add_option("--format", options.format, "Output format")
       .one_of({"text", "markdown", "csv", "json"})
       .show_default();
-  add_json_option(command, options->json, "Same as --format json");
-  command.action(options, compare);
+  add_json_option(command, options.json, "Same as --format json");
 }
 
 }  // namespace forge::app

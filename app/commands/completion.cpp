@@ -222,8 +222,8 @@ void add_complete_command(const Command& app) {
   auto words = std::make_shared<std::vector<std::string>>();
   const Command command = app.add_hidden_command("__complete");
   command.add_option("WORDS", *words, "");
-  command.action(words, [app](const Context&, const std::vector<std::string>& typed) {
-    for (const Completion& completion : complete(app.app(), app.program(), typed))
+  command.set_action([app, words](const Context&) {
+    for (const Completion& completion : complete(app.app(), app.program(), *words))
       std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
     return 0;
   });
@@ -233,15 +233,13 @@ void add_complete_command(const Command& app) {
 
 void add_completion(const Command& app) {
   add_complete_command(app);
-  auto shell = std::make_shared<std::string>();
-  const Command command =
-      app.add_command("completion", "Print the script that completes forge's command lines");
+  const auto [command, shell] = app.add_command(
+      "completion", "Print the script that completes forge's command lines", print_script);
   command.examples(
       "source <(forge completion bash)             # now, or as a line of ~/.bashrc\n"
       "forge completion zsh > ~/.zfunc/_forge      # a folder of zsh's $fpath\n"
       "forge completion fish > ~/.config/fish/completions/forge.fish");
-  command.add_option("SHELL", *shell, "Shell").required().one_of({"bash", "zsh", "fish"});
-  command.action(shell, print_script);
+  command.add_option("SHELL", shell, "Shell").required().one_of({"bash", "zsh", "fish"});
 }
 
 }  // namespace forge::app

@@ -24,10 +24,7 @@ struct ShowOptions {
 int show_config(const Context& context, const ShowOptions& options) {
   const config::ResolvedConfig resolved =
       context.resolve(context.document(options.config), options.overrides);
-  if (options.json) {
-    print_json(resolved.json);
-    return 0;
-  }
+  if (options.json) return print_json(resolved.json);
   std::vector<std::vector<std::string>> lines;
   for (const auto& [path, origin] : resolved.origins) {
     const nlohmann::json::json_pointer pointer("/" + join(split(path, '.'), "/"));
@@ -108,40 +105,35 @@ int list_arguments(const Context& context, const ArgumentsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const auto arguments =
       project::template_arguments_of(chosen.project, chosen.config, context.host_environment());
-  if (options.output.json) {
-    write_output(to_json(arguments), options.output);
-    return 0;
-  }
+  if (options.output.json) return write_output(to_json(arguments), options.output);
   std::vector<std::vector<std::string>> lines;
   for (const project::TemplateArgument& argument : arguments) {
     lines.push_back({usage_of(argument), argument.help});
   }
-  write_output(lines.empty() ? "the config '" + chosen.config.name + "' declares no arguments\n"
-                             : aligned(lines),
-               options.output);
-  return 0;
+  return write_output(lines.empty()
+                          ? "the config '" + chosen.config.name + "' declares no arguments\n"
+                          : aligned(lines),
+                      options.output);
 }
 
 }  // namespace
 
 void add_show(const Command& app) {
-  auto options = std::make_shared<ShowOptions>();
-  const Command command =
-      app.add_command("show", "Print a resolved config and where each value comes from");
+  const auto [command, options] = app.add_command(
+      "show", "Print a resolved config and where each value comes from", show_config);
   command
       .examples(
           "forge show train_canon_ac\n"
           "forge show train_canon_ac --set profile=full --json")
       .see_also("forge explain, forge diff, forge keys");
-  add_config_argument(command, options->config);
-  add_set_option(command, options->overrides);
-  add_json_option(command, options->json, "Print the config as JSON, as a run stores it");
-  command.action(options, show_config);
+  add_config_argument(command, options.config);
+  add_set_option(command, options.overrides);
+  add_json_option(command, options.json, "Print the config as JSON, as a run stores it");
 }
 
 void add_check(const Command& app) {
-  auto options = std::make_shared<CheckOptions>();
-  const Command command = app.add_command("check", "Find mistakes in configs and templates");
+  const auto [command, options] =
+      app.add_command("check", "Find mistakes in configs and templates", check);
   command
       .details(
           "Finds misspelt keys, blocks and variables, among others. Without a name it checks all "
@@ -152,36 +144,31 @@ void add_check(const Command& app) {
           "forge check train_canon_ac\n"
           "forge check --all --strict --json")
       .see_also("forge show, docs/TEMPLATES.md");
-  add_configs_argument(command, options->configs, "Configs to check");
+  add_configs_argument(command, options.configs, "Configs to check");
   command.add_flag("-r,--recursive,--all",
-                   options->all,
+                   options.all,
                    "Check all projects below the folder of -p, or of the workspace");
-  command.add_flag("--strict", options->strict, "Exit with 1 on warnings too");
-  add_json_option(command, options->json);
-  command.action(options, check);
+  command.add_flag("--strict", options.strict, "Exit with 1 on warnings too");
+  add_json_option(command, options.json);
 }
 
 void add_keys(const Command& app) {
-  auto json = std::make_shared<bool>(false);
-  const Command command =
-      app.add_command("keys", "List every config key with its default and meaning");
+  const auto [command, json] =
+      app.add_command("keys", "List every config key with its default and meaning", list_keys);
   command.examples("forge keys\nforge keys | grep optimizer").see_also("forge show, forge explain");
-  add_json_option(command, *json);
-  command.action(json, list_keys);
+  add_json_option(command, json);
 }
 
 void add_arguments(const Command& app) {
-  auto options = std::make_shared<ArgumentsOptions>();
-  const Command command =
-      app.add_command("arguments", "List the arguments that a config's templates declare");
+  const auto [command, options] = app.add_command(
+      "arguments", "List the arguments that a config's templates declare", list_arguments);
   command
       .examples(
           "forge arguments 4M\n"
           "forge pp 4M --max-steps 5      render with one of them")
       .see_also("forge pp, forge run");
-  add_config_argument(command, options->config);
-  add_output_options(command, options->output);
-  command.action(options, list_arguments);
+  add_config_argument(command, options.config);
+  add_output_options(command, options.output);
 }
 
 }  // namespace forge::app

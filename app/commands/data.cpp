@@ -108,10 +108,7 @@ int list_data(const Context&, bool as_json) {
 
 /// The parts of a mixture; each has statistics of its own.
 int show_mixture(const data::PreparedFolder& folder, bool json) {
-  if (json) {
-    print_json(Json{{"name", folder.name}, {"parts", parts_json(folder)}});
-    return 0;
-  }
+  if (json) return print_json(Json{{"name", folder.name}, {"parts", parts_json(folder)}});
   double sum = 0;
   for (const data::PreparedPart& part : folder.parts) sum += part.weight;
   std::vector<std::vector<std::string>> lines = {
@@ -150,13 +147,11 @@ OpenTokens open_tokens(const DataShowOptions& options) {
     std::vector<std::string> names;
     for (const data::PreparedPart& part : folder.parts) names.push_back(part.name);
     throw Error("'" + folder.name + "' is a mixture: its tokens are in its parts",
-                {},
                 "name one of its parts: " + join(names, ", "));
   }
   if (!tokens) {
     throw Error("'" + folder.name + "' has no complete " +
                     (options.evaluation ? "evaluation" : "train") + ".tokens",
-                {},
                 folder.unfinished ? "its preparation was interrupted: prepare it again" : "",
                 ExitCode::failed);
   }
@@ -165,7 +160,6 @@ OpenTokens open_tokens(const DataShowOptions& options) {
   if (tokenizer.fingerprint() != file.tokenizer_fingerprint()) {
     throw Error(
         "'" + folder.name + "' was tokenized with another tokenizer than its tokenizer.json",
-        {},
         "prepare it again",
         ExitCode::failed);
   }
@@ -177,7 +171,6 @@ int show_documents(const Context&, const DataShowOptions& options) {
   const int64_t held = opened.file.documents();
   if (options.from >= held) {
     throw Error("'" + opened.folder.name + "' holds " + with_thousands(held) + " documents",
-                {},
                 "--from counts from 0");
   }
   const bool colour = use_colour(1);
@@ -243,10 +236,7 @@ int show_statistics(const Context&, const DataShowOptions& options) {
   const OpenTokens opened = open_tokens(options);
   const data::TokenStatistics statistics = data::statistics_of(
       opened.file, opened.tokenizer, options.top, ProgressLine("reading").phase_reporter());
-  if (options.json) {
-    print_json(statistics_json(opened, statistics));
-    return 0;
-  }
+  if (options.json) return print_json(statistics_json(opened, statistics));
   const double tokens = double(std::max<int64_t>(1, statistics.tokens));
   std::vector<std::vector<std::string>> lines = {
       {"tokens", with_thousands(statistics.tokens), ""},
@@ -285,41 +275,39 @@ void add_tokens_arguments(const Command& command, DataShowOptions& options) {
 }
 
 void add_data_ls(const Command& data) {
-  auto json = std::make_shared<bool>(false);
-  const Command command = data.add_command("ls", "List prepared data, newest first");
+  const auto [command, json] =
+      data.add_command("ls", "List prepared data, newest first", list_data);
   command.examples("forge data ls\nforge data ls --json");
-  add_json_option(command, *json);
-  command.action(json, list_data);
+  add_json_option(command, json);
 }
 
 void add_data_show(const Command& data) {
-  auto options = std::make_shared<DataShowOptions>();
-  const Command command = data.add_command("show", "Print documents, decoded from their tokens");
+  const auto [command, options] =
+      data.add_command("show", "Print documents, decoded from their tokens", show_documents);
   command.examples(
       "forge data show toy_stories\n"
       "forge data show text-0c6e1f2a --evaluation --from 100 --documents 1 --json");
-  add_tokens_arguments(command, *options);
-  command.add_option("--documents", options->documents, "Number of documents")
+  add_tokens_arguments(command, options);
+  command.add_option("--documents", options.documents, "Number of documents")
       .at_least(1)
       .show_default();
-  command.add_option("--from", options->from, "Index of the first document")
+  command.add_option("--from", options.from, "Index of the first document")
       .at_least(0)
       .show_default();
-  command.action(options, show_documents);
 }
 
 void add_data_stats(const Command& data) {
-  auto options = std::make_shared<DataShowOptions>();
-  const Command command = data.add_command(
-      "stats", "Print document lengths, bytes per token and the most frequent tokens");
+  const auto [command, options] =
+      data.add_command("stats",
+                       "Print document lengths, bytes per token and the most frequent tokens",
+                       show_statistics);
   command.examples(
       "forge data stats toy_stories\n"
       "forge data stats text-0c6e1f2a --evaluation --top 5 --json");
-  add_tokens_arguments(command, *options);
-  command.add_option("--top", options->top, "Number of most frequent tokens")
+  add_tokens_arguments(command, options);
+  command.add_option("--top", options.top, "Number of most frequent tokens")
       .at_least(0)
       .show_default();
-  command.action(options, show_statistics);
 }
 
 }  // namespace

@@ -174,8 +174,7 @@ int prepare(const Context& context, const DataPrepareOptions& options) {
                                        {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
                                        {"train", tokens_json(prepared.train)},
                                        {"evaluation", tokens_json(prepared.evaluation)}};
-  print_json(json);
-  return 0;
+  return print_json(json);
 }
 
 struct DataSampleOptions {
@@ -242,8 +241,7 @@ int sample(const Context& context, const DataSampleOptions& options) {
 }  // namespace
 
 void add_data_get(const Command& data) {
-  auto options = std::make_shared<DataGetOptions>();
-  const Command command = data.add_command("get", "Download a public dataset");
+  const auto [command, options] = data.add_command("get", "Download a public dataset", get);
   command
       .details(
           "Files are checked against their SHA-256. An interrupted download continues where it "
@@ -253,19 +251,17 @@ void add_data_get(const Command& data) {
           "forge data get                            list the datasets\n"
           "forge data get tinystories\n"
           "forge data get wikitext-103 --to texts/ --json");
-  command.add_option("NAME", options->name, "Dataset; without it all are listed");
+  command.add_option("NAME", options.name, "Dataset; without it all are listed");
   command.add_option("--to <DIR>",
-                     options->folder,
+                     options.folder,
                      "Folder to write to [default: corpora/NAME in the user's cache]");
-  command.add_option("--mirror <URL>", options->mirror, "Download the files from this address");
-  add_json_option(command, options->json);
-  command.action(options, get);
+  command.add_option("--mirror <URL>", options.mirror, "Download the files from this address");
+  add_json_option(command, options.json);
 }
 
 void add_data_prepare(const Command& data) {
-  auto options = std::make_shared<DataPrepareOptions>();
-  const Command command =
-      data.add_command("prepare", "Tokenize the data of a config, or files of your own");
+  const auto [command, options] =
+      data.add_command("prepare", "Tokenize the data of a config, or files of your own", prepare);
   command
       .details(
           "Trains a tokenizer unless one is given. An interrupted preparation, also by Ctrl-C, "
@@ -275,48 +271,46 @@ void add_data_prepare(const Command& data) {
           "forge data prepare --path stories.txt.zst --documents separator --vocab-size 2000\n"
           "forge data prepare --path pages.jsonl.gz --field page --tokenizer tokenizer.json")
       .see_also("forge data ls, docs/DATA.md");
-  add_config_argument(command, options->config);
-  add_set_option(command, options->overrides);
+  add_config_argument(command, options.config);
+  add_set_option(command, options.overrides);
   command.heading("With --path");
-  command.add_option("--path", options->path, "Text file or folder to use instead of a config");
-  command.add_option("--documents", options->documents, "What a document is")
+  command.add_option("--path", options.path, "Text file or folder to use instead of a config");
+  command.add_option("--documents", options.documents, "What a document is")
       .one_of(config::names_of(config::DocumentKind()))
       .show_default();
-  command.add_option("--separator", options->data.separator, "Text between two documents")
+  command.add_option("--separator", options.data.separator, "Text between two documents")
       .show_default();
-  command.add_option("--field", options->data.field, "JSON Lines: field that holds the text")
+  command.add_option("--field", options.data.field, "JSON Lines: field that holds the text")
       .show_default();
   command.add_option("--evaluation-path <PATH>",
-                     options->data.evaluation_path,
+                     options.data.evaluation_path,
                      "Text to evaluate on [default: part of the text]");
-  command.add_option("--tokenizer <FILE>", options->tokenizer.path, "Use this tokenizer.json")
+  command.add_option("--tokenizer <FILE>", options.tokenizer.path, "Use this tokenizer.json")
       .existing_file();
-  command.add_option("--vocab-size", options->tokenizer.vocab_size, "Size of a new vocabulary")
+  command.add_option("--vocab-size", options.tokenizer.vocab_size, "Size of a new vocabulary")
       .between(261, 1 << 24)
       .show_default();
   command.heading("Options");
-  command.add_flag("--check", options->check, "Verify every byte of data prepared before");
-  add_json_option(command, options->json);
-  command.action(options, prepare);
+  command.add_flag("--check", options.check, "Verify every byte of data prepared before");
+  add_json_option(command, options.json);
 }
 
 void add_data_sample(const Command& data) {
-  auto options = std::make_shared<DataSampleOptions>();
-  const Command command = data.add_command("sample", "Print examples of a config's synthetic task");
+  const auto [command, options] =
+      data.add_command("sample", "Print examples of a config's synthetic task", sample);
   command.details("Tokens that count for the loss are bold, or in brackets outside a terminal.")
       .examples(
           "forge data sample depo1/rope\n"
           "forge data sample mano/rope --set data.task.variant=code -n 5\n"
           "forge data sample brevo2/rope --evaluation --json")
       .see_also("docs/TASKS.md");
-  add_config_argument(command, options->config);
-  add_set_option(command, options->overrides);
-  command.add_option("-n,--count", options->count, "Number of examples")
+  add_config_argument(command, options.config);
+  add_set_option(command, options.overrides);
+  command.add_option("-n,--count", options.count, "Number of examples")
       .between(1, 1000000)
       .show_default();
-  command.add_flag("--evaluation", options->evaluation, "Use the evaluation examples");
-  add_json_option(command, options->json, "Print JSON with token ids and what counts for the loss");
-  command.action(options, sample);
+  command.add_flag("--evaluation", options.evaluation, "Use the evaluation examples");
+  add_json_option(command, options.json, "Print JSON with token ids and what counts for the loss");
 }
 
 }  // namespace forge::app

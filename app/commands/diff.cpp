@@ -40,12 +40,10 @@ Side run_side(const run::RunFolder& folder) {
   const nlohmann::json config = read(folder.config_file());
   if (config.is_discarded()) {
     throw Error(shown_path(folder.config_file()) + " is damaged: it is not JSON",
-                {},
                 "restore the file",
                 ExitCode::failed);
   }
-  std::error_code ignored;
-  const bool has_origins = std::filesystem::exists(folder.origin_file(), ignored);
+  const bool has_origins = path_exists(folder.origin_file());
   const nlohmann::json origins = has_origins ? read(folder.origin_file()) : nullptr;
   return {"run " + folder.id(), config::leaves_of_run(config, origins), true};
 }
@@ -62,8 +60,7 @@ Side config_side(const Context& context,
 /// A run of that id, else a config of that name, else a run whose id begins so.
 Side side_called(const Context& context, const std::string& name, const DiffOptions& options) {
   const run::RunFolder exact(context.runs_dir() / name);
-  std::error_code ignored;
-  if (std::filesystem::exists(exact.record_file(), ignored)) return run_side(exact);
+  if (path_exists(exact.record_file())) return run_side(exact);
   std::optional<project::NamedConfig> config;
   try {
     config = context.find_config(name);
@@ -172,27 +169,24 @@ int why(const Context& context, const WhyOptions& options) {
 }  // namespace
 
 void add_diff(const Command& app) {
-  auto options = std::make_shared<DiffOptions>();
-  const Command command =
-      app.add_command("diff", "Compare two configs or runs, value by value, with origins");
+  const auto [command, options] =
+      app.add_command("diff", "Compare two configs or runs, value by value, with origins", diff);
   command.details("Exit code 0 when they are identical, 1 when they differ, 2 on an error.")
       .examples(
           "forge diff train_baseline train_canon_ac\n"
           "forge diff train_nope train_nope-3f61          the config now and as it was run\n"
           "forge diff train_nope train_canon_a --set profile=full --json")
       .see_also("forge why, forge explain");
-  command.add_option("LEFT", options->left, "Config or run").required().value_name("CONFIG|RUN");
-  command.add_option("RIGHT", options->right, "Config or run").required().value_name("CONFIG|RUN");
+  command.add_option("LEFT", options.left, "Config or run").required().value_name("CONFIG|RUN");
+  command.add_option("RIGHT", options.right, "Config or run").required().value_name("CONFIG|RUN");
   add_template_options(command);
-  add_set_option(command, options->overrides);
-  add_json_option(command, options->json);
-  command.action(options, diff);
+  add_set_option(command, options.overrides);
+  add_json_option(command, options.json);
 }
 
 void add_why(const Command& app) {
-  auto options = std::make_shared<WhyOptions>();
-  const Command command =
-      app.add_command("why", "Show result-affecting differences between two runs");
+  const auto [command, options] =
+      app.add_command("why", "Show result-affecting differences between two runs", why);
   command
       .details(
           "Two runs are the same when nothing differs that can change a loss; 'forge run' then "
@@ -202,10 +196,9 @@ void add_why(const Command& app) {
           "forge why train_llama-deb27d train_llama-2c827a\n"
           "forge why train_llama-deb27d train_llama-2c827a --json")
       .see_also("forge diff, forge runs");
-  add_run_argument(command, options->left, "LEFT");
-  add_run_argument(command, options->right, "RIGHT");
-  add_json_option(command, options->json);
-  command.action(options, why);
+  add_run_argument(command, options.left, "LEFT");
+  add_run_argument(command, options.right, "RIGHT");
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

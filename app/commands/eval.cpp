@@ -54,7 +54,7 @@ run::EvaluationData open_data(const Context& context,
   if (wanted.empty()) return run::own_evaluation_data(model, user_cache_dir(), progress);
   if (fs::exists(wanted)) return run::evaluation_data_at(model, wanted, user_cache_dir(), progress);
   if (!names_config(wanted))
-    throw Error("no file or folder '" + wanted + "'", {}, "--data also takes a config");
+    throw Error("no file or folder '" + wanted + "'", "--data also takes a config");
   const config::ResolvedConfig resolved = context.resolve(context.document(wanted), {});
   config::require_no_obstacles(resolved);
   require_training(resolved, "it has no data");
@@ -141,11 +141,8 @@ int eval(const Context& context, const EvalOptions& options) {
   require_backend(context, options, model);
   const run::EvaluationData data = open_data(context, options, model);
   const run::ModelEvaluation evaluation = evaluate(context, options, model, data);
-  if (options.json) {
-    print_json(to_json(options, model, data, evaluation));
-  } else {
-    print(model, data, evaluation);
-  }
+  if (options.json) return print_json(to_json(options, model, data, evaluation));
+  print(model, data, evaluation);
   return 0;
 }
 
@@ -167,21 +164,17 @@ int logits(const Context& context, const LogitsOptions& options) {
   const auto backend = context.backend(model.experiment);
   worker::LocalLauncher launcher;
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
-  if (options.json) {
-    print_json(values);
-  } else {
-    std::cout << options.output << ": logits of " << question.rows << " × " << question.length
-              << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";
-  }
+  if (options.json) return print_json(values);
+  std::cout << options.output << ": logits of " << question.rows << " × " << question.length
+            << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";
   return 0;
 }
 
 }  // namespace
 
 void add_eval(const Command& app) {
-  auto options = std::make_shared<EvalOptions>();
-  const Command command =
-      app.add_command("eval", "Compute loss, perplexity and bits per byte of a model");
+  const auto [command, options] =
+      app.add_command("eval", "Compute loss, perplexity and bits per byte of a model", eval);
   command
       .details(
           "--data is a text file, a folder of .txt files, a token file, a folder of prepared data, "
@@ -193,43 +186,42 @@ void add_eval(const Command& app) {
           "forge eval train_llama-5a0c --data train_llama --seq-len 256 --step 300\n"
           "forge eval exported_folder --data texts/ --precision float64")
       .see_also("forge generate, forge logits");
-  add_model_argument(command, options->model);
+  add_model_argument(command, options.model);
   command.add_option("--data <PATH|CONFIG>",
-                     options->data,
+                     options.data,
                      "Data to evaluate on [default: the run's evaluation rows]. Arguments of the "
                      "config's templates may follow");
-  add_step_option(command, options->step);
-  command.add_option("--seq-len", options->seq_len, "Tokens per row [default: train.seq_len]")
+  add_step_option(command, options.step);
+  command.add_option("--seq-len", options.seq_len, "Tokens per row [default: train.seq_len]")
       .at_least(1);
   command
       .add_option(
-          "--batch-size", options->batch_size, "Rows per batch [default: train.eval_batch_size]")
+          "--batch-size", options.batch_size, "Rows per batch [default: train.eval_batch_size]")
       .at_least(1);
-  add_precision_option(command, options->precision);
-  add_device_options(command, options->device, options->threads);
+  add_precision_option(command, options.precision);
+  add_device_options(command, options.device, options.threads);
   add_template_options(command);
-  add_json_option(command, options->json);
-  command.action(options, eval);
+  add_json_option(command, options.json);
 }
 
 void add_logits(const Command& app) {
-  auto options = std::make_shared<LogitsOptions>();
-  const Command command = app.add_command(
-      "logits", "Write a model's logits for random tokens, to compare with another program");
+  const auto [command, options] =
+      app.add_command("logits",
+                      "Write a model's logits for random tokens, to compare with another program",
+                      logits);
   command
       .details("The file holds the tensors input_ids and logits, as scripts/check-hf reads them.")
       .examples(
           "forge logits train_llama-5a0c1f0e9b21 logits.safetensors\n"
           "forge logits exported_folder logits.safetensors --rows 4 --length 128 --device cpu")
       .see_also("forge export-hf, docs/HUGGING_FACE.md");
-  add_model_argument(command, options->model);
-  command.add_option("FILE", options->output, "Safetensors file to write").required();
-  command.add_option("--rows", options->question.rows, "Number of rows").show_default();
-  command.add_option("--length", options->question.length, "Tokens per row").show_default();
-  command.add_option("--seed", options->question.seed, "Seed of the token ids").show_default();
-  add_device_options(command, options->question.device, options->question.threads);
-  add_json_option(command, options->json);
-  command.action(options, logits);
+  add_model_argument(command, options.model);
+  command.add_option("FILE", options.output, "Safetensors file to write").required();
+  command.add_option("--rows", options.question.rows, "Number of rows").show_default();
+  command.add_option("--length", options.question.length, "Tokens per row").show_default();
+  command.add_option("--seed", options.question.seed, "Seed of the token ids").show_default();
+  add_device_options(command, options.question.device, options.question.threads);
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

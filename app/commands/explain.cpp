@@ -37,7 +37,6 @@ project::NamedConfig named_config(const Context& context, const ExplainOptions& 
   } catch (const Error&) {
     if (options.config.empty() || !is_config(context, options.key)) throw;
     throw Error("'" + options.key + "' is a config, not a key",
-                {},
                 "the key comes first: forge explain " + options.config + " " + options.key);
   }
 }
@@ -49,8 +48,8 @@ std::vector<Explanation> explain(const Context& context, const ExplainOptions& o
     return config::explain(open, options.key);
   } catch (const Error& error) {
     if (!options.config.empty() || !is_config(context, options.key)) throw;
-    throw Error(
-        error.message(), {}, "the config comes after the key: forge explain KEY " + options.key);
+    throw Error(error.message(),
+                "the config comes after the key: forge explain KEY " + options.key);
   }
 }
 
@@ -121,9 +120,8 @@ void print_section(const std::vector<Explanation>& explanations, bool colour) {
 int print_explanations(const Context& context, const ExplainOptions& options) {
   const std::vector<Explanation> explanations = explain(context, options);
   const bool colour = use_colour(STDOUT_FILENO);
-  if (options.json) {
-    print_json(config::to_json(explanations));
-  } else if (explanations.size() == 1) {
+  if (options.json) return print_json(config::to_json(explanations));
+  if (explanations.size() == 1) {
     print_one(explanations.front(), colour);
   } else {
     print_section(explanations, colour);
@@ -134,8 +132,8 @@ int print_explanations(const Context& context, const ExplainOptions& options) {
 }  // namespace
 
 void add_explain(const Command& app) {
-  auto options = std::make_shared<ExplainOptions>();
-  const Command command = app.add_command("explain", "Show where a config value comes from");
+  const auto [command, options] =
+      app.add_command("explain", "Show where a config value comes from", print_explanations);
   command.details("Prints the value, what set it, and every setting that it replaced.")
       .examples(
           "forge explain train.batch_size\n"
@@ -143,12 +141,11 @@ void add_explain(const Command& app) {
           "forge explain train.max_steps train_canon_ac --set profile=full\n"
           "forge explain callbacks[0].every my_config     a graph of Python calls")
       .see_also("forge show, forge keys");
-  command.add_option("KEY", options->key, "Dotted path of a value, or of a section for all of it")
+  command.add_option("KEY", options.key, "Dotted path of a value, or of a section for all of it")
       .required();
-  add_config_argument(command, options->config);
-  add_set_option(command, options->overrides);
-  add_json_option(command, options->json);
-  command.action(options, print_explanations);
+  add_config_argument(command, options.config);
+  add_set_option(command, options.overrides);
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

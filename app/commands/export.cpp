@@ -61,7 +61,6 @@ void write_csv(const ExportOptions& options,
     std::vector<std::string> names;
     for (const tables::Ablation& table : tables) names.push_back(table.table.name);
     throw Error("CSV holds one table, the project has " + std::to_string(names.size()),
-                {},
                 "select one with -t (" + join(names, ", ") + ") or write all with -o FOLDER");
   }
   make_directories(options.output);
@@ -87,7 +86,6 @@ std::string latex_of(const std::vector<tables::Ablation>& tables) {
 WrittenFiles export_tables(const Context& context, const ExportOptions& options) {
   if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
     throw Error("RUN and --where apply to the formats tensorboard and metrics-csv",
-                {},
                 "a table declares its runs; -t selects the table");
   }
   const project::Project project = context.project();
@@ -122,7 +120,7 @@ std::vector<run::RunFolder> runs_of(const Context& context, const ExportOptions&
   }
   std::sort(
       folders.begin(), folders.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
-  if (folders.empty()) throw Error("no runs to export", {}, "'forge runs' lists all runs");
+  if (folders.empty()) throw Error("no runs to export", "'forge runs' lists all runs");
   return folders;
 }
 
@@ -164,7 +162,7 @@ WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& opt
 
 WrittenFiles export_tensorboard(const Context& context, const ExportOptions& options) {
   if (options.to_standard_output())
-    throw Error("TensorBoard needs a folder", {}, "for example -o tensorboard");
+    throw Error("TensorBoard needs a folder", "for example -o tensorboard");
   WrittenFiles written;
   for_each_run(runs_of(context, options), written, [&](const tables::RunMetrics& run) {
     const fs::path folder = fs::path(options.output) / run.run_id;
@@ -194,7 +192,7 @@ void print_written(const ExportOptions& options, const WrittenFiles& written) {
 
 int export_results(const Context& context, ExportOptions options) {
   if (options.format.empty() && !options.json)
-    throw Error("--format is required", {}, "one of " + join(export_formats, ", "));
+    throw Error("--format is required", "one of " + join(export_formats, ", "));
   if (options.json && options.to_standard_output()) {
     if (!options.format.empty() && options.format != "json") {
       throw Error("--json with --format " + options.format + " needs -o");
@@ -205,8 +203,8 @@ int export_results(const Context& context, ExportOptions options) {
   }
   if (options.format.empty()) options.format = "json";
   if (is_of_runs(options.format) && !options.table.empty()) {
-    throw Error(
-        "-t applies to the formats latex, csv, json and html", {}, "select runs by RUN or --where");
+    throw Error("-t applies to the formats latex, csv, json and html",
+                "select runs by RUN or --where");
   }
   const WrittenFiles written =
       options.format == "tensorboard"   ? export_tensorboard(context, options)
@@ -269,8 +267,8 @@ int write_report(const Context& context, const ReportOptions& options) {
 }  // namespace
 
 void add_export(const Command& app) {
-  auto options = std::make_shared<ExportOptions>();
-  const Command command = app.add_command("export", "Write tables or metrics for other programs");
+  const auto [command, options] =
+      app.add_command("export", "Write tables or metrics for other programs", export_results);
   command
       .details(
           "Formats of tables:\n"
@@ -291,47 +289,41 @@ void add_export(const Command& app) {
           "forge export --format metrics-csv --where config=train_canon_ac -o metrics.csv")
       .see_also("forge compare, forge export-markdown, forge report");
   command.heading("Runs");
-  add_run_selector(command, options->runs);
+  add_run_selector(command, options.runs);
   add_project_option(command);
-  add_table_options(command, options->tables);
+  add_table_options(command, options.tables);
   command.heading("Options");
-  command.add_option("--format", options->format, "What to write").one_of(export_formats);
+  command.add_option("--format", options.format, "What to write").one_of(export_formats);
   command.add_option(
-      "-o,--output <PATH>", options->output, "File or folder to write [default: standard output]");
-  command.add_option("-t,--table", options->table, "Table of the project [default: all]");
+      "-o,--output <PATH>", options.output, "File or folder to write [default: standard output]");
+  command.add_option("-t,--table", options.table, "Table of the project [default: all]");
   add_json_option(
-      command, options->json, "Print what was written as JSON; without -o same as --format json");
-  command.action(options, export_results);
+      command, options.json, "Print what was written as JSON; without -o same as --format json");
 }
 
 void add_export_markdown(const Command& app) {
-  auto options = std::make_shared<ExportMarkdownOptions>();
-  const Command command =
-      app.add_command("export-markdown", "Write all tables with their setup as Markdown");
+  const auto [command, options] = app.add_command(
+      "export-markdown", "Write all tables with their setup as Markdown", export_markdown);
   command.examples("forge export-markdown\nforge export-markdown -o - | less")
       .see_also("forge export, forge report");
-  add_report_file_option(command, options->output);
+  add_report_file_option(command, options.output);
   add_project_option(command);
-  add_table_options(command, options->tables);
-  command.action(options, export_markdown);
+  add_table_options(command, options.tables);
 }
 
 void add_report(const Command& app) {
-  auto options = std::make_shared<ReportOptions>();
-  const Command command =
-      app.add_command("report", "Write tables, claims and curves as one HTML file");
+  const auto [command, options] =
+      app.add_command("report", "Write tables, claims and curves as one HTML file", write_report);
   command
       .details(
           "The file is self-contained: it needs no network and no other file. The same runs give "
           "the same file. docs/REPORT.md describes it.")
       .examples("forge report\nforge report -p canon --profile full -o canon.html")
       .see_also("forge compare, forge export");
-  add_report_file_option(command, options->output);
+  add_report_file_option(command, options.output);
   add_project_option(command);
-  add_table_options(command, options->tables);
-  add_json_option(
-      command, options->json, "Print the file, its size and its number of runs as JSON");
-  command.action(options, write_report);
+  add_table_options(command, options.tables);
+  add_json_option(command, options.json, "Print the file, its size and its number of runs as JSON");
 }
 
 }  // namespace forge::app

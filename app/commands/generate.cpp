@@ -203,9 +203,9 @@ int generate(const Context& context, const GenerateOptions& options) {
 }  // namespace
 
 void add_generate(const Command& app) {
-  auto options = std::make_shared<GenerateOptions>();
-  GenerationQuestion& question = options->question;
-  const Command command = app.add_command("generate", "Generate text from a prompt");
+  const auto [command, options] =
+      app.add_command("generate", "Generate text from a prompt", generate);
+  GenerationQuestion& question = options.question;
   command
       .details(
           "One sample is printed while it is generated, several with headings when all are done. "
@@ -217,11 +217,11 @@ void add_generate(const Command& app) {
           "forge generate exported_folder --prompt \"The dog\" --prompt \"The cat\" --samples 3\n"
           "echo \"Once upon a time\" | forge generate train_llama-5a --prompt-file - --top-p 0.9")
       .see_also("forge eval, forge export-hf");
-  add_model_argument(command, options->model);
+  add_model_argument(command, options.model);
   command.heading("Prompts and samples");
   command.add_option("--prompt <TEXT>", question.prompts, "Text to continue").repeated();
   command
-      .add_option("--prompt-file <FILE>", options->prompt_files, "File with a prompt, - for stdin")
+      .add_option("--prompt-file <FILE>", options.prompt_files, "File with a prompt, - for stdin")
       .repeated();
   command.add_option("--samples", question.samples, "Samples per prompt").show_default();
   command.add_option("--max-tokens", question.max_tokens, "Maximum tokens per sample")
@@ -240,14 +240,13 @@ void add_generate(const Command& app) {
       .show_default();
   command.add_option("--seed", question.seed, "Seed of the random numbers").show_default();
   command.heading("Options");
-  add_step_option(command, options->step);
+  add_step_option(command, options.step);
   command.add_flag(
-      "--no-cache", options->no_cache, "Do not cache keys and values: slower, the same tokens");
+      "--no-cache", options.no_cache, "Do not cache keys and values: slower, the same tokens");
   command.add_option("--batch-size", question.batch_size, "Samples per batch").show_default();
-  add_precision_option(command, options->precision);
+  add_precision_option(command, options.precision);
   add_device_options(command, question.device, question.threads);
-  add_json_option(command, options->json);
-  command.action(options, generate);
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

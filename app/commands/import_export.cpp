@@ -6,9 +6,9 @@
 #include "app/terminal.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/lingua/import_recipe.h"
 #include "core/huggingface/export_model.h"
 #include "core/huggingface/import_model.h"
+#include "core/lingua/import_recipe.h"
 #include "core/model/parameters.h"
 #include "core/project/new_files.h"
 #include "core/run/import_run.h"
@@ -156,7 +156,7 @@ WrittenConfig write_where_asked(const Context& context,
   const std::string text = lingua::write_config(imported, lingua::ConfigForm::standalone);
   if (!options.output.empty()) {
     if (fs::exists(options.output)) {
-      throw Error("'" + options.output + "' exists already", {}, "files are never overwritten");
+      throw Error("'" + options.output + "' exists already", "files are never overwritten");
     }
     write_file_atomic(options.output, text);
   }
@@ -191,9 +191,8 @@ int import_lingua(const Context& context, const ImportLinguaOptions& options) {
 }  // namespace
 
 void add_export_hf(const Command& app) {
-  auto options = std::make_shared<ExportHfOptions>();
-  const Command command =
-      app.add_command("export-hf", "Export a run as a Hugging Face model folder");
+  const auto [command, options] =
+      app.add_command("export-hf", "Export a run as a Hugging Face model folder", export_hf);
   command
       .details(
           "A Llama without Canon layers and QK-norm, with RoPE in Hugging Face's pairing, loads in "
@@ -203,19 +202,18 @@ void add_export_hf(const Command& app) {
           "forge export-hf train_llama-5a llama --step 300 --dtype bfloat16\n"
           "forge export-hf runs/train_canon_ac-91 canon --force")
       .see_also("forge import-hf, docs/HUGGING_FACE.md");
-  add_run_argument(command, options->run);
-  command.add_option("DIR", options->folder, "Folder to create").required();
-  add_step_option(command, options->step);
-  command.add_option("--dtype", options->dtype, "Type of the weights: float32, bfloat16 or float16")
+  add_run_argument(command, options.run);
+  command.add_option("DIR", options.folder, "Folder to create").required();
+  add_step_option(command, options.step);
+  command.add_option("--dtype", options.dtype, "Type of the weights: float32, bfloat16 or float16")
       .show_default();
-  command.add_flag("--force", options->force, "Replace an existing model folder");
-  add_json_option(command, options->json);
-  command.action(options, export_hf);
+  command.add_flag("--force", options.force, "Replace an existing model folder");
+  add_json_option(command, options.json);
 }
 
 void add_import_hf(const Command& app) {
-  auto options = std::make_shared<ImportHfOptions>();
-  const Command command = app.add_command("import-hf", "Import a Hugging Face model as a run");
+  const auto [command, options] =
+      app.add_command("import-hf", "Import a Hugging Face model as a run", import_hf);
   command
       .details(
           "Reads Llama and LlamaCanon in safetensors, one file or sharded. The new run is "
@@ -225,16 +223,14 @@ void add_import_hf(const Command& app) {
           "forge import-hf ~/models/LlamaCanon-1B --name canon_1b\n"
           "forge run train_llama --set train.initial_weights=canon_1b")
       .see_also("forge export-hf, docs/HUGGING_FACE.md");
-  command.add_option("DIR", options->folder, "Folder with config.json and the weights").required();
-  command.add_option("--name", options->name, "Name of the run [default: the folder's name]");
-  add_json_option(command, options->json);
-  command.action(options, import_hf);
+  command.add_option("DIR", options.folder, "Folder with config.json and the weights").required();
+  command.add_option("--name", options.name, "Name of the run [default: the folder's name]");
+  add_json_option(command, options.json);
 }
 
 void add_import_lingua(const Command& app) {
-  auto options = std::make_shared<ImportLinguaOptions>();
-  const Command command =
-      app.add_command("import-lingua", "Convert a training recipe of Meta Lingua to a config");
+  const auto [command, options] = app.add_command(
+      "import-lingua", "Convert a training recipe of Meta Lingua to a config", import_lingua);
   command
       .details(
           "Without -o and -p the config is printed. It extends no template and marks with a "
@@ -245,21 +241,20 @@ void add_import_lingua(const Command& app) {
           "forge import-lingua recipe.yaml --gpus 128\n"
           "forge import-lingua recipe.yaml --gpus 128 -o templates/configs/recipe.yaml\n"
           "forge import-lingua recipe.yaml --gpus 128 -p projects/recipes --name Llama-1B");
-  command.add_option("FILE", options->recipe, "The recipe").required();
+  command.add_option("FILE", options.recipe, "The recipe").required();
   add_project_option(command);
   command.add_option(
-      "--name", options->import.name, "Name of the config [default: the recipe's name]");
-  command.add_option("-o,--output <FILE>", options->output, "File to write");
+      "--name", options.import.name, "Name of the config [default: the recipe's name]");
+  command.add_option("-o,--output <FILE>", options.output, "File to write");
   command
-      .add_option("--gpus", options->import.gpus, "Number of GPUs, which the recipe does not state")
+      .add_option("--gpus", options.import.gpus, "Number of GPUs, which the recipe does not state")
       .between(1, 1 << 20);
   command
       .add_option("--vocab-size",
-                  options->import.vocab_size,
+                  options.import.vocab_size,
                   "Vocabulary size, for a recipe whose vocab_size is -1")
       .between(261, 1 << 24);
-  add_json_option(command, options->json);
-  command.action(options, import_lingua);
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

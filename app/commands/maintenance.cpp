@@ -205,34 +205,30 @@ int rebuild(const Context& context, bool json) {
   const std::filesystem::path path = store::store_path(runs_dir);
   const store::SyncReport report = store::reindex(path, runs_dir);
   print_warnings(report.warnings);
-  if (json) {
-    print_json(nlohmann::json{
+  if (json)
+    return print_json(nlohmann::json{
         {"store", path.string()}, {"runs", report.added}, {"benchmarks", report.benchmarks}});
-  } else {
-    std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
-              << report.benchmarks << " benchmarks\n";
-  }
+  std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
+            << report.benchmarks << " benchmarks\n";
   return 0;
 }
 
 }  // namespace
 
 void add_doctor(const Command& app) {
-  auto json = std::make_shared<bool>(false);
-  const Command command = app.add_command("doctor", "Check machine, backends and folders");
+  const auto [command, json] =
+      app.add_command("doctor", "Check machine, backends and folders", doctor);
   command
       .details(
           "A problem prevents runs or makes them unsafe; then the exit code is 1. A warning is "
           "something slow or soon to become a problem.")
       .examples("forge doctor\nforge doctor --json")
       .see_also("forge backends, forge gc");
-  add_json_option(command, *json);
-  command.action(json, doctor);
+  add_json_option(command, json);
 }
 
 void add_gc(const Command& app) {
-  auto options = std::make_shared<GcOptions>();
-  const Command command = app.add_command("gc", "Find and free unused disk space");
+  const auto [command, options] = app.add_command("gc", "Find and free unused disk space", collect);
   command
       .details(
           "Finds removed runs, surplus and damaged checkpoints, and leftovers of interrupted work. "
@@ -244,26 +240,24 @@ void add_gc(const Command& app) {
       .see_also("forge runs rm, forge runs undo, forge doctor");
   command
       .add_option("--older-than <DAYS>",
-                  options->days,
+                  options.days,
                   "Keep removed runs and prepared data for this many days")
       .at_least(0)
       .show_default();
-  command.add_flag("--cache", options->cache, "Include prepared data in the user's cache");
+  command.add_flag("--cache", options.cache, "Include prepared data in the user's cache");
   command.add_flag("--verify",
-                   options->verify,
+                   options.verify,
                    "Read every byte of checkpoints to find damage, not only their sizes");
-  command.add_flag("-v,--verbose", options->verbose, "List each folder");
-  command.add_flag("--yes", options->yes, "Do not ask for confirmation");
-  add_json_option(command, options->json, "Print JSON; frees nothing without --yes");
-  command.action(options, collect);
+  command.add_flag("-v,--verbose", options.verbose, "List each folder");
+  command.add_flag("--yes", options.yes, "Do not ask for confirmation");
+  add_json_option(command, options.json, "Print JSON; frees nothing without --yes");
 }
 
 void add_store(const Command& app) {
   const Command store = app.add_command("store", "Manage the index of runs").requires_subcommand();
-  auto json = std::make_shared<bool>(false);
-  const Command command = store.add_command("reindex", "Rebuild the index from the run folders");
-  add_json_option(command, *json);
-  command.action(json, rebuild);
+  const auto [command, json] =
+      store.add_command("reindex", "Rebuild the index from the run folders", rebuild);
+  add_json_option(command, json);
 }
 
 }  // namespace forge::app

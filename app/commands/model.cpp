@@ -93,16 +93,14 @@ int show_model(const Context& context, const ModelOptions& options) {
   json["batch_size"] = train.batch_size;
   json["seq_len"] = train.seq_len;
   json["precision"] = config::name_of(train.precision);
-  print_json(json);
-  return 0;
+  return print_json(json);
 }
 
 }  // namespace
 
 void add_model(const Command& app) {
-  auto options = std::make_shared<ModelOptions>();
-  const Command command =
-      app.add_command("model", "Count a model's parameters, FLOPs and memory without building it");
+  const auto [command, options] = app.add_command(
+      "model", "Count a model's parameters, FLOPs and memory without building it", show_model);
   command
       .details(
           "A multiply-add counts as two FLOPs, causal attention as half of the full square. The "
@@ -112,14 +110,13 @@ void add_model(const Command& app) {
           "forge model 4M --batch-size 8 --seq-len 2048\n"
           "forge model train_llama --json")
       .see_also("forge bench, docs/MATHEMATICS.md");
-  add_config_argument(command, options->config);
-  add_set_option(command, options->overrides);
-  command.add_option("--batch-size", options->batch_size, "Rows per step [default: the config's]")
+  add_config_argument(command, options.config);
+  add_set_option(command, options.overrides);
+  command.add_option("--batch-size", options.batch_size, "Rows per step [default: the config's]")
       .between(1, 1 << 20);
-  command.add_option("--seq-len", options->seq_len, "Tokens per row [default: the config's]")
+  command.add_option("--seq-len", options.seq_len, "Tokens per row [default: the config's]")
       .between(1, 1 << 24);
-  add_json_option(command, options->json, "Print JSON with exact numbers");
-  command.action(options, show_model);
+  add_json_option(command, options.json, "Print JSON with exact numbers");
 }
 
 }  // namespace forge::app

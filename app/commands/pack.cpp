@@ -69,7 +69,6 @@ int pack(const Context& context, const PackCommand& options) {
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);
   if (fs::exists(pack.file)) {
     throw Error("'" + shown_path(pack.file) + "' exists already",
-                {},
                 "choose another file with -o",
                 ExitCode::failed);
   }
@@ -79,16 +78,14 @@ int pack(const Context& context, const PackCommand& options) {
   const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
-  if (options.json) {
-    print_json(nlohmann::json{{"run", folder.id()},
-                              {"file", fs::absolute(pack.file).string()},
-                              {"bytes", packed.bytes},
-                              {"files", packed.files},
-                              {"notes", notes}});
-  } else {
-    std::cout << "packed " << folder.id() << " into " << shown_path(pack.file) << ": "
-              << packed.files << " files, " << human_bytes(double(packed.bytes)) << "\n";
-  }
+  if (options.json)
+    return print_json(nlohmann::json{{"run", folder.id()},
+                                     {"file", fs::absolute(pack.file).string()},
+                                     {"bytes", packed.bytes},
+                                     {"files", packed.files},
+                                     {"notes", notes}});
+  std::cout << "packed " << folder.id() << " into " << shown_path(pack.file) << ": " << packed.files
+            << " files, " << human_bytes(double(packed.bytes)) << "\n";
   return 0;
 }
 
@@ -127,8 +124,8 @@ int import(const Context& context, const ImportOptions& options) {
 }  // namespace
 
 void add_pack(const Command& app) {
-  auto options = std::make_shared<PackCommand>();
-  const Command command = app.add_command("pack", "Pack everything that reproduces a run");
+  const auto [command, options] =
+      app.add_command("pack", "Pack everything that reproduces a run", pack);
   command
       .details(
           "Writes a tar file compressed with zstd: the run's folder (config with origins, events, "
@@ -139,18 +136,16 @@ void add_pack(const Command& app) {
           "forge pack train_llama-deb27d\n"
           "forge pack train_llama-deb27d -o ~/llama.tar.zst --checkpoints")
       .see_also("forge import");
-  add_run_argument(command, options->name);
-  command.add_option("-o,--output <FILE>", options->file, "File to write [default: RUN.tar.zst]");
+  add_run_argument(command, options.name);
+  command.add_option("-o,--output <FILE>", options.file, "File to write [default: RUN.tar.zst]");
   command.add_flag(
-      "--checkpoints", options->checkpoints, "Include every checkpoint with its optimizer state");
-  add_json_option(command, options->json);
-  command.action(options, pack);
+      "--checkpoints", options.checkpoints, "Include every checkpoint with its optimizer state");
+  add_json_option(command, options.json);
 }
 
 void add_import(const Command& app) {
-  auto options = std::make_shared<ImportOptions>();
-  const Command command =
-      app.add_command("import", "Import a run from a pack or another runs folder");
+  const auto [command, options] =
+      app.add_command("import", "Import a run from a pack or another runs folder", import);
   command
       .details(
           "Nothing is overwritten. Hashes are verified, damaged checkpoints are skipped, and "
@@ -159,9 +154,8 @@ void add_import(const Command& app) {
           "forge import train_llama-deb27d.tar.zst\n"
           "forge import /mnt/cluster/runs/train_llama-deb27d")
       .see_also("forge pack, forge import-hf, forge import-lingua");
-  command.add_option("PATH", options->origin, "Pack, or folder of a run").required();
-  add_json_option(command, options->json);
-  command.action(options, import);
+  command.add_option("PATH", options.origin, "Pack, or folder of a run").required();
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

@@ -121,21 +121,21 @@ int create_workspace(const Context& context, const WorkspaceOptions& options) {
 }
 
 void add_create_workspace(const Command& parent, const std::string& name) {
-  auto options = std::make_shared<WorkspaceOptions>();
-  const Command command = parent.add_command(
-      name, "Create a workspace: a folder of projects that use forge's templates");
+  const auto [command, options] =
+      parent.add_command(name,
+                         "Create a workspace: a folder of projects that use forge's templates",
+                         create_workspace);
   const std::string path = name == "init" ? "forge init" : "forge ws create";
   command.examples(path + "\n" + path + " ~/experiments --name Experiments --library ~/templates")
       .see_also("forge project create");
-  command.add_option("DIR", options->folder, "Folder, created if missing").show_default();
-  command.add_option("--name", options->name, "Display name [default: the folder's name]");
-  command.add_option("--description <TEXT>", options->description, "One line for its README");
+  command.add_option("DIR", options.folder, "Folder, created if missing").show_default();
+  command.add_option("--name", options.name, "Display name [default: the folder's name]");
+  command.add_option("--description <TEXT>", options.description, "One line for its README");
   command
       .add_option(
-          "-l,--library <DIR>", options->libraries, "More templates, searched before forge's own")
+          "-l,--library <DIR>", options.libraries, "More templates, searched before forge's own")
       .repeated();
-  add_json_option(command, options->json);
-  command.action(options, create_workspace);
+  add_json_option(command, options.json);
 }
 
 struct CreateOptions {
@@ -165,24 +165,23 @@ int create_project(const Context& context, const CreateOptions& options) {
 }
 
 void add_create_project(const Command& parent) {
-  auto options = std::make_shared<CreateOptions>();
-  const Command command = parent.add_command("create", "Create a project that runs as it is");
+  const auto [command, options] =
+      parent.add_command("create", "Create a project that runs as it is", create_project);
   command
       .examples(
           "forge project create \"Wider kernels\"\n"
           "forge project create sparse --in projects --description \"Fewer heads\"")
       .see_also("forge init, forge project new-config");
-  project::NewProject& request = options->request;
+  project::NewProject& request = options.request;
   command.add_option("NAME", request.name, "Display name; the folder is named after it").required();
   command.add_option("--description <TEXT>", request.description, "One line for listings");
-  command.add_option("--in <DIR>", options->parent, "Parent folder in a workspace").show_default();
+  command.add_option("--in <DIR>", options.parent, "Parent folder in a workspace").show_default();
   command.add_option("--project-dir-name <DIR>", request.folder_name, "Name of the folder");
   command.add_option(
       "--config-prefix <DIR>", request.config_prefix, "Folder of the configs [default: configs]");
   command.add_option("--default-config <NAME>", request.default_config, "Name of the first config");
-  command.add_option("--from <CONFIG>", options->copied_config, "Config to copy as the first one");
-  add_json_option(command, options->json);
-  command.action(options, create_project);
+  command.add_option("--from <CONFIG>", options.copied_config, "Config to copy as the first one");
+  add_json_option(command, options.json);
 }
 
 struct NewConfigOptions {
@@ -211,38 +210,36 @@ int new_config(const Context& context, const NewConfigOptions& options) {
 }
 
 void add_new_config(const Command& parent) {
-  auto options = std::make_shared<NewConfigOptions>();
-  const Command command =
-      parent.add_command("new-config", "Add a config or a template to the project");
+  const auto [command, options] =
+      parent.add_command("new-config", "Add a config or a template to the project", new_config);
   command
       .examples(
           "forge project new-config train_wide\n"
           "forge project new-config train_wide --extends configs/train_variant.yaml\n"
           "forge project new-config shared --type project")
       .see_also("forge ls, docs/TEMPLATES.md");
-  project::NewConfig& request = options->request;
+  project::NewConfig& request = options.request;
   command.add_option("NAME", request.name, "Name of the config").required();
   add_project_option(command);
   command.add_option("--description <TEXT>", request.description, "One line for listings");
   const Argument extends = command.add_option(
       "--extends <TEMPLATE>", request.extends, "Template to extend [default: the default config]");
-  command.add_option("--from <CONFIG>", options->copied_config, "Config to copy").excludes(extends);
+  command.add_option("--from <CONFIG>", options.copied_config, "Config to copy").excludes(extends);
   command
       .add_option("--type",
-                  options->kind,
+                  options.kind,
                   "Where to put it: with the configs, or with the templates of the project or the "
                   "workspace")
       .one_of({"config", "project", "workspace"})
       .show_default();
-  add_json_option(command, options->json);
-  command.action(options, new_config);
+  add_json_option(command, options.json);
 }
 
 }  // namespace
 
 void add_ls(const Command& app) {
-  auto options = std::make_shared<LsOptions>();
-  const Command command = app.add_command("ls", "List the configs of the current project");
+  const auto [command, options] =
+      app.add_command("ls", "List the configs of the current project", list);
   command
       .details(
           "Outside of any project it lists those of the whole workspace. The default config "
@@ -251,10 +248,9 @@ void add_ls(const Command& app) {
       .see_also("forge show, forge index");
   add_project_option(command);
   command.add_flag("-r,--recursive,--all",
-                   options->all,
+                   options.all,
                    "List all projects below the folder of -p, or of the workspace");
-  add_json_option(command, options->json);
-  command.action(options, list);
+  add_json_option(command, options.json);
 }
 
 void add_init(const Command& app) { add_create_workspace(app, "init"); }

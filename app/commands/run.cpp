@@ -77,7 +77,6 @@ std::vector<CheckedRun> saved_runs(const Context& context, RunOptions& options) 
                        launch.device != LaunchOptions().device || launch.threads != 0;
   if (selects || changes || launch.force)
     throw Error("--plan cannot be combined with options that select or change runs",
-                {},
                 "make another plan with --save-plan");
   const run::SavedPlan plan = run::read_plan(options.saved_plan);
   options.launch.device = plan.device;
@@ -154,8 +153,8 @@ int supervise(const Context& context, const SuperviseOptions& options) {
 }  // namespace
 
 void add_run(const Command& app) {
-  auto options = std::make_shared<RunOptions>();
-  const Command command = app.add_command("run", "Train configs and print their results");
+  const auto [command, options] =
+      app.add_command("run", "Train configs and print their results", run_configs);
   command
       .details(
           "Runs wait in a queue until a device has room for them. A completed run is not repeated. "
@@ -178,43 +177,42 @@ void add_run(const Command& app) {
           "forge run train_canon_ac --set train.max_steps=600 --continue train_canon_ac-5a0c")
       .see_also("forge status, forge runs, forge compare, docs/RUNS.md");
   command.heading("Select runs");
-  add_configs_argument(command, options->selection.configs, "Configs to train, by name or pattern");
-  command.add_flag("--all", options->selection.all, "Every training config of the project");
-  command.add_option("--table", options->selection.table, "Every config of a table");
+  add_configs_argument(command, options.selection.configs, "Configs to train, by name or pattern");
+  command.add_flag("--all", options.selection.all, "Every training config of the project");
+  command.add_option("--table", options.selection.table, "Every config of a table");
   command
       .add_option("--sweep <KEY=A,B|SWEEP>",
-                  options->selection.sweeps,
+                  options.selection.sweeps,
                   "One run per value of a key, or a sweep that the project declares; several "
                   "sweeps are combined")
       .repeated();
-  command.add_option("--seed <SEEDS>", options->selection.seeds, "Seeds: 1,2,3 or 1..5");
+  command.add_option("--seed <SEEDS>", options.selection.seeds, "Seeds: 1,2,3 or 1..5");
   command
       .add_option(
-          "--seeds", options->selection.seed_count, "Number of seeds, starting at the config's")
+          "--seeds", options.selection.seed_count, "Number of seeds, starting at the config's")
       .at_least(1);
   command.add_option("--continue <RUN>",
-                     options->launch.continue_run,
+                     options.launch.continue_run,
                      "Continue this run with a larger budget; only train.max_steps may differ");
-  command.add_option("--plan <FILE>", options->saved_plan, "Run a plan saved with --save-plan")
+  command.add_option("--plan <FILE>", options.saved_plan, "Run a plan saved with --save-plan")
       .existing_file();
   command.heading("Change configs");
-  add_set_option(command, options->launch.overrides);
-  command.add_option("--backend", options->backend, "Same as --set backend=BACKEND");
+  add_set_option(command, options.launch.overrides);
+  command.add_option("--backend", options.backend, "Same as --set backend=BACKEND");
   command.heading("Plan");
-  command.add_flag("--dry-run", options->dry_run, "Print the plan with its estimated time");
+  command.add_flag("--dry-run", options.dry_run, "Print the plan with its estimated time");
   command.add_flag("--probe",
-                   options->plan.probe,
+                   options.plan.probe,
                    "Like --dry-run; estimate runs without history by a short benchmark");
   command.add_option(
-      "--save-plan <FILE>", options->plan.save, "Like --dry-run; write the plan to a file");
+      "--save-plan <FILE>", options.plan.save, "Like --dry-run; write the plan to a file");
   command.heading("Options");
-  add_queue_options(command, options->queue, options->detach);
+  add_queue_options(command, options.queue, options.detach);
   command.add_flag(
-      "--fail-fast", options->queue.fail_fast, "Start no more runs after the first failure");
-  command.add_flag("--force", options->launch.force, "Run completed runs again");
-  add_device_options(command, options->launch.device, options->launch.threads);
-  add_json_option(command, options->json, "Print results as JSON");
-  command.action(options, run_configs);
+      "--fail-fast", options.queue.fail_fast, "Start no more runs after the first failure");
+  command.add_flag("--force", options.launch.force, "Run completed runs again");
+  add_device_options(command, options.launch.device, options.launch.threads);
+  add_json_option(command, options.json, "Print results as JSON");
 }
 
 void add_supervise(const Command& app) {
@@ -224,7 +222,7 @@ void add_supervise(const Command& app) {
   command.add_option("DIR", options->run_dir, "Run folder").required();
   command.add_option("--lease", options->lease, "Descriptor to keep open during the run");
   command.add_option("--device", options->device, "Device instead of the request's");
-  command.action(options, supervise);
+  command.set_action([options](const Context& context) { return supervise(context, *options); });
 }
 
 }  // namespace forge::app

@@ -74,7 +74,6 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   const std::optional<store::RunSummary> run = store.run(folder.id());
   if (!run || !std::filesystem::equivalent(folder.path(), runs_dir / run->id)) {
     throw Error("'" + options.name + "' is not in the runs folder " + shown_path(runs_dir),
-                {},
                 "FORGE_RUNS_DIR selects another runs folder",
                 ExitCode::failed);
   }
@@ -89,19 +88,16 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   shown["evaluations"] = nlohmann::json::array();
   for (const worker::Evaluation& evaluation : evaluations)
     shown["evaluations"].push_back(to_json(evaluation));
-  print_json(shown);
-  return 0;
+  return print_json(shown);
 }
 
 void add_runs_show(const Command& runs) {
-  auto options = std::make_shared<RunsShowOptions>();
-  const Command command = runs.add_command("show", "Show the results of one run");
+  const auto [command, options] = runs.add_command("show", "Show the results of one run", show_run);
   command
       .examples("forge runs show train_canon_ac-4c14\nforge runs show train_canon_ac-4c14 --json")
       .see_also("forge runs logs, forge why");
-  add_run_argument(command, options->name);
-  add_json_option(command, options->json, "Print JSON with the config and every evaluation");
-  command.action(options, show_run);
+  add_run_argument(command, options.name);
+  add_json_option(command, options.json, "Print JSON with the config and every evaluation");
 }
 
 constexpr auto log_poll_interval = std::chrono::milliseconds(150);
@@ -175,8 +171,8 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
 }  // namespace
 
 void add_runs(const Command& app) {
-  auto options = std::make_shared<RunsOptions>();
-  const Command command = app.add_command("runs", "List and manage runs, newest first");
+  const auto [command, options] =
+      app.add_command("runs", "List and manage runs, newest first", list_runs);
   command.details("Columns: " + join(store::column_names(), ", "))
       .examples(
           "forge runs\n"
@@ -186,22 +182,20 @@ void add_runs(const Command& app) {
           "forge runs show train_canon_ac-4c14\n"
           "forge runs stop train_canon_ac-4c14")
       .see_also("forge status, forge compare, docs/RUNS.md");
-  command.add_option("RUN",
-                     options->query.patterns,
-                     "Ids or configs to list: prefixes or patterns [default: all]");
+  command.add_option(
+      "RUN", options.query.patterns, "Ids or configs to list: prefixes or patterns [default: all]");
   command
       .add_option("--where <CONDITION>",
-                  options->query.conditions,
+                  options.query.conditions,
                   "List runs with COLUMN=VALUE (also !=, <, <=, >, >=); all conditions must hold")
       .repeated();
   command
-      .add_option("--sort <COLUMN>", options->query.order, "Sort by a column; -COLUMN: descending")
+      .add_option("--sort <COLUMN>", options.query.order, "Sort by a column; -COLUMN: descending")
       .repeated();
-  command.add_option("--columns <COLUMN>", options->columns, "Print this column").repeated();
-  command.add_option("-n,--limit", options->limit, "Maximum number of runs").at_least(1);
-  command.add_flag("--archived", options->archived, "Include archived runs");
-  add_json_option(command, options->json, "Print JSON with every column");
-  command.action(options, list_runs);
+  command.add_option("--columns <COLUMN>", options.columns, "Print this column").repeated();
+  command.add_option("-n,--limit", options.limit, "Maximum number of runs").at_least(1);
+  command.add_flag("--archived", options.archived, "Include archived runs");
+  add_json_option(command, options.json, "Print JSON with every column");
   add_runs_show(command);
   add_runs_logs(command);
   add_runs_control(command);
@@ -209,9 +203,8 @@ void add_runs(const Command& app) {
 }
 
 void add_runs_logs(const Command& runs) {
-  auto options = std::make_shared<RunsLogsOptions>();
-  const Command command =
-      runs.add_command("logs", "Print the events of a run and its worker's output");
+  const auto [command, options] =
+      runs.add_command("logs", "Print the events of a run and its worker's output", print_logs);
   command
       .details(
           "Times are UTC. The worker's stderr is shown after a bar. About twenty training metrics "
@@ -221,19 +214,18 @@ void add_runs_logs(const Command& runs) {
           "forge runs logs train_llama-deb27d -f             until the run ends\n"
           "forge runs logs train_llama-deb27d --events | jq .loss")
       .see_also("forge runs show, forge status");
-  add_run_argument(command, options->name);
-  command.add_flag("-f,--follow", options->follow, "Print new events until the run ends");
+  add_run_argument(command, options.name);
+  command.add_flag("-f,--follow", options.follow, "Print new events until the run ends");
   const Argument worker =
-      command.add_flag("--stderr", options->worker_stderr, "Only the worker's stderr");
+      command.add_flag("--stderr", options.worker_stderr, "Only the worker's stderr");
   Argument events =
-      command.add_flag("--events", options->events, "Every stored event, one JSON object per line");
+      command.add_flag("--events", options.events, "Every stored event, one JSON object per line");
   Argument supervisor =
-      command.add_flag("--supervisor", options->supervisor, "Only the supervisor's log");
+      command.add_flag("--supervisor", options.supervisor, "Only the supervisor's log");
   events.excludes(worker);
   supervisor.excludes(worker);
   supervisor.excludes(events);
-  add_json_option(command, options->json, "One JSON object per line: time, attempt, kind, text");
-  command.action(options, print_logs);
+  add_json_option(command, options.json, "One JSON object per line: time, attempt, kind, text");
 }
 
 }  // namespace forge::app

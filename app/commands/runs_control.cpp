@@ -43,7 +43,6 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   const bool chosen = !options.runs.names.empty() || !options.runs.conditions.empty();
   if (options.all == chosen)
     throw Error("name the runs to stop, or use --all for every active and queued run",
-                {},
                 "'forge status' lists them");
   if (chosen) return selected_runs(context, options.runs);
   const std::filesystem::path runs_dir = context.runs_dir();
@@ -77,17 +76,16 @@ int stop(const Context& context, const RunsStopOptions& options) {
     list.push_back({{"run", folder.id()}, {"what", what}});
     if (!options.json) std::cout << folder.id() << ": " << what << "\n";
   }
-  if (options.json) {
-    print_json(list);
-  } else if (folders.empty()) {
+  if (options.json) return print_json(list);
+  if (folders.empty()) {
     std::cout << "no active or queued runs\n";
   }
   return 0;
 }
 
 void add_runs_stop(const Command& runs) {
-  auto options = std::make_shared<RunsStopOptions>();
-  const Command command = runs.add_command("stop", "Save and stop runs, and remove queued ones");
+  const auto [command, options] =
+      runs.add_command("stop", "Save and stop runs, and remove queued ones", stop);
   command.details("The command that started a run continues it, and so does 'forge runs resume'.")
       .examples(
           "forge runs stop train_llama-deb27d\n"
@@ -95,12 +93,10 @@ void add_runs_stop(const Command& runs) {
           "forge runs stop --where status=running\n"
           "forge runs stop --all")
       .see_also("forge runs resume, forge status");
-  add_run_selector(command, options->runs);
-  command.add_flag("--all", options->all, "Stop every active and queued run");
-  command.add_flag(
-      "--now", options->now, "Do not save: training since the last checkpoint is lost");
-  add_json_option(command, options->json);
-  command.action(options, stop);
+  add_run_selector(command, options.runs);
+  command.add_flag("--all", options.all, "Stop every active and queued run");
+  command.add_flag("--now", options.now, "Do not save: training since the last checkpoint is lost");
+  add_json_option(command, options.json);
 }
 
 struct RunsSaveOptions {
@@ -123,7 +119,6 @@ std::optional<worker::Hello> worker_of(const run::RunFolder& folder) {
 void require_running(const run::RunFolder& folder) {
   if (folder.state() == run::RunState::running) return;
   throw Error("run '" + folder.id() + "' is not running: it is " + run::name_of(folder.state()),
-              {},
               "its checkpoints are in " + shown_path(folder.checkpoints()),
               ExitCode::failed);
 }
@@ -140,13 +135,11 @@ void require_saving(const run::RunFolder& folder, double seconds) {
   }
   if (!hello) {
     throw Error("the worker of run '" + folder.id() + "' has not started yet",
-                {},
                 "try again when it trains",
                 ExitCode::failed);
   }
   if (hello->saves_on_request) return;
   throw Error("backend " + hello->backend + " cannot save on request",
-              {},
               "'forge runs stop' saves and stops; 'forge runs resume' continues",
               ExitCode::failed);
 }
@@ -192,27 +185,25 @@ int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
                   (folder.state() == run::RunState::running
                        ? "has not saved within " + human_duration(options.wait_seconds)
                        : "ended before it saved"),
-              {},
               "'forge runs logs " + folder.id() + "' shows why",
               ExitCode::failed);
 }
 
 void add_runs_save(const Command& runs) {
-  auto options = std::make_shared<RunsSaveOptions>();
-  const Command command = runs.add_command("save", "Save a checkpoint of an active run now");
+  const auto [command, options] =
+      runs.add_command("save", "Save a checkpoint of an active run now", save_checkpoint);
   command.details("Waits until the checkpoint is written. It counts toward train.keep_checkpoints.")
       .examples(
           "forge runs save train_llama-deb27d\n"
           "forge runs save train_llama-deb27d --wait 0       request it and return")
       .see_also("forge runs stop");
-  add_run_argument(command, options->name);
+  add_run_argument(command, options.name);
   command
       .add_option(
-          "--wait <SECONDS>", options->wait_seconds, "Maximum seconds to wait; 0 does not wait")
+          "--wait <SECONDS>", options.wait_seconds, "Maximum seconds to wait; 0 does not wait")
       .at_least(0)
       .show_default();
-  add_json_option(command, options->json);
-  command.action(options, save_checkpoint);
+  add_json_option(command, options.json);
 }
 
 struct RunsResumeOptions {
@@ -277,8 +268,8 @@ int resume(const Context& context, const RunsResumeOptions& options) {
 }
 
 void add_runs_resume(const Command& runs) {
-  auto options = std::make_shared<RunsResumeOptions>();
-  const Command command = runs.add_command("resume", "Resume stopped or failed runs");
+  const auto [command, options] =
+      runs.add_command("resume", "Resume stopped or failed runs", resume);
   command
       .details(
           "A run continues from its newest sound checkpoint with the config stored in its folder. "
@@ -289,10 +280,9 @@ void add_runs_resume(const Command& runs) {
           "forge runs resume --where status=stopped --detach\n"
           "forge runs resume \"train_canon_*\" --where status=failed")
       .see_also("forge run, forge runs stop");
-  add_run_selector(command, options->runs);
-  add_queue_options(command, options->queue, options->detach);
-  add_json_option(command, options->json, "Print results as JSON");
-  command.action(options, resume);
+  add_run_selector(command, options.runs);
+  add_queue_options(command, options.queue, options.detach);
+  add_json_option(command, options.json, "Print results as JSON");
 }
 
 }  // namespace

@@ -55,9 +55,8 @@ int note(const Context& context, const NoteOptions& options) {
                            : manage::edit_annotations(folder, [&](run::Annotations& changed) {
                                changed.note = join(options.text, " ");
                              });
-  if (options.json) {
-    print_json(json_of(folder, remarks));
-  } else if (remarks.note.empty()) {
+  if (options.json) return print_json(json_of(folder, remarks));
+  if (remarks.note.empty()) {
     std::cerr << folder.id() << ": no note\n";
   } else {
     std::cout << folder.id() << ": " << tables::printable(remarks.note) << "\n";
@@ -82,18 +81,15 @@ int tag(const Context& context, const TagOptions& options) {
       if (!options.remove) changed.tags.push_back(word);
     }
   });
-  if (options.json) {
-    print_json(json_of(folder, remarks));
-  } else {
-    std::cout << folder.id() << ": "
-              << (remarks.tags.empty() ? "no tags" : join(remarks.tags, ", ")) << "\n";
-  }
+  if (options.json) return print_json(json_of(folder, remarks));
+  std::cout << folder.id() << ": " << (remarks.tags.empty() ? "no tags" : join(remarks.tags, ", "))
+            << "\n";
   return 0;
 }
 
 void add_archive(const Command& runs) {
-  auto options = std::make_shared<ArchiveOptions>();
-  const Command command = runs.add_command("archive", "Hide runs from lists and tables");
+  const auto [command, options] =
+      runs.add_command("archive", "Hide runs from lists and tables", archive);
   command
       .details(
           "Nothing is moved: an archived run is still cached and can be named in every command.")
@@ -102,41 +98,37 @@ void add_archive(const Command& runs) {
           "forge runs archive --where \"created<2026-11-01\" --where status=completed\n"
           "forge runs --archived                          list archived runs too\n"
           "forge runs archive train_llama-deb27d --restore");
-  add_run_selector(command, options->runs);
-  command.add_flag("--restore", options->restore, "Restore archived runs");
-  add_json_option(command, options->json);
-  command.action(options, archive);
+  add_run_selector(command, options.runs);
+  command.add_flag("--restore", options.restore, "Restore archived runs");
+  add_json_option(command, options.json);
 }
 
 void add_note(const Command& runs) {
-  auto options = std::make_shared<NoteOptions>();
-  const Command command = runs.add_command("note", "Set or print the note of a run");
+  const auto [command, options] = runs.add_command("note", "Set or print the note of a run", note);
   command
       .examples(
           "forge runs note train_llama-deb27d \"loss spike at 400: the disk was full\"\n"
           "forge runs note train_llama-deb27d                print it\n"
           "forge runs note train_llama-deb27d \"\"             remove it")
       .see_also("forge runs show, forge runs tag");
-  add_run_argument(command, options->name);
-  command.add_option("TEXT", options->text, "The note; it replaces an earlier one");
-  add_json_option(command, options->json);
-  command.action(options, note);
+  add_run_argument(command, options.name);
+  command.add_option("TEXT", options.text, "The note; it replaces an earlier one");
+  add_json_option(command, options.json);
 }
 
 void add_tag(const Command& runs) {
-  auto options = std::make_shared<TagOptions>();
-  const Command command = runs.add_command("tag", "Add, remove or print the tags of a run");
+  const auto [command, options] =
+      runs.add_command("tag", "Add, remove or print the tags of a run", tag);
   command
       .examples(
           "forge runs tag train_llama-deb27d paper baseline\n"
           "forge runs --where tag=paper\n"
           "forge runs tag train_llama-deb27d baseline --remove")
       .see_also("forge runs show, forge runs note");
-  add_run_argument(command, options->name);
-  command.add_option("TAG", options->tags, "Letters, digits, '-', '_', '.', '/' and ':'");
-  command.add_flag("--remove", options->remove, "Remove these tags");
-  add_json_option(command, options->json);
-  command.action(options, tag);
+  add_run_argument(command, options.name);
+  command.add_option("TAG", options.tags, "Letters, digits, '-', '_', '.', '/' and ':'");
+  command.add_flag("--remove", options.remove, "Remove these tags");
+  add_json_option(command, options.json);
 }
 
 std::string count_text(size_t runs) {
@@ -170,10 +162,7 @@ int remove(const Context& context, const RemoveOptions& options) {
   }
   const manage::Removal removal =
       manage::remove_runs(context.runs_dir(), folders, context.command_line());
-  if (options.json) {
-    print_json(to_json(removal));
-    return 0;
-  }
+  if (options.json) return print_json(to_json(removal));
   std::cout << "removed " << count_text(removal.runs.size()) << ", "
             << human_bytes(double(bytes_of(removal))) << "\n";
   print_runs(removal);
@@ -206,18 +195,15 @@ struct UndoOptions {
 int undo(const Context& context, const UndoOptions& options) {
   if (options.list) return list_removed(context, options.json);
   const manage::Removal removal = manage::undo_removal(context.runs_dir(), options.removal);
-  if (options.json) {
-    print_json(to_json(removal));
-    return 0;
-  }
+  if (options.json) return print_json(to_json(removal));
   std::cout << "restored " << count_text(removal.runs.size()) << "\n";
   print_runs(removal);
   return 0;
 }
 
 void add_rm(const Command& runs) {
-  auto options = std::make_shared<RemoveOptions>();
-  const Command command = runs.add_command("rm", "Remove runs; 'forge runs undo' restores them");
+  const auto [command, options] =
+      runs.add_command("rm", "Remove runs; 'forge runs undo' restores them", remove);
   command
       .details(
           "The run folders move to .trash in the runs folder. If any selected run is active or "
@@ -227,14 +213,12 @@ void add_rm(const Command& runs) {
           "forge runs rm --where status=failed\n"
           "forge runs rm \"train_canon_*\" --where profile=quick --where tag=trial")
       .see_also("forge runs undo, forge gc");
-  add_run_selector(command, options->runs);
-  add_json_option(command, options->json);
-  command.action(options, remove);
+  add_run_selector(command, options.runs);
+  add_json_option(command, options.json);
 }
 
 void add_undo(const Command& runs) {
-  auto options = std::make_shared<UndoOptions>();
-  const Command command = runs.add_command("undo", "Restore removed runs");
+  const auto [command, options] = runs.add_command("undo", "Restore removed runs", undo);
   command
       .examples(
           "forge runs undo                       the last removal\n"
@@ -242,10 +226,9 @@ void add_undo(const Command& runs) {
           "forge runs undo 20261122T001500Z      an earlier one")
       .see_also("forge runs rm, forge gc");
   command.add_option(
-      "REMOVAL", options->removal, "Removal to undo, as --list names it [default: the last]");
-  command.add_flag("--list", options->list, "List the removals, newest first");
-  add_json_option(command, options->json);
-  command.action(options, undo);
+      "REMOVAL", options.removal, "Removal to undo, as --list names it [default: the last]");
+  command.add_flag("--list", options.list, "List the removals, newest first");
+  add_json_option(command, options.json);
 }
 
 }  // namespace

@@ -164,31 +164,27 @@ int show_status(const Context& context, const StatusOptions& options) {
   }
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
   print_warnings(overview.warnings);
-  if (options.json) {
-    print_json(json_of(overview));
-  } else {
-    std::cout << text_of(overview, use_colour(STDOUT_FILENO));
-  }
+  if (options.json) return print_json(json_of(overview));
+  std::cout << text_of(overview, use_colour(STDOUT_FILENO));
   return 0;
 }
 
 }  // namespace
 
 void add_status(const Command& app) {
-  auto options = std::make_shared<StatusOptions>();
-  const Command command = app.add_command("status", "Show active, queued and recently ended runs");
+  const auto [command, options] =
+      app.add_command("status", "Show active, queued and recently ended runs", show_status);
   command
       .examples(
           "forge status\n"
           "forge status --watch\n"
           "forge status --json | jq '.waiting[].run'")
       .see_also("forge runs, forge runs logs");
-  command.add_flag("-w,--watch", options->watch, "Refresh every second until no run is active");
-  command.add_option("-n,--ended", options->ended, "Number of ended runs to show")
+  command.add_flag("-w,--watch", options.watch, "Refresh every second until no run is active");
+  command.add_option("-n,--ended", options.ended, "Number of ended runs to show")
       .at_least(0)
       .show_default();
-  add_json_option(command, options->json, "Print JSON; with --watch one object per line");
-  command.action(options, show_status);
+  add_json_option(command, options.json, "Print JSON; with --watch one object per line");
 }
 
 }  // namespace forge::app

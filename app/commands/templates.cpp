@@ -49,12 +49,12 @@ jinja::RenderedText render(const Context& context, const ChosenConfig& chosen) {
 int print_config_text(const Context& context, const PpOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = render(context, chosen);
-  if (options.output.json) {
-    write_output(nlohmann::ordered_json{{"project", chosen.project.path},
-                                        {"config", chosen.config.name},
-                                        {"lines", project::lines_to_json(rendered)}},
-                 options.output);
-  } else if (options.annotate) {
+  if (options.output.json)
+    return write_output(nlohmann::ordered_json{{"project", chosen.project.path},
+                                               {"config", chosen.config.name},
+                                               {"lines", project::lines_to_json(rendered)}},
+                        options.output);
+  if (options.annotate) {
     const bool colour = options.output.file.empty() && use_colour(STDOUT_FILENO);
     write_output(annotated(project::annotate(rendered, context.here()), colour), options.output);
   } else {
@@ -80,15 +80,12 @@ int print_template_tree(const Context& context, const TrefsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = render(context, chosen);
   const auto tree = project::template_tree(rendered.templates, context.here());
-  if (options.output.json) {
-    write_output(nlohmann::ordered_json{{"project", chosen.project.path},
-                                        {"config", chosen.config.name},
-                                        {"templates", to_json(tree)}},
-                 options.output);
-  } else {
-    write_output(in_format(tree, options.format), options.output);
-  }
-  return 0;
+  if (options.output.json)
+    return write_output(nlohmann::ordered_json{{"project", chosen.project.path},
+                                               {"config", chosen.config.name},
+                                               {"templates", to_json(tree)}},
+                        options.output);
+  return write_output(in_format(tree, options.format), options.output);
 }
 
 struct GraphOptions {
@@ -107,9 +104,9 @@ int print_graph(const Context& context, const GraphOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   graph::Graph graph = load(context, chosen);
   if (!options.target.empty()) graph = graph.only(options.target);
-  if (options.output.json || options.format == "json") {
-    write_output(to_json(graph), options.output);
-  } else if (options.format == "dot") {
+  if (options.output.json || options.format == "json")
+    return write_output(to_json(graph), options.output);
+  if (options.format == "dot") {
     write_output(write_dot(graph, chosen.config.name), options.output);
   } else {
     write_output(write_yaml(graph), options.output);
@@ -129,12 +126,8 @@ int print_targets(const Context& context, const GraphOptions& options) {
                       {"at", target.key_origin.describe()}});
     }
   }
-  if (options.output.json) {
-    write_output(list, options.output);
-  } else {
-    write_output(names, options.output);
-  }
-  return 0;
+  if (options.output.json) return write_output(list, options.output);
+  return write_output(names, options.output);
 }
 
 struct ProjectPagesOptions {
@@ -145,12 +138,8 @@ struct ProjectPagesOptions {
 int print_meta(const Context& context, const ProjectPagesOptions& options) {
   const project::MetaPage page =
       project::meta_page(context.project(), context.workspace(), context.host_environment());
-  if (options.output.json) {
-    write_output(to_json(page), options.output);
-  } else {
-    write_output(to_markdown(page, context.here()), options.output);
-  }
-  return 0;
+  if (options.output.json) return write_output(to_json(page), options.output);
+  return write_output(to_markdown(page, context.here()), options.output);
 }
 
 int print_index(const Context& context, const ProjectPagesOptions& options) {
@@ -166,9 +155,8 @@ int print_index(const Context& context, const ProjectPagesOptions& options) {
 
 int print_template_list(const Context& context, const ProjectPagesOptions& options) {
   const auto templates = project::list_templates(context.project().search_path);
-  if (options.output.json) {
-    write_output(to_json(templates), options.output);
-  } else if (options.format == "md") {
+  if (options.output.json) return write_output(to_json(templates), options.output);
+  if (options.format == "md") {
     write_output(list_as_markdown(templates, context.here()), options.output);
   } else {
     write_output(list_as_files(templates, context.here()), options.output);
@@ -179,103 +167,92 @@ int print_template_list(const Context& context, const ProjectPagesOptions& optio
 }  // namespace
 
 void add_pp(const Command& app) {
-  auto options = std::make_shared<PpOptions>();
-  const Command command = app.add_command("pp", "Print a config's preprocessed YAML");
+  const auto [command, options] =
+      app.add_command("pp", "Print a config's preprocessed YAML", print_config_text);
   command
       .examples(
           "forge pp train_canon_ac\n"
           "forge pp train_canon_ac --annotate | less\n"
           "forge pp train_canon_ac --json | jq -r '.lines[] | .origins[0].file' | sort | uniq -c")
       .see_also("forge trefs, forge show");
-  add_config_argument(command, options->config);
-  command.add_flag("--annotate", options->annotate, "Show the template line behind each line");
-  add_output_options(command, options->output);
-  command.action(options, print_config_text);
+  add_config_argument(command, options.config);
+  command.add_flag("--annotate", options.annotate, "Show the template line behind each line");
+  add_output_options(command, options.output);
 }
 
 void add_trefs(const Command& app) {
-  auto options = std::make_shared<TrefsOptions>();
-  const Command command =
-      app.add_command("trefs", "Show the templates that a config uses, as a tree");
+  const auto [command, options] = app.add_command(
+      "trefs", "Show the templates that a config uses, as a tree", print_template_tree);
   command
       .examples(
           "forge trefs train_canon_ac\n"
           "forge trefs train_canon_ac --format files | sort -u | xargs grep num_layers\n"
           "forge trefs train_canon_ac --format dot | dot -Tsvg > templates.svg")
       .see_also("forge tlist, forge pp");
-  add_config_argument(command, options->config);
-  command.add_option("--format", options->format, "Output format; dot is Graphviz")
+  add_config_argument(command, options.config);
+  command.add_option("--format", options.format, "Output format; dot is Graphviz")
       .one_of({"files", "tree", "md", "dot"})
       .show_default();
-  add_output_options(command, options->output);
-  command.action(options, print_template_tree);
+  add_output_options(command, options.output);
 }
 
 void add_graph(const Command& app) {
-  auto options = std::make_shared<GraphOptions>();
-  const Command command = app.add_command("graph", "Print a config as a graph of nodes");
+  const auto [command, options] =
+      app.add_command("graph", "Print a config as a graph of nodes", print_graph);
   command
       .examples(
           "forge graph train_canon_ac\n"
           "forge graph train_canon_ac --target model --format json\n"
           "forge graph train_canon_ac --format dot | dot -Tsvg > graph.svg")
       .see_also("forge targets");
-  add_config_argument(command, options->config);
-  command.add_option("--format", options->format, "Output format; dot is Graphviz")
+  add_config_argument(command, options.config);
+  command.add_option("--format", options.format, "Output format; dot is Graphviz")
       .one_of({"yaml", "json", "dot"})
       .show_default();
-  command.add_option("--target", options->target, "Print only this target and what it refers to");
-  add_output_options(command, options->output);
-  command.action(options, print_graph);
+  command.add_option("--target", options.target, "Print only this target and what it refers to");
+  add_output_options(command, options.output);
 }
 
 void add_targets(const Command& app) {
-  auto options = std::make_shared<GraphOptions>();
-  const Command command =
-      app.add_command("targets", "List a config's targets: the top-level keys of its document");
+  const auto [command, options] = app.add_command(
+      "targets", "List a config's targets: the top-level keys of its document", print_targets);
   command
       .examples(
           "forge targets train_canon_ac\n"
           "forge -p examples/tiny targets 4M --json")
       .see_also("forge graph");
-  add_config_argument(command, options->config);
-  add_output_options(command, options->output);
-  command.action(options, print_targets);
+  add_config_argument(command, options.config);
+  add_output_options(command, options.output);
 }
 
 void add_index(const Command& app) {
-  auto options = std::make_shared<ProjectPagesOptions>();
-  const Command command = app.add_command("index", "Print an overview of the project as Markdown");
+  const auto [command, options] =
+      app.add_command("index", "Print an overview of the project as Markdown", print_index);
   command.details("The page describes the project, its configs and its templates.")
       .examples("forge index\nforge index -p canon -o INDEX.md")
       .see_also("forge ls, forge meta");
   add_project_option(command);
-  add_output_options(command, options->output);
-  command.action(options, print_index);
+  add_output_options(command, options.output);
 }
 
 void add_meta(const Command& app) {
-  auto options = std::make_shared<ProjectPagesOptions>();
-  const Command command =
-      app.add_command("meta", "Print the project's meta.yaml, its templates and the search path");
+  const auto [command, options] = app.add_command(
+      "meta", "Print the project's meta.yaml, its templates and the search path", print_meta);
   command.examples("forge meta\nforge meta -p canon --json | jq -r '.search_path[].folder'")
       .see_also("forge index, forge tlist");
   add_project_option(command);
-  add_output_options(command, options->output);
-  command.action(options, print_meta);
+  add_output_options(command, options.output);
 }
 
 void add_tlist(const Command& app) {
-  auto options = std::make_shared<ProjectPagesOptions>();
-  const Command command =
-      app.add_command("tlist", "List all templates on the project's search path");
+  const auto [command, options] = app.add_command(
+      "tlist", "List all templates on the project's search path", print_template_list);
   command.examples("forge tlist\nforge tlist --format md").see_also("forge trefs, forge meta");
   add_project_option(command);
-  add_output_options(command, options->output);
-  command.add_option("--format", options->format, "Output format; md groups templates by parent")
+  add_output_options(command, options.output);
+  command.add_option("--format", options.format, "Output format; md groups templates by parent")
       .one_of({"files", "md"})
       .show_default();
-  command.action(options, print_template_list);
 }
 
 }  // namespace forge::app

@@ -244,7 +244,6 @@ void extract_archive(const fs::path& file, const fs::path& folder, const Extract
     extract_all(file, folder, limits);
   } catch (const Error& problem) {
     throw Error("'" + shown_path(file) + "' cannot be unpacked: " + problem.message(),
-                {},
                 problem.hint(),
                 problem.exit_code() == ExitCode::storage ? ExitCode::storage : ExitCode::failed);
   }
@@ -262,12 +261,10 @@ void extract_zip_member(const fs::path& path, const std::string& member, const f
   } catch (const Error& problem) {
     if (problem.exit_code() != ExitCode::usage) throw;  // of the disk, not of the archive
     throw Error("'" + shown_path(path) + "' is not a whole zip archive: " + problem.message(),
-                {},
                 "remove it and get it again",
                 ExitCode::failed);
   }
-  throw Error(
-      "'" + shown_path(path) + "' holds no file '" + member + "'", {}, "", ExitCode::failed);
+  throw Error("'" + shown_path(path) + "' holds no file '" + member + "'", "", ExitCode::failed);
 }
 
 void require_inner_path(const std::string& name) {

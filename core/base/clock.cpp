@@ -43,7 +43,6 @@ double parse_time(const std::string& text) {
     if (end && *end == '\0') return static_cast<double>(timegm(&utc));
   }
   throw Error("'" + text + "' is no time",
-              {},
               "write 2026-01-31T12:00:00 (UTC), or whole seconds since 1970");
 }
 

@@ -52,6 +52,9 @@ class Error : public std::runtime_error {
                  SourceSpan where = {},
                  std::string hint = "",
                  ExitCode exit_code = ExitCode::usage);
+  /// Of no place in a file.
+  Error(const std::string& message, std::string hint, ExitCode exit_code = ExitCode::usage)
+      : Error(message, SourceSpan(), std::move(hint), exit_code) {}
 
   const std::string& message() const { return message_; }
   const SourceSpan& where() const { return where_; }

@@ -43,6 +43,21 @@ void write_all(int fd, std::string_view bytes, const fs::path& path) {
   }
 }
 
+bool path_exists(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::exists(path, unreadable);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_regular_file(path, unreadable);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_directory(path, unreadable);
+}
+
 std::string read_file(const fs::path& path) {
   const FileDescriptor file = open_file(path, O_RDONLY, "read");
   struct stat status {};
@@ -61,22 +76,6 @@ std::string read_file(const fs::path& path) {
   }
   content.resize(filled);
   return content;
-}
-
-void write_file_atomic(const fs::path& path, std::string_view content) {
-  const fs::path aside = path.string() + ".tmp-" + std::to_string(::getpid());
-  try {
-    const FileDescriptor file = open_file(aside, O_WRONLY | O_CREAT | O_TRUNC, "write");
-    write_all(file.get(), content, aside);
-    sync_descriptor(file.get(), aside);
-    if (::rename(aside.c_str(), path.c_str()) != 0) {
-      throw system_error("rename '" + aside.string() + "'", errno);
-    }
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
-  sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 void make_directories(const fs::path& folder) {
@@ -257,21 +256,13 @@ std::string shown_path(const fs::path& path) {
   return relative.string();
 }
 
-namespace {
-
-bool is_replaced(const fs::path& path) {
+OutputFile::OutputFile(fs::path path, bool follows_links) : path_(std::move(path)) {
   std::error_code ignored;
-  const fs::file_status status = fs::symlink_status(path, ignored);
-  return !fs::exists(status) || fs::is_regular_file(status);
-}
-
-}  // namespace
-
-OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
-  if (is_replaced(path_)) aside_ = path_.string() + ".tmp-" + std::to_string(::getpid());
-  const fs::path& opened = aside_.empty() ? path_ : aside_;
-  constexpr mode_t anybody = 0666;
-  file_ = FileDescriptor(::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, anybody));
+  const fs::file_status status = fs::symlink_status(path_, ignored);
+  const bool is_replaced = !follows_links || !fs::exists(status) || fs::is_regular_file(status);
+  if (is_replaced) aside_ = path_.string() + ".tmp-" + std::to_string(::getpid());
+  const fs::path& opened = is_replaced ? aside_ : path_;
+  file_ = FileDescriptor(::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_) throw system_error("write '" + path_.string() + "'", errno);
 }
 
@@ -283,11 +274,16 @@ void OutputFile::write(std::string_view text) { write_all(file_.get(), text, pat
 
 void OutputFile::finish() {
   if (aside_.empty()) return;
-  if (::fsync(file_.get()) != 0) throw system_error("write '" + path_.string() + "'", errno);
-  if (::rename(aside_.c_str(), path_.c_str()) != 0)
+  if (::fsync(file_.get()) != 0 || ::rename(aside_.c_str(), path_.c_str()) != 0)
     throw system_error("write '" + path_.string() + "'", errno);
   aside_.clear();
   sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+}
+
+void write_file_atomic(const fs::path& path, std::string_view content) {
+  OutputFile file(path, false);
+  file.write(content);
+  file.finish();
 }
 
 void write_output_file(const fs::path& path, std::string_view text) {

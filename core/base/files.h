@@ -10,6 +10,11 @@ namespace forge {
 
 namespace fs = std::filesystem;
 
+/// What stands at a path, links followed. What cannot be looked at is not there.
+bool path_exists(const fs::path& path);
+bool is_file(const fs::path& path);
+bool is_folder(const fs::path& path);
+
 /// Whole content of a file. Throws Error naming the path and the system's reason.
 std::string read_file(const fs::path& path);
 
@@ -126,8 +131,9 @@ std::string shown_path(const fs::path& path);
 /// as /dev/stdout, is written into and never replaced.
 class OutputFile {
  public:
-  /// Throws Error naming the file where it cannot be written.
-  explicit OutputFile(fs::path path);
+  /// Throws Error naming the file where it cannot be written. Without `follows_links` the path is
+  /// replaced whatever stands there.
+  explicit OutputFile(fs::path path, bool follows_links = true);
   /// Without `finish` what was written to a new or regular file is thrown away.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;

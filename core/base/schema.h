@@ -50,7 +50,7 @@ inline Limits if_set(Limits limits = {}) {
 using Names = std::vector<std::string>;
 
 template <class Enum>
-const std::string& name_of(Enum value) {
+std::string name_of(Enum value) {
   return names_of(value)[static_cast<size_t>(value)];
 }
 

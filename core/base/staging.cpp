@@ -36,8 +36,7 @@ ScratchFolder::~ScratchFolder() {
 }
 
 fs::path existing_ancestor(fs::path path) {
-  std::error_code ignored;
-  while (!fs::exists(path, ignored) && path.has_relative_path()) path = path.parent_path();
+  while (!path_exists(path) && path.has_relative_path()) path = path.parent_path();
   return path;
 }
 

@@ -75,8 +75,7 @@ std::vector<fs::path> declarations_in(const fs::path& folder) {
   std::error_code missing;
   for (const auto& entry : fs::directory_iterator(folder, missing)) {
     const fs::path file = entry.path() / declaration_file;
-    std::error_code unreadable;
-    if (fs::is_regular_file(file, unreadable)) files.push_back(file);
+    if (is_file(file)) files.push_back(file);
   }
   return files;
 }
@@ -160,8 +159,7 @@ void complete_working_directory(Draft& draft, const PathBases& bases) {
   std::string& folder = draft.experiment.external.working_directory;
   if (folder.empty()) folder = bases.project_folder.string();
   const fs::path meant = meant_path(draft.origins.at(external_keys[1]).set_by, folder, bases);
-  std::error_code unreadable;
-  if (!fs::is_directory(meant, unreadable)) {
+  if (!is_folder(meant)) {
     throw complaint(
         draft, {"external.working_directory"}, "no folder " + shown_path(meant), "name one");
   }

@@ -49,10 +49,10 @@ void refuse_unused(Draft& draft,
                    const std::string& reason,
                    const std::string& hint) {
   if (draft.origins.at(key).set_by.layer == default_layer) return;
-  Experiment copy = draft.experiment;
-  if (!reset_key(copy, key)) return;
+  Experiment without = draft.experiment;
+  if (!reset_key(without, key)) return;
   drop_unused(draft, key, because, reason, hint);
-  reset_key(draft.experiment, key);
+  draft.experiment = std::move(without);
 }
 
 std::string quoted(const std::string& key, long long value) {
@@ -95,8 +95,7 @@ void complete_path(Draft& draft,
   const fs::path meant = meant_path(setting, path, bases);
   const bool is_public = starts_with(path, corpora_prefix);
   path = meant.string();
-  std::error_code ignored;
-  if (!fs::exists(meant, ignored)) {
+  if (!path_exists(meant)) {
     if (is_public) {
       const std::string name = meant.parent_path().filename().string();
       throw complaint(
@@ -248,8 +247,7 @@ void complete_initial_weights(Draft& draft, const PathBases& bases) {
   std::string& name = draft.experiment.train.initial_weights;
   if (name.empty()) return;
   const fs::path meant = meant_path(draft.origins.at(key).set_by, name, bases);
-  std::error_code unreadable;
-  if (fs::exists(meant / "config.json", unreadable)) {
+  if (path_exists(meant / "config.json")) {
     name = meant.string();
   } else if (name.find('/') != std::string::npos) {
     complete_path(draft, key, name, bases);  // says where it looked

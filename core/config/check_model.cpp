@@ -3,7 +3,6 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/check.h"
-#include "core/config/fields.h"
 #include "core/config/keys.h"
 #include "core/model/kinds.h"
 
@@ -25,17 +24,6 @@ Mixers absent_from(const ModelConfig& model, const Mixers& mixers) {
 std::string section_of(const model::BlockKind& mixer) {
   return std::string("model.") + mixer.name + ".";
 }
-
-/// Sets a section of the model back to its defaults.
-struct SectionReset {
-  std::string name;
-  template <class T>
-  void field(const char*, T&, const char*, Limits = {}) {}
-  template <class T>
-  void section(const char* key, T& value, const char*) {
-    if (key == name) value = {};
-  }
-};
 
 void check_required(const Draft& draft) {
   const Mixers absent = absent_from(draft.experiment.model, model::mixer_kinds());
@@ -107,8 +95,7 @@ void refuse_unused_sections(Draft& draft,
                     "leave the section out, or name " + name + " in model.layers");
       }
     });
-    SectionReset reset{name};
-    fields(reset, draft.experiment.model);
+    reset_key(draft.experiment, "model." + name);
   }
 }
 

@@ -141,14 +141,20 @@ SourceSpan begin_of(const ParsedConfig& parsed) {
   return make_span(templates.front().source, 1, 1);
 }
 
+/// A copy of a mapping without the entries whose key `is_dropped`.
+template <class IsDropped>
+NodePtr without(const Node& mapping, IsDropped is_dropped) {
+  auto rest = std::make_shared<Node>(mapping);
+  const auto end = std::remove_if(rest->entries.begin(),
+                                  rest->entries.end(),
+                                  [&](const Entry& entry) { return is_dropped(entry.key); });
+  rest->entries.erase(end, rest->entries.end());
+  return rest;
+}
+
 /// The root with its dotted keys applied to the sections they reach into.
 NodePtr apply_dotted(const NodePtr& root) {
-  auto plain = std::make_shared<Node>(*root);
-  plain->entries.clear();
-  for (const Entry& entry : root->entries) {
-    if (!is_dotted(entry.key)) plain->entries.push_back(entry);
-  }
-  NodePtr result = plain;
+  NodePtr result = without(*root, is_dotted);
   for (const Entry& entry : root->entries) {
     if (is_dotted(entry.key))
       result = merge(result, nest(entry.key, entry.key_origin, entry.value));
@@ -158,13 +164,7 @@ NodePtr apply_dotted(const NodePtr& root) {
 
 /// The root less what declares the arguments of its templates: that is no part of the config.
 NodePtr without_template_arguments(const NodePtr& root) {
-  if (!root->find("dynamic_args")) return root;
-  auto rest = std::make_shared<Node>(*root);
-  rest->entries.clear();
-  for (const Entry& entry : root->entries) {
-    if (entry.key != "dynamic_args") rest->entries.push_back(entry);
-  }
-  return rest;
+  return without(*root, [](const std::string& key) { return key == "dynamic_args"; });
 }
 
 /// A copy as plain YAML: !list, !tuple and !dict lose their tag, a !dlist becomes the list of its

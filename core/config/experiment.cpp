@@ -1,5 +1,6 @@
 #include "core/config/experiment.h"
 
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -40,16 +41,14 @@ class Writer {
   void section(const char* key, T& value, const char*) {
     Writer inner;
     fields(inner, value);
-    json_[key] = std::move(inner.json_);
+    json_[key] = inner.take();
   }
   /// Left out where there are none, as in the files of runs that knew no such key.
   template <class T>
-  void sections(const char* key, std::map<std::string, T>& values, const char*) {
-    for (auto& [name, value] : values) {
-      Writer inner;
-      fields(inner, value);
-      json_[key][name] = inner.take();
-    }
+  void sections(const char* key, std::map<std::string, T>& values, const char* help) {
+    Writer inner;
+    for (auto& [name, value] : values) inner.section(name.c_str(), value, help);
+    if (!values.empty()) json_[key] = inner.take();
   }
   Json take() { return std::move(json_); }
 
@@ -60,15 +59,11 @@ class Writer {
 template <class T>
 void value_from_json(const Json& json, T& value) {
   if constexpr (std::is_enum_v<T>) {
-    const auto& names = names_of(value);
+    const auto names = names_of(value);
     const auto text = json.get<std::string>();
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == text) {
-        value = static_cast<T>(i);
-        return;
-      }
-    }
-    throw Error("'" + text + "' is not one of " + join(names, ", "));
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) throw Error("'" + text + "' is not one of " + join(names, ", "));
+    value = static_cast<T>(found - names.begin());
   } else {
     json.get_to(value);
   }
@@ -85,35 +80,26 @@ class Reader {
   }
   template <class T>
   void field(const char* key, T& value, const char*, Limits = {}) {
-    known_.push_back(key);
-    const auto found = json_.find(key);
-    if (found == json_.end()) return;
+    const Json* json = take(key);
+    if (!json) return;
     try {
-      value_from_json(*found, value);
+      value_from_json(*json, value);
     } catch (const std::exception& problem) {
       throw Error("'" + path_ + key + "': " + problem.what());
     }
   }
   template <class T>
   void section(const char* key, T& value, const char*) {
-    known_.push_back(key);
-    const auto found = json_.find(key);
-    if (found == json_.end()) return;
-    Reader inner(*found, path_ + key + ".");
-    fields(inner, value);
-    inner.finish();
+    if (const Json* json = take(key)) read(*json, path_ + key, value);
   }
   template <class T>
   void sections(const char* key, std::map<std::string, T>& values, const char*) {
-    known_.push_back(key);
-    const auto found = json_.find(key);
-    if (found == json_.end()) return;
-    if (!found->is_object()) throw Error("'" + path_ + key + "' is not a JSON object");
+    const Json* all = take(key);
+    if (!all) return;
+    if (!all->is_object()) throw Error("'" + path_ + key + "' is not a JSON object");
     values.clear();
-    for (const auto& [name, json] : found->items()) {
-      Reader inner(json, path_ + key + "." + name + ".");
-      fields(inner, values[name]);
-      inner.finish();
+    for (const auto& [name, json] : all->items()) {
+      read(json, path_ + key + "." + name, values[name]);
     }
   }
   void finish() const {
@@ -125,58 +111,33 @@ class Reader {
   }
 
  private:
+  /// What the key has; null where it is missing.
+  const Json* take(const char* key) {
+    known_.push_back(key);
+    const auto found = json_.find(key);
+    return found == json_.end() ? nullptr : &*found;
+  }
+  template <class T>
+  static void read(const Json& json, const std::string& path, T& value) {
+    Reader inner(json, path + ".");
+    fields(inner, value);
+    inner.finish();
+  }
+
   const Json& json_;
   std::string path_;
   std::vector<std::string> known_;
 };
 
-/// Sets one key to its default.
-class KeyReset {
- public:
-  explicit KeyReset(const std::string& path) : path_(path), rest_(path) {}
-  bool has_changed() const { return changed_; }
-
-  template <class T>
-  void field(const char* key, T& value, const char*, Limits = {}) {
-    if (rest_ != key) return;
-    T standard{};
-    value_from_json(parse_json(find_key(path_)->default_value), standard);
-    changed_ = !(value == standard);
-    value = standard;
-  }
-  template <class T>
-  void section(const char* key, T& value, const char*) {
-    const std::string_view whole = rest_;
-    if (enter(key)) fields(*this, value);
-    rest_ = whole;
-  }
-  template <class T>
-  void sections(const char* key, std::map<std::string, T>& values, const char*) {
-    const std::string_view whole = rest_;
-    if (enter(key)) {
-      for (auto& [name, value] : values) section(name.c_str(), value, "");
-    }
-    rest_ = whole;
-  }
-
- private:
-  bool enter(const std::string& key) {
-    if (!starts_with(rest_, key + ".")) return false;
-    rest_.remove_prefix(key.size() + 1);
-    return true;
-  }
-
-  const std::string& path_;
-  std::string_view rest_;  ///< of the path, within the section
-  bool changed_ = false;
-};
-
 }  // namespace
 
 bool reset_key(Experiment& experiment, const std::string& path) {
-  KeyReset reset(path);
-  fields(reset, experiment);
-  return reset.has_changed();
+  const Json before = to_json(experiment);
+  Json less = before;
+  const Json::json_pointer pointer("/" + join(split(path, '.'), "/"));
+  less[pointer.parent_pointer()].erase(pointer.back());
+  experiment = experiment_from_json(less);
+  return to_json(experiment) != before;
 }
 
 Json to_json(const Experiment& experiment) {
@@ -194,7 +155,6 @@ Experiment experiment_from_json(const Json& json) {
     reader.finish();
   } catch (const Error& problem) {
     throw Error("another version of forge wrote the config: " + problem.message(),
-                {},
                 "use that version, or make it again with this one");
   }
   return experiment;
@@ -270,8 +230,6 @@ int task_vocab_size(const TaskConfig& task) {
 
 namespace {
 
-using Json = nlohmann::json;
-
 /// Keys that change nothing of the steps done, or that are judged by what came of them.
 constexpr const char* free_keys[] = {"/name",
                                      "/description",
@@ -333,7 +291,6 @@ void check_keys(const Json& before, const Json& now, int64_t step) {
     if (shown(before, key) == shown(now, key)) continue;
     throw Error(dotted(key) + " is " + shown(now, key) + " and was " + shown(before, key) +
                     " when the checkpoint was written",
-                {},
                 hint_of(step));
   }
 }
@@ -351,7 +308,6 @@ void check_rates(const Experiment& before, const Experiment& now, int64_t step) 
                     " under schedule.type " + now.schedule.type + " of " +
                     with_thousands(now.train.max_steps) + " steps (it was " + before.schedule.type +
                     " of " + with_thousands(before.train.max_steps) + ")",
-                {},
                 "go on from a checkpoint of at most " + std::to_string(done) +
                     " steps, or start a new run");
   }
@@ -363,7 +319,6 @@ void check_resumable(const Experiment& before, const Experiment& now, int64_t st
   if (step > now.train.max_steps) {
     throw Error("the checkpoint is of step " + with_thousands(step) +
                     " and training ends after step " + with_thousands(now.train.max_steps),
-                {},
                 "raise train.max_steps, or go on from an earlier checkpoint");
   }
   check_keys(flattened(before), flattened(now), step);

@@ -183,8 +183,8 @@ nlohmann::json to_json(const Experiment& experiment);
 /// Error at an unknown or ill-typed one: another version of forge wrote it.
 Experiment experiment_from_json(const nlohmann::json& json);
 
-/// Gives the key of a dotted path, such as "data.sources.NAME.field", its default. Returns whether
-/// it had another value.
+/// Gives the key or section of a dotted path, such as "data.sources.NAME.field", its default.
+/// Returns whether it had another value.
 bool reset_key(Experiment& experiment, const std::string& path);
 
 /// The section `data` of an experiment that has one source of a mixture and nothing else.

@@ -41,7 +41,7 @@ bool is_below(const std::string& path, const std::string& section) {
   known.erase(std::unique(known.begin(), known.end()), known.end());
   std::string hint = suggest_key(wanted, wanted, known);
   if (hint.empty()) hint = "'forge diff' and 'forge show' list the keys of a config";
-  throw Error("the config has no key '" + wanted + "'", {}, hint);
+  throw Error("the config has no key '" + wanted + "'", hint);
 }
 
 /// A path step by step through a document.
@@ -196,7 +196,6 @@ OpenConfig open_config(const Document& document, const ResolveOptions& options) 
   } else if (!options.overrides.empty()) {
     throw Error(
         "--set changes keys of forge's own configs, and '" + document.config_name + "' is none",
-        {},
         "a graph of calls takes the arguments that its templates declare");
   }
   return open;

@@ -20,26 +20,13 @@ using schema::required;
 using schema::up_to;
 
 /// Spelling of each value of an enumeration, in the order of its declaration.
-inline const std::vector<std::string>& names_of(ZLossKind) {
-  static const std::vector<std::string> names = {"none", "palm", "lingua_code"};
-  return names;
+inline schema::Names names_of(ZLossKind) { return {"none", "palm", "lingua_code"}; }
+inline schema::Names names_of(RowOrder) { return {"sequential", "shuffled"}; }
+inline schema::Names names_of(DocumentKind) {
+  return {"file", "line", "block", "separator", "record"};
 }
-inline const std::vector<std::string>& names_of(RowOrder) {
-  static const std::vector<std::string> names = {"sequential", "shuffled"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(DocumentKind) {
-  static const std::vector<std::string> names = {"file", "line", "block", "separator", "record"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(RowKind) {
-  static const std::vector<std::string> names = {"packed", "padded"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(TaskVariant) {
-  static const std::vector<std::string> names = {"paper", "code"};
-  return names;
-}
+inline schema::Names names_of(RowKind) { return {"packed", "padded"}; }
+inline schema::Names names_of(TaskVariant) { return {"paper", "code"}; }
 
 template <class Visitor>
 void fields(Visitor& visit, TaskConfig& c) {

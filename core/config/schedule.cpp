@@ -92,7 +92,6 @@ double learning_rate(const ScheduleConfig& schedule, double lr, int64_t step, in
   if (schedule.type == "wsd") return lr * wsd(schedule, step, max_steps);
   if (schedule.type == "constant") return lr;
   throw Error("schedule.type '" + schedule.type + "' is not one of " + join(schedule_types(), ", "),
-              {},
               did_you_mean(schedule.type, schedule_types()));
 }
 

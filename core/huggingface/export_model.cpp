@@ -112,12 +112,11 @@ bool may_be_replaced(const fs::path& folder) {
 void require_place(const fs::path& folder, bool replace) {
   if (!fs::exists(folder)) return;
   const std::string name = "'" + shown_path(folder) + "'";
-  if (!fs::is_directory(folder)) throw Error(name + " is a file", {}, "name a folder");
+  if (!fs::is_directory(folder)) throw Error(name + " is a file", "name a folder");
   if (fs::is_empty(folder)) return;
-  if (!replace) throw Error(name + " is not empty", {}, "name another folder, or give --force");
+  if (!replace) throw Error(name + " is not empty", "name another folder, or give --force");
   if (may_be_replaced(folder)) return;
   throw Error(name + " is no model folder: it is not replaced, whatever --force says",
-              {},
               "a model folder holds config.json and other files, and no folders");
 }
 
@@ -163,7 +162,6 @@ weights::Dtype dtype_from_name(const std::string& name) {
     if (name == torch_name(dtype)) return dtype;
   }
   throw Error("'" + name + "' is not one of float32, bfloat16, float16",
-              {},
               did_you_mean(name, {"float32", "bfloat16", "float16"}));
 }
 

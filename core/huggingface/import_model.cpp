@@ -21,7 +21,7 @@ ReadConfig read_config_file(const fs::path& path) {
     if (json.is_discarded()) throw Error("it is not JSON");
     return read_config(json);
   } catch (const Error& error) {
-    throw Error("cannot use '" + shown_path(path) + "': " + error.message(), {}, error.hint());
+    throw Error("cannot use '" + shown_path(path) + "': " + error.message(), error.hint());
   }
 }
 
@@ -49,16 +49,13 @@ void read_tokenizer(const fs::path& folder, ImportedModel& model) {
 }  // namespace
 
 bool is_model_folder(const fs::path& folder) {
-  std::error_code unreadable;
-  return fs::is_regular_file(folder / "config.json", unreadable) &&
-         (fs::exists(folder / weights::model_file, unreadable) ||
-          fs::exists(folder / weights::model_index_file, unreadable));
+  return is_file(folder / "config.json") && (path_exists(folder / weights::model_file) ||
+                                             path_exists(folder / weights::model_index_file));
 }
 
 ImportedModel import_model(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
     throw Error("there is no folder '" + shown_path(folder) + "'",
-                {},
                 "name a folder with config.json and model.safetensors");
   }
   ReadConfig config = read_config_file(folder / "config.json");
@@ -66,7 +63,7 @@ ImportedModel import_model(const fs::path& folder) {
   try {
     model.weights = model_weights(model.config.model, model.files.tensors());
   } catch (const Error& error) {
-    throw Error("cannot use '" + shown_path(folder) + "': " + error.message(), {}, error.hint());
+    throw Error("cannot use '" + shown_path(folder) + "': " + error.message(), error.hint());
   }
   if (!model.config.unknown.empty()) {
     model.notes.push_back("config.json has keys that forge does not know and passed over: " +

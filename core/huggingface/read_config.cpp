@@ -130,7 +130,7 @@ class ConfigKeys {
       const std::vector<Json>& harmless = refusal.harmless;
       if (given.is_null()) continue;
       if (std::find(harmless.begin(), harmless.end(), given) != harmless.end()) continue;
-      throw Error(std::string("'") + refusal.key + "' is " + shown(given), {}, refusal.reason);
+      throw Error(std::string("'") + refusal.key + "' is " + shown(given), refusal.reason);
     }
   }
 
@@ -165,7 +165,7 @@ Architecture read_architecture(ConfigKeys& keys) {
   } else if (type == "forge_llama_canon") {
     architecture = Architecture::forge;
   } else if (type != "llama") {
-    throw Error("model_type is '" + type + "'", {}, "forge reads llama and LlamaCanon");
+    throw Error("model_type is '" + type + "'", "forge reads llama and LlamaCanon");
   }
   const Json& classes = keys.value("architectures");
   const std::string wanted = class_name(architecture);
@@ -175,7 +175,6 @@ Architecture read_architecture(ConfigKeys& keys) {
   throw Error("architectures is " +
                   (classes.is_array() && classes.size() == 1 ? shown(classes[0]) : shown(classes)) +
                   " where model_type " + type + " asks for \"" + wanted + "\"",
-              {},
               "forge reads models that predict the next token");
 }
 
@@ -190,7 +189,6 @@ void refuse_scaled_rotation(ConfigKeys& keys, const char* key) {
                        ((name == "rope_type" || name == "type") && value == "default");
     if (known || value.is_null()) continue;
     throw Error(std::string("'") + key + "' has " + name + " " + shown(value),
-                {},
                 "forge's rotary frequencies are theta^(-2i/r), without scaling");
   }
 }
@@ -208,7 +206,6 @@ void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architectu
   if (architecture == Architecture::llama) {
     if (factor != 1) {
       throw Error("'partial_rotary_factor' is " + shortest(factor),
-                  {},
                   "Llama rotates whole heads; LlamaCanon has rope_dim");
     }
     return;
@@ -241,7 +238,6 @@ void read_canon(ModelConfig& model, std::vector<std::string>& notes) {
   if (model.canon.set.empty()) model.canon = {};
   if (model.canon.kernel < 2 || model.canon.kernel > 4) {
     throw Error("'canon_kernel' is " + std::to_string(model.canon.kernel),
-                {},
                 "forge's Canon has 2, 3 or 4");
   }
 }
@@ -262,7 +258,6 @@ void read_value(ConfigKeys& keys, const model::HuggingFaceKey& key, Json& value)
       known.push_back(theirs);
     }
     throw Error(std::string("'") + key.name + "' is " + shown(given),
-                {},
                 "forge knows " + join(known, ", "));
   }
   if (value.is_boolean()) {
@@ -336,7 +331,7 @@ ModelConfig with_forge_keys(const ModelConfig& model, const Json& forge_model) {
   try {
     return config::experiment_from_json(tree).model;
   } catch (const Error& error) {
-    throw Error("'forge_model': " + error.message(), {}, error.hint());
+    throw Error("'forge_model': " + error.message(), error.hint());
   }
 }
 

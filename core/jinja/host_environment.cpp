@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 
 namespace forge::jinja {
@@ -27,7 +28,7 @@ double shown_time() {
   try {
     return parse_time(epoch);
   } catch (const Error& error) {
-    throw Error("SOURCE_DATE_EPOCH: " + error.message(), {}, error.hint());
+    throw Error("SOURCE_DATE_EPOCH: " + error.message(), error.hint());
   }
 }
 
@@ -73,8 +74,7 @@ fs::path behind_shim(const fs::path& program) {
   if (folder.filename() != "shims") return program;
   const std::string version = first_line(folder.parent_path() / "version");
   const fs::path real = folder.parent_path() / "versions" / version / "bin" / program.filename();
-  std::error_code ignored;
-  return !version.empty() && fs::exists(real, ignored) ? real : program;
+  return !version.empty() && path_exists(real) ? real : program;
 }
 
 /// "3.11" of a program named python3.11; "" for another name.
@@ -143,9 +143,7 @@ std::string version_in_configuration(const fs::path& configuration) {
 std::vector<fs::path> package_folders(const Python& python, const std::string& home) {
   const fs::path library = fs::path("lib") / ("python" + python.release);
   const fs::path environment = python.program.parent_path().parent_path();
-  std::error_code ignored;
-  if (fs::exists(environment / "pyvenv.cfg", ignored))
-    return {environment / library / "site-packages"};
+  if (path_exists(environment / "pyvenv.cfg")) return {environment / library / "site-packages"};
   const fs::path prefix = python.installed.parent_path().parent_path();
   return {fs::path(home) / ".local" / library / "site-packages",
           fs::path("/usr/local") / library / "dist-packages",

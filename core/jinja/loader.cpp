@@ -189,8 +189,7 @@ const TemplateFile* TemplateCache::find(const fs::path& folder, const std::strin
   }
   const std::lock_guard lock(entry->mutex);
   if (entry->is_loaded) return entry->file.get();
-  std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) {
+  if (is_file(path)) {
     entry->file = std::make_unique<const TemplateFile>(read_template_file(path));
   }
   entry->is_loaded = true;
@@ -264,9 +263,7 @@ void Loader::fail_missing(const std::vector<std::string>& names, const SourceSpa
   if (names.empty()) wanted = "of an empty list";
   std::string folders;
   for (const fs::path& folder : search_path_) {
-    std::error_code ignored;
-    if (fs::is_directory(folder, ignored))
-      folders += (folders.empty() ? "" : ", ") + shown_path(folder);
+    if (is_folder(folder)) folders += (folders.empty() ? "" : ", ") + shown_path(folder);
   }
   std::string message = "no template " + wanted + " on the search path";
   message += folders.empty() ? ", which has no existing folder" : ": " + folders;

@@ -14,24 +14,6 @@
 #include "core/project/origins.h"
 
 namespace forge::lint {
-namespace {
-
-const std::string& file_of(const Finding& finding) {
-  static const std::string none;
-  return finding.where ? finding.where.source->name : none;
-}
-
-auto order_of(const Finding& finding) {
-  return std::make_tuple(std::cref(file_of(finding)),
-                         finding.where.line,
-                         finding.where.column,
-                         finding.severity,
-                         std::cref(finding.rule),
-                         std::cref(finding.message));
-}
-
-}  // namespace
-
 const char* name_of(Severity severity) {
   switch (severity) {
     case Severity::error: return "error";
@@ -44,10 +26,6 @@ const char* name_of(Severity severity) {
 Finding finding_of(const Error& error, const std::string& rule) {
   return {Severity::error, rule, error.where(), error.message(), error.hint(), ""};
 }
-
-bool comes_before(const Finding& a, const Finding& b) { return order_of(a) < order_of(b); }
-
-bool is_same(const Finding& a, const Finding& b) { return order_of(a) == order_of(b); }
 
 namespace {
 
@@ -121,6 +99,21 @@ bool needs_all_configs(const std::string& rule) {
   return rule == "unknown-block" || rule == "unused-inline" || rule == "duplicate-inline";
 }
 
+const std::string& file_of(const Finding& finding) {
+  static const std::string none;
+  return finding.where ? finding.where.source->name : none;
+}
+
+/// By file, line, column, then by rule.
+auto order_of(const Finding& finding) {
+  return std::make_tuple(std::cref(file_of(finding)),
+                         finding.where.line,
+                         finding.where.column,
+                         finding.severity,
+                         std::cref(finding.rule),
+                         std::cref(finding.message));
+}
+
 /// Gathers what the configs found.
 class ReportBuilder {
  public:
@@ -147,7 +140,7 @@ class ReportBuilder {
 
  private:
   struct Before {
-    bool operator()(const Finding& a, const Finding& b) const { return comes_before(a, b); }
+    bool operator()(const Finding& a, const Finding& b) const { return order_of(a) < order_of(b); }
   };
 
   bool holds(const Reported& reported) const {

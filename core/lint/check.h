@@ -33,11 +33,6 @@ using Findings = std::vector<Finding>;
 /// An Error that was caught, as a finding.
 Finding finding_of(const Error& error, const std::string& rule);
 
-/// By file, line, column, then by rule.
-bool comes_before(const Finding& a, const Finding& b);
-/// The same remark about the same place, however one came to it.
-bool is_same(const Finding& a, const Finding& b);
-
 /// Configs of one project that are to be checked.
 struct Selection {
   project::Project project;

@@ -59,8 +59,7 @@ SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& 
 /// A tokenizer of the user's own: that it can be read, and has as many entries as the config says.
 void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings) {
   const config::TokenizerConfig& tokenizer = resolved.experiment.tokenizer;
-  std::error_code ignored;
-  const bool is_read = fs::exists(tokenizer.path, ignored);
+  const bool is_read = path_exists(tokenizer.path);
   if (!is_read) return;
   const SourceSpan where = origin_of(resolved, "tokenizer.path");
   try {
@@ -90,8 +89,7 @@ void check_text(const config::ResolvedConfig& resolved,
                 const config::DataConfig& data,
                 Findings& findings) {
   const auto check = [&](const std::string& key, const std::string& path) {
-    std::error_code ignored;
-    if (path.empty() || !fs::exists(path, ignored)) return;  // resolving it has said that
+    if (path.empty() || !path_exists(path)) return;  // resolving it has said that
     try {
       data::list_text_files(path, data::document_rule(data));
     } catch (const Error& error) {

@@ -24,9 +24,7 @@ const std::vector<jinja::TemplateAnalysis>& TemplateAnalyses::get(const jinja::T
 }
 
 /// Every node of a tree, an aliased one once. They live as long as the root.
-std::vector<const yaml::Node*> nodes_of(const yaml::Node& root);
-
-std::vector<const yaml::Node*> nodes_of(const yaml::Node& root) {
+static std::vector<const yaml::Node*> nodes_of(const yaml::Node& root) {
   std::vector<const yaml::Node*> nodes = {&root};
   std::unordered_set<const yaml::Node*> seen = {&root};
   const auto add = [&](const yaml::Node* node) {

@@ -88,8 +88,7 @@ void check_blocks(const CheckedConfig& checked, Findings& findings) {
       if (std::binary_search(known.begin(), known.end(), block.name)) continue;
       std::vector<std::string> names;
       for (const UsedTemplate* ancestor : ancestors) names.push_back(ancestor->loaded->name);
-      std::string hint = did_you_mean(block.name, known);
-      if (hint.empty()) hint = "it extends " + join(names, ", ");
+      const std::string hint = did_you_mean(block.name, known, "it extends " + join(names, ", "));
       findings.push_back({Severity::warning,
                           "unknown-block",
                           block.span,

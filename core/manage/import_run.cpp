@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 Error refused(const std::string& what, const std::string& hint = "") {
-  return Error(what, {}, hint, ExitCode::failed);
+  return Error(what, hint, ExitCode::failed);
 }
 
 bool is_plain_file(const fs::path& path) {
@@ -72,8 +72,7 @@ void check_pack(const fs::path& folder) {
 
 /// The run folder at the origin; a pack's is unpacked aside.
 fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
-  std::error_code error;
-  if (fs::is_regular_file(origin, error)) {
+  if (is_file(origin)) {
     if (!is_archive(origin))
       throw refused("'" + shown_path(origin) + "' is no pack", "'forge pack RUN' makes one");
     extract_archive(origin, aside);
@@ -82,13 +81,13 @@ fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
     check_pack(aside);
     return aside / "run";
   }
-  if (fs::exists(origin / pack_manifest, error)) {
+  if (path_exists(origin / pack_manifest)) {
     check_pack(origin);
     return origin / "run";
   }
-  if (fs::exists(origin / "run.json", error)) return origin;
-  if (!fs::exists(origin, error)) throw refused("there is no '" + shown_path(origin) + "'");
-  const bool model = fs::exists(origin / "config.json", error);
+  if (path_exists(origin / "run.json")) return origin;
+  if (!path_exists(origin)) throw refused("there is no '" + shown_path(origin) + "'");
+  const bool model = path_exists(origin / "config.json");
   throw refused("'" + shown_path(origin) + "' is no run folder: it has no run.json",
                 model ? "'forge import-hf' reads model folders of Hugging Face"
                       : "give the folder of one run, or a pack");

@@ -29,8 +29,7 @@ void add_text(const std::string& source,
               const std::string& path,
               std::vector<RequiredData>& needs) {
   if (path.empty()) return;
-  std::error_code unreadable;
-  RequiredData need{source, path, "", fs::exists(path, unreadable)};
+  RequiredData need{source, path, "", path_exists(path)};
   const std::string known = public_text_of(path);
   need.how = known.empty()
                  ? "a text of the run's owner: bring it here and name it with --set data.path=…; "

@@ -27,7 +27,6 @@ FileLock lock_idle_run(const queue::Queue& queue,
     if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
   }
   throw Error("run '" + folder.id() + "' " + state + ": " + consequence,
-              {},
               "'forge runs stop " + folder.id() + "' stops it",
               ExitCode::failed);
 }
@@ -109,7 +108,6 @@ void require_here(const fs::path& runs_dir, const run::RunFolder& folder) {
                     is_plain_name(folder.id()) && !fs::is_symlink(folder.path(), error);
   if (here) return;
   throw Error("'" + shown_path(folder.path()) + "' is no run of " + shown_path(runs_dir),
-              {},
               "FORGE_RUNS_DIR names another folder of runs");
 }
 
@@ -179,7 +177,6 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
   std::vector<Removal> removals = list_removals(runs_dir);
   if (removals.empty())
     throw Error("there is no removed run to bring back in " + shown_path(runs_dir),
-                {},
                 "'forge gc' frees removed runs after some days",
                 ExitCode::failed);
   const auto found = std::find_if(removals.begin(), removals.end(), [&](const Removal& removal) {
@@ -188,13 +185,12 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
   if (found == removals.end()) {
     std::vector<std::string> names;
     for (const Removal& removal : removals) names.push_back(removal.name);
-    throw Error("there is no removal '" + name + "'", {}, "there are " + join(names, ", "));
+    throw Error("there is no removal '" + name + "'", "there are " + join(names, ", "));
   }
   const fs::path folder = trash_folder(runs_dir) / found->name;
   for (const RemovedRun& run : found->runs) {
     if (fs::exists(runs_dir / run.run)) {
       throw Error("there is a run '" + run.run + "' again: nothing was brought back",
-                  {},
                   "remove that one, or look at the old one in " + shown_path(folder / run.run),
                   ExitCode::failed);
     }

@@ -48,17 +48,10 @@ struct ModelConfig {
   }
 };
 
-inline const schema::Names& names_of(Activation) {
-  static const schema::Names names = {"none", "silu"};
-  return names;
-}
-inline const schema::Names& names_of(ModelInit) {
-  static const schema::Names names = {"forgather", "huggingface", "lingua"};
-  return names;
-}
-inline const schema::Names& names_of(InitStdFactor) {
-  static const schema::Names names = {"disabled", "global_depth", "current_depth", "dim_ratio"};
-  return names;
+inline schema::Names names_of(Activation) { return {"none", "silu"}; }
+inline schema::Names names_of(ModelInit) { return {"forgather", "huggingface", "lingua"}; }
+inline schema::Names names_of(InitStdFactor) {
+  return {"disabled", "global_depth", "current_depth", "dim_ratio"};
 }
 
 template <class Visitor>

@@ -56,13 +56,9 @@ enum class Precision { float32, float64, bfloat16 };
 /// alone, each update rounded up or down at random, by the distance.
 enum class Bfloat16Weights { none, master_copies, stochastic_rounding };
 
-inline const schema::Names& names_of(Precision) {
-  static const schema::Names names = {"float32", "float64", "bfloat16"};
-  return names;
-}
-inline const schema::Names& names_of(Bfloat16Weights) {
-  static const schema::Names names = {"none", "master_copies", "stochastic_rounding"};
-  return names;
+inline schema::Names names_of(Precision) { return {"float32", "float64", "bfloat16"}; }
+inline schema::Names names_of(Bfloat16Weights) {
+  return {"none", "master_copies", "stochastic_rounding"};
 }
 
 /// What of a training decides its memory.

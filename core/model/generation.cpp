@@ -26,7 +26,6 @@ void require_numbers(const double* logits, int64_t count) {
   }
   if (std::isfinite(wrong)) return;
   throw Error("the model's logits are " + shortest(wrong),
-              {},
               "its training may have diverged; 'forge runs' shows its loss",
               ExitCode::failed);
 }
@@ -36,17 +35,14 @@ void require_numbers(const double* logits, int64_t count) {
 void check(const SamplingOptions& options) {
   if (!std::isfinite(options.temperature) || options.temperature < 0) {
     throw Error("temperature " + shortest(options.temperature) + " makes no sense",
-                {},
                 "a number from 0 on: 0 takes the likeliest token, 1 draws as the model says");
   }
   if (options.top_k < 0) {
     throw Error("top-k " + std::to_string(options.top_k) + " makes no sense",
-                {},
                 "how many of the likeliest tokens to draw from; 0: all");
   }
   if (!(options.top_p > 0) || options.top_p > 1) {
     throw Error("top-p " + shortest(options.top_p) + " makes no sense",
-                {},
                 "a probability above 0 and at most 1, e.g. 0.95; 1 draws from all tokens");
   }
 }
@@ -145,7 +141,7 @@ std::string as_utf8(std::string_view bytes) {
 
 void check_stop_texts(const std::vector<std::string>& texts) {
   if (std::find(texts.begin(), texts.end(), "") == texts.end()) return;
-  throw Error("a stop text is empty", {}, "it would end every sample before its first token");
+  throw Error("a stop text is empty", "it would end every sample before its first token");
 }
 
 std::string TextStream::push(std::string_view bytes) {

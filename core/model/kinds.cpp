@@ -84,7 +84,7 @@ class PlainChecks : public ConfigChecks {
   Error complaint(const std::vector<std::string>&,
                   const std::string& message,
                   const std::string& hint) const override {
-    return Error(message, {}, hint);
+    return Error(message, hint);
   }
   void derive(const std::string&, const std::string&, const std::string&) override {}
   void drop(const std::string&,

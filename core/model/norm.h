@@ -20,14 +20,8 @@ struct NormConfig {
   NormRounding rounding = NormRounding::huggingface;
 };
 
-inline const schema::Names& names_of(NormKind) {
-  static const schema::Names names = {"rms_norm", "layer_norm"};
-  return names;
-}
-inline const schema::Names& names_of(NormRounding) {
-  static const schema::Names names = {"huggingface", "lingua"};
-  return names;
-}
+inline schema::Names names_of(NormKind) { return {"rms_norm", "layer_norm"}; }
+inline schema::Names names_of(NormRounding) { return {"huggingface", "lingua"}; }
 
 template <class Visitor>
 void fields(Visitor& visit, NormConfig& c) {

@@ -106,11 +106,9 @@ std::optional<NamedConfig> single_match(const std::vector<NamedConfig>& candidat
   }
   if (projects.size() > 1) {
     throw Error("'" + name + "' is a config of several projects: " + join(names, ", "),
-                {},
                 "name one of these, or narrow with -p PROJECT");
   }
   throw Error("'" + name + "' may mean several configs: " + join(names, ", "),
-              {},
               "write enough of the name to tell them apart");
 }
 
@@ -132,7 +130,7 @@ std::string broken_project_hint(const std::vector<Error>& problems) {
   std::string hint = did_you_mean(without_yaml(name), known);
   if (hint.empty()) hint = broken_project_hint(list.problems);
   if (hint.empty()) hint = "'forge ls -r' lists every project's configs";
-  throw Error("no config '" + name + "' in this workspace", {}, hint);
+  throw Error("no config '" + name + "' in this workspace", hint);
 }
 
 /// Nothing where `name` is not a folder of a project.
@@ -151,7 +149,6 @@ ProjectList load_all(const std::vector<ProjectFolder>& folders,
     try {
       if (!project.workspace) {
         throw Error("no workspace around the project " + shown_path(project.folder),
-                    {},
                     "a folder above it must hold forge_workspace/ or forgather_workspace/");
       }
       loaded[i] = load_project(*project.workspace, project.folder, host_environment, shared);
@@ -203,14 +200,12 @@ Project find_project(const Workspace& workspace,
   }
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) {
-    std::string hint = did_you_mean(name, known);
-    if (hint.empty()) hint = broken_project_hint(list.problems);
-    throw Error("no project '" + name + "' in this workspace", {}, hint);
+    throw Error("no project '" + name + "' in this workspace",
+                did_you_mean(name, known, broken_project_hint(list.problems)));
   }
   std::vector<std::string> paths;
   for (const Project& project : matches) paths.push_back(project.path);
   throw Error("'" + name + "' may mean several projects: " + join(paths, ", "),
-              {},
               "give the path below the workspace");
 }
 
@@ -250,7 +245,7 @@ const Config& config_of(const Project& project, const std::string& name) {
   for (const Config& config : project.configs) known.push_back(config.name);
   std::string hint = did_you_mean(without_yaml(wanted), known);
   if (hint.empty() && !known.empty()) hint = "it has " + join(known, ", ");
-  throw Error("the project '" + project.path + "' has no config '" + wanted + "'", {}, hint);
+  throw Error("the project '" + project.path + "' has no config '" + wanted + "'", hint);
 }
 
 bool is_pattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
@@ -262,7 +257,6 @@ std::vector<Config> configs_matching(const Project& project, const std::string& 
   }
   if (!found.empty()) return found;
   throw Error("no config of the project '" + project.path + "' matches '" + pattern + "'",
-              {},
               "'forge ls' lists them; quote a pattern, or the shell reads it first");
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/jinja/loader.h"
 #include "core/project/project.h"
@@ -158,28 +159,17 @@ bool is_taken(const fs::path& path) {
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
-/// Writes files into a folder beside the one they are for and renames that, so that it appears
-/// whole.
+/// Writes files into a new folder, which appears whole.
 std::vector<fs::path> write_folder(const fs::path& folder, const NewFiles& files) {
   if (is_taken(folder)) throw Error("'" + shown_path(folder) + "' exists already");
-  make_directories(folder.parent_path());
-  const fs::path aside = folder.parent_path() /
-                         ("." + folder.filename().string() + ".tmp-" + std::to_string(::getpid()));
+  FolderWriter writer(folder);
   std::vector<fs::path> written;
-  try {
-    for (const auto& [name, text] : files) {
-      make_directories((aside / name).parent_path());
-      write_file_atomic(aside / name, text);
-      written.push_back(folder / name);
-    }
-    std::error_code error;
-    fs::rename(aside, folder, error);
-    if (error) throw system_error("make '" + shown_path(folder) + "'", error.value());
-  } catch (...) {
-    remove_tree(aside);
-    throw;
+  for (const auto& [name, text] : files) {
+    make_directories((writer.path() / name).parent_path());
+    write_file_atomic(writer.path() / name, text);
+    written.push_back(folder / name);
   }
-  sync_path(folder.parent_path());
+  writer.create();
   return written;
 }
 
@@ -189,7 +179,7 @@ void check_relative(const std::string& name, const std::string& what) {
   bool leads_out = path.is_absolute() || path.empty();
   for (const fs::path& part : path) leads_out = leads_out || part == "..";
   if (leads_out) {
-    throw Error("'" + name + "' cannot name " + what, {}, "give a path without '..'");
+    throw Error("'" + name + "' cannot name " + what, "give a path without '..'");
   }
 }
 
@@ -205,7 +195,6 @@ void check_text(const std::string& text, const std::string& what) {
 Workspace workspace_around(const fs::path& folder) {
   if (auto workspace = find_workspace(folder)) return *workspace;
   throw Error("no workspace around " + shown_path(folder),
-              {},
               "'forge init' makes one in the current folder");
 }
 
@@ -214,17 +203,9 @@ Project load_preview(const Workspace& workspace,
                      const fs::path& parent,
                      const std::string& meta,
                      const jinja::HostEnvironment& host_environment) {
-  const fs::path folder = parent / (".forge-load_preview-" + std::to_string(::getpid()));
-  make_directories(folder);
-  try {
-    write_file_atomic(folder / "meta.yaml", meta);
-    Project project = load_project(workspace, folder, host_environment);
-    remove_tree(folder);
-    return project;
-  } catch (...) {
-    remove_tree(folder);
-    throw;
-  }
+  const ScratchFolder folder(parent / (".forge-preview-" + std::to_string(::getpid())));
+  write_file_atomic(folder.path() / "meta.yaml", meta);
+  return load_project(workspace, folder.path(), host_environment);
 }
 
 /// Whether a template ends its chain at forge's root of all configs, so that [overrides] works.
@@ -241,8 +222,7 @@ bool extends_library_root(const Project& project,
 
 bool has_library(const Project& project) {
   for (const fs::path& folder : project.search_path) {
-    std::error_code ignored;
-    if (fs::is_regular_file(folder / library_root, ignored)) return true;
+    if (is_file(folder / library_root)) return true;
   }
   return false;
 }
@@ -267,14 +247,12 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
   for (const char* settings : {"forge_workspace", "forgather_workspace"}) {
     if (is_taken(root / settings)) {
       throw Error("'" + shown_path(root) + "' is a workspace already: it holds " + settings + "/",
-                  {},
                   "'forge project create NAME' adds a project to it");
     }
   }
   std::vector<std::string> libraries;
   for (const fs::path& library : request.libraries) {
-    std::error_code ignored;
-    if (!fs::is_directory(library, ignored)) {
+    if (!is_folder(library)) {
       throw Error("no folder '" + library.string() + "' to search for templates");
     }
     // What lies in the workspace is named from its root, so that the whole can be moved.

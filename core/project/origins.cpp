@@ -6,9 +6,10 @@
 #include "core/base/text.h"
 
 namespace forge::project {
-namespace {
 
 using json = nlohmann::ordered_json;
+
+namespace {
 
 json place(const SourceSpan& span) {
   json object = {{"file", span.source->name}, {"line", span.line}, {"column", span.column}};
@@ -26,19 +27,17 @@ nlohmann::ordered_json to_json(const SourceSpan& span) {
   return object;
 }
 
-std::string relative_file(const SourceText& source, const fs::path& here) {
-  return fs::absolute(source.name).lexically_normal().lexically_relative(here).generic_string();
+std::string relative_file(const fs::path& file, const fs::path& here) {
+  return fs::absolute(file).lexically_normal().lexically_relative(here).generic_string();
 }
 
 std::string line_of(const SourceSpan& span, const fs::path& here) {
   if (!span) return "";
-  std::string place = relative_file(*span.source, here);
+  std::string place = relative_file(span.source->name, here);
   if (span.line > 0) place += ":" + std::to_string(span.line);
   if (!span.source->inline_name.empty()) place += " (inline " + span.source->inline_name + ")";
   return place;
 }
-
-using json = nlohmann::ordered_json;
 
 std::vector<AnnotatedLine> annotate(const jinja::RenderedText& rendered, const fs::path& here) {
   std::vector<AnnotatedLine> lines;

@@ -19,8 +19,8 @@ nlohmann::ordered_json to_json(const SourceSpan& span);
 /// named relative to `here`.
 std::string line_of(const SourceSpan& span, const std::filesystem::path& here);
 
-/// A text's file relative to a folder.
-std::string relative_file(const SourceText& source, const std::filesystem::path& here);
+/// A file relative to a folder.
+std::string relative_file(const std::filesystem::path& file, const std::filesystem::path& here);
 
 /// A line of a rendered text with the template line that wrote what it begins with.
 struct AnnotatedLine {

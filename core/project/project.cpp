@@ -1,7 +1,7 @@
 #include "core/project/project.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <set>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -67,24 +67,16 @@ void read_key(const yaml::Entry& entry, Project& project) {
   }
 }
 
+bool is_yaml(const fs::path& file) { return file.extension() == ".yaml"; }
+
 std::vector<Config> find_config_files(const Project& project) {
   std::map<std::string, Config> found;
   for (const fs::path& folder : project.search_path) {
     const fs::path top = folder / project.config_prefix;
-    std::error_code error;
-    fs::recursive_directory_iterator entry(
-        top, fs::directory_options::skip_permission_denied, error);
-    for (const fs::recursive_directory_iterator end; !error && entry != end;
-         entry.increment(error)) {
-      const fs::path& path = entry->path();
-      const bool hidden = starts_with(path.filename().string(), ".");
-      if (hidden) entry.disable_recursion_pending();
-      std::error_code ignored;
-      if (hidden || path.extension() != ".yaml" || !entry->is_regular_file(ignored)) continue;
-      const std::string below = path.lexically_relative(top).generic_string();
+    for (const std::string& below : files_below(top, is_yaml)) {
       const std::string name = without_yaml(below);
       const fs::path template_name = (fs::path(project.config_prefix) / below).lexically_normal();
-      found.emplace(name, Config{name, template_name.generic_string(), path});
+      found.emplace(name, Config{name, template_name.generic_string(), top / below});
     }
   }
   std::vector<Config> configs;
@@ -108,6 +100,22 @@ std::string scalar_under(const yaml::Node& mapping, std::string_view key) {
 }
 
 }  // namespace
+
+std::vector<std::string> files_below(const fs::path& folder, bool (*is_wanted)(const fs::path&)) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(
+      folder, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
+    const bool is_hidden = starts_with(entry->path().filename().string(), ".");
+    if (is_hidden) entry.disable_recursion_pending();
+    std::error_code ignored;
+    if (is_hidden || !is_wanted(entry->path()) || !entry->is_regular_file(ignored)) continue;
+    names.push_back(entry->path().lexically_relative(folder).generic_string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 std::string without_yaml(std::string_view name) {
   if (ends_with(name, ".yaml")) name.remove_suffix(5);

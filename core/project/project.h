@@ -100,6 +100,11 @@ ConfigSummary summarize(const Project& project,
                         const Config& config,
                         const jinja::HostEnvironment& host_environment);
 
+/// Names of the wanted files below a folder, relative to it and sorted bytewise. Hidden files and
+/// folders are left out.
+std::vector<std::string> files_below(const std::filesystem::path& folder,
+                                     bool (*is_wanted)(const std::filesystem::path&));
+
 /// `name` less a final ".yaml".
 std::string without_yaml(std::string_view name);
 

@@ -28,9 +28,8 @@ std::string beginning_of(const std::string& readme) {
 }
 
 std::string readme_of(const fs::path& folder) {
-  std::error_code ignored;
   const fs::path file = folder / "README.md";
-  return fs::is_regular_file(file, ignored) ? beginning_of(read_file(file)) : "";
+  return is_file(file) ? beginning_of(read_file(file)) : "";
 }
 
 std::string shown(const fs::path& folder, const fs::path& here) {
@@ -111,8 +110,7 @@ MetaPage meta_page(const Project& project,
   page.keys = graph::read_graph(parse_rendered(project, rendered));
   page.templates = template_tree(rendered.templates, project.folder);
   for (const fs::path& folder : project.search_path) {
-    std::error_code ignored;
-    page.search_path.push_back({folder, fs::is_directory(folder, ignored)});
+    page.search_path.push_back({folder, is_folder(folder)});
   }
   return page;
 }

@@ -132,7 +132,6 @@ class ArgumentParser {
       const std::string word = words_[at_++];
       if (!is_option(word)) {
         throw Error("'" + word + "' belongs to no argument of the config '" + reader_.config + "'",
-                    {},
                     "names of configs stand before the arguments; " + what_it_takes());
       }
       const size_t equals = word.find('=');
@@ -159,7 +158,7 @@ class ArgumentParser {
     std::string hint = did_you_mean(name, known);
     if (!declared_.empty() || hint.empty())
       hint += (hint.empty() ? "" : "\n      ") + what_it_takes();
-    throw Error("the config '" + reader_.config + "' takes no argument '" + name + "'", {}, hint);
+    throw Error("the config '" + reader_.config + "' takes no argument '" + name + "'", hint);
   }
 
   std::string what_it_takes() const {
@@ -170,7 +169,7 @@ class ArgumentParser {
   }
 
   [[noreturn]] void fail(const TemplateArgument& argument, const std::string& message) const {
-    throw Error(message + " (config '" + reader_.config + "')", {}, "it is " + usage_of(argument));
+    throw Error(message + " (config '" + reader_.config + "')", "it is " + usage_of(argument));
   }
 
   void store(const TemplateArgument& argument,

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/jinja/static_analysis.h"
 #include "core/project/origins.h"
+#include "core/project/project.h"
 #include "core/python/unicode.h"
 #include "core/yaml/graph/write.h"
 
@@ -44,7 +45,7 @@ class TemplateTreeBuilder {
     const size_t place = tree_.size();
     tree_.push_back({loaded.name,
                      loaded.relation,
-                     relative_file(*loaded.source, here_),
+                     relative_file(loaded.source->name, here_),
                      loaded.source->inline_name,
                      loaded.source->inline_name.empty() ? 1 : loaded.source->first_line,
                      level,
@@ -161,23 +162,6 @@ bool is_template(const fs::path& file) {
   return extensions.count(file.extension().string()) == 1;
 }
 
-/// Names of the template files below a folder, sorted.
-std::vector<std::string> names_below(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(
-      folder, fs::directory_options::skip_permission_denied, error);
-  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
-    const bool is_hidden = starts_with(entry->path().filename().string(), ".");
-    if (is_hidden) entry.disable_recursion_pending();
-    std::error_code ignored;
-    if (is_hidden || !is_template(entry->path()) || !entry->is_regular_file(ignored)) continue;
-    names.push_back(entry->path().lexically_relative(folder).generic_string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 void add_parts(const std::string& name, const fs::path& file, std::vector<ListedTemplate>& list) {
   for (const jinja::TemplateAnalysis& part : analyze_template(jinja::read_template_file(file))) {
     ListedTemplate listed;
@@ -196,10 +180,6 @@ void add_parts(const std::string& name, const fs::path& file, std::vector<Listed
     }
     list.push_back(std::move(listed));
   }
-}
-
-std::string relative_to(const fs::path& file, const fs::path& here) {
-  return fs::absolute(file).lexically_normal().lexically_relative(here).generic_string();
 }
 
 /// Puts every template below the one that it extends.
@@ -244,7 +224,7 @@ class ExtendsTree {
     if (!written_.insert(index).second) return;
     const ListedTemplate& listed = templates_[index];
     text_ += std::string(4 * level, ' ') + "- [" + listed.name + "](" +
-             relative_to(listed.file, here_) + ")" + notes_on(listed, level) + "\n";
+             relative_file(listed.file, here_) + ")" + notes_on(listed, level) + "\n";
     for (const size_t child : children_[index]) write(child, level + 1);
   }
 
@@ -273,7 +253,7 @@ std::vector<ListedTemplate> list_templates(const std::vector<fs::path>& search_p
   std::set<std::string> known;
   std::set<fs::path> seen;
   for (const fs::path& folder : search_path) {
-    for (const std::string& name : names_below(folder)) {
+    for (const std::string& name : files_below(folder, is_template)) {
       const fs::path file = folder / name;
       if (!seen.insert(file).second) continue;
       const size_t first = list.size();
@@ -295,7 +275,7 @@ std::vector<ListedTemplate> list_templates(const std::vector<fs::path>& search_p
 std::string list_as_files(const std::vector<ListedTemplate>& templates, const fs::path& here) {
   std::string text;
   for (const ListedTemplate& listed : templates) {
-    if (!listed.is_inline) text += relative_to(listed.file, here) + "\n";
+    if (!listed.is_inline) text += relative_file(listed.file, here) + "\n";
   }
   return text;
 }

@@ -10,11 +10,6 @@ namespace {
 
 constexpr const char* settings_folders[] = {"forge_workspace", "forgather_workspace"};
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 std::optional<fs::path> settings_folder_of(const fs::path& folder) {
   for (const char* name : settings_folders) {
     if (is_folder(folder / name)) return folder / name;
@@ -24,8 +19,7 @@ std::optional<fs::path> settings_folder_of(const fs::path& folder) {
 
 void read_settings(Workspace& workspace) {
   const fs::path file = workspace.settings / "workspace.yaml";
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return;
+  if (!path_exists(file)) return;
   const yaml::NodePtr root = yaml::parse_file(shown_path(file));
   if (root->is_null()) return;
   if (!root->is_mapping()) throw Error("a workspace's settings are a mapping", root->origin);
@@ -108,7 +102,6 @@ Workspace locate_workspace(const fs::path& here, const fs::path& program) {
   if (!workspace) {
     throw Error("no workspace: neither " + absolute_folder(here).string() +
                     " nor a folder above it holds forge_workspace/",
-                {},
                 "change to a workspace, or make the current folder one with 'forge init'");
   }
   workspace->shipped = !share.empty() && workspace->root == share;
@@ -130,10 +123,7 @@ fs::path absolute_folder(const fs::path& folder) {
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
-bool is_project_folder(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::is_regular_file(folder / "meta.yaml", ignored);
-}
+bool is_project_folder(const fs::path& folder) { return is_file(folder / "meta.yaml"); }
 
 std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {
   const fs::path below = absolute_folder(from).lexically_relative(workspace.root);

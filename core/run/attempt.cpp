@@ -56,7 +56,6 @@ class Attempt {
     } catch (const Error& problem) {
       kill_without_record();
       throw Error(problem.message(),
-                  {},
                   "fix it and start the run again: it resumes from its newest checkpoint",
                   problem.exit_code());
     }
@@ -210,8 +209,7 @@ class Attempt {
 
   /// Only once it is known that the worker listens: the signal ends any other.
   void pass_on_save() {
-    std::error_code missing;
-    if (!hello_ || !fs::exists(run_.folder.save_file(), missing)) return;
+    if (!hello_ || !path_exists(run_.folder.save_file())) return;
     if (hello_->saves_on_request && !verdict_ && !stop_passed_on_) worker_.request_checkpoint();
     remove_tree(run_.folder.save_file());
   }

@@ -33,7 +33,6 @@ void require_own_tokenizer(const RunModel& model,
                            const std::string& what) {
   if (model_tokenizer(model).fingerprint() == fingerprint) return;
   throw Error(what + " is in the tokens of another tokenizer than the model's",
-              {},
               "give the text itself: it is read with the model's own tokenizer");
 }
 
@@ -101,7 +100,6 @@ EvaluationData whole_token_file(const RunModel& model,
   source.document_start = document_start_of(model);
   if (source.rows == 0) {
     throw Error(name + " is too short: it has " + with_thousands(file.size()) + " token(s)",
-                {},
                 "the first token is only read, each later one is scored: two are the least");
   }
   return {name, {source}, nullptr};
@@ -123,7 +121,6 @@ EvaluationData prepared(const RunModel& model,
   if (name.empty() && made.data_fingerprint != model.data_fingerprint) {
     throw Error("the text that the run was trained on has changed since: '" +
                     shown_path(experiment.data.path) + "'",
-                {},
                 "the original held-out rows no longer exist; choose others with --data",
                 ExitCode::failed);
   }
@@ -146,7 +143,6 @@ EvaluationData own_evaluation_data(const RunModel& model,
                                    const data::Progress& progress) {
   if (model.data_fingerprint.empty()) {
     throw Error("this model was not trained here, so it has no held-out rows of its own",
-                {},
                 "name what to evaluate on: --data FILE, a folder of .txt files, or a config");
   }
   return prepared(model, model.experiment, "", cache_dir, progress);
@@ -166,8 +162,7 @@ EvaluationData evaluation_data_at(const RunModel& model,
                                   const data::Progress& progress) {
   const std::string name = "'" + shown_path(path) + "'";
   const fs::path inside = path / "evaluation.tokens";
-  std::error_code ignored;
-  if (fs::is_regular_file(inside, ignored)) return whole_token_file(model, inside, name);
+  if (is_file(inside)) return whole_token_file(model, inside, name);
   if (is_token_file(path)) return whole_token_file(model, path, name);
   const auto tokens = write_tokens(model, path, cache_dir, progress);
   EvaluationData data = whole_token_file(model, tokens->path(), name);

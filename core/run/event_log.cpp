@@ -115,7 +115,6 @@ std::vector<StoredEvent> read_events(const fs::path& events_file) {
       events.push_back(stored_event_from_line(lines[i]));
     } catch (const Error& problem) {
       throw Error(events_file.string() + ":" + std::to_string(i + 1) + ": " + problem.message(),
-                  {},
                   "the file was changed by something other than forge",
                   ExitCode::failed);
     }

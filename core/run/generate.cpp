@@ -41,7 +41,6 @@ std::vector<std::vector<int32_t>> encode_prompts(const GenerationQuestion& quest
     throw Error((alone ? "the prompt" : "prompt " + std::to_string(i + 1)) + " has " +
                     with_thousands(length) + " tokens, the model reads no more than " +
                     with_thousands(context),
-                {},
                 "its rows were as long in training (train.seq_len); shorten the prompt");
   }
   return prompts;
@@ -71,7 +70,6 @@ worker::Request request_for(const RunModel& model,
   if (bytes > worker::max_line_bytes) {
     throw Error(
         "the prompts are too long together: a request of " + human_bytes(double(bytes)),
-        {},
         "a worker takes one of " + human_bytes(worker::max_line_bytes) + "; ask in several calls");
   }
   return request;
@@ -177,17 +175,16 @@ void check_generation(const GenerationQuestion& question) {
   model::check(question.sampling);
   model::check_stop_texts(question.stop);
   if (question.prompts.empty())
-    throw Error("there is no prompt", {}, "give one with --prompt or --prompt-file");
+    throw Error("there is no prompt", "give one with --prompt or --prompt-file");
   for (size_t i = 0; i < question.prompts.size(); ++i) {
     if (!question.prompts[i].empty()) continue;
     const bool alone = question.prompts.size() == 1;
     throw Error(alone ? "the prompt is empty" : "prompt " + std::to_string(i + 1) + " is empty",
-                {},
                 "give a non-empty prompt");
   }
   const auto at_least_one = [](const std::string& what, int64_t number) {
     if (number < 1)
-      throw Error(what + " " + std::to_string(number) + " makes no sense", {}, "1 at least");
+      throw Error(what + " " + std::to_string(number) + " makes no sense", "1 at least");
   };
   at_least_one("max-tokens", question.max_tokens);
   at_least_one("samples", question.samples);
@@ -195,7 +192,6 @@ void check_generation(const GenerationQuestion& question) {
   const int64_t count = int64_t{question.samples} * static_cast<int64_t>(question.prompts.size());
   if (count > max_samples) {
     throw Error(with_thousands(count) + " samples were asked for",
-                {},
                 "at most " + with_thousands(max_samples) + " at a time");
   }
 }

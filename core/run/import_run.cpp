@@ -40,7 +40,6 @@ std::string run_name(const ImportRequest& request) {
     return name;
   }
   throw Error("'" + name + "' is no name for a run",
-              {},
               "letters, digits, '-', '_' and '.', not beginning with one of the signs");
 }
 

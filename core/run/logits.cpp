@@ -77,7 +77,6 @@ nlohmann::json write_logits(const RunModel& model,
       int64_t{question.rows} * question.length > max_tokens) {
     throw Error("logits of " + std::to_string(question.rows) + " rows of " +
                     std::to_string(question.length) + " tokens were asked for",
-                {},
                 "at least one token, at most 1,048,576");
   }
   const TemporaryFile tokens(question.output.string() + ".tokens-" + std::to_string(::getpid()));

@@ -35,13 +35,11 @@ fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
   const std::string run = "run '" + folder.id() + "'";
   if (step) {
     throw Error(run + " has no checkpoint of step " + std::to_string(*step),
-                {},
                 steps.empty() ? "it has none at all" : "it has those of " + join(steps, ", "));
   }
   const fs::path newest = folder.newest_checkpoint();
   if (!newest.empty()) return newest;
   throw Error(run + (steps.empty() ? " has no checkpoint" : " has damaged checkpoints only"),
-              {},
               "a run saves one when it ends or is stopped",
               ExitCode::failed);
 }
@@ -55,7 +53,6 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
   if (!fs::exists(model.tokenizer)) {
     throw Error("the tokenizer of run '" + folder.id() + "' is gone: no file '" +
                     shown_path(model.tokenizer) + "'",
-                {},
                 "'forge run' of its config prepares the data, and with it the tokenizer, again",
                 ExitCode::failed);
   }
@@ -63,7 +60,6 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
   if (tokenizer.fingerprint() == model.tokenizer_fingerprint) return;
   throw Error("'" + shown_path(model.tokenizer) + "' is not the tokenizer that run '" +
                   folder.id() + "' was trained with",
-              {},
               "",
               ExitCode::failed);
 }
@@ -71,7 +67,7 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
 }  // namespace
 
 RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& name) {
-  if (name.empty()) throw Error("the name of the run is empty", {}, "'forge runs' lists them");
+  if (name.empty()) throw Error("the name of the run is empty", "'forge runs' lists them");
   std::error_code unreadable;
   const RunFolder as_path(fs::weakly_canonical(fs::absolute(name), unreadable));
   if (fs::exists(as_path.record_file(), unreadable)) {
@@ -80,7 +76,6 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
   }
   if (auto found = find_run(runs_dir, name)) return *found;
   throw Error("no run '" + name + "' in " + shown_path(runs_dir),
-              {},
               did_you_mean(name, ids_in(runs_dir), "'forge runs' lists them"));
 }
 
@@ -122,11 +117,9 @@ data::Tokenizer model_tokenizer(const RunModel& model) {
   if (model.experiment.data.has_own_ids()) {
     throw Error("'" + model.name + "' reads the ids of the task " +
                     model.experiment.data.task.name + ", not text",
-                {},
                 "'forge eval' scores what it answers, 'forge data sample' shows the task's texts");
   }
   throw Error("'" + shown_path(model.checkpoint) + "' has no tokenizer that forge can use",
-              {},
               "it needs a tokenizer.json of BPE beside its weights; 'forge import-hf' "
               "says what is wrong with another one");
 }
@@ -144,7 +137,7 @@ worker::Request model_request(worker::Job job,
   return request;
 }
 
-void refuse_answer(const std::string& problem) { throw Error(problem, {}, "", ExitCode::failed); }
+void refuse_answer(const std::string& problem) { throw Error(problem, "", ExitCode::failed); }
 
 namespace {
 

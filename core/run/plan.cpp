@@ -39,7 +39,6 @@ void check_same_environment(const RunFolder& other, const Identity& identity) {
     }
     throw Error("cannot continue run '" + other.id() + "': its " + key + " is " +
                     theirs.value(key, Json()).dump() + " and would be " + value.dump(),
-                {},
                 hint);
   }
 }
@@ -71,7 +70,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
       if (!problem.hint().empty()) hint = problem.hint();
     }
   }
-  throw Error("cannot continue run '" + other.id() + "': " + newest_problem, {}, hint);
+  throw Error("cannot continue run '" + other.id() + "': " + newest_problem, hint);
 }
 
 std::string copied_metrics(const ContinueFrom& from) {
@@ -250,11 +249,10 @@ SavedPlan read_plan(const std::filesystem::path& file) {
   const std::string hint = "'forge run CONFIG… --save-plan FILE' writes one";
   const Json json = try_parse_json(read_file(file));
   if (!json.is_object() || !json.contains("forge_plan"))
-    throw Error("'" + file.string() + "' is no plan of runs", {}, hint);
+    throw Error("'" + file.string() + "' is no plan of runs", hint);
   if (json.at("forge_plan") != plan_version)
     throw Error("'" + file.string() + "' is a plan of version " + json_text(json.at("forge_plan")) +
                     ", this forge reads version " + std::to_string(plan_version),
-                {},
                 hint);
   return worker::read_fields<SavedPlan>(json, "'" + file.string() + "'");
 }
@@ -270,7 +268,6 @@ PlannedRun plan_as_saved(const RunInputs& inputs,
     for (const IdentityDifference& difference : found)
       texts.push_back(difference.what + " was " + difference.left + " and is " + difference.right);
     throw Error(saved.label + ": the plan cannot be executed as it is: " + join(texts, "; "),
-                {},
                 "run where the plan was made, or make it anew with --save-plan");
   }
   const std::string own = record_of(inputs).id;

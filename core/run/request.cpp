@@ -88,7 +88,6 @@ void require_job(worker::Job job, const worker::BackendInfo& backend) {
   const std::vector<std::string>& jobs = backend.supports->jobs;
   if (std::find(jobs.begin(), jobs.end(), name) != jobs.end()) return;
   throw Error("backend " + backend.hello.backend + " cannot do the job " + name,
-              {},
               jobs.empty() ? "" : "it does " + join(jobs, ", "));
 }
 
@@ -114,7 +113,6 @@ void require_same(const RunRecord& record,
   if (theirs == ours) return;
   throw Error("run '" + record.id + "' cannot go on here: its " + what + " is " + theirs +
                   " and would be " + ours,
-              {},
               hint);
 }
 
@@ -123,7 +121,6 @@ void require_same(const RunRecord& record,
 worker::Request read_request(const RunFolder& folder) {
   if (!fs::exists(folder.request_file())) {
     throw Error("run '" + folder.id() + "' is a model that was imported: it has nothing to train",
-                {},
                 "'forge run CONFIG --set train.initial_weights=" + folder.id() +
                     "' trains on from its weights");
   }

@@ -91,7 +91,6 @@ RunRecord RunFolder::record() const {
     return record_from_json(worker::object_from_line(read_file(record_file())));
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
-                {},
                 "remove the folder, or restore the file",
                 ExitCode::failed);
   }
@@ -100,7 +99,7 @@ RunRecord RunFolder::record() const {
 Json RunFolder::config() const {
   Json config = try_parse_json(read_file(config_file()));
   if (config.is_object()) return config;
-  throw Error("'" + config_file().string() + "' is not a JSON object", {}, "", ExitCode::failed);
+  throw Error("'" + config_file().string() + "' is not a JSON object", "", ExitCode::failed);
 }
 
 config::Experiment RunFolder::experiment() const {
@@ -108,7 +107,6 @@ config::Experiment RunFolder::experiment() const {
     return config::experiment_from_json(config());
   } catch (const Error& problem) {
     throw Error("run '" + id() + "' cannot be used: " + problem.message(),
-                {},
                 "'forge run " + record().config + "' trains its config again",
                 problem.exit_code());
   }
@@ -199,7 +197,6 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   std::vector<std::string> ids;
   for (const RunFolder& folder : found) ids.push_back(folder.id());
   throw Error("'" + id + "' may mean several runs: " + join(ids, ", "),
-              {},
               "write enough of the id to tell them apart");
 }
 
@@ -221,8 +218,7 @@ nlohmann::json to_json(const Annotations& annotations) { return worker::write_fi
 
 Annotations read_annotations(const RunFolder& folder) {
   const fs::path file = folder.annotations_file();
-  std::error_code missing;
-  if (!fs::exists(file, missing)) return {};
+  if (!path_exists(file)) return {};
   try {
     Annotations annotations =
         worker::read_fields<Annotations>(parse_json(read_file(file)), "notes and tags of a run");
@@ -230,12 +226,10 @@ Annotations read_annotations(const RunFolder& folder) {
     return annotations;
   } catch (const nlohmann::json::exception& problem) {
     throw Error("'" + file.string() + "' is no JSON: " + problem.what(),
-                {},
                 "remove the file: it holds note and tags alone",
                 ExitCode::failed);
   } catch (const Error& problem) {
     throw Error("'" + file.string() + "': " + problem.message(),
-                {},
                 "remove the file: it holds note and tags alone",
                 ExitCode::failed);
   }
@@ -261,7 +255,6 @@ void check_tag(const std::string& tag) {
   });
   if (plain && !tag.empty() && tag.size() <= max_tag_bytes && tag[0] != '-') return;
   throw Error("'" + tag + "' is no tag",
-              {},
               "letters, digits, '-', '_', '.', '/' and ':', at most " +
                   std::to_string(max_tag_bytes) + ", not beginning with '-'");
 }

@@ -70,7 +70,6 @@ int start_supervisor(const RunFolder& folder,
       if (last_line(folder.events_file()) != events_before) return pid;
       const bool storage = wait_for_supervisor(pid) == supervised_storage;
       throw Error("the supervisor of run '" + folder.id() + "' did not start",
-                  {},
                   join(last_lines(folder.supervisor_log(), 0, 10, 400), "\n"),
                   storage ? ExitCode::storage : ExitCode::failed);
     }
@@ -79,7 +78,6 @@ int start_supervisor(const RunFolder& folder,
       ::waitpid(pid, nullptr, 0);
       throw Error("the supervisor of run '" + folder.id() + "' did not take its lock within " +
                       human_duration(timeout_seconds),
-                  {},
                   "is " + folder.path().string() + " on a file system without flock?",
                   ExitCode::failed);
     }

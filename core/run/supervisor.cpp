@@ -66,8 +66,7 @@ std::optional<StopRequest> StopRequests::requested() {
   const int signals = signals_received;
   if (signals > 0)
     requested_ = signals > 1 ? StopRequest::immediately : StopRequest::after_checkpoint;
-  std::error_code missing;
-  if (fs::exists(stop_file_, missing)) {
+  if (path_exists(stop_file_)) {
     // Whatever it says but "now", its presence asks for the gentle stop.
     const bool now = trim(read_file(stop_file_)) == "now";
     if (now || !requested_)
@@ -91,7 +90,6 @@ FileLock take_lock(const RunFolder& folder) {
     // Somebody may only be looking whether it is held, which holds it for a moment.
   }
   throw Error("run '" + folder.id() + "' is running already",
-              {},
               "another process holds " + folder.lock_file().string(),
               ExitCode::failed);
 }
@@ -260,7 +258,6 @@ std::vector<double> retry_waits_from_text(const std::string& text) {
     const double seconds = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != '\0' || !(seconds >= 0 && seconds <= 86400)) {
       throw Error("'" + part + "' is no time to wait before a retry",
-                  {},
                   "seconds, at most a day, such as 2,10,60");
     }
     waits.push_back(seconds);

@@ -47,7 +47,6 @@ int64_t seed_of(const std::string& text) {
   const auto [rest, problem] = std::from_chars(text.data(), end, seed);
   if (text.empty() || problem != std::errc() || rest != end || seed < 0) {
     throw Error("'" + text + "' is no seed",
-                {},
                 "seeds are whole numbers from 0 on: --seed 1,2,3 or --seed 1..5");
   }
   return seed;
@@ -67,14 +66,12 @@ Sweep parse_sweep(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw Error("'" + text + "' is no sweep",
-                {},
                 "a sweep names a key and its values: --sweep optimizer.lr=3e-4,1e-3");
   }
   Sweep sweep{text.substr(0, equals), split_values(text.substr(equals + 1))};
   for (const std::string& value : sweep.values) {
     if (value.empty())
       throw Error("the sweep of '" + sweep.path + "' has an empty value",
-                  {},
                   "an empty text is written \"\"");
   }
   check_distinct(sweep);
@@ -108,7 +105,7 @@ std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps) {
   std::vector<Overrides> points(1);
   for (const Sweep& sweep : sweeps) {
     if (!keys.insert(sweep.path).second)
-      throw Error("two sweeps change '" + sweep.path + "'", {}, "give all of its values in one");
+      throw Error("two sweeps change '" + sweep.path + "'", "give all of its values in one");
     std::vector<Overrides> longer;
     for (const Overrides& point : points) {
       for (const std::string& value : sweep.values) {

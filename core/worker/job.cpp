@@ -14,7 +14,7 @@ namespace {
 [[noreturn]] void refuse(const std::string& what, const std::string& hint, const fs::path& errors) {
   std::vector<std::string> lines = last_lines(errors, 0, 5, 400);
   if (!hint.empty()) lines.push_back(hint);
-  throw Error(what, {}, join(lines, "\n"), ExitCode::failed);
+  throw Error(what, join(lines, "\n"), ExitCode::failed);
 }
 
 /// The worker has said that it failed: `usage` where it leaves with the status of a wrong request.
@@ -55,7 +55,7 @@ std::optional<worker::Event> JobSession::next() {
   if (const auto* failed = std::get_if<worker::Failed>(&event)) {
     // What the worker says of itself is better than its log, and its exit status tells a request
     // that cannot be from a job that went wrong.
-    throw Error(failed->message, {}, failed->hint, exit_code_after(*worker_, silence_seconds_));
+    throw Error(failed->message, failed->hint, exit_code_after(*worker_, silence_seconds_));
   }
   const auto* hello = std::get_if<worker::Hello>(&event);
   hello_received_ = hello_received_ || (hello && hello->protocol == worker::version);
@@ -86,7 +86,7 @@ nlohmann::json job_result(Launcher& launcher,
     if (const auto* result = std::get_if<worker::Result>(&event)) values = result->values;
     if (on_event) on_event(event);
   });
-  if (!values) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  if (!values) throw Error("the worker ended without a result", "", ExitCode::failed);
   return *values;
 }
 

@@ -101,7 +101,7 @@ class JsonReader {
                            const std::string& wanted,
                            const std::string& hint = "") const {
     const std::string text = json_text(json).substr(0, 80);
-    throw Error(context_ + ": '" + key + "' should be " + wanted + ", not " + text, {}, hint);
+    throw Error(context_ + ": '" + key + "' should be " + wanted + ", not " + text, hint);
   }
 
   void decode(const char* key, const nlohmann::json& json, bool& value) const {

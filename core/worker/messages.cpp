@@ -311,7 +311,7 @@ template <size_t index = 0>
 Event read_event(const std::string& kind, const Json& json) {
   if constexpr (index == event_names.size()) {
     const std::vector<std::string> known(event_names.begin(), event_names.end());
-    throw Error("unknown event '" + kind.substr(0, 80) + "'", {}, did_you_mean(kind, known));
+    throw Error("unknown event '" + kind.substr(0, 80) + "'", did_you_mean(kind, known));
   } else {
     using Alternative = std::variant_alternative_t<index, Event>;
     if (kind == event_names[index]) return read_fields<Alternative>(json, "event '" + kind + "'");

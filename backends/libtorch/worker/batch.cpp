@@ -26,7 +26,6 @@ data::Dataset rows_of(const std::vector<worker::TokenSource>& sources,
   }
   if (train.document_mask && !first.document_start) {
     throw Error("train.document_mask is true, but the request does not say what begins a document",
-                {},
                 "give document_start with the token file");
   }
   options.seq_len = train.seq_len;

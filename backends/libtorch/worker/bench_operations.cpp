@@ -15,7 +15,8 @@ namespace forge::libtorch {
 namespace {
 
 constexpr int windows = 5;
-constexpr double operation_window_seconds = 0.05;  ///< at least, of the operation and of its baseline
+constexpr double operation_window_seconds =
+    0.05;  ///< at least, of the operation and of its baseline
 constexpr double peak_window_seconds = 0.01;
 constexpr int64_t most_calls = 1000;
 
@@ -97,7 +98,7 @@ namespace {
 [[noreturn]] void refuse(const std::string& what,
                          const std::string& name,
                          const std::vector<std::string>& known) {
-  throw Error("there is no " + what + " '" + name + "'", {}, "one of " + join(known, ", "));
+  throw Error("there is no " + what + " '" + name + "'", "one of " + join(known, ", "));
 }
 
 model::Precision precision_of(const std::string& name) {

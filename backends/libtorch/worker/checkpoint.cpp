@@ -126,13 +126,11 @@ TrainingState load_checkpoint(const std::string& folder,
     return from_state(state);
   } catch (const Error& error) {
     throw Error("cannot go on from checkpoint '" + shown_path(folder) + "': " + error.message(),
-                {},
                 error.hint(),
                 error.exit_code());
   } catch (const nlohmann::json::exception& problem) {
     throw Error("cannot go on from checkpoint '" + shown_path(folder) +
                     "': it was not written by this worker's training: " + problem.what(),
-                {},
                 "its weights can begin a new run: train.initial_weights",
                 ExitCode::failed);
   }

@@ -86,8 +86,7 @@ at::Device choose_device(const std::string& name, int threads) {
   if (name == "auto") full = names.size() > 1 ? "cuda:0" : "cpu";
   if (name == "cuda") full = "cuda:0";
   if (std::find(names.begin(), names.end(), full) == names.end())
-    throw Error(
-        "there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
+    throw Error("there is no device '" + name + "' here", "devices: auto, " + join(names, ", "));
   const at::Device device(full);
   if (device.is_cuda()) cuda::use_own_stream(device);
   return device;

@@ -156,7 +156,6 @@ void check(const Generation& wanted, const model::ModelConfig& model) {
   if (wanted.prompts.empty() || wanted.samples < 1 || wanted.max_tokens < 1 ||
       wanted.batch_size < 1) {
     throw Error("there is nothing to generate",
-                {},
                 "prompts, samples, max_tokens and batch_size are at least 1");
   }
   model::check_stop_texts(wanted.stop);
@@ -164,13 +163,11 @@ void check(const Generation& wanted, const model::ModelConfig& model) {
     const auto length = static_cast<int64_t>(prompt.size());
     if (length < 1 || length > wanted.context) {
       throw Error("a prompt has " + std::to_string(length) + " tokens",
-                  {},
                   "at least one, at most the context of " + std::to_string(wanted.context));
     }
     for (const int32_t id : prompt) {
       if (id >= 0 && id < model.vocab_size) continue;
       throw Error("a prompt has the token id " + std::to_string(id),
-                  {},
                   "the model's vocabulary has " + std::to_string(model.vocab_size));
     }
   }

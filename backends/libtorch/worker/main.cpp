@@ -58,7 +58,7 @@ int serve(const EventWriter& events, Serving& serving) {
   events.send(hello);
   std::string line;
   if (!std::getline(std::cin, line))
-    throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
+    throw Error("no request on stdin", "one JSON line; see docs/PROTOCOL.md");
   serving.request = worker::request_from_line(line);
   serving.device = choose_device(serving.request->device, serving.request->threads);
   limit_memory_by_environment(*serving.device);

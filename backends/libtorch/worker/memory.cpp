@@ -87,7 +87,6 @@ void limit_memory_by_environment(const at::Device& device) {
   const int64_t bytes = std::strtoll(limit, &end, 10);
   if (*end != '\0' || bytes <= 0) {
     throw Error("FORGE_MEMORY_LIMIT is '" + std::string(limit) + "'",
-                {},
                 "a number of bytes, such as 8589934592",
                 ExitCode::usage);
   }

@@ -215,7 +215,6 @@ class TrainingRun {
                                        " is the last one before that; "
                                  : "";
     throw Error(diagnosis,
-                {},
                 kept + "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
                 ExitCode::failed);
   }

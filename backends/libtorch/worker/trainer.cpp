@@ -162,7 +162,6 @@ Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
   if (device.is_cuda()) return;
   if (experiment.train.bfloat16_weights == model::Bfloat16Weights::none) return;
   throw Error("train.bfloat16_weights is for a GPU: on a CPU weights are kept in float32",
-              {},
               "train.bfloat16_weights: none, or --device cuda");
 }
 

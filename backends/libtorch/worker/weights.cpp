@@ -107,7 +107,6 @@ void load_start_weights(Model& model,
   const auto stored = huggingface::model_weights(model.config(), files.tensors());
   if (!hash.empty() && weights::content_hash(stored) != hash) {
     throw Error("the weights in '" + folder + "' are no longer those that the run was planned with",
-                {},
                 "restore them, or plan a new run",
                 ExitCode::failed);
   }

@@ -20,7 +20,6 @@ constexpr size_t buffer_bytes = size_t{256} << 10;
 
 [[noreturn]] void refuse_as_damaged(const fs::path& path, const std::string& reason) {
   throw Error("'" + shown_path(path) + "' cannot be decompressed: " + reason,
-              {},
               "it is damaged or not all there: get it again",
               ExitCode::failed);
 }

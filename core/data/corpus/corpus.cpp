@@ -210,7 +210,6 @@ std::string description(const DocumentRule& rule) {
 void require_some(const TextFiles& files, const fs::path& path) {
   if (files.bytes() > 0) return;
   throw Error("'" + shown_path(path) + "' is empty",
-              {},
               "data.path names a file or a folder of files with text in them");
 }
 
@@ -322,7 +321,6 @@ void Corpus::divide_records(const config::DataConfig& config, const Progress& pr
   if (training < 1) {
     throw Error("'" + shown_path(config.path) + "' has " + with_thousands(index.records) +
                     " document(s), none of which is left for training",
-                {},
                 "give more text, or say with data.documents what a document is");
   }
   training_.end = index.position_of(training, files);

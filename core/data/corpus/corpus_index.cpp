@@ -26,7 +26,6 @@ void require_text(const fs::path& path, std::string_view bytes, int64_t offset) 
   if (place == std::string_view::npos) return;
   throw Error("'" + shown_path(path) + "' is no text: byte " +
                   with_thousands(offset + static_cast<int64_t>(place)) + " is NUL",
-              {},
               "text is read as UTF-8; convert other encodings first, e.g. with iconv");
 }
 

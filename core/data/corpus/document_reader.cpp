@@ -118,7 +118,6 @@ bool RecordReader::next_raw(std::string_view& record) {
       throw Error("'" + shown_path(files_.paths[static_cast<size_t>(file_)]) +
                       "' has a document of more than " + human_bytes(max_record_bytes) +
                       " at byte " + with_thousands(position().offset),
-                  {},
                   "does data.documents (" + config::name_of(files_.rule.kind) +
                       ") say how its documents are told apart?");
     }
@@ -202,7 +201,6 @@ std::optional<TextChunk> ChunkReader::next_part_of_file() {
     if (held + got < ahead_.size()) {
       throw Error("'" + shown_path(range_.files->paths[static_cast<size_t>(position_.file)]) +
                       "' became shorter while it was read",
-                  {},
                   "",
                   ExitCode::failed);
     }
@@ -218,7 +216,6 @@ std::optional<TextChunk> ChunkReader::next_part_of_file() {
       throw Error("'" + shown_path(range_.files->paths[static_cast<size_t>(position_.file)]) +
                       "' has " + human_bytes(max_record_bytes) +
                       " without a place where its text can be divided",
-                  {},
                   "say what a document is: data.documents line, block or separator");
     }
   }
@@ -287,7 +284,6 @@ std::string document_text(const TextFiles& files, const TextChunk& chunk, size_t
   const std::string& field = files.rule.field;
   if (!record.is_object()) {
     throw Error(place_of(files, chunk, index) + " is not a JSON object: " + beginning_of(text),
-                {},
                 "data.source jsonl reads one JSON object a line");
   }
   const auto found = record.find(field);
@@ -295,7 +291,6 @@ std::string document_text(const TextFiles& files, const TextChunk& chunk, size_t
     const std::vector<std::string> keys = keys_of(record);
     const std::string near = did_you_mean(field, keys);
     throw Error(place_of(files, chunk, index) + " has no field '" + field + "'",
-                {},
                 near.empty() ? "data.field names the one that holds the text; there are: " +
                                    beginning_of(join(keys, ", "))
                              : near);
@@ -303,7 +298,6 @@ std::string document_text(const TextFiles& files, const TextChunk& chunk, size_t
   if (!found->is_string()) {
     throw Error(place_of(files, chunk, index) + ": the field '" + field + "' is no text but " +
                     found->type_name(),
-                {},
                 "data.field names the field that holds the text");
   }
   return found->get<std::string>();

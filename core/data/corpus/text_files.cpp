@@ -24,7 +24,6 @@ bool is_wanted(const fs::path& path, const DocumentRule& rule) {
 
 [[noreturn]] void refuse_parquet(const fs::path& path) {
   throw Error("'" + shown_path(path) + "' is parquet, which forge does not read",
-              {},
               "write it as JSON lines once, e.g. with Python's pandas:\n"
               "  pandas.read_parquet('in.parquet').to_json('out.jsonl.gz', orient='records', "
               "lines=True)\n"
@@ -47,7 +46,6 @@ std::vector<fs::path> files_of_folder(const fs::path& folder, const DocumentRule
     const bool records = rule.kind == DocumentKind::record;
     throw Error("the folder '" + shown_path(folder) + "' holds no " +
                     (records ? ".jsonl" : ".txt") + " files",
-                {},
                 "data.path names " + expected(rule) + ", which may be compressed (.gz, .zst)");
   }
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
@@ -87,7 +85,6 @@ std::vector<fs::path> list_text_files(const fs::path& path, const DocumentRule& 
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
     throw Error("there is no file or folder '" + shown_path(path) + "'",
-                {},
                 "data.path names " + expected(rule));
   }
   if (fs::is_directory(status)) return files_of_folder(path, rule);

@@ -34,7 +34,7 @@ class SharedLibrary {
   template <class Function>
   void load(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(::dlsym(handle_, name));
-    if (!function) throw Error(file_ + " has no function '" + name + "'", {}, "", ExitCode::failed);
+    if (!function) throw Error(file_ + " has no function '" + name + "'", "", ExitCode::failed);
   }
 
  private:
@@ -46,7 +46,6 @@ SharedLibrary::SharedLibrary(const char* file, const char* package)
     : file_(file), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
   if (handle_) return;
   throw Error("the library " + file_ + " is not there",
-              {},
               std::string("install it: apt-get install ") + package,
               ExitCode::failed);
 }
@@ -144,7 +143,6 @@ struct Transfer {
   void take(const char* bytes, size_t count) {
     if (size + static_cast<int64_t>(count) > expected) {
       throw Error("the server sends more than the " + with_thousands(expected) + " bytes expected",
-                  {},
                   "the file there is another one now",
                   ExitCode::failed);
     }
@@ -228,7 +226,7 @@ std::string where_to_put(const RemoteFile& file, const fs::path& target) {
                                  ? "the server answers " + std::to_string(outcome.status)
                                  : curl().message(outcome.code);
   throw Error(
-      "cannot get " + file.url + ": " + reason, {}, where_to_put(file, target), ExitCode::failed);
+      "cannot get " + file.url + ": " + reason, where_to_put(file, target), ExitCode::failed);
 }
 
 int64_t size_of(const fs::path& path) {
@@ -272,7 +270,6 @@ void require_content(const RemoteFile& file, const fs::path& path, const data::P
   }
   if (difference.empty()) return;
   throw Error("'" + shown_path(path) + "' is not " + file.url + " as it is known: " + difference,
-              {},
               "remove it and get it again",
               ExitCode::failed);
 }

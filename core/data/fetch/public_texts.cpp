@@ -13,9 +13,8 @@ namespace {
 std::string name_in(const std::string& url) { return url.substr(url.rfind('/') + 1); }
 
 bool all_there(const std::vector<fs::path>& files) {
-  std::error_code ignored;
   return std::all_of(
-      files.begin(), files.end(), [&](const fs::path& path) { return fs::exists(path, ignored); });
+      files.begin(), files.end(), [&](const fs::path& path) { return path_exists(path); });
 }
 
 }  // namespace
@@ -51,10 +50,8 @@ const PublicText& find_public_text(const std::string& name) {
     if (text.name == name) return text;
     names.push_back(text.name);
   }
-  const std::string near = did_you_mean(name, names);
   throw Error("there is no public text '" + name + "' that forge knows",
-              {},
-              near.empty() ? "there are " + join(names, ", ") : near);
+              did_you_mean(name, names, "there are " + join(names, ", ")));
 }
 
 std::vector<fs::path> get_public_text(const PublicText& text,

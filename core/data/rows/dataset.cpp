@@ -112,7 +112,6 @@ Dataset::Dataset(const std::vector<RowSource>& sources, const RowOptions& option
       throw Error("'" + shown_path(source.tokens) + "' holds " + with_thousands(held) + of +
                       ", not " +
                       with_thousands(source.first_row + (source.rows > 0 ? source.rows : 1)),
-                  {},
                   "it has " + with_thousands(file.size()) +
                       " tokens; a row needs train.seq_len, and the last one more");
     }

@@ -31,7 +31,6 @@ void require_fitting_model(const std::string& what, int ids, const model::ModelC
   if (ids <= model.vocab_size) return;
   throw Error(what + " has " + with_thousands(ids) + " ids, but model.vocab_size is " +
                   with_thousands(model.vocab_size),
-              {},
               "set model.vocab_size to " + std::to_string(ids));
 }
 
@@ -47,7 +46,6 @@ void require_scored_targets(const tasks::Task& task, uint64_t seed, Split split,
   }
   throw Error("no text of the task " + task.name() + " fits a row of train.seq_len " +
                   with_thousands(seq_len) + (split == Split::evaluation ? " for evaluation" : ""),
-              {},
               "raise train.seq_len, or make the task smaller");
 }
 
@@ -63,7 +61,6 @@ int64_t consumed_rows(const config::TrainConfig& train,
   if (steps > most / step_tokens) {
     throw Error("train.max_steps " + with_thousands(steps) + " of " + with_thousands(step_tokens) +
                     " tokens each need more " + text + " than " + with_thousands(most) + " tokens",
-                {},
                 hint);
   }
   return steps * train.batch_size;
@@ -115,7 +112,6 @@ void require_kind(const config::Experiment& experiment, const Tokenizer& tokeniz
   if (in_characters == (kind == "sentencepiece")) return;
   throw Error("tokenizer.kind is " + kind + ", but '" + shown_path(experiment.tokenizer.path) +
                   "' is of BPE over " + (in_characters ? "characters" : "bytes"),
-              {},
               std::string("set tokenizer.kind to ") +
                   (in_characters ? "sentencepiece" : "byte_level_bpe or tiktoken"));
 }
@@ -124,7 +120,6 @@ void require_kind(const config::Experiment& experiment, const Tokenizer& tokeniz
 int32_t document_start(const Tokenizer& tokenizer) {
   if (tokenizer.bos_id() >= 0) return tokenizer.bos_id();
   throw Error("train.document_mask is true, but the tokenizer has no BOS to begin a document with",
-              {},
               "set train.document_mask false, or give the tokenizer a token <|BOS|>");
 }
 
@@ -150,7 +145,6 @@ int32_t pad_id(const Tokenizer& tokenizer) {
                   (training ? "training" : "held-out") + " part has " + with_thousands(tokens) +
                   " tokens, one row of train.seq_len " + with_thousands(experiment.train.seq_len) +
                   " needs " + with_thousands(needed),
-              {},
               hint);
 }
 
@@ -189,7 +183,6 @@ void split_held_out(const config::Experiment& experiment,
                                                                : experiment.data.evaluation_path) +
             "' has " + with_thousands(held_out.rows) +
             " rows, train.eval_rows and train.validation_rows need " + with_thousands(wanted),
-        {},
         "lower one of them, or give more held-out text");
   }
   PreparedRows validation = held_out;

@@ -166,13 +166,12 @@ TextSource::TextSource(const config::DataConfig& config,
   } else if (kind_ == "text" || kind_ == "jsonl") {
     if (config.path.empty()) {
       throw Error("data.source is '" + kind_ + "', but data.path is empty",
-                  {},
                   "set data.path to a file or a folder of files");
     }
     corpus_.emplace(config, progress, index_folder);
     fingerprint_ = corpus_->fingerprint();
   } else {
-    throw Error("unknown data.source '" + kind_ + "'", {}, "toy_stories, text, jsonl or task");
+    throw Error("unknown data.source '" + kind_ + "'", "toy_stories, text, jsonl or task");
   }
 }
 

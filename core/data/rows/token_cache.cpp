@@ -22,8 +22,7 @@ namespace {
 /// as none.
 template <class Make>
 auto if_usable(const fs::path& path, Make make) -> std::optional<decltype(make())> {
-  std::error_code unreadable;
-  if (!fs::exists(path, unreadable)) return std::nullopt;
+  if (!path_exists(path)) return std::nullopt;
   try {
     return make();
   } catch (const Error&) {
@@ -97,12 +96,10 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   const bool is_trained = config.kind == "byte_level_bpe";
   if (!is_trained && config.kind != "sentencepiece" && config.kind != "tiktoken") {
     throw Error("unknown tokenizer.kind '" + config.kind + "'",
-                {},
                 "byte_level_bpe, sentencepiece or tiktoken");
   }
   if (!is_trained && config.path.empty()) {
     throw Error("tokenizer.kind is " + config.kind + ", but tokenizer.path is empty",
-                {},
                 "forge reads such a tokenizer from a file, and trains byte_level_bpe");
   }
   const std::string version = "-v" + std::to_string(preparation_version);
@@ -112,7 +109,6 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   if (!fs::is_regular_file(config.path)) {
     throw Error(
         "there is no file '" + config.path + "'",
-        {},
         "tokenizer.path names a tokenizer.json, a SentencePiece model or a rank file of tiktoken");
   }
   return "file-" + hash_file(config.path) + version;
@@ -213,8 +209,7 @@ void add_parts(const nlohmann::json& provenance, const fs::path& data, PreparedF
 
 void add_words(PreparedFolder& prepared) {
   const fs::path path = prepared.folder / "made_from.json";
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return;
+  if (!path_exists(path)) return;
   const nlohmann::json provenance = try_parse_json(read_file(path));
   const auto text = [&](const char* key) {
     const nlohmann::json value =
@@ -261,8 +256,7 @@ std::vector<PreparedFolder> list_prepared(const fs::path& cache_dir) {
 }
 
 PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name) {
-  std::error_code ignored;
-  if (fs::exists(fs::path(name) / "tokenizer.json", ignored)) {
+  if (path_exists(fs::path(name) / "tokenizer.json")) {
     return look_at(fs::absolute(name).lexically_normal());
   }
   std::vector<PreparedFolder> found;
@@ -273,14 +267,12 @@ PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name)
   }
   if (found.size() == 1) return found[0];
   if (found.empty()) {
-    const std::string near = did_you_mean(name, names);
     throw Error("no prepared data is called '" + name + "'",
-                {},
-                near.empty() ? "'forge data ls' lists it" : near);
+                did_you_mean(name, names, "'forge data ls' lists it"));
   }
   names.clear();
   for (const PreparedFolder& prepared : found) names.push_back(prepared.name);
-  throw Error("'" + name + "' is the beginning of several names", {}, join(names, "\n"));
+  throw Error("'" + name + "' is the beginning of several names", join(names, "\n"));
 }
 
 }  // namespace forge::data

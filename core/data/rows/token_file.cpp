@@ -55,7 +55,6 @@ TokenFileHeader header_of(const MappedFile& file) {
 [[noreturn]] void refuse_file(const fs::path& path, const std::string& reason) {
   throw Error(
       "'" + shown_path(path) + "' is not a whole token file: " + reason,
-      {},
       "remove it: 'forge run' and 'forge data prepare' make the files of forge's cache anew",
       ExitCode::failed);
 }
@@ -235,8 +234,7 @@ struct ResumeState {
 };
 
 std::optional<ResumeState> read_resume_state(const fs::path& path, const std::string& purpose) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::nullopt;
+  if (!path_exists(path)) return std::nullopt;
   const nlohmann::json json = try_parse_json(read_file(path));
   if (!json.is_object() || json.value("purpose", "") != purpose) return std::nullopt;
   try {

@@ -21,7 +21,7 @@ constexpr size_t most_rule_symbols = 100000;
 using RulesByName = std::map<int, std::vector<std::vector<int>>>;
 
 Error bad(const std::string& source, const std::string& what, const std::string& hint = "") {
-  return Error(source + ": " + what, {}, hint);
+  return Error(source + ": " + what, hint);
 }
 
 /// The object as it stands: names and rules, numbers all of them.
@@ -269,7 +269,6 @@ Grammar Grammar::draw(const GrammarShape& shape, uint64_t seed) {
     }
     if (drawn.empty()) {
       throw Error("no grammar of this shape was found",
-                  {},
                   "more or longer rules make every symbol of a level used, and distinct rules "
                   "possible");
     }
@@ -281,7 +280,6 @@ Grammar Grammar::draw(const GrammarShape& shape, uint64_t seed) {
   Grammar grammar(std::move(symbols));
   if (grammar.max_length(grammar.root()) >= greatest_sentence) {
     throw Error("a grammar of this shape may have sentences of a million terminals",
-                {},
                 "lower levels or max_rule_length");
   }
   return grammar;

@@ -128,7 +128,7 @@ constexpr double added_probability = 1e-5;
 
 Lano::Lano(LanoConfig config) : grammar_(std::move(config.grammar)) {
   if (grammar_.symbols().empty()) {
-    throw Error("grammar is missing", {}, "name a grammar file such as cfg3f.json");
+    throw Error("grammar is missing", "name a grammar file such as cfg3f.json");
   }
 }
 

@@ -113,7 +113,6 @@ Sample sample_of(const Task& task, const Instance& instance) {
 std::vector<Sample> preview_instances(const config::DataConfig& data, Split split, int count) {
   if (!data.is_task()) {
     throw Error("data.source is " + data.source + ", not task",
-                {},
                 "'forge data prepare' makes tokens of text, and 'forge data show' shows them");
   }
   const nlohmann::json spec = make_spec(data);

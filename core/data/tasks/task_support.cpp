@@ -26,7 +26,6 @@ void check_range(
   if (value >= least && value <= most) return;
   throw Error(std::string(key) + " must be " + as_text(least) + " … " + as_text(most) + ", not " +
                   as_text(value),
-              {},
               hint);
 }
 
@@ -59,7 +58,6 @@ NameSet::NameSet(int letters, int min_length, int max_length, int needed)
     if (count + power > most_names) {
       throw Error("names of up to " + as_text(max_length) + " of " + as_text(letters) +
                       " letters are more than 16,777,216",
-                  {},
                   "lower letters or max_name_length");
     }
     if (length < min_length) continue;
@@ -69,7 +67,6 @@ NameSet::NameSet(int letters, int min_length, int max_length, int needed)
   }
   if (count < needed) {
     throw Error("max_nodes must be at most " + as_text(count) + ", not " + as_text(needed),
-                {},
                 "so many distinct names have " + as_text(letters) + " letters and " +
                     as_text(min_length) + " to " + as_text(max_length) + " tokens");
   }

@@ -204,7 +204,6 @@ Tokenizer train_byte_level_bpe(const NextDocument& next_document,
   if (vocab_size < vocabulary.size()) {
     throw Error(
         "a byte-level vocabulary of " + with_thousands(vocab_size) + " entries is too small",
-        {},
         "it holds " + std::to_string(special_token_names().size()) +
             " special tokens and 256 bytes: tokenizer.vocab_size must be at least " +
             std::to_string(vocabulary.size()));
@@ -220,7 +219,6 @@ Tokenizer train_byte_level_bpe(const NextDocument& next_document,
     if (!pairs.take_best(best)) {
       throw Error("the text is too small for a vocabulary of " + with_thousands(vocab_size) +
                       ": every word is one token at " + with_thousands(vocabulary.size()),
-                  {},
                   "give more text, or set tokenizer.vocab_size to at most " +
                       std::to_string(vocabulary.size()));
     }

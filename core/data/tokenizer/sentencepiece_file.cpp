@@ -134,7 +134,7 @@ using sentencepiece::SentencePieceProcessor;
 
 void require_known(const SentencePieceSpec& spec) {
   const auto refuse = [](const std::string& reason, const std::string& hint = "") {
-    throw Error(reason, {}, hint);
+    throw Error(reason, hint);
   };
   if (spec.model_type != SentencePieceSpec::bpe) {
     const char* const names[] = {"unknown", "unigram", "BPE", "word", "character"};
@@ -165,7 +165,6 @@ void add_user_defined(int32_t id, const SentencePieceSpec& spec, Vocabulary& voc
   if (spec.prefix_space) {
     throw Error("its piece '" + vocabulary.tokens[id] +
                     "' is user-defined, and a space is put before every text (add_dummy_prefix)",
-                {},
                 "forge follows one of the two, not both");
   }
   AddedToken token;
@@ -196,7 +195,6 @@ void add_piece(const SentencePieceProcessor& model,
     add_user_defined(id, spec, vocabulary);
   } else if (type != SentencePieceSpec::normal) {
     throw Error("its piece '" + piece + "' is of the type " + std::to_string(type),
-                {},
                 "forge knows normal, unknown, control, user-defined and byte pieces");
   }
 }
@@ -276,7 +274,6 @@ Tokenizer load_sentencepiece(const std::filesystem::path& path) {
     return tokenizer_from_model(content);
   } catch (const Error& error) {
     throw Error("cannot use the SentencePiece model '" + shown_path(path) + "': " + error.message(),
-                {},
                 error.hint());
   }
 }

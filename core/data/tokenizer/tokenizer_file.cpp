@@ -156,7 +156,6 @@ Tokenizer load_tiktoken(const std::filesystem::path& path) {
     return tokenizer_from_ranks(content);
   } catch (const Error& error) {
     throw Error("cannot use the rank file '" + shown_path(path) + "': " + error.message(),
-                {},
                 error.hint());
   }
 }

@@ -207,7 +207,6 @@ Tokenizer load_tokenizer(const std::filesystem::path& path) {
     return tokenizer_from_json(json);
   } catch (const Error& error) {
     throw Error("cannot use the tokenizer '" + shown_path(path) + "': " + error.message(),
-                {},
                 error.hint());
   }
 }

@@ -8,7 +8,7 @@ namespace forge::data {
 
 using Json = nlohmann::json;
 
-void refuse(const std::string& reason, const std::string& hint) { throw Error(reason, {}, hint); }
+void refuse(const std::string& reason, const std::string& hint) { throw Error(reason, hint); }
 
 const Json& member(const Json& object, const char* key) {
   static const Json null;

@@ -164,7 +164,6 @@ void find_byte_ids(Vocabulary& vocabulary) {
   if (missing == vocabulary.byte_ids.end()) return;
   throw Error("it has no token for byte " + std::to_string(missing - vocabulary.byte_ids.begin()) +
                   ", so some texts would be lost",
-              {},
               "a byte-level vocabulary holds all 256 bytes");
 }
 

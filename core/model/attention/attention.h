@@ -40,18 +40,9 @@ struct AttentionConfig {
   }
 };
 
-inline const schema::Names& names_of(PositionKind) {
-  static const schema::Names names = {"rope", "nope"};
-  return names;
-}
-inline const schema::Names& names_of(RopePairing) {
-  static const schema::Names names = {"huggingface", "lingua"};
-  return names;
-}
-inline const schema::Names& names_of(QkNorm) {
-  static const schema::Names names = {"none", "full", "per_head"};
-  return names;
-}
+inline schema::Names names_of(PositionKind) { return {"rope", "nope"}; }
+inline schema::Names names_of(RopePairing) { return {"huggingface", "lingua"}; }
+inline schema::Names names_of(QkNorm) { return {"none", "full", "per_head"}; }
 
 template <class Visitor>
 void fields(Visitor& visit, PositionConfig& c) {

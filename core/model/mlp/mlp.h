@@ -17,10 +17,7 @@ struct MlpConfig {
   int64_t gate_up_width() const { return int64_t{is_gated() ? 2 : 1} * intermediate_size; }
 };
 
-inline const schema::Names& names_of(MlpKind) {
-  static const schema::Names names = {"swiglu", "geglu", "gelu", "relu_squared"};
-  return names;
-}
+inline schema::Names names_of(MlpKind) { return {"swiglu", "geglu", "gelu", "relu_squared"}; }
 
 template <class Visitor>
 void fields(Visitor& visit, MlpConfig& c) {

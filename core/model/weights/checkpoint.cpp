@@ -57,7 +57,6 @@ void check_version(const Json& manifest) {
   if (version == manifest_version) return;
   throw Error(std::string(manifest_file) + " has version " + std::to_string(version) +
                   " and this program reads version " + std::to_string(manifest_version),
-              {},
               "it was written by another version of forge");
 }
 
@@ -131,8 +130,7 @@ namespace {
 bool is_checkpoint(const fs::path& folder) {
   const std::string name = folder.filename().string();
   const bool digits = name.size() >= 9 && name.find_first_not_of("0123456789") == std::string::npos;
-  std::error_code unreadable;
-  return digits && fs::is_directory(folder, unreadable);
+  return digits && is_folder(folder);
 }
 
 CheckpointState state_of(const fs::path& folder, Content content) {
@@ -140,7 +138,6 @@ CheckpointState state_of(const fs::path& folder, Content content) {
     return read_manifest(folder, content);
   } catch (const Error& error) {
     throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
-                {},
                 error.hint(),
                 ExitCode::failed);
   }
@@ -191,7 +188,7 @@ std::vector<std::string> plain_files_of(const fs::path& folder) {
   for (const fs::path& entry : entries_of(folder)) {
     std::error_code unreadable;
     if (!fs::is_regular_file(fs::symlink_status(entry, unreadable)))
-      throw Error("'" + shown_path(entry) + "' is no plain file", {}, "", ExitCode::failed);
+      throw Error("'" + shown_path(entry) + "' is no plain file", "", ExitCode::failed);
     names.push_back(entry.filename().string());
   }
   return names;
@@ -219,9 +216,7 @@ std::string checkpoint_name(int64_t step) {
 }
 
 void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
-  std::error_code unreadable;
-  if (fs::exists(folder / manifest_file, unreadable) || !fs::is_directory(folder, unreadable))
-    return;
+  if (path_exists(folder / manifest_file) || !is_folder(folder)) return;
   const std::vector<std::string> files = plain_files_of(folder);
   write_file_atomic(folder / manifest_file, manifest_text(state, folder, files));
 }
@@ -335,7 +330,6 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
                     " could not be written: " + error.message(),
-                {},
                 earlier_ones(checkpoints) + "; make room and start the run again",
                 ExitCode::storage);
   }

@@ -23,7 +23,7 @@ constexpr uintmax_t largest_index = 100'000'000;
 constexpr size_t most_shards = 10'000;
 
 [[noreturn]] void refuse(const fs::path& index, const std::string& fault) {
-  throw Error("'" + shown_path(index) + "' " + fault, {}, "", ExitCode::failed);
+  throw Error("'" + shown_path(index) + "' " + fault, "", ExitCode::failed);
 }
 
 /// The index's map from tensor to file.
@@ -71,7 +71,6 @@ ModelFiles::ModelFiles(const fs::path& folder) {
   } else {
     throw Error(
         "'" + shown_path(folder) + "' has neither " + model_file + " nor " + model_index_file,
-        {},
         hint_without_safetensors(folder));
   }
 }
@@ -257,7 +256,6 @@ std::map<std::string, weights::TensorView> model_weights(
   }
   if (faults.empty()) return weights;
   throw Error("the weights are not those of the model; " + join(faults, "; "),
-              {},
               hint_for(missing, unexpected));
 }
 

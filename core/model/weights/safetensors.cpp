@@ -1,12 +1,12 @@
 #include "core/model/weights/safetensors.h"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fcntl.h>
 #include <set>
 #include <tuple>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -256,7 +256,6 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
     contents_ = read_safetensors(file_.data(), file_.size());
   } catch (const Error& error) {
     throw Error("'" + shown_path(path) + "' is not a sound safetensors file: it " + error.message(),
-                {},
                 "",
                 ExitCode::failed);
   }
@@ -268,7 +267,6 @@ const TensorView& SafetensorsFile::tensor(const std::string& name) const {
   std::vector<std::string> names;
   for (const auto& [known, view] : contents_.tensors) names.push_back(known);
   throw Error("'" + shown_path(path_) + "' has no tensor '" + name + "'",
-              {},
               did_you_mean(name, names),
               ExitCode::failed);
 }
@@ -385,7 +383,7 @@ void write_data(const Item& item, Output& output) {
     try {
       convert(tensor, first, here, item.dtype, piece.data());
     } catch (const Error& error) {
-      throw Error("tensor '" + *item.name + "' " + error.message(), {}, error.hint());
+      throw Error("tensor '" + *item.name + "' " + error.message(), error.hint());
     }
     output.write(piece.data(), here * bytes_of(item.dtype));
   }

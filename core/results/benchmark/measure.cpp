@@ -14,7 +14,7 @@ constexpr int warm_up_share = 2;
 constexpr int finish_share = 2;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint = "") {
-  throw Error(what, {}, hint, ExitCode::failed);
+  throw Error(what, hint, ExitCode::failed);
 }
 
 /// One subject's worker and what it has said so far.
@@ -146,10 +146,8 @@ Probe probe(worker::Launcher& launcher, const BenchTarget& subject, const OnProg
 namespace {
 
 [[noreturn]] void refuse_key(const std::string& key, const std::string& wanted) {
-  throw Error("the worker measured an operation whose '" + key + "' is no " + wanted,
-              {},
-              "",
-              ExitCode::failed);
+  throw Error(
+      "the worker measured an operation whose '" + key + "' is no " + wanted, "", ExitCode::failed);
 }
 
 bool is_amount(const nlohmann::json& value) {
@@ -202,7 +200,7 @@ Record measure_operations(worker::Launcher& launcher,
         }
       });
   if (record.operations.empty()) {
-    throw Error("the worker measured no operation", {}, "", ExitCode::failed);
+    throw Error("the worker measured no operation", "", ExitCode::failed);
   }
   return record;
 }

@@ -283,7 +283,6 @@ std::string part(const std::string& name, const Page& page, const Assets& assets
 std::string to_html(const Page& page, const Assets& assets) {
   if (assets.plot_script.empty()) {
     throw Error("this forge was built without uPlot, which draws the curves of a report",
-                {},
                 "scripts/setup fetches it from the npm registry; then build forge again");
   }
   const std::string_view text = assets.page;

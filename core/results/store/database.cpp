@@ -87,7 +87,6 @@ int read_pragma(SQLite::Database& database, const std::string& name) {
 
 void refuse_foreign(const SQLite::Database& database) {
   throw Error("'" + database.getFilename() + "' is an SQLite database but no results store",
-              {},
               "move it away; forge then builds its own from the run folders",
               ExitCode::failed);
 }
@@ -207,7 +206,7 @@ Error store_error(const fs::path& path, const SQLite::Exception& problem) {
     case SQLITE_PERM: hint = "check the permissions of the file and of its folder"; break;
     default: break;
   }
-  return Error("the results store '" + path.string() + "': " + problem.what(), {}, hint, exit_code);
+  return Error("the results store '" + path.string() + "': " + problem.what(), hint, exit_code);
 }
 
 }  // namespace forge::store

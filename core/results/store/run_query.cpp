@@ -53,7 +53,6 @@ bool is_column(const std::string& name) {
 void require_column(const std::string& name) {
   if (is_column(name)) return;
   throw Error("a run has no column '" + name + "'",
-              {},
               did_you_mean(name, column_names(), "its columns: " + join(column_names(), ", ")),
               ExitCode::usage);
 }
@@ -64,7 +63,6 @@ void require_name(const std::string& name) {
   std::vector<std::string> known = column_names();
   for (const std::string& key : config::key_paths_near(name)) known.push_back(key);
   throw Error("'" + name + "' is neither a column of a run nor a key of its config",
-              {},
               did_you_mean(name, known, "for example config, seed, eval_loss or model.canon.set"),
               ExitCode::usage);
 }
@@ -83,14 +81,13 @@ ColumnCondition parse_condition(const std::string& text) {
   const size_t at = text.find_first_of("=<>!");
   if (at == std::string::npos || at == 0) {
     throw Error("'" + text + "' is no condition",
-                {},
                 "a condition compares a column: seed=42, eval_loss<0.52, status!=failed",
                 ExitCode::usage);
   }
   const size_t end = at + 1 < text.size() && text[at + 1] == '=' ? at + 2 : at + 1;
   ColumnCondition condition{text.substr(0, at), text.substr(at, end - at), text.substr(end)};
   if (condition.sign == "!")
-    throw Error("'" + text + "' is no condition", {}, "'not equal' is !=", ExitCode::usage);
+    throw Error("'" + text + "' is no condition", "'not equal' is !=", ExitCode::usage);
   if (condition.column == "tag") condition.column = "tags";
   return condition;
 }
@@ -110,8 +107,7 @@ bool holds_of(const Json& values, const ColumnCondition& condition) {
   const bool has = std::find(values.begin(), values.end(), condition.value) != values.end();
   if (condition.sign == "=" || condition.sign == "==") return has;
   if (condition.sign == "!=") return !has;
-  throw Error(
-      "'" + condition.column + "' can only be compared by = and !=", {}, "", ExitCode::usage);
+  throw Error("'" + condition.column + "' can only be compared by = and !=", "", ExitCode::usage);
 }
 
 bool holds(const ColumnCondition& condition, const Json& column) {

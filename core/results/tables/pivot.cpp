@@ -116,7 +116,6 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
   }
   if (std::find(known.begin(), known.end(), metric) != known.end()) return;
   throw Error("no run has the metric '" + metric + "'",
-              {},
               did_you_mean(metric, known, "metrics: " + join(known, ", ")));
 }
 

@@ -198,7 +198,6 @@ std::string metric_by_word(const TableSpec& table, const std::string& name) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   known.insert(known.end(), {"quality", "speed", "memory"});
   throw Error("'" + name + "' is no metric of the table '" + table.name + "'",
-              {},
               did_you_mean(name, known, "its metrics: " + join(known, ", ")),
               ExitCode::usage);
 }

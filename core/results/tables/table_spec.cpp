@@ -364,7 +364,6 @@ void group_by(TableSpec& table, const std::string& key) {
   const std::vector<std::string>& known = config::all_key_paths();
   if (key != "backend" && std::find(known.begin(), known.end(), key) == known.end()) {
     throw Error("there is no key '" + key + "' to divide rows by",
-                {},
                 did_you_mean(key, known, "for example backend, seed or optimizer.lr"));
   }
   table.by = key;

@@ -62,7 +62,6 @@ class Dispatcher {
     if (entry.starts >= max_starts) {
       return fail(entry,
                   Error("its supervisor was killed " + std::to_string(entry.starts) + " times",
-                        {},
                         "see " + folder.supervisor_log().string(),
                         ExitCode::failed));
     }

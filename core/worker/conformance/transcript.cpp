@@ -207,7 +207,7 @@ class TrainingRules {
 
 }  // namespace
 
-void fail_check(const std::string& text, const std::string& hint) { throw Error(text, {}, hint); }
+void fail_check(const std::string& text, const std::string& hint) { throw Error(text, hint); }
 
 void require_opening(const Transcript& transcript) {
   if (!transcript.wrong_line.empty()) fail_check(transcript.wrong_line, transcript.wrong_hint);

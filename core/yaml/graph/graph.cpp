@@ -38,9 +38,8 @@ const Entry& Graph::target(const std::string& name) const {
   if (known.empty()) {
     throw Error("the config has no targets, so none is called '" + name + "'", root->origin);
   }
-  std::string hint = did_you_mean(name, known);
-  if (hint.empty()) hint = "it has " + join(known, ", ");
-  throw Error("the config has no target '" + name + "'", {}, hint);
+  throw Error("the config has no target '" + name + "'",
+              did_you_mean(name, known, "it has " + join(known, ", ")));
 }
 
 Graph Graph::only(const std::string& name) const {

@@ -135,9 +135,9 @@ Tag::Kind tag_kind(const std::string& name, const yaml::Node& node) {
     if (candidate.name == name) return candidate.kind;
     known.push_back(std::string("!") + candidate.name);
   }
-  std::string hint = did_you_mean("!" + name, known);
-  if (hint.empty()) hint = "the tags are " + join(known, ", ");
-  throw Error("unknown tag '" + node.tag + "'", node.origin, hint);
+  throw Error("unknown tag '" + node.tag + "'",
+              node.origin,
+              did_you_mean("!" + name, known, "the tags are " + join(known, ", ")));
 }
 
 }  // namespace
