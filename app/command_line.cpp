@@ -288,6 +288,11 @@ void add_precision_option(const Command& command, std::string& precision) {
       .one_of({"float32", "float64"});
 }
 
+void set_precision(const std::string& precision, config::TrainConfig& train) {
+  if (precision == "float32") train.precision = model::Precision::float32;
+  if (precision == "float64") train.precision = model::Precision::float64;
+}
+
 void add_device_options(const Command& command, std::string& device, int& threads) {
   command.add_option("--device", device, "Device: auto, cpu, cuda or cuda:N").show_default();
   command.add_option("--threads", threads, "CPU threads [default: all cores]").at_least(0);

@@ -156,6 +156,8 @@ void add_model_argument(const Command& command, std::string& model);
 void add_step_option(const Command& command, std::optional<int64_t>& step);
 /// --precision of a model that is evaluated
 void add_precision_option(const Command& command, std::string& precision);
+/// Gives the config the precision of --precision, "" for its own.
+void set_precision(const std::string& precision, config::TrainConfig& train);
 /// --device and --threads
 void add_device_options(const Command& command, std::string& device, int& threads);
 /// --json

@@ -4,9 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>

@@ -104,11 +104,11 @@ std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelec
   return both;
 }
 
-namespace {
-
 std::string loss_text(const std::optional<double>& loss) {
   return loss ? results::fixed_text(*loss, 4) : "-";
 }
+
+namespace {
 
 std::string score_text(const worker::Score& score) {
   return loss_text(score.value) + "  (" + with_thousands(score.count) +
@@ -155,9 +155,7 @@ std::string column_text(const nlohmann::json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return tables::printable(value.get<std::string>());
   if (value.is_array()) {
-    std::vector<std::string> words;
-    for (const nlohmann::json& word : value) words.push_back(column_text(word));
-    return words.empty() ? "-" : join(words, ", ");
+    return value.empty() ? "-" : join(texts_of(value, column_text), ", ");
   }
   return json_text(value);
 }
@@ -232,9 +230,7 @@ std::string result_table(const std::vector<store::RunSummary>& runs, bool colour
                      run.parameters > 0 ? with_thousands(run.parameters) : "-",
                      run.id});
   }
-  const std::string table = aligned(lines, {3, 4, 5, 6, 7, 8});
-  const size_t head = table.find('\n');
-  return styled(table.substr(0, head), Style::bold, colour) + table.substr(head);
+  return bold_table(lines, {3, 4, 5, 6, 7, 8}, colour);
 }
 
 std::string column_table(const std::vector<store::RunSummary>& runs,

@@ -34,6 +34,9 @@ void add_run_selector(const Command& command, RunSelector& choice);
 /// matches no run.
 std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& choice);
 
+/// A loss with four decimals; "-" where there is none.
+std::string loss_text(const std::optional<double>& loss);
+
 /// A run's result in some lines, its folder included. `config` is the run's resolved config.
 std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,

@@ -1,7 +1,5 @@
 #include "app/tables.h"
 
-#include <iostream>
-
 #include "app/runs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -158,9 +156,8 @@ std::vector<std::string> chosen_tables(const project::Project& project, const st
 
 tables::TableSpec read_table(const project::Project& project, const std::string& name) {
   require_declared(project, "table", name, table_names(project), table_hint);
-  std::vector<std::string> configs;
-  for (const project::Config& config : project.configs) configs.push_back(config.name);
-  return tables::read_table(shown_path(tables_folder(project) / (name + ".yaml")), configs);
+  return tables::read_table(shown_path(tables_folder(project) / (name + ".yaml")),
+                            texts_of(project.configs, &project::Config::name));
 }
 
 std::vector<tables::Ablation> build_tables(const Context& context,

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -75,6 +74,14 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
     text += "\n";
   }
   return text;
+}
+
+std::string bold_table(const std::vector<std::vector<std::string>>& lines,
+                       const std::vector<size_t>& right,
+                       bool colour) {
+  const std::string text = aligned(lines, right);
+  const size_t head = text.find('\n');
+  return styled(text.substr(0, head), Style::bold, colour) + text.substr(head);
 }
 
 int print_json(const nlohmann::json& json) { return print_json(nlohmann::ordered_json(json)); }

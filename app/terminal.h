@@ -31,6 +31,11 @@ std::string styled(const std::string& text, Style style, bool colour);
 std::string aligned(const std::vector<std::vector<std::string>>& lines,
                     const std::vector<size_t>& right = {});
 
+/// The same with the first line in bold.
+std::string bold_table(const std::vector<std::vector<std::string>>& lines,
+                       const std::vector<size_t>& right,
+                       bool colour);
+
 /// Where a command that prints a text writes it.
 struct OutputOptions {
   std::string file;  ///< -o, "": standard output

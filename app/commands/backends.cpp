@@ -98,10 +98,9 @@ int list_backends(const Context& context, bool json) {
   worker::LocalLauncher launcher;
   const auto found =
       backends::list_backends(context.backend_folders(), context.program(), launcher);
-  if (json) {
-    print_json(json_list(found, [](const ListedBackend& backend) { return to_json(backend); }));
-    return 0;
-  }
+  if (json)
+    return print_json(
+        json_list(found, [](const ListedBackend& backend) { return to_json(backend); }));
   for (const ListedBackend& backend : found) {
     if (&backend != &found[0]) std::cout << "\n";
     std::cout << text_of(backend, use_colour(STDOUT_FILENO));
@@ -172,15 +171,11 @@ std::string text_of(const std::vector<conformance::Finding>& findings, bool colo
   return aligned(lines);
 }
 
-nlohmann::ordered_json to_json(const std::vector<conformance::Finding>& findings, bool passed) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const conformance::Finding& finding : findings) {
-    list.push_back({{"check", finding.check},
-                    {"verdict", name_of(finding.verdict)},
-                    {"text", finding.text},
-                    {"hint", finding.hint}});
-  }
-  return {{"passed", passed}, {"checks", list}};
+Json to_json(const conformance::Finding& finding) {
+  return {{"check", finding.check},
+          {"verdict", name_of(finding.verdict)},
+          {"text", finding.text},
+          {"hint", finding.hint}};
 }
 
 int test(const Context& context, const BackendTestOptions& options) {
@@ -198,7 +193,8 @@ int test(const Context& context, const BackendTestOptions& options) {
         return finding.verdict == Verdict::failed;
       });
   if (options.json) {
-    print_json(to_json(findings, passed));
+    const auto list = json_list(findings, [](const auto& finding) { return to_json(finding); });
+    print_json(Json{{"passed", passed}, {"checks", list}});
   } else {
     std::cout << text_of(findings, use_colour(STDOUT_FILENO));
   }

@@ -1,6 +1,5 @@
 #include <unistd.h>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
@@ -57,13 +55,6 @@ std::string threads_text(const benchmark::BenchDevice& device) {
 
 std::string device_text(const benchmark::BenchDevice& device) {
   return device.name + threads_text(device);
-}
-
-/// With the head in bold.
-std::string table(const Lines& lines, const std::vector<size_t>& right, bool colour) {
-  const std::string text = aligned(lines, right);
-  const size_t head = text.find('\n');
-  return styled(text.substr(0, head), Style::bold, colour) + text.substr(head);
 }
 
 std::vector<size_t> all_but_first(size_t count) {
@@ -130,8 +121,8 @@ std::string bench_table(const std::vector<Record>& records, bool colour) {
     lines.push_back(std::move(line));
   }
   const benchmark::BenchDevice& device = records[0].device;
-  return table(lines, all_but_first(lines[0].size()), colour) + "\n" + device_text(device) + ", " +
-         precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n";
+  return bold_table(lines, all_but_first(lines[0].size()), colour) + "\n" + device_text(device) +
+         ", " + precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n";
 }
 
 /// Stored measurements, one per line.
@@ -161,7 +152,7 @@ std::string bench_list(const std::vector<Record>& records, bool colour) {
                      device_text(record.device),
                      record.id});
   }
-  return table(lines, {2, 3, 4}, colour);
+  return bold_table(lines, {2, 3, 4}, colour);
 }
 
 /// Operations beside their baselines and the device's peak throughput.
@@ -191,7 +182,7 @@ std::string operations_table(const Record& record, bool colour) {
                    "",
                    rate(record.ceilings.value("matrix_product", none), "flops"),
                    rate(record.ceilings.value("memory", none), "bytes_per_second")});
-  return table(lines, {2, 3, 4, 5, 6}, colour) + "\n" + device_text(record.device) + ", " +
+  return bold_table(lines, {2, 3, 4, 5, 6}, colour) + "\n" + device_text(record.device) + ", " +
          record.precision + "; " + versions_text(record.device) + "\n";
 }
 
@@ -227,10 +218,10 @@ void store_records(const Context& context, std::vector<benchmark::Record>& recor
   open_store(context);
 }
 
-void print_records(const std::vector<benchmark::Record>& records) {
+int print_records(const std::vector<benchmark::Record>& records) {
   const auto list =
       json_list(records, [](const Record& record) { return benchmark::to_json(record); });
-  print_json(nlohmann::json{{"benchmarks", list}});
+  return print_json(nlohmann::json{{"benchmarks", list}});
 }
 
 int bench(const Context& context, const BenchOptions& options) {
@@ -253,12 +244,9 @@ int bench(const Context& context, const BenchOptions& options) {
       launcher, subjects, options.windows, ProgressLine("bench").reporter());
   std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
   store_records(context, records);
-  if (options.json) {
-    print_records(records);
-  } else {
-    std::cout << bench_table(records, use_colour(STDOUT_FILENO)) << "stored in "
-              << shown_path(benchmark::benchmarks_dir(context.runs_dir())) << "\n";
-  }
+  if (options.json) return print_records(records);
+  std::cout << bench_table(records, use_colour(STDOUT_FILENO)) << "stored in "
+            << shown_path(benchmark::benchmarks_dir(context.runs_dir())) << "\n";
   return 0;
 }
 
@@ -285,11 +273,8 @@ int bench_operations(const Context& context, const OperationOptions& options) {
         });
   }
   store_records(context, records);
-  if (options.json) {
-    print_records(records);
-  } else {
-    std::cout << operations_table(records[0], use_colour(STDOUT_FILENO));
-  }
+  if (options.json) return print_records(records);
+  std::cout << operations_table(records[0], use_colour(STDOUT_FILENO));
   return 0;
 }
 
@@ -297,9 +282,8 @@ int list_records(const Context& context, bool json) {
   const std::optional<store::ResultStore> store = find_store(context);
   const std::vector<benchmark::Record> records =
       store ? store->benchmarks() : std::vector<benchmark::Record>();
-  if (json) {
-    print_records(records);
-  } else if (records.empty()) {
+  if (json) return print_records(records);
+  if (records.empty()) {
     std::cerr << "no benchmarks in " << shown_path(context.runs_dir())
               << "; 'forge bench CONFIG' makes one\n";
   } else {

@@ -33,15 +33,26 @@ Json tokens_json(const std::optional<data::PreparedTokens>& tokens) {
 }
 
 Json parts_json(const data::PreparedFolder& folder) {
-  Json json = Json::array();
-  for (const data::PreparedPart& part : folder.parts) {
-    json.push_back({{"source", part.source},
-                    {"weight", part.weight},
-                    {"name", part.name},
-                    {"train", tokens_json(part.train)},
-                    {"evaluation", tokens_json(part.evaluation)}});
-  }
-  return json;
+  return json_list(folder.parts, [](const data::PreparedPart& part) -> Json {
+    return {{"source", part.source},
+            {"weight", part.weight},
+            {"name", part.name},
+            {"train", tokens_json(part.train)},
+            {"evaluation", tokens_json(part.evaluation)}};
+  });
+}
+
+Json folder_json(const data::PreparedFolder& folder) {
+  return {{"name", folder.name},
+          {"folder", folder.folder.string()},
+          {"source", folder.source},
+          {"path", folder.text_path},
+          {"train", tokens_json(folder.train)},
+          {"evaluation", tokens_json(folder.evaluation)},
+          {"bytes", folder.bytes},
+          {"modified", folder.modified},
+          {"unfinished", folder.unfinished},
+          {"parts", parts_json(folder)}};
 }
 
 /// A number of the training tokens, of all parts of a mixture together.
@@ -68,23 +79,7 @@ std::string text_of(const data::PreparedFolder& folder) {
 int list_data(const Context&, bool as_json) {
   const auto prepared = data::list_prepared(user_cache_dir());
   const auto now = static_cast<double>(std::time(nullptr));
-  if (as_json) {
-    Json json = Json::array();
-    for (const data::PreparedFolder& folder : prepared) {
-      json.push_back({{"name", folder.name},
-                      {"folder", folder.folder.string()},
-                      {"source", folder.source},
-                      {"path", folder.text_path},
-                      {"train", tokens_json(folder.train)},
-                      {"evaluation", tokens_json(folder.evaluation)},
-                      {"bytes", folder.bytes},
-                      {"modified", folder.modified},
-                      {"unfinished", folder.unfinished},
-                      {"parts", parts_json(folder)}});
-    }
-    print_json(json);
-    return 0;
-  }
+  if (as_json) return print_json(json_list(prepared, folder_json));
   if (prepared.empty()) {
     std::cout << "no prepared data in " << shown_path(user_cache_dir() / "data") << "\n";
     return 0;
@@ -144,10 +139,9 @@ OpenTokens open_tokens(const DataShowOptions& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   const auto& tokens = options.evaluation ? folder.evaluation : folder.train;
   if (!folder.parts.empty()) {
-    std::vector<std::string> names;
-    for (const data::PreparedPart& part : folder.parts) names.push_back(part.name);
-    throw Error("'" + folder.name + "' is a mixture: its tokens are in its parts",
-                "name one of its parts: " + join(names, ", "));
+    throw Error(
+        "'" + folder.name + "' is a mixture: its tokens are in its parts",
+        "name one of its parts: " + join(texts_of(folder.parts, &data::PreparedPart::name), ", "));
   }
   if (!tokens) {
     throw Error("'" + folder.name + "' has no complete " +
@@ -193,12 +187,10 @@ int show_documents(const Context&, const DataShowOptions& options) {
 }
 
 Json statistics_json(const OpenTokens& opened, const data::TokenStatistics& statistics) {
-  Json top = Json::array();
-  for (const data::TokenCount& token : statistics.top) {
-    top.push_back({{"id", token.id},
-                   {"text", opened.tokenizer.vocabulary().tokens[static_cast<size_t>(token.id)]},
-                   {"count", token.count}});
-  }
+  const auto& texts = opened.tokenizer.vocabulary().tokens;
+  const Json top = json_list(statistics.top, [&](const data::TokenCount& token) -> Json {
+    return {{"id", token.id}, {"text", texts[size_t(token.id)]}, {"count", token.count}};
+  });
   return {{"name", opened.folder.name},
           {"tokens", statistics.tokens},
           {"documents", statistics.documents},

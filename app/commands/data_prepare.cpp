@@ -150,8 +150,7 @@ int describe_task(const config::Experiment& experiment,
                                            {"data_fingerprint", prepared.data_fingerprint},
                                            {"train", {{"rows", prepared.train[0].rows}}},
                                            {"evaluation", {{"rows", prepared.evaluation[0].rows}}}};
-    print_json(values);
-    return 0;
+    return print_json(values);
   }
   std::cout << "the task " << experiment.data.task.name
             << " generates its rows during training: " << with_thousands(prepared.train[0].rows)
@@ -225,10 +224,8 @@ int sample(const Context& context, const DataSampleOptions& options) {
   const data::Split split = options.evaluation ? data::Split::evaluation : data::Split::training;
   const auto samples =
       data::tasks::preview_instances(data_of(context, options), split, options.count);
-  if (options.json) {
-    print_json(json_list(samples, [](const auto& one) { return to_json(one); }));
-    return 0;
-  }
+  if (options.json)
+    return print_json(json_list(samples, [](const auto& one) { return to_json(one); }));
   bool first = true;
   for (const data::tasks::Sample& one : samples) {
     if (!first) std::cout << "\n";

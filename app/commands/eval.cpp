@@ -35,8 +35,7 @@ run::RunModel open_model(const Context& context, const EvalOptions& options) {
   config::TrainConfig& train = model.experiment.train;
   if (options.seq_len) train.seq_len = *options.seq_len;
   if (options.batch_size) train.eval_batch_size = *options.batch_size;
-  if (options.precision == "float32") train.precision = model::Precision::float32;
-  if (options.precision == "float64") train.precision = model::Precision::float64;
+  set_precision(options.precision, train);
   return model;
 }
 

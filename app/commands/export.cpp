@@ -58,8 +58,8 @@ void write_csv(const ExportOptions& options,
                WrittenFiles& written) {
   if (tables.size() == 1) return write_text(options, tables::to_csv(tables.front()), written);
   if (options.to_standard_output()) {
-    std::vector<std::string> names;
-    for (const tables::Ablation& table : tables) names.push_back(table.table.name);
+    const auto names =
+        texts_of(tables, [](const tables::Ablation& table) { return table.table.name; });
     throw Error("CSV holds one table, the project has " + std::to_string(names.size()),
                 "select one with -t (" + join(names, ", ") + ") or write all with -o FOLDER");
   }
@@ -78,9 +78,8 @@ std::string json_of(const ExportOptions& options, const std::vector<tables::Abla
 }
 
 std::string latex_of(const std::vector<tables::Ablation>& tables) {
-  std::vector<std::string> texts;
-  for (const tables::Ablation& table : tables) texts.push_back(tables::to_latex(table));
-  return tables::latex_document_part(texts);
+  return tables::latex_document_part(
+      texts_of(tables, [](const tables::Ablation& table) { return tables::to_latex(table); }));
 }
 
 WrittenFiles export_tables(const Context& context, const ExportOptions& options) {

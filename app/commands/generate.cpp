@@ -171,20 +171,13 @@ void print_generated_json(const run::RunModel& model,
   print_json(json);
 }
 
-run::RunModel open_model(const Context& context, const GenerateOptions& options) {
-  run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
-  model::Precision& precision = model.experiment.train.precision;
-  if (options.precision == "float32") precision = model::Precision::float32;
-  if (options.precision == "float64") precision = model::Precision::float64;
-  return model;
-}
-
 int generate(const Context& context, const GenerateOptions& options) {
   GenerationQuestion question = options.question;
   question.cache = !options.no_cache;
   for (const std::string& file : options.prompt_files) question.prompts.push_back(prompt_of(file));
   run::check_generation(question);
-  const run::RunModel model = open_model(context, options);
+  run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  set_precision(options.precision, model.experiment.train);
   const auto backend = context.backend(model.experiment);
   run::require_readable(
       worker::Job::generate,

@@ -57,10 +57,10 @@ void print_exported_json(const run::RunFolder& run,
                          const run::RunModel& model,
                          const ExportHfOptions& options,
                          const huggingface::Exported& exported) {
-  nlohmann::json files = nlohmann::json::array();
-  for (const weights::WrittenFile& file : exported.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}});
-  }
+  const auto files =
+      json_list(exported.files, [](const weights::WrittenFile& file) -> nlohmann::json {
+        return {{"name", file.name}, {"bytes", file.bytes}};
+      });
   const nlohmann::json json = {{"run", run.id()},
                                {"step", model.step},
                                {"folder", fs::absolute(options.folder).lexically_normal().string()},
@@ -116,14 +116,13 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
                                  {"parameters", parameters},
                                  {"tokenizer", !model.tokenizer.empty()},
                                  {"notes", model.notes}};
-    print_json(json);
-  } else {
-    std::cout << (imported.created ? "imported " : "imported before: ") << options.folder << "\n"
-              << "  run      " << imported.folder.id() << "\n"
-              << "  model    " << architecture << ", " << with_thousands(parameters)
-              << " parameters\n"
-              << "  folder   " << shown_path(imported.folder.path()) << "\n";
+    return print_json(json);
   }
+  std::cout << (imported.created ? "imported " : "imported before: ") << options.folder << "\n"
+            << "  run      " << imported.folder.id() << "\n"
+            << "  model    " << architecture << ", " << with_thousands(parameters)
+            << " parameters\n"
+            << "  folder   " << shown_path(imported.folder.path()) << "\n";
   return 0;
 }
 

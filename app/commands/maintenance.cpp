@@ -11,7 +11,6 @@
 #include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/clock.h"
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"

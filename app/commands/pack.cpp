@@ -100,8 +100,8 @@ int import(const Context& context, const ImportOptions& options) {
   const manage::ImportResult imported = manage::import_packed_run(options.origin, runs_dir);
   for (const std::string& note : imported.notes) std::cerr << "note: " << note << "\n";
   if (options.json) {
-    nlohmann::json missing = nlohmann::json::array();
-    for (const manage::RequiredData& need : imported.missing) missing.push_back(to_json(need));
+    const auto missing =
+        json_list(imported.missing, [](const auto& need) { return to_json(need); });
     print_json(nlohmann::json{{"run", imported.folder.id()},
                               {"folder", imported.folder.path().string()},
                               {"made", imported.created},

@@ -7,7 +7,6 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/text.h"
 #include "core/project/names.h"
 #include "core/project/new_files.h"
 

@@ -46,9 +46,10 @@ int list_runs(const Context& context, const RunsOptions& options) {
   store::RunQuery query = options.query;
   query.limit = static_cast<size_t>(options.limit);
   runs = store::select(std::move(runs), query);
-  if (options.json) {
-    print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
-  } else if (!some && archived > 0) {
+  if (options.json)
+    return print_json(
+        json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
+  if (!some && archived > 0) {
     std::cerr << "no runs except " << archived << " archived ones; --archived lists them\n";
   } else if (!some) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
@@ -77,7 +78,6 @@ int show_run(const Context& context, const RunsShowOptions& options) {
                 "FORGE_RUNS_DIR selects another runs folder",
                 ExitCode::failed);
   }
-  const std::vector<worker::Evaluation> evaluations = store.evaluations(run->id);
   if (!options.json) {
     std::cout << result_text(
         *run, store.config(run->id), shown_path(folder.path()), use_colour(STDOUT_FILENO));
@@ -85,9 +85,8 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   }
   nlohmann::json shown = app::to_json(*run);
   shown["config"] = store.config(run->id);
-  shown["evaluations"] = nlohmann::json::array();
-  for (const worker::Evaluation& evaluation : evaluations)
-    shown["evaluations"].push_back(to_json(evaluation));
+  shown["evaluations"] = json_list(store.evaluations(run->id),
+                                   [](const auto& evaluation) { return app::to_json(evaluation); });
   return print_json(shown);
 }
 

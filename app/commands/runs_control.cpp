@@ -64,8 +64,7 @@ std::string stop_started(const run::RunFolder& folder, bool now) {
 int stop(const Context& context, const RunsStopOptions& options) {
   const std::vector<run::RunFolder> folders = runs_to_stop(context, options);
   // Queued runs first: they would start when active ones stop.
-  std::vector<std::string> ids;
-  for (const run::RunFolder& folder : folders) ids.push_back(folder.id());
+  const std::vector<std::string> ids = texts_of(folders, &run::RunFolder::id);
   const std::vector<std::string> withdrawn =
       ids.empty() ? ids : queue::cancel_queued(context.runs_dir(), ids);
   const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());

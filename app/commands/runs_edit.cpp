@@ -5,7 +5,6 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/manage/run_edits.h"
@@ -173,10 +172,8 @@ int remove(const Context& context, const RemoveOptions& options) {
 
 int list_removed(const Context& context, bool json) {
   const std::vector<manage::Removal> removals = manage::list_removals(context.runs_dir());
-  if (json) {
-    print_json(json_list(removals, [](const auto& removal) { return to_json(removal); }));
-    return 0;
-  }
+  if (json)
+    return print_json(json_list(removals, [](const auto& removal) { return to_json(removal); }));
   if (removals.empty()) std::cerr << "no removed runs to restore\n";
   for (const manage::Removal& removal : removals) {
     std::cout << removal.name << "  " << count_text(removal.runs.size()) << ", "

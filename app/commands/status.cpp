@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <iostream>
 #include <thread>
 
@@ -25,10 +24,6 @@ struct StatusOptions {
   bool watch = false;
   bool json = false;
 };
-
-std::string loss_or_dash(const std::optional<double>& loss) {
-  return loss ? results::fixed_text(*loss, 4) : "-";
-}
 
 std::string duration(const std::optional<double>& seconds) {
   return seconds ? human_duration(*seconds) : "?";
@@ -62,8 +57,8 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
     lines.push_back({run.id,
                      known ? with_thousands(now.step) + "/" + with_thousands(run.max_steps) : "-",
                      known ? std::to_string(100 * now.step / run.max_steps) + " %" : "-",
-                     loss_or_dash(run.metric(results::train_loss_name)),
-                     loss_or_dash(run.metric(results::eval_loss_name)),
+                     loss_text(run.metric(results::train_loss_name)),
+                     loss_text(run.metric(results::eval_loss_name)),
                      run.metric(results::tokens_per_second_name)
                          ? with_thousands(int64_t(*run.metric(results::tokens_per_second_name)))
                          : "-",
@@ -77,14 +72,12 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   std::vector<std::vector<std::string>> lines = {
       {"Queued", "Steps", "Time", "Priority", "Since", "Device"}};
   for (const store::WaitingRun& run : waiting) {
-    std::vector<std::string> devices;
-    for (const queue::LeaseDevice& device : run.entry.devices) devices.push_back(device.name);
     lines.push_back({run.entry.run,
                      with_thousands(run.steps_left),
                      duration(run.seconds),
                      std::to_string(run.entry.priority),
                      run.entry.submitted.substr(0, 16) + "Z",
-                     join(devices, " or ")});
+                     join(texts_of(run.entry.devices, &queue::LeaseDevice::name), " or ")});
   }
   return aligned(lines, {1, 2, 3});
 }

@@ -1,10 +1,19 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace forge {
+
+/// What `pick`, a member or a function, gives for each item.
+template <class Items, class Pick>
+std::vector<std::string> texts_of(const Items& items, const Pick& pick) {
+  std::vector<std::string> texts;
+  for (const auto& item : items) texts.push_back(std::invoke(pick, item));
+  return texts;
+}
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

@@ -29,16 +29,13 @@ void check_and_complete(Draft& draft,
 /// The same for the section `model` alone. Returns whether the model has all keys that it needs.
 bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
 
-/// Refuses keys that somebody set in the section of a mixer that model.layers does not name. What an
-/// earlier layer had set goes back to its default.
+/// Refuses keys that somebody set in the section of a mixer that model.layers does not name. What
+/// an earlier layer had set goes back to its default.
 void refuse_unused_sections(Draft& draft,
                             const std::vector<const model::BlockKind*>& mixers,
                             const ProblemSink& on_problem = nullptr);
 
-}  // namespace forge::config
-
-/// How the checks of a config say what is wrong.
-namespace forge::config {
+// How the checks of a config say what is wrong.
 
 /// Place of a setting's layer in the order in which layers are applied.
 int rank(const Setting& setting);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/config/fields.h"
@@ -38,9 +37,8 @@ void check_sizes(Draft& draft) {
   const TaskConfig& task = draft.experiment.data.task;
   const std::vector<TaskSize> own = sizes_of(task.name);
   for (const SizeKey& size : size_keys()) {
-    const auto found = std::find_if(own.begin(), own.end(), [&](const TaskSize& candidate) {
-      return std::string(candidate.key) == size.key;
-    });
+    const auto found = std::find_if(
+        own.begin(), own.end(), [&](const TaskSize& of) { return of.field == size.field; });
     if (found == own.end()) {
       refuse_key(draft, size.key);
       continue;

@@ -116,11 +116,10 @@ namespace {
 /// The entry that makes a document a graph of calls, or null.
 const yaml::Entry* graph_entry(const yaml::Node& root) {
   if (is_experiment(root)) return nullptr;
-  const auto found =
-      std::find_if(root.entries.begin(), root.entries.end(), [](const yaml::Entry& entry) {
-        return entry.key == "main" || entry.key == "meta" || is_call(*entry.value);
-      });
-  return found == root.entries.end() ? nullptr : &*found;
+  for (const yaml::Entry& entry : root.entries) {
+    if (entry.key == "main" || entry.key == "meta" || is_call(*entry.value)) return &entry;
+  }
+  return nullptr;
 }
 
 /// Throws Error where a document is none of a config that forge runs; `begin` is its place.
@@ -271,12 +270,10 @@ class Expander {
   static const NodePtr& target(const Node& root, const Node& name, const FromProject& call) {
     const Entry* entry = name.is_scalar() ? root.find_entry(name.text) : nullptr;
     if (entry) return entry->value;
-    std::vector<std::string> known;
-    for (const Entry& candidate : root.entries) known.push_back(candidate.key);
     throw Error("'" + call.config_template + "' has no target " +
                     (name.is_scalar() ? "'" + name.text + "'" : "that is " + describe_kind(name)),
                 name.origin,
-                "it has " + join(known, ", "));
+                "it has " + join(texts_of(root.entries, &Entry::key), ", "));
   }
 
   NodePtr several(const Node& root,

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/keys.h"
@@ -176,17 +175,18 @@ constexpr SizeKey length{"length", &TaskConfig::length};
 constexpr SizeKey scored_tokens{"scored_tokens", &TaskConfig::scored_tokens};
 constexpr SizeKey people{"people", &TaskConfig::people};
 
-const std::map<std::string, std::vector<TaskSize>>& all_sizes() {
-  static const std::map<std::string, std::vector<TaskSize>> sizes = {
-      {"depo1", {{max_nodes, 3, "375"}, {max_hops, 1, "8"}}},
-      {"depo2", {{max_nodes, 3, "125"}, {max_hops, 1, "16"}}},
-      {"brevo1", {{max_nodes, 3, "110"}}},
-      {"brevo2", {{max_nodes, 3, "50"}}},
-      {"mano", {{max_operators, 1, "16"}}},
-      {"lano", {}},
-      {"capo", {{people, 1, "50000"}}},
-      {"copy", {{length, 1, "500"}, {scored_tokens, 0, ""}}}};
-  return sizes;
+using Task = std::pair<std::string, std::vector<TaskSize>>;
+
+const std::vector<Task>& all_tasks() {
+  static const std::vector<Task> tasks = {{"depo1", {{max_nodes, 3, "375"}, {max_hops, 1, "8"}}},
+                                          {"depo2", {{max_nodes, 3, "125"}, {max_hops, 1, "16"}}},
+                                          {"brevo1", {{max_nodes, 3, "110"}}},
+                                          {"brevo2", {{max_nodes, 3, "50"}}},
+                                          {"mano", {{max_operators, 1, "16"}}},
+                                          {"lano", {}},
+                                          {"capo", {{people, 1, "50000"}}},
+                                          {"copy", {{length, 1, "500"}, {scored_tokens, 0, ""}}}};
+  return tasks;
 }
 
 constexpr int depo1_letters = 50;
@@ -205,14 +205,15 @@ const std::vector<SizeKey>& size_keys() {
 }
 
 const std::vector<std::string>& task_names() {
-  static const std::vector<std::string> names = {
-      "depo1", "depo2", "brevo1", "brevo2", "mano", "lano", "capo", "copy"};
+  static const std::vector<std::string> names = texts_of(all_tasks(), &Task::first);
   return names;
 }
 
 std::vector<TaskSize> sizes_of(const std::string& task) {
-  const auto found = all_sizes().find(task);
-  return found == all_sizes().end() ? std::vector<TaskSize>() : found->second;
+  for (const auto& [name, sizes] : all_tasks()) {
+    if (name == task) return sizes;
+  }
+  return {};
 }
 
 int task_vocab_size(const TaskConfig& task) {

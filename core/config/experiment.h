@@ -190,10 +190,7 @@ bool reset_key(Experiment& experiment, const std::string& path);
 /// The section `data` of an experiment that has one source of a mixture and nothing else.
 DataConfig data_of_source(const DataConfig& mixture, const SourceConfig& source);
 
-}  // namespace forge::config
-
-/// Which keys of data.task each synthetic task has.
-namespace forge::config {
+// Which keys of data.task each synthetic task has.
 
 /// Names of the tasks.
 const std::vector<std::string>& task_names();

@@ -110,9 +110,7 @@ class Search {
 };
 
 std::vector<std::string> paths_of(const std::vector<Leaf>& leaves) {
-  std::vector<std::string> paths;
-  for (const Leaf& leaf : leaves) paths.push_back(leaf.path);
-  return paths;
+  return texts_of(leaves, &Leaf::path);
 }
 
 Explanation explained(const Leaf& leaf, const Key* key) {
@@ -147,9 +145,6 @@ std::vector<Explanation> explain(const yaml::Node& root, const std::string& path
   const std::optional<Search::Found> found = Search(path).find(copy, 0);
   if (!found || path.empty()) fail_unknown(path, paths_of(leaves_of(root)));
   Leaf leaf{path, json_of(*found->node), {}};
-  const auto setting_of = [](const yaml::Node& node) {
-    return Setting{config_layer, shown_value(json_of(node)), node.origin, ""};
-  };
   leaf.origin.set_by = setting_of(*found->node);
   for (const yaml::NodePtr& node : found->overridden) {
     leaf.origin.overrode.push_back(setting_of(*node));

@@ -54,10 +54,6 @@ class DocumentWalk {
     }
   }
 
-  static Setting setting_of(const yaml::Node& node) {
-    return {config_layer, shown_value(json_of(node)), node.origin, ""};
-  }
-
   std::vector<Leaf> leaves_;
   std::unordered_map<const yaml::Node*, std::string> path_of_;  ///< of collections
 };
@@ -169,6 +165,10 @@ Json json_of(const yaml::Node& node) {
     case yaml::Node::Kind::real: return node.real;
     default: return node.text;
   }
+}
+
+Setting setting_of(const yaml::Node& node) {
+  return {config_layer, shown_value(json_of(node)), node.origin, ""};
 }
 
 std::string shown_value(const Json& value) {

@@ -33,6 +33,9 @@ std::vector<Leaf> leaves_of_run(const nlohmann::json& config, const nlohmann::js
 /// The value of a scalar, with its tag as text where it has one of its own.
 nlohmann::json json_of(const yaml::Node& scalar);
 
+/// A node as the config that holds it sets it.
+Setting setting_of(const yaml::Node& node);
+
 /// A value on one line: text without quotes unless it is empty or looks like something else.
 std::string shown_value(const nlohmann::json& value);
 

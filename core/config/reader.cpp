@@ -1,7 +1,6 @@
 #include "core/config/reader.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 

@@ -53,12 +53,9 @@ bool attempt(const ProblemSink& sink, Problem::Kind kind, Action action) {
   }
 }
 
-}  // namespace forge::config
-
-/// Strict reading of YAML into any struct that has a schema, a function `fields(visitor, struct)`
-/// found beside the struct: configs and table files alike. A key that the schema does not know, a
-/// wrong type and a value out of its limits are Errors at their place.
-namespace forge::config {
+// Strict reading of YAML into any struct that has a schema, a function `fields(visitor, struct)`
+// found beside the struct: configs and table files alike. A key that the schema does not know, a
+// wrong type and a value out of its limits are Errors at their place.
 
 struct ReadOptions {
   std::string path;            ///< of the node within its document, for messages: "" or "train"

@@ -1,7 +1,5 @@
 #include "core/huggingface/export_model.h"
 
-#include <unistd.h>
-
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"

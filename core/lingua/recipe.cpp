@@ -1,6 +1,6 @@
 #include "core/lingua/recipe.h"
 
-#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,7 +11,7 @@
 #include "core/yaml/yaml.h"
 
 /// The keys of lingua's YAML, once: those that forge reads, in the form that core/config/reader.h
-/// asks for. Keys without a counterpart are listed in core/lingua/no_counterpart.h.
+/// asks for.
 namespace forge::lingua {
 
 template <class Visitor>
@@ -119,22 +119,15 @@ void fields(Visitor& visit, Recipe& c) {
   visit.section("logging", c.logging, "");
 }
 
-/// A key of lingua's that no key of forge's corresponds to.
-struct NoCounterpart {
-  std::string path;  ///< "distributed.compile", of a key or of a whole section
-  std::string reason;
-};
+namespace {
 
-const std::vector<NoCounterpart>& no_counterparts();
-
-/// The entry for a key that is there with this path, or null.
-const NoCounterpart* find_no_counterpart(const std::string& path);
-
-const std::vector<NoCounterpart>& no_counterparts() {
+/// Keys of lingua's that no key of forge's corresponds to, of a key or of a whole section, with the
+/// reason.
+const std::map<std::string, std::string>& no_counterparts() {
   static const char* const one_device = "forge trains on one device";
   static const char* const memory = "about memory and speed, not about the result";
   static const char* const host = "about the machines";
-  static const std::vector<NoCounterpart> list = {
+  static const std::map<std::string, std::string> list = {
       {"dump_dir", "forge's runs lie in the workspace's folder of runs"},
       {"gc_collect_freq", "about Python"},
       {"probe_freq", "forge has no probe"},
@@ -166,15 +159,6 @@ const std::vector<NoCounterpart>& no_counterparts() {
       {"logging.wandb", "forge's own store has all numbers"}};
   return list;
 }
-
-const NoCounterpart* find_no_counterpart(const std::string& path) {
-  const std::vector<NoCounterpart>& list = no_counterparts();
-  const auto found = std::find_if(
-      list.begin(), list.end(), [&](const NoCounterpart& known) { return known.path == path; });
-  return found == list.end() ? nullptr : &*found;
-}
-
-namespace {
 
 using config::Problem;
 using yaml::Entry;
@@ -227,7 +211,7 @@ std::vector<std::string> all_paths() {
   PathCollector collector{paths};
   Recipe recipe;
   fields(collector, recipe);
-  for (const NoCounterpart& known : no_counterparts()) paths.push_back(known.path);
+  for (const auto& [path, reason] : no_counterparts()) paths.push_back(path);
   return paths;
 }
 
@@ -241,9 +225,10 @@ std::shared_ptr<Node> split_unsupported(const Node& section,
   kept->entries.clear();
   for (Entry entry : section.entries) {
     const std::string path = above + entry.key;
-    if (const NoCounterpart* known = find_no_counterpart(path)) {
+    const auto known = no_counterparts().find(path);
+    if (known != no_counterparts().end()) {
       const bool says_something = !entry.value->is_null();
-      if (says_something) unsupported.push_back({path, shown(*entry.value), known->reason});
+      if (says_something) unsupported.push_back({path, shown(*entry.value), known->second});
       continue;
     }
     if (entry.value->is_mapping() && levels > 0) {

@@ -1,6 +1,5 @@
 #include "core/lingua/import_recipe.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
@@ -59,8 +58,7 @@ std::string yaml_text(const std::optional<T>& value) {
 }
 template <class T>
 std::string yaml_text(const std::vector<T>& values) {
-  std::vector<std::string> texts;
-  for (const T& value : values) texts.push_back(yaml_text(value));
+  const auto texts = texts_of(values, [](const T& value) { return yaml_text(value); });
   return "[" + join(texts, ", ") + "]";
 }
 

@@ -74,12 +74,9 @@ void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings)
                         "set model.vocab_size to " + std::to_string(entries),
                         "tokenizer.path"});
   } catch (const Error& error) {
-    findings.push_back({Severity::error,
-                        "unusable-tokenizer",
-                        where,
-                        error.message(),
-                        error.hint(),
-                        "tokenizer.path"});
+    findings.push_back(finding_of(error, "unusable-tokenizer"));
+    findings.back().where = where;
+    findings.back().subject = "tokenizer.path";
   }
 }
 
@@ -93,12 +90,9 @@ void check_text(const config::ResolvedConfig& resolved,
     try {
       data::list_text_files(path, data::document_rule(data));
     } catch (const Error& error) {
-      findings.push_back({Severity::error,
-                          "missing-file",
-                          origin_of(resolved, key),
-                          error.message(),
-                          error.hint(),
-                          key});
+      findings.push_back(finding_of(error, "missing-file"));
+      findings.back().where = origin_of(resolved, key);
+      findings.back().subject = key;
     }
   };
   check(section + ".path", data.path);

@@ -1,6 +1,5 @@
 #include "core/lint/rules.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -43,11 +42,10 @@ using jinja::TemplateAnalysis;
 using jinja::TemplateFile;
 
 const UsedTemplate* CheckedConfig::find(const std::string& name) const {
-  const auto found =
-      std::find_if(templates.begin(), templates.end(), [&](const UsedTemplate& used) {
-        return used.loaded->name == name;
-      });
-  return found == templates.end() ? nullptr : &*found;
+  for (const UsedTemplate& used : templates) {
+    if (used.loaded->name == name) return &used;
+  }
+  return nullptr;
 }
 
 namespace {

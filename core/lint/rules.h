@@ -70,11 +70,8 @@ std::optional<CheckedConfig> load_checked_config(const project::Project& project
                                                  TemplateAnalyses& analyses,
                                                  Findings& findings);
 
-}  // namespace forge::lint
-
-/// What `forge check` looks for. Each function adds what it finds in one config or project; none
-/// throws for what is wrong with a template.
-namespace forge::lint {
+// What `forge check` looks for. Each function adds what it finds in one config or project; none
+// throws for what is wrong with a template.
 
 /// unknown-meta-key: keys of meta.yaml.
 void check_project(const project::Project& project, Findings& findings);

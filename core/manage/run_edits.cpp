@@ -183,9 +183,8 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
     return name.empty() || removal.name == name;
   });
   if (found == removals.end()) {
-    std::vector<std::string> names;
-    for (const Removal& removal : removals) names.push_back(removal.name);
-    throw Error("there is no removal '" + name + "'", "there are " + join(names, ", "));
+    throw Error("there is no removal '" + name + "'",
+                "there are " + join(texts_of(removals, &Removal::name), ", "));
   }
   const fs::path folder = trash_folder(runs_dir) / found->name;
   for (const RemovedRun& run : found->runs) {

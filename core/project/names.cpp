@@ -203,10 +203,9 @@ Project find_project(const Workspace& workspace,
     throw Error("no project '" + name + "' in this workspace",
                 did_you_mean(name, known, broken_project_hint(list.problems)));
   }
-  std::vector<std::string> paths;
-  for (const Project& project : matches) paths.push_back(project.path);
-  throw Error("'" + name + "' may mean several projects: " + join(paths, ", "),
-              "give the path below the workspace");
+  throw Error(
+      "'" + name + "' may mean several projects: " + join(texts_of(matches, &Project::path), ", "),
+      "give the path below the workspace");
 }
 
 NamedConfig find_config(const Workspace& workspace,
@@ -241,8 +240,7 @@ const Config& config_of(const Project& project, const std::string& name) {
     const auto found = single_match(candidates({project}, wanted, match), wanted);
     if (found) return *project.find(found->config.name);
   }
-  std::vector<std::string> known;
-  for (const Config& config : project.configs) known.push_back(config.name);
+  const std::vector<std::string> known = texts_of(project.configs, &Config::name);
   std::string hint = did_you_mean(without_yaml(wanted), known);
   if (hint.empty() && !known.empty()) hint = "it has " + join(known, ", ");
   throw Error("the project '" + project.path + "' has no config '" + wanted + "'", hint);

@@ -60,38 +60,23 @@ std::optional<bool> boolean_of(std::string word) {
 
 /// The value of a word, or nothing where it is of another type.
 std::optional<Variable> value_of(const std::string& word, Type type, const std::string& home) {
+  using Kind = Variable::Kind;
   Variable value;
+  const auto store = [&](Kind kind, auto Variable::*member, const auto& parsed) {
+    value.kind = kind;
+    if (parsed) value.*member = *parsed;
+    return parsed ? std::optional(value) : std::nullopt;
+  };
   switch (type) {
-    case Type::text:
-    case Type::path: {
-      const bool at_home = type == Type::path && (word == "~" || starts_with(word, "~/"));
-      value.kind = Variable::Kind::string;
-      value.string = at_home && !home.empty() ? home + word.substr(1) : word;
-      return value;
-    }
-    case Type::integer:
-      if (const auto number = number_of<int64_t>(word)) {
-        value.kind = Variable::Kind::integer;
-        value.integer = *number;
-        return value;
-      }
-      return std::nullopt;
-    case Type::real:
-      if (const auto number = number_of<double>(word)) {
-        value.kind = Variable::Kind::real;
-        value.real = *number;
-        return value;
-      }
-      return std::nullopt;
-    case Type::boolean:
-      if (const auto truth = boolean_of(word)) {
-        value.kind = Variable::Kind::boolean;
-        value.boolean = *truth;
-        return value;
-      }
-      return std::nullopt;
+    case Type::integer: return store(Kind::integer, &Variable::integer, number_of<int64_t>(word));
+    case Type::real: return store(Kind::real, &Variable::real, number_of<double>(word));
+    case Type::boolean: return store(Kind::boolean, &Variable::boolean, boolean_of(word));
+    default: break;
   }
-  return std::nullopt;
+  const bool at_home = type == Type::path && (word == "~" || starts_with(word, "~/"));
+  return store(Kind::string,
+               &Variable::string,
+               std::optional(at_home && !home.empty() ? home + word.substr(1) : word));
 }
 
 const char* type_name(Type type) {
@@ -163,9 +148,7 @@ class ArgumentParser {
 
   std::string what_it_takes() const {
     if (declared_.empty()) return "the config takes no arguments: it has no target dynamic_args";
-    std::vector<std::string> usages;
-    for (const TemplateArgument& argument : declared_) usages.push_back(usage_of(argument));
-    return "the config takes " + join(usages, "; ");
+    return "the config takes " + join(texts_of(declared_, usage_of), "; ");
   }
 
   [[noreturn]] void fail(const TemplateArgument& argument, const std::string& message) const {

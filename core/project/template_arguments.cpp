@@ -177,9 +177,7 @@ TemplateArgument read_argument(const Node& node) {
 
 std::string value_name(const TemplateArgument& argument) {
   if (!argument.choices.empty()) {
-    std::vector<std::string> choices;
-    for (const Variable& choice : argument.choices) choices.push_back(text_of(choice));
-    return "{" + join(choices, ",") + "}";
+    return "{" + join(texts_of(argument.choices, text_of), ",") + "}";
   }
   switch (argument.type) {
     case Type::text: return "TEXT";
@@ -230,13 +228,11 @@ std::string usage_of(const TemplateArgument& argument) {
 nlohmann::ordered_json to_json(const std::vector<TemplateArgument>& arguments) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const TemplateArgument& argument : arguments) {
-    std::vector<std::string> choices;
-    for (const Variable& choice : argument.choices) choices.push_back(text_of(choice));
     list.push_back({{"names", argument.names},
                     {"variable", argument.variable},
                     {"usage", usage_of(argument)},
                     {"help", argument.help},
-                    {"choices", choices},
+                    {"choices", texts_of(argument.choices, text_of)},
                     {"at", argument.origin.describe()}});
   }
   return list;
@@ -251,9 +247,7 @@ std::string text_of(const Variable& value) {
     case Variable::Kind::string: return value.string;
     case Variable::Kind::list: break;
   }
-  std::vector<std::string> items;
-  for (const Variable& item : value.items) items.push_back(text_of(item));
-  return "[" + join(items, ", ") + "]";
+  return "[" + join(texts_of(value.items, text_of), ", ") + "]";
 }
 
 }  // namespace forge::project

@@ -1,6 +1,5 @@
 #include "core/results/metrics.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 

@@ -1,7 +1,5 @@
 #include "core/run/open_model.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -20,9 +18,7 @@ namespace forge::run {
 namespace {
 
 std::vector<std::string> ids_in(const fs::path& runs_dir) {
-  std::vector<std::string> ids;
-  for (const RunFolder& folder : list_runs(runs_dir)) ids.push_back(folder.id());
-  return ids;
+  return texts_of(list_runs(runs_dir), &RunFolder::id);
 }
 
 fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {

@@ -38,8 +38,7 @@ std::string text_of(const Json& value) {
 }
 
 std::string hint_for(const Json& values) {
-  std::vector<std::string> words;
-  for (const Json& value : values) words.push_back(text_of(value));
+  const std::vector<std::string> words = texts_of(values, text_of);
   return words.empty() ? "" : "it can do " + join(words, ", ");
 }
 

@@ -194,9 +194,7 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   }
   if (found.empty()) return std::nullopt;
   if (found.size() == 1) return found.front();
-  std::vector<std::string> ids;
-  for (const RunFolder& folder : found) ids.push_back(folder.id());
-  throw Error("'" + id + "' may mean several runs: " + join(ids, ", "),
+  throw Error("'" + id + "' may mean several runs: " + join(texts_of(found, &RunFolder::id), ", "),
               "write enough of the id to tell them apart");
 }
 

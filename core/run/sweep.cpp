@@ -1,6 +1,5 @@
 #include "core/run/sweep.h"
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <set>

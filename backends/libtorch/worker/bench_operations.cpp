@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/worker/bench.h"

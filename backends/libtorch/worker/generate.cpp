@@ -3,7 +3,6 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "backends/libtorch/model/inference.h"
 #include "backends/libtorch/worker/device.h"

@@ -175,10 +175,8 @@ void Brevo::score(const Instance& instance,
   }
 }
 
-}  // namespace forge::data::tasks
-
 // What is right and wrong in Brevo's texts and answers.
-namespace forge::data::tasks {
+
 namespace {
 
 int32_t place(size_t position) { return static_cast<int32_t>(position); }

@@ -222,10 +222,8 @@ Biography Capo::biography(Split split, uint64_t index) const {
   return biography;
 }
 
-}  // namespace forge::data::tasks
-
 // How much a model knows of Capo's people.
-namespace forge::data::tasks {
+
 namespace {
 
 constexpr double bits_a_nat = 1.4426950408889634;  // 1 / ln 2

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
 #include "core/data/common.h"
 #include "core/data/tasks/task_support.h"
 

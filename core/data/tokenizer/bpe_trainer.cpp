@@ -1,6 +1,5 @@
 #include "core/data/tokenizer/bpe_trainer.h"
 
-#include <functional>
 #include <optional>
 #include <queue>
 #include <unordered_map>

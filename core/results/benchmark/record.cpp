@@ -1,6 +1,5 @@
 #include <unistd.h>
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "core/base/clock.h"

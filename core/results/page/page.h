@@ -48,10 +48,7 @@ Configs compare_configs(const std::vector<nlohmann::json>& of_runs);
 
 nlohmann::ordered_json to_json(const Configs& configs);
 
-}  // namespace forge::page
-
-/// A project's results as one HTML file that asks nothing of any network.
-namespace forge::page {
+// A project's results as one HTML file that asks nothing of any network.
 
 /// What a column's metrics are to a reader who weighs one against another.
 struct ColumnInfo {

@@ -73,10 +73,7 @@ Interval student_t_interval(double estimate,
                             double degrees_of_freedom,
                             double confidence = default_confidence);
 
-}  // namespace forge::statistics
-
-/// The distributions that the tests of this folder need.
-namespace forge::statistics {
+// The distributions that the tests of this folder need.
 
 /// P(|T| >= |t|) for Student's t with `degrees_of_freedom` > 0, exact far into the tail: the test's
 /// two-sided p. 0 for an infinite t.

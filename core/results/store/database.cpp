@@ -127,10 +127,6 @@ void bring_up_to_date(SQLite::Database& database) {
   transaction.commit();
 }
 
-}  // namespace
-
-namespace {
-
 /// Batches of writers take milliseconds; one that waits this long waits for something stuck.
 constexpr int busy_timeout_ms = 30000;
 

@@ -23,11 +23,8 @@ namespace forge::store {
 /// A number that changes with the schema: PRAGMA user_version of a store that this program made.
 int schema_version();
 
-}  // namespace forge::store
-
-/// Private to the store: the one header that shows SQLiteCpp. Values move between statements and
-/// structs; NaN is NULL in a column.
-namespace forge::store {
+// Private to the store: the one header that shows SQLiteCpp. Values move between statements and
+// structs; NaN is NULL in a column.
 
 /// Changes when a file changes. All zero if there is no file.
 struct FileStamp {

@@ -105,10 +105,7 @@ using Lookup = std::function<std::optional<double>(const Name&)>;
 /// zero, the logarithm of a negative number.
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup);
 
-}  // namespace forge::tables
-
-/// Private to the expressions.
-namespace forge::tables {
+// Private to the expressions.
 
 /// An Error at byte `offset` of an expression whose text begins at `where`. Where the file shows
 /// the text as it is, the caret stands under the byte itself; else the message says the column.

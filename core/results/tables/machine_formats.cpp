@@ -1,5 +1,4 @@
 #include <cmath>
-#include <map>
 
 #include "core/base/json.h"
 #include "core/base/text.h"

@@ -13,10 +13,7 @@ namespace forge::tables {
 /// runs differ in one, all its values are given. Empty for no runs.
 std::vector<SetupEntry> describe_setup(const std::vector<const store::ConfiguredRun*>& runs);
 
-}  // namespace forge::tables
-
-/// The commands that make the runs of a table.
-namespace forge::tables {
+// The commands that make the runs of a table.
 
 /// The command that makes the run of a row whose run is missing, with `value` for what best_of
 /// varies.

@@ -40,12 +40,9 @@ std::string to_metrics_csv(const RunMetrics& run);
 /// is not there is empty, one that is no number "nan".
 std::string metrics_csv_header();
 
-}  // namespace forge::tables
-
-/// Event files of TensorBoard: records as TensorFlow frames them
-/// (tensorflow/core/lib/io/record_writer.h), each a protobuf message Event
-/// (tensorflow/core/util/event.proto) with one scalar in a Summary.
-namespace forge::tables {
+// Event files of TensorBoard: records as TensorFlow frames them
+// (tensorflow/core/lib/io/record_writer.h), each a protobuf message Event
+// (tensorflow/core/util/event.proto) with one scalar in a Summary.
 
 /// CRC-32C (Castagnoli; RFC 3720, B.4).
 uint32_t crc32c(std::string_view bytes);

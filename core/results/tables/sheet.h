@@ -97,10 +97,7 @@ std::string to_latex(const Ablation& ablation);
 /// Several tables in one file, with a comment on how to include it.
 std::string latex_document_part(const std::vector<std::string>& tables);
 
-}  // namespace forge::tables
-
-/// Tables for programs: unrounded metrics under their names in configs and the store.
-namespace forge::tables {
+// Tables for programs: unrounded metrics under their names in configs and the store.
 
 /// RFC 4180 with a header line. A missing metric is empty, one that is not a number "nan".
 std::string to_csv(const Ablation& ablation);
@@ -109,10 +106,7 @@ std::string to_csv(const Ablation& ablation);
 ///  "left_out"}. A missing metric is null.
 nlohmann::ordered_json to_json(const Ablation& ablation);
 
-}  // namespace forge::tables
-
-/// RFC 4180: comma-separated values.
-namespace forge::tables {
+// RFC 4180: comma-separated values.
 
 /// In quotes where it needs them.
 std::string csv_field(const std::string& text);

@@ -32,11 +32,8 @@ struct Published {
 /// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the wrong place.
 Published read_published(const std::string& path);
 
-}  // namespace forge::tables
-
-/// Ablation tables are files of a project, tables/NAME.yaml: the config of each row, the columns,
-/// and what must be equal for runs to be comparable.
-namespace forge::tables {
+// Ablation tables are files of a project, tables/NAME.yaml: the config of each row, the columns,
+// and what must be equal for runs to be comparable.
 
 /// What a column shows.
 enum class ColumnKind {

@@ -48,11 +48,8 @@ Transcript run_worker(
     double longest_seconds,
     const std::function<void(const worker::Event&, worker::RunningWorker&)>& on_event = {});
 
-}  // namespace forge::conformance
-
-/// What a worker's words must be like. Each function throws Error that says what is not, with a
-/// hint what would be right.
-namespace forge::conformance {
+// What a worker's words must be like. Each function throws Error that says what is not, with a
+// hint what would be right.
 
 /// Throws it.
 [[noreturn]] void fail_check(const std::string& text, const std::string& hint = "");
