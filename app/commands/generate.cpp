@@ -58,10 +58,10 @@ std::string tokens_text(int64_t count) {
   return with_thousands(count) + (count == 1 ? " token" : " tokens");
 }
 
-std::string pace_text(const std::string& phase, const run::Pace& pace) {
-  std::string text = phase + " " + tokens_text(pace.tokens);
-  if (pace.tokens > 0)
-    text += " at " + with_thousands(std::llround(pace.tokens_per_second())) + " tok/s";
+std::string throughput_text(const std::string& phase, const run::Throughput& throughput) {
+  std::string text = phase + " " + tokens_text(throughput.tokens);
+  if (throughput.tokens > 0)
+    text += " at " + with_thousands(std::llround(throughput.tokens_per_second())) + " tok/s";
   return text;
 }
 
@@ -71,8 +71,8 @@ std::string ending_text(const GeneratedSample& sample) {
 }
 
 void print_summary(const Generated& generated) {
-  std::string text =
-      pace_text("prefill", generated.prefill) + ", " + pace_text("decode", generated.decode);
+  std::string text = throughput_text("prefill", generated.prefill) + ", " +
+                     throughput_text("decode", generated.decode);
   if (generated.samples.size() == 1) text = ending_text(generated.samples[0]) + "; " + text;
   text += " on " + generated.environment.device_name;
   std::cerr << styled(text, Style::dim, use_colour(STDERR_FILENO)) << "\n";
@@ -125,10 +125,10 @@ void print_all(const run::RunModel& model,
   print_summary(generated);
 }
 
-nlohmann::ordered_json pace_json(const run::Pace& pace) {
-  return {{"tokens", pace.tokens},
-          {"seconds", pace.seconds},
-          {"tokens_per_second", pace.tokens_per_second()}};
+nlohmann::ordered_json throughput_json(const run::Throughput& throughput) {
+  return {{"tokens", throughput.tokens},
+          {"seconds", throughput.seconds},
+          {"tokens_per_second", throughput.tokens_per_second()}};
 }
 
 void print_generated_json(const run::RunModel& model,
@@ -166,8 +166,8 @@ void print_generated_json(const run::RunModel& model,
          {"ids", sample.ids},
          {"ended", worker::names_of(sample.ended)[static_cast<size_t>(sample.ended)]}});
   }
-  json["prefill"] = pace_json(generated.prefill);
-  json["decode"] = pace_json(generated.decode);
+  json["prefill"] = throughput_json(generated.prefill);
+  json["decode"] = throughput_json(generated.decode);
   print_json(json);
 }
 

@@ -111,14 +111,14 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
   if (options.json) {
     const nlohmann::json json = {{"run", imported.folder.id()},
                                  {"folder", imported.folder.path().string()},
-                                 {"made", imported.made},
+                                 {"made", imported.created},
                                  {"architecture", architecture},
                                  {"parameters", parameters},
                                  {"tokenizer", !model.tokenizer.empty()},
                                  {"notes", model.notes}};
     return print_json(json);
   }
-  std::cout << (imported.made ? "imported " : "imported before: ") << options.folder << "\n"
+  std::cout << (imported.created ? "imported " : "imported before: ") << options.folder << "\n"
             << "  run      " << imported.folder.id() << "\n"
             << "  model    " << architecture << ", " << with_thousands(parameters)
             << " parameters\n"

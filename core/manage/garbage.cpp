@@ -145,7 +145,7 @@ class GarbageFinder {
       const bool requested = fs::exists(folder.request_file());
       const nlohmann::json experiment =
           requested ? worker::request_from_line(read_file(folder.request_file())).experiment
-                    : parse_json(read_file(folder.config_file()));
+                    : folder.config();
       const config::TrainConfig train = config::experiment_from_json(experiment).train;
       return weights::Retention{train.keep_checkpoints, train.keep_best};
     } catch (const std::exception&) {

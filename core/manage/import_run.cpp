@@ -105,7 +105,7 @@ run::RunRecord checked_record(const run::RunFolder& folder, std::vector<std::str
     throw refused("the key of run '" + record.id + "' is not that of what run.json says it is",
                   "run.json was changed, or made by another version of forge");
   }
-  const Json config = json_of(folder.config_file());
+  const Json config = folder.config();
   config::experiment_from_json(config);
   if (run::identity_config(config) != record.identity.experiment)
     notes.push_back("config.json differs from what the run's identity says");
@@ -166,8 +166,7 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
   ImportResult imported{run::RunFolder(""), false, {}, {}};
   const run::RunRecord record = checked_record(source, imported.notes);
   imported.folder = run::RunFolder(runs_dir / record.id);
-  for (RequiredData& need :
-       required_data(config::experiment_from_json(json_of(source.config_file())))) {
+  for (RequiredData& need : required_data(config::experiment_from_json(source.config()))) {
     if (!need.is_here) imported.missing.push_back(std::move(need));
   }
   const run::RunFolder copy(aside.path() / record.id);

@@ -127,8 +127,7 @@ void add_checkpoints(const run::RunFolder& folder,
 Json manifest_of(const run::RunFolder& folder, const PackOptions& options) {
   const run::RunRecord record = folder.record();
   Json needs = Json::array();
-  for (const RequiredData& need :
-       required_data(config::experiment_from_json(parse_json(read_file(folder.config_file()))))) {
+  for (const RequiredData& need : required_data(folder.experiment())) {
     Json json = to_json(need);
     json.erase("here");
     needs.push_back(json);

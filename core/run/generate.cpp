@@ -164,7 +164,7 @@ void fields(Visitor& visit, Throughputs& answer) {
   visit.field("decode_seconds", answer.decode_seconds);
 }
 
-Pace pace(int64_t tokens, double seconds) {
+Throughput throughput_of(int64_t tokens, double seconds) {
   if (std::isfinite(seconds) && seconds >= 0) return {tokens, seconds};
   refuse_answer("the worker measured " + shortest(seconds) + " seconds");
 }
@@ -218,8 +218,8 @@ Generated generate(
       worker::job_result(launcher, backend.command(request), request, on_event);
   generated.samples = samples.finish();
   const auto answer = worker::read_fields<Throughputs>(values, "the worker's result");
-  generated.prefill = pace(answer.prefill_tokens, answer.prefill_seconds);
-  generated.decode = pace(answer.decode_tokens, answer.decode_seconds);
+  generated.prefill = throughput_of(answer.prefill_tokens, answer.prefill_seconds);
+  generated.decode = throughput_of(answer.decode_tokens, answer.decode_seconds);
   return generated;
 }
 

@@ -36,7 +36,7 @@ struct GeneratedSample {
   worker::FinishReason ended = worker::FinishReason::none;  ///< none: stopped on request
 };
 
-struct Pace {
+struct Throughput {
   int64_t tokens = 0;
   double seconds = 0;
   /// 0 if nothing was measured.
@@ -46,8 +46,8 @@ struct Pace {
 struct Generated {
   std::vector<GeneratedSample> samples;  ///< those of the first prompt first
   std::vector<int64_t> prompt_tokens;    ///< of each prompt, BOS included
-  Pace prefill;                          ///< the prompts
-  Pace decode;                           ///< all tokens but the first of each sample
+  Throughput prefill;                    ///< the prompts
+  Throughput decode;                     ///< all tokens but the first of each sample
   worker::Environment environment;       ///< what it ran on
 };
 

@@ -136,7 +136,7 @@ ImportedRun import_run(const huggingface::ImportedModel& model,
   FolderWriter writer(imported.folder.path());
   write_folder(RunFolder(writer.path()), model, experiment, record);
   writer.replace();
-  imported.made = true;
+  imported.created = true;
   return imported;
 }
 

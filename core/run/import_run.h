@@ -16,7 +16,7 @@ struct ImportRequest {
 
 struct ImportedRun {
   RunFolder folder;
-  bool made = false;  ///< false: the same model was imported under this name before
+  bool created = false;  ///< false: the same model was imported under this name before
 };
 
 /// The config of a run that is only a model: everything but the section `model`, the length of rows

@@ -17,20 +17,6 @@
 namespace forge::run {
 namespace {
 
-config::Experiment experiment_of(const RunFolder& folder) {
-  try {
-    return config::experiment_from_json(parse_json(read_file(folder.config_file())));
-  } catch (const nlohmann::json::exception& problem) {
-    throw Error("'" + shown_path(folder.config_file()) + "' is damaged: " + problem.what(),
-                "",
-                ExitCode::failed);
-  } catch (const Error& problem) {
-    throw Error("run '" + folder.id() + "' cannot be used: " + problem.message(),
-                "'forge run " + folder.record().config + "' trains its config again",
-                problem.exit_code());
-  }
-}
-
 fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
   std::vector<std::string> steps;
   for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
@@ -89,7 +75,7 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
   model.name = folder.id();
-  model.experiment = experiment_of(folder);
+  model.experiment = folder.experiment();
   model.checkpoint = checkpoint_of(folder, step);
   model.step = std::stoll(model.checkpoint.filename().string());
   read_tokenizer(folder, model);

@@ -54,8 +54,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Identity& identity,
                                       const Json& experiment) {
   check_same_environment(other, identity);
-  const config::Experiment before =
-      config::experiment_from_json(Json::parse(read_file(other.config_file())));
+  const config::Experiment before = config::experiment_from_json(other.config());
   const config::Experiment now = config::experiment_from_json(experiment);
   const std::vector<fs::path> folders = weights::list_checkpoints(other.checkpoints());
   std::string newest_problem = "it has no checkpoint";

@@ -96,6 +96,22 @@ RunRecord RunFolder::record() const {
   }
 }
 
+Json RunFolder::config() const {
+  Json config = try_parse_json(read_file(config_file()));
+  if (config.is_object()) return config;
+  throw Error("'" + config_file().string() + "' is not a JSON object", "", ExitCode::failed);
+}
+
+config::Experiment RunFolder::experiment() const {
+  try {
+    return config::experiment_from_json(config());
+  } catch (const Error& problem) {
+    throw Error("run '" + id() + "' cannot be used: " + problem.message(),
+                "'forge run " + record().config + "' trains its config again",
+                problem.exit_code());
+  }
+}
+
 FoundCheckpoint RunFolder::find_checkpoint() const {
   const std::set<int64_t> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
+#include "core/config/experiment.h"
 #include "core/run/identity.h"
 
 namespace forge::run {
@@ -103,6 +104,9 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
+  nlohmann::json config() const;  ///< resolved; throws Error naming the file
+  /// The config, read. Throws Error where another version of forge wrote it.
+  config::Experiment experiment() const;
   /// Every file of it is read and compared with its hash.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;

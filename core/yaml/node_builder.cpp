@@ -260,10 +260,8 @@ void NodeBuilder::begin_document(const Event& event) {
 }
 
 void NodeBuilder::require_new_anchor(const Event& event) {
-  static const char* const allowed =
-      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
   const std::string& name = event.anchor;
-  if (name.find_first_not_of(allowed) != std::string::npos && python::is_ascii(name)) {
+  if (!std::all_of(name.begin(), name.end(), is_anchor_character) && python::is_ascii(name)) {
     throw Error("'" + name + "' cannot be the name of an anchor",
                 place(event.mark),
                 "it may hold letters, digits, '_' and '-'");

@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "core/python/unicode.h"
+
 namespace forge::yaml {
+
+bool is_anchor_character(char c) {
+  return python::is_ascii_letter_or_digit(c) || c == '_' || c == '-';
+}
+
 namespace {
 
 constexpr size_t npos = std::string_view::npos;

@@ -5,6 +5,9 @@
 
 namespace forge::yaml {
 
+/// Of an anchor's name in ASCII.
+bool is_anchor_character(char c);
+
 // Facts that yaml-cpp's events do not give, scanned from the text.
 
 /// Offset of the first tab where YAML allows none (all but quoted and block scalars and comments),

@@ -5,13 +5,12 @@
 #include <yaml-cpp/exceptions.h>
 
 #include "core/base/text.h"
+#include "core/python/unicode.h"
 
 namespace forge::yaml {
 namespace {
 
-bool begins_key(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
-}
+bool begins_key(char c) { return python::is_ascii_letter(c) || c == '_' || c == '.'; }
 
 bool is_comment_or_empty(std::string_view line) {
   return line.find_first_not_of(' ') == std::string_view::npos || line[0] == '#';
@@ -39,11 +38,10 @@ std::optional<Literal> plain_literal(std::string_view line) {
   if (blank == 0 || blank == std::string_view::npos) return std::nullopt;
   if (line[blank - 1] != ':' && line[blank - 1] != '-') return std::nullopt;
   const std::string_view text = line.substr(blank + 1);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto is_part_of_number = [&](char c) {
-    return is_digit(c) || c == '.' || c == 'e' || c == '-' || c == '+';
+  const auto is_part_of_number = [](char c) {
+    return python::is_ascii_digit(c) || c == '.' || c == 'e' || c == '-' || c == '+';
   };
-  const bool is_number = !text.empty() && is_digit(text[0]) &&
+  const bool is_number = !text.empty() && python::is_ascii_digit(text[0]) &&
                          std::all_of(text.begin(), text.end(), is_part_of_number);
   if (!is_number && text != "True" && text != "False") return std::nullopt;
   return Literal{0, static_cast<int>(blank) + 1, text};
@@ -55,8 +53,8 @@ std::optional<Literal> tag_literal(std::string_view line) {
   if (sign == std::string_view::npos) return std::nullopt;
   const std::string_view text = line.substr(sign + 2);
   const auto is_part_of_tag = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '-' || c == '.' || c == ':' || c == '/' || c == '@';
+    return python::is_ascii_letter_or_digit(c) ||
+           std::string_view("_-.:/@").find(c) != std::string_view::npos;
   };
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_part_of_tag)) return std::nullopt;
   return Literal{0, static_cast<int>(sign) + 2, text};

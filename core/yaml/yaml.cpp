@@ -86,11 +86,9 @@ void refuse_control_characters(const std::string& text, const OriginMap& origin)
 
 /// What a document with the value null may contain: an anchor, a tag, an empty string tagged null.
 bool can_stand_for_null(std::string_view word) {
-  static const char* const name_characters =
-      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
   if (word == "!" || word == "!!null" || word == "\"\"" || word == "''") return true;
   return starts_with(word, "&") && word.size() > 1 &&
-         word.find_first_not_of(name_characters, 1) == std::string_view::npos;
+         std::all_of(word.begin() + 1, word.end(), is_anchor_character);
 }
 
 /// yaml-cpp ignores some malformed text in a document without a value.

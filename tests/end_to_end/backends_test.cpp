@@ -76,6 +76,43 @@ TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
         Approx(theirs.at("eval_loss").get<double>()).margin(1e-6));
 }
 
+TEST_CASE(
+    "every option of a block trains alike in both workers, is evaluated, generates and leaves") {
+  if (!has_python_torch()) return;
+  const std::vector<std::vector<std::string>> options = {
+      {"model.attention.num_kv_heads=1", "model.attention.window=5", "model.mlp.kind=geglu"},
+      {"model.norm.kind=layer_norm", "model.mlp.kind=gelu", "model.attention.qk_norm=full"},
+      {"model.mlp.kind=relu_squared", "model.attention.qk_norm=per_head", "model.canon.set=ABCD"}};
+  for (const std::vector<std::string>& settings : options) {
+    Program forge;
+    const auto run = [&](const std::string& backend) {
+      std::vector<std::string> command = tiny(
+          {"run", "train_llama", "--backend", backend, "--json", "--set", "train.log_every=1"});
+      for (const std::string& setting : settings) command.insert(command.end(), {"--set", setting});
+      const Outcome outcome = forge.call(command);
+      INFO(outcome.err);
+      REQUIRE(outcome.exit_code == 0);
+      return json::parse(outcome.out)[0];
+    };
+    INFO(settings[0]);
+    const json own = run("libtorch"), theirs = run("pytorch");
+    CHECK(own.at("parameters") == theirs.at("parameters"));
+    const auto a = losses_of(forge, own.at("id")), b = losses_of(forge, theirs.at("id"));
+    REQUIRE(a.size() == b.size());
+    for (const auto& [step, loss] : a) CHECK(std::abs(loss - b.at(step)) <= 1e-4);
+    const std::string id = own.at("id"), folder = (forge.folder() / "model").string();
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+             {"eval", id, "--json"},
+             {"generate", id, "--prompt", "a", "--max-tokens", "9"},
+             {"export-hf", id, folder},
+             {"import-hf", folder}}) {
+      const Outcome outcome = forge.call(command);
+      INFO(command[0] << ": " << outcome.err);
+      CHECK(outcome.exit_code == 0);
+    }
+  }
+}
+
 TEST_CASE("runs of two backends stand side by side in a table") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());

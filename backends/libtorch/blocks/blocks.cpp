@@ -2,7 +2,7 @@
 
 namespace forge::libtorch {
 
-// Each in the file of its kind.
+// Each in the folder of its kind.
 std::unique_ptr<Block> make_attention(const BlockArguments& arguments);
 std::unique_ptr<Block> make_mlp(const BlockArguments& arguments);
 

@@ -61,7 +61,7 @@ const Grammar& grammar() {
   return shared;
 }
 
-int count_words(const std::string& text) {
+int word_count(const std::string& text) {
   int words = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool gap = text[i] == ' ' || text[i] == '\n';
@@ -98,7 +98,7 @@ std::string toy_story(uint64_t seed, Split split, uint64_t index) {
     text.clear();
     grammar().expand("story", random, text);
     remove_loose_spaces(text);
-    words = count_words(text);
+    words = word_count(text);
   } while (words < min_words || words > max_words);
   return text;
 }

@@ -5,6 +5,9 @@
 #include "core/model/config.h"
 
 namespace forge::model {
+
+/// Named, because each kind of block has functions of these names.
+namespace attention {
 namespace {
 
 std::string quoted(const std::string& key, int64_t value) {
@@ -154,14 +157,15 @@ const HuggingFaceKeys& huggingface_keys() {
 }
 
 }  // namespace
+}  // namespace attention
 
 const BlockKind attention_block = {"attention",
                                    "AB",
-                                   complete,
-                                   add_parameters,
-                                   mixing_flops,
-                                   saved_activations,
-                                   state,
-                                   huggingface_keys};
+                                   attention::complete,
+                                   attention::add_parameters,
+                                   attention::mixing_flops,
+                                   attention::saved_activations,
+                                   attention::state,
+                                   attention::huggingface_keys};
 
 }  // namespace forge::model

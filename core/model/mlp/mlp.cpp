@@ -3,6 +3,9 @@
 #include "core/model/config.h"
 
 namespace forge::model {
+
+/// Named, because each kind of block has functions of these names.
+namespace mlp {
 namespace {
 
 void complete(ModelConfig&, ConfigChecks&) {}
@@ -59,14 +62,15 @@ const HuggingFaceKeys& huggingface_keys() {
 }
 
 }  // namespace
+}  // namespace mlp
 
 const BlockKind mlp_block = {"mlp",
                              "CD",
-                             complete,
-                             add_parameters,
-                             mixing_flops,
-                             saved_activations,
-                             state,
-                             huggingface_keys};
+                             mlp::complete,
+                             mlp::add_parameters,
+                             mlp::mixing_flops,
+                             mlp::saved_activations,
+                             mlp::state,
+                             mlp::huggingface_keys};
 
 }  // namespace forge::model

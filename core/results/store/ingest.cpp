@@ -79,14 +79,6 @@ std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
   return statements;
 }
 
-nlohmann::json read_json(const fs::path& path) {
-  try {
-    return parse_json(read_file(path));
-  } catch (const nlohmann::json::exception& problem) {
-    throw Error("'" + path.string() + "' is not JSON: " + problem.what(), "", ExitCode::failed);
-  }
-}
-
 /// Whether the files can be read on from where the last time ended: neither was replaced nor cut.
 bool continues(const FileState& before, const FileState& now) {
   return before.record == now.record && before.events_offset <= now.events.size &&
@@ -211,7 +203,7 @@ class Ingester {
 
   RunSummary add_run(const run::RunFolder& folder) {
     const run::RunRecord record = folder.record();
-    const nlohmann::json config_json = read_json(folder.config_file());
+    const nlohmann::json config_json = folder.config();
     const config::Experiment experiment = config::experiment_from_json(config_json);
     RunSummary run;
     run.id = folder.id();
@@ -243,7 +235,10 @@ class Ingester {
 
   void write_environment(const run::RunFolder& folder) {
     if (!fs::exists(folder.environment_file())) return;
-    execute(upsert_environment_, folder.id(), json_text(read_json(folder.environment_file())));
+    const nlohmann::json environment = try_parse_json(read_file(folder.environment_file()));
+    if (environment.is_discarded())
+      throw Error("'" + folder.environment_file().string() + "' is not JSON");
+    execute(upsert_environment_, folder.id(), json_text(environment));
   }
 
   void ingest_lines(const run::RunFolder& folder,

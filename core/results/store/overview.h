@@ -28,7 +28,7 @@ Forecast forecast(const std::vector<RunSummary>& past,
 /// A device of this machine and how much of it is leased.
 struct DeviceUse {
   queue::LeaseDevice device;
-  int taken = 0;  ///< units
+  int used_units = 0;
 };
 
 struct RunningRun {

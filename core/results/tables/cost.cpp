@@ -63,7 +63,8 @@ std::string why_not_comparable(const Record& record, const Record& reference) {
   std::vector<std::string> parts;
   if (record.call.id != reference.call.id)
     parts.push_back("measured in another call, on " + record.call.created.substr(0, 10));
-  if (bench_device_text(record) != bench_device_text(reference)) parts.push_back("on " + bench_device_text(record));
+  if (bench_device_text(record) != bench_device_text(reference))
+    parts.push_back("on " + bench_device_text(record));
   const std::map<std::string, nlohmann::json> others = run::dotted_leaves(reference.train);
   for (const auto& [key, value] : run::dotted_leaves(record.train)) {
     const auto other = others.find(key);
@@ -106,8 +107,8 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
     spread = std::max(spread, speed->record.spread);
   }
   if (!any) return "";
-  return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) + ", " +
-         json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
+  return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) +
+         ", " + json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
          json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
          ", median of " + std::to_string(any->windows.size()) + " windows, spread at most " +
          results::percent_text(spread);
@@ -125,55 +126,49 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 double tokens_of(const AblationRow& row) { return static_cast<double>(row.run->tokens); }
 
-/// Seconds for a token; NaN where the row's speed says nothing beside the others'.
+/// Seconds for a token; NaN if the row's speed is not comparable with the baseline's.
 double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
   const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
   const std::optional<double> speed = tokens_per_second_of(row, ablation.table);
   if (!baseline || !speed || !(*speed > 0)) return unknown;
   const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;
-  if (measured ? !row.speed->not_comparable_because.empty() : !same_setup(row, *baseline))
-    return unknown;
-  return 1 / *speed;
+  const bool comparable =
+      measured ? row.speed->not_comparable_because.empty() : same_setup(row, *baseline);
+  return comparable ? 1 / *speed : unknown;
 }
 
-/// What each row pays for a token, NaN where that is not known, and the losses that come of it.
-class Budget {
- public:
-  Budget(const Ablation& ablation, std::vector<double> cost_of_a_token)
-      : cost_of_a_token_(std::move(cost_of_a_token)) {
-    for (size_t i = 0; i < cost_of_a_token_.size(); ++i) {
-      const AblationRow& row = ablation.rows[i];
-      if (!row.completed() || !row.is_comparable() || std::isnan(cost_of_a_token_[i])) continue;
-      const double cost = cost_of_a_token_[i] * tokens_of(row);
-      if (cost < smallest_) {
-        smallest_ = cost;
-        whose_ = row.spec.name;
-      }
-    }
-  }
-
-  std::vector<double> losses(size_t index,
-                             const AblationRow& row,
-                             const Evaluations& evaluations) const {
-    std::vector<double> losses;
-    if (!row.is_comparable() || std::isnan(cost_of_a_token_[index])) return losses;
-    const double tokens = std::min(smallest_ / cost_of_a_token_[index], tokens_of(row));
-    for (const store::RunSummary& run : row.runs)
-      losses.push_back(loss_after(tokens, evaluations(run.id)));
-    const bool known =
-        std::none_of(losses.begin(), losses.end(), [](double loss) { return std::isnan(loss); });
-    return known ? losses : std::vector<double>();
-  }
-
-  bool is_known() const { return !whose_.empty(); }
-  double amount() const { return smallest_; }
-  const std::string& whose() const { return whose_; }
-
- private:
-  std::vector<double> cost_of_a_token_;
-  double smallest_ = std::numeric_limits<double>::infinity();
-  std::string whose_;
+/// The cost of the row that needs the least for all its tokens.
+struct Budget {
+  double amount = std::numeric_limits<double>::infinity();
+  std::string row;  ///< its name; "": no cost is known
 };
+
+/// `costs` of a token in each row; NaN: not known.
+Budget smallest_budget(const Ablation& ablation, const std::vector<double>& costs) {
+  Budget budget;
+  for (size_t i = 0; i < costs.size(); ++i) {
+    const AblationRow& row = ablation.rows[i];
+    if (!row.completed() || !row.is_comparable() || std::isnan(costs[i])) continue;
+    const double amount = costs[i] * tokens_of(row);
+    if (amount < budget.amount) budget = {amount, row.spec.name};
+  }
+  return budget;
+}
+
+/// The losses of the row's runs within the budget; empty if one is not known.
+std::vector<double> losses_within(const Budget& budget,
+                                  double cost_of_a_token,
+                                  const AblationRow& row,
+                                  const Evaluations& evaluations) {
+  std::vector<double> losses;
+  if (!row.is_comparable() || std::isnan(cost_of_a_token)) return losses;
+  const double tokens = std::min(budget.amount / cost_of_a_token, tokens_of(row));
+  for (const store::RunSummary& run : row.runs) {
+    losses.push_back(loss_after(tokens, evaluations(run.id)));
+    if (std::isnan(losses.back())) return {};
+  }
+  return losses;
+}
 
 std::string short_number(double number) {
   char text[32];
@@ -197,8 +192,8 @@ double loss_after(double tokens, const std::vector<store::LossPoint>& evaluation
   const store::LossPoint& before = *(after - 1);
   const double from = std::log(static_cast<double>(before.tokens));
   const double to = std::log(static_cast<double>(after->tokens));
-  const double way = (std::log(tokens) - from) / (to - from);
-  return before.loss + way * (after->loss - before.loss);
+  const double fraction = (std::log(tokens) - from) / (to - from);
+  return before.loss + fraction * (after->loss - before.loss);
 }
 
 void add_equal_budgets(Ablation& ablation,
@@ -209,20 +204,19 @@ void add_equal_budgets(Ablation& ablation,
     seconds.push_back(row.completed() ? seconds_per_token(row, ablation) : unknown);
     operations.push_back(row.completed() ? flops_per_token(*row.run) : unknown);
   }
-  const Budget time(ablation, seconds), compute(ablation, operations);
+  const Budget time = smallest_budget(ablation, seconds),
+               compute = smallest_budget(ablation, operations);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     AblationRow& row = ablation.rows[i];
-    row.loss_at_equal_time = time.losses(i, row, evaluations);
-    row.loss_at_equal_flops = compute.losses(i, row, evaluations);
+    row.loss_at_equal_time = losses_within(time, seconds[i], row, evaluations);
+    row.loss_at_equal_flops = losses_within(compute, operations[i], row, evaluations);
   }
-  if (!time.is_known() && !compute.is_known()) return;
   std::vector<std::string> parts;
-  if (time.is_known())
-    parts.push_back(human_duration(time.amount()) + " of training, all that " + time.whose() +
-                    " takes");
-  if (compute.is_known())
-    parts.push_back(short_number(compute.amount()) + " FLOPs, those of " + compute.whose());
-  ablation.setup.push_back({"Equal budgets", join(parts, "; "), ""});
+  if (!time.row.empty())
+    parts.push_back(human_duration(time.amount) + " of training, all that " + time.row + " takes");
+  if (!compute.row.empty())
+    parts.push_back(short_number(compute.amount) + " FLOPs, those of " + compute.row);
+  if (!parts.empty()) ablation.setup.push_back({"Equal budgets", join(parts, "; "), ""});
 }
 
 }  // namespace forge::tables

@@ -212,7 +212,7 @@ std::string latex_escaped(const std::string& text) {
   return result;
 }
 
-std::string to_latex(const Sheet& sheet, const std::string& name, const std::string& setup) {
+std::string to_latex(const Sheet& sheet, const std::string& name) {
   std::string text = comments("claim", sheet.verdicts) + comments("missing", sheet.commands) +
                      comments("left out", sheet.excluded) + comments("source", sheet.sources);
   text += "\\begin{table}\n  \\centering\n  \\caption{" + latex_escaped(sheet.title) +
@@ -231,7 +231,7 @@ std::string to_latex(const Sheet& sheet, const std::string& name, const std::str
       "    \\bottomrule\n  \\end{tabular}}%\n"
       "  \\ifdim\\wd0>\\linewidth\\resizebox{\\linewidth}{!}{\\usebox0}\\else\\usebox0\\fi\n";
   std::vector<std::string> notes;
-  if (!setup.empty()) notes.push_back(latex_escaped(setup));
+  if (!sheet.setup.empty()) notes.push_back(latex_escaped(sheet.setup));
   for (size_t i = 0; i < sheet.footnotes.size(); ++i)
     notes.push_back("{[}" + std::to_string(i + 1) + "] " + latex_escaped(sheet.footnotes[i]));
   if (!notes.empty()) {
@@ -242,11 +242,7 @@ std::string to_latex(const Sheet& sheet, const std::string& name, const std::str
 }
 
 std::string to_latex(const Ablation& ablation) {
-  std::vector<std::string> setup;
-  for (const SetupEntry& entry : ablation.setup) {
-    if (!entry.short_text.empty()) setup.push_back(entry.short_text);
-  }
-  return to_latex(make_sheet(ablation), ablation.table.name, join(setup, " \u00b7 "));
+  return to_latex(make_sheet(ablation), ablation.table.name);
 }
 
 std::string latex_document_part(const std::vector<std::string>& tables) {

@@ -84,11 +84,10 @@ class Collector {
 };
 
 int64_t seed_of(const run::RunFolder& folder) {
-  const nlohmann::json config = try_parse_json(read_file(folder.config_file()));
-  const auto seed = config.is_object() ? config.find("seed") : config.end();
-  if (seed == config.end() || !seed->is_number_integer()) {
+  const nlohmann::json config = folder.config();
+  const nlohmann::json* const seed = find_value(config, "seed");
+  if (!seed || !seed->is_number_integer())
     throw Error("'" + folder.config_file().string() + "' names no seed", "", ExitCode::failed);
-  }
   return seed->get<int64_t>();
 }
 

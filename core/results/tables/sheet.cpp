@@ -365,6 +365,11 @@ std::vector<std::string> sweep_lines(const Ablation& ablation) {
 Sheet make_sheet(const Ablation& ablation) {
   Sheet sheet;
   sheet.title = ablation.table.title;
+  for (const SetupEntry& entry : ablation.setup) {
+    if (entry.short_text.empty()) continue;
+    if (!sheet.setup.empty()) sheet.setup += " \u00b7 ";
+    sheet.setup += entry.short_text;
+  }
   const std::vector<ColumnSpec> columns = shown_columns(ablation);
   for (const ColumnSpec& column : columns) {
     const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;

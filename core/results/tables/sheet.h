@@ -28,6 +28,7 @@ struct SheetCell {
 /// A table as text, before it is laid out for a terminal, Markdown or LaTeX.
 struct Sheet {
   std::string title;
+  std::string setup = {};  ///< what holds for all metrics, "profile quick · 300 steps of …"
   std::vector<SheetColumn> columns;
   std::vector<std::vector<SheetCell>> rows;
   std::vector<std::string> footnotes;  ///< the first is marked [1] in its cells
@@ -90,8 +91,7 @@ std::string latex_escaped(const std::string& text);
 /// A `table` with booktabs' rules and the label tab:NAME. Below it, small: `setup` and the
 /// footnotes. Above it, as comments: claims, missing and excluded runs, sources. The same sheet
 /// gives the same text.
-std::string to_latex(const Sheet& sheet, const std::string& name, const std::string& setup = "");
-/// The table's sheet with its setup.
+std::string to_latex(const Sheet& sheet, const std::string& name);
 std::string to_latex(const Ablation& ablation);
 
 /// Several tables in one file, with a comment on how to include it.

@@ -109,16 +109,6 @@ std::string header_lines(const Sheet& sheet, const std::vector<int>& widths) {
   return lines;
 }
 
-/// "profile quick · 300 steps of …": what holds for every metric of the table, "" for no metrics.
-std::string setup_lines(const Ablation& ablation, int width) {
-  std::vector<std::string> parts;
-  for (const SetupEntry& entry : ablation.setup) {
-    if (!entry.short_text.empty()) parts.push_back(entry.short_text);
-  }
-  if (parts.empty()) return "";
-  return wrapped_lines(join(parts, " \u00b7 "), width);
-}
-
 /// A paragraph with a heading, its lines indented; "" where there are none.
 std::string section(const std::string& heading, const std::vector<std::string>& lines) {
   if (lines.empty()) return "";
@@ -139,7 +129,8 @@ std::string table_lines(const Sheet& sheet, const TerminalOptions& options) {
 std::string to_terminal(const Ablation& ablation, const TerminalOptions& options) {
   const Sheet sheet = make_sheet(ablation);
   std::string text = bold(printable(sheet.title), options.colour) + "\n";
-  text += setup_lines(ablation, options.width) + "\n" + table_lines(sheet, options);
+  if (!sheet.setup.empty()) text += wrapped_lines(sheet.setup, options.width);
+  text += "\n" + table_lines(sheet, options);
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
     const std::string mark = (i == 0 ? "\n[" : "[") + std::to_string(i + 1) + "] ";
     text += mark + printable(sheet.footnotes[i]) + "\n";

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/python/unicode.h"
+
 namespace forge::graph {
 namespace {
 
@@ -13,9 +15,7 @@ namespace {
 std::string as_name(const std::string& text) {
   std::string name;
   for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '_' || c == '-';
-    name += is_plain ? c : '_';
+    name += python::is_ascii_letter_or_digit(c) || c == '-' ? c : '_';
   }
   return name;
 }

@@ -1,9 +1,11 @@
 #include "core/yaml/graph/write.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "core/base/text.h"
 #include "core/python/plain_scalar.h"
+#include "core/python/unicode.h"
 #include "core/python/value.h"
 #include "core/python/yaml_text.h"
 
@@ -13,21 +15,15 @@ namespace {
 using python::PlainScalar;
 using python::Value;
 
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 /// Whether every reader takes the text for a string without quotes.
 bool is_plain(std::string_view text) {
   if (text.empty() || text.back() == ' ') return false;
-  const bool begins_well = (is_letter_or_digit(text[0]) && !(text[0] >= '0' && text[0] <= '9')) ||
-                           text[0] == '_' || text[0] == '/';
-  if (!begins_well) return false;
-  for (const char c : text) {
-    if (!is_letter_or_digit(c) && std::string_view(" _-./@+").find(c) == std::string_view::npos) {
-      return false;
-    }
-  }
+  if (!python::is_ascii_letter(text[0]) && text[0] != '_' && text[0] != '/') return false;
+  const auto is_plain_character = [](char c) {
+    return python::is_ascii_letter_or_digit(c) ||
+           std::string_view(" _-./@+").find(c) != std::string_view::npos;
+  };
+  if (!std::all_of(text.begin(), text.end(), is_plain_character)) return false;
   if (text.size() == 1 && std::string_view("yYnN").find(text[0]) != std::string_view::npos) {
     return false;  // booleans by the letter of YAML 1.1
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/libtorch/worker/jobs.h"
+#include "backends/libtorch/worker/trainer.h"
 #include "core/base/hash.h"
 #include "core/base/random.h"
 #include "core/config/experiment.h"
@@ -162,6 +163,20 @@ inline std::vector<json> numbers_after(const std::vector<json>& events, int64_t 
     if (number.at(0) > step) later.push_back(number);
   }
   return later;
+}
+
+/// Gradients under the names of named_weights(); zeros for a weight without gradient.
+inline libtorch::NamedTensors named_gradients(const libtorch::Model& model) {
+  return model.named([](const at::Tensor& stored) {
+    return stored.grad().defined() ? stored.grad() : at::zeros_like(stored.detach());
+  });
+}
+
+/// The totals of the steps since the last call.
+inline libtorch::StepTotals take_totals(libtorch::Trainer& trainer) {
+  const libtorch::StepTotals totals = trainer.optimizer().totals();
+  trainer.optimizer().set_totals({});
+  return totals;
 }
 
 }  // namespace forge::tests

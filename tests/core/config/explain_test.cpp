@@ -1,5 +1,5 @@
-#include "core/config/document.h"
 #include "core/config/explain.h"
+#include "core/config/document.h"
 #include "core/config/leaves.h"
 #include "core/yaml/yaml.h"
 #include "tests/core/config/fixture.h"
@@ -54,6 +54,20 @@ TEST_CASE("what a config leaves to the device is no difference from a run that s
   const auto asked = leaves_of(fixture.small("", {"train.deterministic=true"}));
   CHECK(lines_of(diff(asked, of_run)) == Lines{"train.deterministic true -> false"});
   CHECK(lines_of(diff(config, asked)) == Lines{"train.deterministic null -> true"});
+}
+
+TEST_CASE("an optional key that came later is written only where it is set, and explained always") {
+  const ConfigFixture fixture;
+  const ResolvedConfig unset = fixture.small(""),
+                       set = fixture.small("model.attention.window: 7\n");
+  CHECK_FALSE(unset.json.at("model").at("attention").contains("window"));
+  CHECK(set.json.at("model").at("attention").at("window") == 7);
+  CHECK(lines_of(diff(leaves_of(unset), leaves_of(set))) == Lines{"model.attention.window - -> 7"});
+  const std::string key = "model.attention.window";
+  CHECK(explain(unset, key).at(0).value.is_null());
+  CHECK(explain(unset, key).at(0).history.at(0).layer == default_layer);
+  CHECK(explain(set, key).at(0).value == 7);
+  CHECK(find_key(key)->default_value == "null");
 }
 
 TEST_CASE("documents differ by path and tag and order does not count") {

@@ -128,7 +128,7 @@ TEST_CASE("a follower yields each event once and waits for the end of a line", "
 
   std::ofstream(run.events_file(), std::ios::app) << R"({"attempt":1,"event":"en)" << std::flush;
   REQUIRE(follower.poll().events.empty());
-  std::ofstream(run.events_file(), std::ios::app) << R"(ded","time":3})"
+  std::ofstream(run.events_file(), std::ios::app) << R"(ded","status":"completed","time":3})"
                                                   << "\n"
                                                   << std::flush;
   lock.reset();
@@ -145,7 +145,7 @@ TEST_CASE("a follower can begin at the end", "[run][follow]") {
   log.append({{"event", "attempt"}}, 1);
   Follower follower(run);
   follower.skip_to_end();
-  log.append({{"event", "ended"}}, 1);
+  log.append({{"event", "ended"}, {"status", "completed"}}, 1);
   const Update update = follower.poll();
   REQUIRE(update.events.size() == 1);
   REQUIRE(update.events[0].name == "ended");

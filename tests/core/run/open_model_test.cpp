@@ -103,7 +103,7 @@ TEST_CASE("the tokenizer must be the one of the training", "[run]") {
 TEST_CASE("a run whose config is damaged names the file", "[run]") {
   const Runs runs({"train_a-1234"});
   write_file_atomic(runs.only().config_file(), "{");
-  REQUIRE(contains(error_of([&] { open_run(runs.only()); }), "config.json' is damaged"));
+  REQUIRE(contains(error_of([&] { open_run(runs.only()); }), "config.json' is not a JSON object"));
 }
 
 TEST_CASE("a model is opened from a run", "[run]") {
@@ -207,7 +207,7 @@ struct ImportPlace {
 TEST_CASE("an imported model is a completed run with a checkpoint", "[run]") {
   const ImportPlace place;
   const ImportedRun imported = place.import();
-  REQUIRE(imported.made);
+  REQUIRE(imported.created);
   REQUIRE(tests::contains(imported.folder.id(), "My_Model-"));
   REQUIRE(imported.folder.state() == RunState::completed);
   const RunRecord record = imported.folder.record();
@@ -228,9 +228,9 @@ TEST_CASE("the same model is imported once under a name", "[run]") {
   const ImportPlace place;
   const ImportedRun first = place.import("llama");
   const ImportedRun second = place.import("llama");
-  REQUIRE_FALSE(second.made);
+  REQUIRE_FALSE(second.created);
   REQUIRE(second.folder.path() == first.folder.path());
-  REQUIRE(place.import("other").made);
+  REQUIRE(place.import("other").created);
 }
 
 TEST_CASE("the store lists an imported run with its parameters and without warnings", "[run]") {

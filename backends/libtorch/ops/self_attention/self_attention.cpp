@@ -41,7 +41,7 @@ Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
 }
 
 /// The weights that autograd tracks are arguments of their own; their gradients are returned.
-struct Arguments {
+struct SelfAttentionArguments {
   CanonRope rope;
   Documents documents;
   at::ScalarType products;  ///< on a CPU: the type of the heads that attention reads
@@ -53,7 +53,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& qkv,
                             const at::Tensor&,  // the convolution's weight
-                            const Arguments& arguments) {
+                            const SelfAttentionArguments& arguments) {
     const at::Tensor heads = rotated_heads(qkv, arguments);
     const Heads part = split(heads, arguments.rope.layout);
     at::Tensor out = at::empty(part.q.sizes(), qkv.options());
@@ -68,7 +68,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const auto arguments = kept_arguments<Arguments>(context);
+    const auto arguments = kept_arguments<SelfAttentionArguments>(context);
     const auto& [layer, rotary, layout, norms] = arguments.rope;
     const at::Tensor& out = saved[1];
     const at::Tensor heads = layer.weight.defined() ? rotated_heads(saved[0], arguments) : saved[0];
@@ -97,7 +97,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
   }
 
  private:
-  static at::Tensor rotated_heads(const at::Tensor& qkv, const Arguments& arguments) {
+  static at::Tensor rotated_heads(const at::Tensor& qkv, const SelfAttentionArguments& arguments) {
     at::Tensor heads = at::empty(qkv.sizes(), qkv.options().dtype(arguments.products));
     canon_rope_forward_cpu(qkv, arguments.rope, heads);
     return heads;
@@ -112,7 +112,7 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
                             const at::Tensor&,  // the weights of convolution and norms
                             const at::Tensor&,
                             const at::Tensor&,
-                            const Arguments& arguments) {
+                            const SelfAttentionArguments& arguments) {
     const CanonRope& rope = arguments.rope;
     const at::Tensor heads = rotated_heads(qkv, rope);
     const Heads part = split(heads, rope.layout);
@@ -131,7 +131,7 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const auto arguments = kept_arguments<Arguments>(context);
+    const auto arguments = kept_arguments<SelfAttentionArguments>(context);
     const CanonRope& rope = arguments.rope;
     const LibraryAttention attention{saved[2], saved[3], saved[4], saved[5]};
     const at::Tensor heads = saved[1].defined() ? saved[1] : rotated_heads(saved[0], rope);
@@ -218,7 +218,7 @@ at::Tensor self_attention(const at::Tensor& qkv,
                                       or_empty(rope.canon.weight),
                                       or_empty(rope.norms.q),
                                       or_empty(rope.norms.k),
-                                      Arguments{rope, kept, type})
+                                      SelfAttentionArguments{rope, kept, type})
           .flatten(2);
     }
   }
@@ -226,7 +226,8 @@ at::Tensor self_attention(const at::Tensor& qkv,
                      (!documents.defined() || documents.first.defined()) && !norms.defined() &&
                      (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
   if (!fused) return composed(joint, rope, documents, products);
-  return SelfAttention::apply(joint, or_empty(rope.canon.weight), Arguments{rope, kept, type})
+  return SelfAttention::apply(
+             joint, or_empty(rope.canon.weight), SelfAttentionArguments{rope, kept, type})
       .flatten(2);
 }
 

@@ -145,7 +145,7 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
 
 namespace {
 
-struct Arguments {
+struct SwigluLinearArguments {
   CanonLayer canon;
   WeightMatrix matrix;
   bool adds;  ///< a residual
@@ -158,7 +158,7 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
                             const at::Tensor&,  // the convolution's weight
                             const at::Tensor& w,
                             const at::Tensor& residual,
-                            const Arguments& arguments) {
+                            const SwigluLinearArguments& arguments) {
     const auto& [layer, matrix, adds] = arguments;
     context->save_for_backward({gate_up});
     keep_arguments(context, arguments);
@@ -175,7 +175,7 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
-    const auto arguments = kept_arguments<Arguments>(context);
+    const auto arguments = kept_arguments<SwigluLinearArguments>(context);
     const auto& [layer, matrix, adds] = arguments;
     const at::Tensor& w = matrix.operand();
     const at::Tensor grad_out = grad_outputs[0].contiguous();
@@ -217,9 +217,10 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
   const bool fused = has_product_kernel(gate_up, operand.scalar_type()) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
-  const Arguments arguments{{contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
-                            {contiguous(w.stored), contiguous(w.rounded)},
-                            residual.defined()};
+  const SwigluLinearArguments arguments{
+      {contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+      {contiguous(w.stored), contiguous(w.rounded)},
+      residual.defined()};
   return SwiGluLinear::apply(gate_up.contiguous(),
                              or_empty(arguments.canon.weight),
                              arguments.matrix.stored,

@@ -141,7 +141,7 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   REQUIRE(now.ended.size() == 1);
   REQUIRE(now.devices.size() == 1);
   REQUIRE(now.devices[0].device.name == "cuda:0");
-  REQUIRE(now.devices[0].taken == 24);
+  REQUIRE(now.devices[0].used_units == 24);
   REQUIRE(now.warnings.empty());
 }
 

@@ -137,6 +137,7 @@ Ablation with_claim(const Lab& lab) {
   claim.profile = "quick";
   claim.holds = "tokens_per_second[canon_a] < tokens_per_second[llama]";
   claim.comparison = parse_comparison(claim.holds, {});
+  claim.expression = difference_of(*claim.comparison);
   table.claims = {claim};
   return build_ablation(table, lab.read());
 }

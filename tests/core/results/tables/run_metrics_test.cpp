@@ -120,8 +120,10 @@ TEST_CASE("a run without metrics has no metrics", "[run_metrics]") {
   REQUIRE(read_run_metrics(run_of(folder, {})).metrics.empty());
   const run::RunFolder run = run_of(folder, {started(1000, 0)});
   REQUIRE(read_run_metrics(run).metrics.empty());
-  write_file_atomic(run.config_file(), "[]");
+  write_file_atomic(run.config_file(), "{}");
   REQUIRE(contains(tests::error_of([&] { read_run_metrics(run); }), "names no seed"));
+  write_file_atomic(run.config_file(), "[]");
+  REQUIRE(contains(tests::error_of([&] { read_run_metrics(run); }), "is not a JSON object"));
 }
 
 TEST_CASE("metrics as lines of CSV", "[run_metrics]") {

@@ -146,7 +146,8 @@ TEST_CASE("a table in LaTeX", "[latex]") {
   sheet.footnotes = {"the best of 2 of 4", "100 % measured"};
   sheet.verdicts = {"holds: 1 < 2\nor not"};
   sheet.excluded = {"train_x: other data"};
-  REQUIRE(to_latex(sheet, "positions", "profile full · ± of 3 seeds") ==
+  sheet.setup = "profile full · ± of 3 seeds";
+  REQUIRE(to_latex(sheet, "positions") ==
           "% claim: holds: 1 < 2 or not\n"
           "% left out: train_x: other data\n"
           "\\begin{table}\n"
