@@ -100,7 +100,7 @@ worker::BackendInfo ask_worker(worker::Launcher& launcher,
     if (const auto* said = std::get_if<worker::Supports>(&event)) supports = *said;
   });
   if (!hello || !environment) {
-    throw Error("the worker did not say what it runs on", "", ExitCode::failed);
+    throw Error("the worker did not say what it runs on", ExitCode::failed);
   }
   return {*hello, *environment, supports};
 }

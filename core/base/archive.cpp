@@ -264,7 +264,7 @@ void extract_zip_member(const fs::path& path, const std::string& member, const f
                 "remove it and get it again",
                 ExitCode::failed);
   }
-  throw Error("'" + shown_path(path) + "' holds no file '" + member + "'", "", ExitCode::failed);
+  throw Error("'" + shown_path(path) + "' holds no file '" + member + "'", ExitCode::failed);
 }
 
 void require_inner_path(const std::string& name) {

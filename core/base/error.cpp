@@ -98,10 +98,10 @@ Error as_error(const std::exception& problem) {
   if (const auto* error = dynamic_cast<const Error*>(&problem)) return *error;
   if (const auto* refused = dynamic_cast<const std::system_error*>(&problem)) {
     const bool storage = is_of_storage(refused->code().value());
-    return Error(refused->what(), "", storage ? ExitCode::storage : ExitCode::failed);
+    return Error(refused->what(), storage ? ExitCode::storage : ExitCode::failed);
   }
   if (dynamic_cast<const std::bad_alloc*>(&problem))
-    return Error("out of memory", "", ExitCode::failed);
+    return Error("out of memory", ExitCode::failed);
   return Error(problem.what(),
                "this is a fault of forge: please report it with the command line",
                ExitCode::internal);

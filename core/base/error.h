@@ -55,6 +55,7 @@ class Error : public std::runtime_error {
   /// Of no place in a file.
   Error(const std::string& message, std::string hint, ExitCode exit_code = ExitCode::usage)
       : Error(message, SourceSpan(), std::move(hint), exit_code) {}
+  Error(const std::string& message, ExitCode exit_code) : Error(message, "", exit_code) {}
 
   const std::string& message() const { return message_; }
   const SourceSpan& where() const { return where_; }

@@ -52,7 +52,6 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
   if (tokenizer.fingerprint() == model.tokenizer_fingerprint) return;
   throw Error("'" + shown_path(model.tokenizer) + "' is not the tokenizer that run '" +
                   folder.id() + "' was trained with",
-              "",
               ExitCode::failed);
 }
 
@@ -130,7 +129,7 @@ worker::Request model_request(worker::Job job,
   return request;
 }
 
-void refuse_answer(const std::string& problem) { throw Error(problem, "", ExitCode::failed); }
+void refuse_answer(const std::string& problem) { throw Error(problem, ExitCode::failed); }
 
 namespace {
 

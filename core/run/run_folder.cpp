@@ -99,7 +99,7 @@ RunRecord RunFolder::record() const {
 Json RunFolder::config() const {
   Json config = try_parse_json(read_file(config_file()));
   if (config.is_object()) return config;
-  throw Error("'" + config_file().string() + "' is not a JSON object", "", ExitCode::failed);
+  throw Error("'" + config_file().string() + "' is not a JSON object", ExitCode::failed);
 }
 
 config::Experiment RunFolder::experiment() const {

@@ -86,7 +86,7 @@ nlohmann::json job_result(Launcher& launcher,
     if (const auto* result = std::get_if<worker::Result>(&event)) values = result->values;
     if (on_event) on_event(event);
   });
-  if (!values) throw Error("the worker ended without a result", "", ExitCode::failed);
+  if (!values) throw Error("the worker ended without a result", ExitCode::failed);
   return *values;
 }
 

@@ -201,7 +201,6 @@ std::optional<TextChunk> ChunkReader::next_part_of_file() {
     if (held + got < ahead_.size()) {
       throw Error("'" + shown_path(range_.files->paths[static_cast<size_t>(position_.file)]) +
                       "' became shorter while it was read",
-                  "",
                   ExitCode::failed);
     }
     if (position_.offset + static_cast<int64_t>(ahead_.size()) == end) {

@@ -34,7 +34,7 @@ class SharedLibrary {
   template <class Function>
   void load(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(::dlsym(handle_, name));
-    if (!function) throw Error(file_ + " has no function '" + name + "'", "", ExitCode::failed);
+    if (!function) throw Error(file_ + " has no function '" + name + "'", ExitCode::failed);
   }
 
  private:

@@ -188,7 +188,7 @@ std::vector<std::string> plain_files_of(const fs::path& folder) {
   for (const fs::path& entry : entries_of(folder)) {
     std::error_code unreadable;
     if (!fs::is_regular_file(fs::symlink_status(entry, unreadable)))
-      throw Error("'" + shown_path(entry) + "' is no plain file", "", ExitCode::failed);
+      throw Error("'" + shown_path(entry) + "' is no plain file", ExitCode::failed);
     names.push_back(entry.filename().string());
   }
   return names;

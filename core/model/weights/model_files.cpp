@@ -23,7 +23,7 @@ constexpr uintmax_t largest_index = 100'000'000;
 constexpr size_t most_shards = 10'000;
 
 [[noreturn]] void refuse(const fs::path& index, const std::string& fault) {
-  throw Error("'" + shown_path(index) + "' " + fault, "", ExitCode::failed);
+  throw Error("'" + shown_path(index) + "' " + fault, ExitCode::failed);
 }
 
 /// The index's map from tensor to file.

@@ -256,7 +256,6 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
     contents_ = read_safetensors(file_.data(), file_.size());
   } catch (const Error& error) {
     throw Error("'" + shown_path(path) + "' is not a sound safetensors file: it " + error.message(),
-                "",
                 ExitCode::failed);
   }
 }

@@ -146,8 +146,8 @@ Probe probe(worker::Launcher& launcher, const BenchTarget& subject, const OnProg
 namespace {
 
 [[noreturn]] void refuse_key(const std::string& key, const std::string& wanted) {
-  throw Error(
-      "the worker measured an operation whose '" + key + "' is no " + wanted, "", ExitCode::failed);
+  throw Error("the worker measured an operation whose '" + key + "' is no " + wanted,
+              ExitCode::failed);
 }
 
 bool is_amount(const nlohmann::json& value) {
@@ -200,7 +200,7 @@ Record measure_operations(worker::Launcher& launcher,
         }
       });
   if (record.operations.empty()) {
-    throw Error("the worker measured no operation", "", ExitCode::failed);
+    throw Error("the worker measured no operation", ExitCode::failed);
   }
   return record;
 }

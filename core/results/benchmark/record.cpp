@@ -283,7 +283,7 @@ fs::path write_record(const fs::path& runs_dir, Record& record) {
 
 Record read_record(const fs::path& file) {
   const auto refuse = [&](const std::string& why) -> Error {
-    return Error("'" + file.string() + "' is no benchmark: " + why, "", ExitCode::failed);
+    return Error("'" + file.string() + "' is no benchmark: " + why, ExitCode::failed);
   };
   try {
     Record record = record_from_json(parse_json(read_file(file)));

@@ -107,7 +107,7 @@ bool holds_of(const Json& values, const ColumnCondition& condition) {
   const bool has = std::find(values.begin(), values.end(), condition.value) != values.end();
   if (condition.sign == "=" || condition.sign == "==") return has;
   if (condition.sign == "!=") return !has;
-  throw Error("'" + condition.column + "' can only be compared by = and !=", "", ExitCode::usage);
+  throw Error("'" + condition.column + "' can only be compared by = and !=", ExitCode::usage);
 }
 
 bool holds(const ColumnCondition& condition, const Json& column) {

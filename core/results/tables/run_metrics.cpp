@@ -87,7 +87,7 @@ int64_t seed_of(const run::RunFolder& folder) {
   const nlohmann::json config = folder.config();
   const nlohmann::json* const seed = find_value(config, "seed");
   if (!seed || !seed->is_number_integer())
-    throw Error("'" + folder.config_file().string() + "' names no seed", "", ExitCode::failed);
+    throw Error("'" + folder.config_file().string() + "' names no seed", ExitCode::failed);
   return seed->get<int64_t>();
 }
 
