@@ -291,7 +291,7 @@ void print_results(const std::vector<store::RunSummary>& runs,
                    bool json) {
   const bool colour = use_colour(STDOUT_FILENO);
   if (json) {
-    print_json(json_list(runs, [](const store::RunSummary& run) { return to_json(run); }));
+    print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
   } else if (runs.size() == 1) {
     std::cout << result_text(
         runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);

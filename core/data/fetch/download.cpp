@@ -221,7 +221,7 @@ std::string where_to_put(const RemoteFile& file, const fs::path& target) {
          with_thousands(file.bytes) + " bytes, SHA-256 " + file.sha256 + "), then call this again";
 }
 
-[[noreturn]] void refuse(const RemoteFile& file, const fs::path& target, const Outcome& outcome) {
+[[noreturn]] void refuse_file(const RemoteFile& file, const fs::path& target, const Outcome& outcome) {
   const std::string reason = outcome.code == CURLE_HTTP_RETURNED_ERROR
                                  ? "the server answers " + std::to_string(outcome.status)
                                  : curl().message(outcome.code);
@@ -256,7 +256,7 @@ void get_rest(const RemoteFile& file,
       fs::resize_file(partial, 0);
       continue;
     }
-    refuse(file, target, outcome);
+    refuse_file(file, target, outcome);
   }
 }
 
