@@ -66,7 +66,8 @@ inline void use_deterministic_algorithms(bool wanted) {
 }
 
 /// Causal attention by the library's own kernels where it has them; shapes of causal_attention.
-/// `hidden`: the keys that a query may not see under that window, bool [T, T]; undefined: later ones.
+/// `hidden`: the keys that a query may not see under that window, bool [T, T]; undefined: later
+/// ones.
 inline at::Tensor scaled_dot_product_attention(const at::Tensor& q,
                                                const at::Tensor& k,
                                                const at::Tensor& v,

@@ -23,7 +23,7 @@ struct Limits {
   double high = std::numeric_limits<double>::infinity();
   bool low_included = true;
   bool required = false;
-  bool nullable = false;  ///< null is a value: it stands for what follows from other keys
+  bool nullable = false;        ///< null is a value: it stands for what follows from other keys
   bool written_if_set = false;  ///< see if_set
 };
 inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/base/text.h"
-#include "core/config/keys.h"
 #include "core/config/check.h"
+#include "core/config/keys.h"
 #include "core/config/reader.h"
 #include "core/config/tree.h"
 

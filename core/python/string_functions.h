@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-
 namespace forge::python {
 
 /// Text functions that methods and filters share; each does what Python's str method of the name

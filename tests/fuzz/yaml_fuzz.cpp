@@ -6,11 +6,11 @@
 
 #include "core/base/error.h"
 #include "core/yaml/graph/read.h"
-#include "core/yaml/yaml.h"
 #include "core/yaml/section_cache.h"
+#include "core/yaml/yaml.h"
 
-/// YAML to nodes, and nodes to a graph. Read whole or section by section, a text must come to the same
-/// end.
+/// YAML to nodes, and nodes to a graph. Read whole or section by section, a text must come to the
+/// same end.
 namespace {
 
 struct Outcome {

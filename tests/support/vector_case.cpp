@@ -60,11 +60,11 @@ std::filesystem::path shared_vector_file(const std::string& name) {
 }
 
 VectorCase read_vector_case(const json& config) {
+  using config::ZLossKind;
   using model::Activation;
   using model::PositionKind;
   using model::QkNorm;
   using model::RopePairing;
-  using config::ZLossKind;
   Options options(config);
   VectorCase read;
   model::ModelConfig& model = read.model;

@@ -1,12 +1,12 @@
 #include "backends/libtorch/worker/events.h"
 
+#include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
-#include <unistd.h>
 
 namespace forge::libtorch {
 

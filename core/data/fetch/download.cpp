@@ -221,7 +221,9 @@ std::string where_to_put(const RemoteFile& file, const fs::path& target) {
          with_thousands(file.bytes) + " bytes, SHA-256 " + file.sha256 + "), then call this again";
 }
 
-[[noreturn]] void refuse_file(const RemoteFile& file, const fs::path& target, const Outcome& outcome) {
+[[noreturn]] void refuse_file(const RemoteFile& file,
+                              const fs::path& target,
+                              const Outcome& outcome) {
   const std::string reason = outcome.code == CURLE_HTTP_RETURNED_ERROR
                                  ? "the server answers " + std::to_string(outcome.status)
                                  : curl().message(outcome.code);

@@ -14,8 +14,8 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/random.h"
-#include "core/data/tokenizer/bpe_trainer.h"
 #include "core/data/stories/toy_stories.h"
+#include "core/data/tokenizer/bpe_trainer.h"
 
 namespace forge::data {
 namespace {

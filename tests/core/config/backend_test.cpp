@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 const std::string model =
     "model:\n  vocab_size: 300\n  hidden_size: 16\n  num_layers: 1\n"
-    "  attention: {num_heads: 2}\n  mlp: {intermediate_size: 32}\ntokenizer: {vocab_size: 300}\ntrain: {max_steps: 4}\n";
+    "  attention: {num_heads: 2}\n  mlp: {intermediate_size: 32}\ntokenizer: {vocab_size: "
+    "300}\ntrain: {max_steps: 4}\n";
 
 /// A workspace with one project of one config.
 struct Place {

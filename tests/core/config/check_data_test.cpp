@@ -193,7 +193,7 @@ using Overrides = std::vector<std::string>;
 std::string config_text(const std::string& data, const std::string& more = "") {
   return "name: T\n"
          "model: {hidden_size: 64, num_layers: 2, "
-    "attention: {num_heads: 4}, mlp: {intermediate_size: 96}}\n"
+         "attention: {num_heads: 4}, mlp: {intermediate_size: 96}}\n"
          "data: {" +
          data + "}\n" + (more.empty() ? "train: {max_steps: 10}\n" : more);
 }

@@ -17,8 +17,10 @@ using tests::small_refusal;
 TEST_CASE("heads must divide the hidden size unless head_dim is given") {
   const std::string error = small_refusal({"model.attention.num_heads=5"});
   REQUIRE(contains(error, "model.attention.num_heads 5 does not divide model.hidden_size 64"));
-  REQUIRE(contains(error, "--set model.attention.num_heads=5\n                                    ^"));
-  REQUIRE(small_accepted({"model.attention.num_heads=5", "model.attention.head_dim=12"}).model.attention.head_dim == 12);
+  REQUIRE(
+      contains(error, "--set model.attention.num_heads=5\n                                    ^"));
+  REQUIRE(small_accepted({"model.attention.num_heads=5", "model.attention.head_dim=12"})
+              .model.attention.head_dim == 12);
 }
 
 TEST_CASE("the complaint is about the key that was set last") {
@@ -35,13 +37,16 @@ TEST_CASE("key and value heads default to the heads and must divide them") {
 }
 
 TEST_CASE("RoPE needs an even number of channels that a head has") {
-  REQUIRE(contains(small_refusal({"model.attention.head_dim=15"}), "model.attention.head_dim 15 is odd"));
-  REQUIRE(small_accepted({"model.attention.head_dim=15", "model.attention.position.kind=nope"}).model.attention.head_dim == 15);
-  REQUIRE(small_accepted({"model.attention.head_dim=15", "model.attention.position.rope_dim=4"}).model.attention.head_dim == 15);
-  REQUIRE(
-      contains(small_refusal({"model.attention.position.rope_dim=3"}), "model.attention.position.rope_dim 3 is odd"));
-  REQUIRE(
-      contains(small_refusal({"model.attention.position.rope_dim=18"}), "18 is more than model.attention.head_dim 16"));
+  REQUIRE(contains(small_refusal({"model.attention.head_dim=15"}),
+                   "model.attention.head_dim 15 is odd"));
+  REQUIRE(small_accepted({"model.attention.head_dim=15", "model.attention.position.kind=nope"})
+              .model.attention.head_dim == 15);
+  REQUIRE(small_accepted({"model.attention.head_dim=15", "model.attention.position.rope_dim=4"})
+              .model.attention.head_dim == 15);
+  REQUIRE(contains(small_refusal({"model.attention.position.rope_dim=3"}),
+                   "model.attention.position.rope_dim 3 is odd"));
+  REQUIRE(contains(small_refusal({"model.attention.position.rope_dim=18"}),
+                   "18 is more than model.attention.head_dim 16"));
   REQUIRE(contains(small_refusal({"model.attention.position.rope_dim=0"}), "must be at least 2"));
 }
 
@@ -75,23 +80,27 @@ TEST_CASE("a Canon layer has no bias") {
 TEST_CASE("NoPE takes no keys of RoPE") {
   const std::string nope = "model.attention.position.kind=nope";
   const std::string error = small_refusal({nope, "model.attention.position.theta=5e5"});
-  REQUIRE(
-      contains(error, "model.attention.position.theta 5e5 has no meaning where model.attention.position.kind is nope"));
+  REQUIRE(contains(error,
+                   "model.attention.position.theta 5e5 has no meaning where "
+                   "model.attention.position.kind is nope"));
   REQUIRE(contains(error, "--set model.attention.position.theta=5e5"));
   REQUIRE(contains(error, "NoPE rotates nothing"));
   REQUIRE(contains(small_refusal({nope, "model.attention.position.rope_dim=4"}),
                    "model.attention.position.rope_dim 4 has no"));
   REQUIRE(contains(small_refusal({nope, "model.attention.position.pairing=lingua"}),
                    "model.attention.position.pairing lingua"));
-  REQUIRE(contains(small_refusal({nope, "model.attention.position.rope_dim=0"}), "must be at least 2"));
+  REQUIRE(
+      contains(small_refusal({nope, "model.attention.position.rope_dim=0"}), "must be at least 2"));
   // A default in so many words is no contradiction: a resolved config is a config.
-  REQUIRE(small_accepted({nope, "model.attention.position.theta=10000"}).model.attention.position.theta == 10000);
+  REQUIRE(small_accepted({nope, "model.attention.position.theta=10000"})
+              .model.attention.position.theta == 10000);
 }
 
 TEST_CASE("turning a part of a model off takes back how an earlier layer had set it up") {
   const ConfigFixture fixture;
-  const ResolvedConfig nope = fixture.small(
-      "model.attention.position: {theta: 5e5, rope_dim: 4, pairing: lingua}\n", {"model.attention.position.kind=nope"});
+  const ResolvedConfig nope =
+      fixture.small("model.attention.position: {theta: 5e5, rope_dim: 4, pairing: lingua}\n",
+                    {"model.attention.position.kind=nope"});
   REQUIRE(nope.experiment.model.attention.position.theta == 10000);
   REQUIRE_FALSE(nope.experiment.model.attention.position.rope_dim);
   REQUIRE(nope.experiment.model.attention.position.pairing == model::RopePairing::huggingface);
@@ -156,8 +165,8 @@ TEST_CASE("a section of a mixer that model.layers does not name is refused at it
   const std::string error = tests::error_of([&] { refuse_unused_sections(both, mixers); });
   INFO(error);
   REQUIRE(contains(error, "c.yaml:1:"));
-  REQUIRE(contains(error,
-                   "model.attention.num_heads 4 has no meaning where model.layers has no attention"));
+  REQUIRE(contains(
+      error, "model.attention.num_heads 4 has no meaning where model.layers has no attention"));
   REQUIRE(contains(error, "leave the section out, or name attention in model.layers"));
 
   Draft used = laid("model: {layers: [attention, other], attention: {num_heads: 4}}");
@@ -201,9 +210,10 @@ TEST_CASE("every option of the architecture is a key with these values") {
   REQUIRE(model.norm.eps == 1e-6);
   REQUIRE(model.norm.rounding == model::NormRounding::lingua);
   REQUIRE(model.tie_embeddings);
-  REQUIRE(contains(small_refusal({"model.norm.rounding=torch"}),
-                   "must be one of huggingface, lingua"));
-  REQUIRE(contains(small_refusal({"model.attention.qk_norm=head"}), "must be one of none, full, per_head"));
+  REQUIRE(
+      contains(small_refusal({"model.norm.rounding=torch"}), "must be one of huggingface, lingua"));
+  REQUIRE(contains(small_refusal({"model.attention.qk_norm=head"}),
+                   "must be one of none, full, per_head"));
   REQUIRE(contains(small_refusal({"model.norm.eps=0"}), "must be above 0"));
 }
 
@@ -228,7 +238,8 @@ TEST_CASE("words that forge does not know are refused") {
   REQUIRE(contains(small_refusal({"schedule.type=step"}),
                    "infinite_lr, cosine, linear, inv_sqrt, wsd"));
   REQUIRE(contains(small_refusal({"train.precision=float16"}), "float32, float64, bfloat16"));
-  REQUIRE(contains(small_refusal({"model.attention.position.kind=alibi"}), "must be one of rope, nope"));
+  REQUIRE(contains(small_refusal({"model.attention.position.kind=alibi"}),
+                   "must be one of rope, nope"));
 }
 
 TEST_CASE("bfloat16 weights need bfloat16 computation") {

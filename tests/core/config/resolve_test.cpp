@@ -146,7 +146,7 @@ TEST_CASE("a profile is named by the config or on the command line") {
 TEST_CASE("a config without profiles is its own full profile") {
   const std::string text =
       "model: {vocab_size: 300, hidden_size: 8, num_layers: 1, "
-    "attention: {num_heads: 1}, mlp: {intermediate_size: 8}}\n"
+      "attention: {num_heads: 1}, mlp: {intermediate_size: 8}}\n"
       "tokenizer: {vocab_size: 300}\ntrain: {max_steps: 10}\n";
   REQUIRE(ConfigFixture().resolve(text).experiment.profile == "full");
   REQUIRE(contains(ConfigFixture().error(text, {"profile=quick"}), "the config has full, auto"));
@@ -210,7 +210,8 @@ TEST_CASE("every leaf knows who set it and what that replaced") {
   REQUIRE(steps.overrode[1].origin.line == 4);
   REQUIRE(resolved.origins.at("train.log_every").overrode[0].origin.line == 8);
   REQUIRE(resolved.origins.at("optimizer.lr").set_by.layer == "default");
-  REQUIRE(resolved.origins.at("model.attention.head_dim").set_by.derived_from == "model.hidden_size");
+  REQUIRE(resolved.origins.at("model.attention.head_dim").set_by.derived_from ==
+          "model.hidden_size");
 }
 
 TEST_CASE("a repeated key remembers the value it overrode") {

@@ -146,7 +146,8 @@ TEST_CASE("the training configs differ in name and canon set and position kind a
     ResolvedConfig resolved = resolve_shipped(variant.config, fixed_options());
     REQUIRE(resolved.experiment.model.canon.set == variant.set);
     REQUIRE(resolved.experiment.model.attention.position.kind == variant.kind);
-    for (const char* key : {"/name", "/description", "/model/canon/set", "/model/attention/position/kind"}) {
+    for (const char* key :
+         {"/name", "/description", "/model/canon/set", "/model/attention/position/kind"}) {
       const nlohmann::json::json_pointer pointer(key);
       resolved.json[pointer] = reference[pointer];
     }
@@ -321,8 +322,7 @@ TEST_CASE("the learning rate is an argument of every config too") {
   jinja::Variable lr;
   lr.kind = jinja::Variable::Kind::real;
   lr.real = 5e-4;
-  const ResolvedConfig given =
-      resolve(small_llm(), "lr3e-3/canon", fixed_options(), {{"lr", lr}});
+  const ResolvedConfig given = resolve(small_llm(), "lr3e-3/canon", fixed_options(), {{"lr", lr}});
   CHECK(given.experiment.optimizer.lr == 5e-4);
 }
 

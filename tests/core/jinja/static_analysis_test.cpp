@@ -82,7 +82,8 @@ TEST_CASE("an inline if between two names gives both and anything else is an exp
 }
 
 TEST_CASE(
-    "a template's analysis knows each block and the block around it and whether it must be filled") {
+    "a template's analysis knows each block and the block around it and whether it must be "
+    "filled") {
   const auto parts = surveyed(
       "[outer]\n"
       "== super()\n"

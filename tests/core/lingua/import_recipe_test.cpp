@@ -149,7 +149,8 @@ TEST_CASE("lingua's conventions are stated", "[lingua]") {
   CHECK(e.model.attention.qk_norm == model::QkNorm::none);
   CHECK(e.train.z_loss.kind == config::ZLossKind::none);
   CHECK(e.train.precision == model::Precision::bfloat16);
-  for (const char* key : {"model.init", "model.attention.position.pairing", "model.norm.rounding"}) {
+  for (const char* key :
+       {"model.init", "model.attention.position.pairing", "model.norm.rounding"}) {
     CHECK(recipe.key_comments.count(key) == 1);
   }
 }

@@ -184,8 +184,9 @@ TEST_CASE("a Canon recipe differs from its Llama twin in name and Canon alone", 
          config::diff(leaves_of(project.resolve(llama)), leaves_of(project.resolve(canon)))) {
       paths.push_back(change.path);
     }
-    CHECK(paths == std::vector<std::string>{
-                       "description", "model.attention.position.rope_dim", "model.canon.set", "name"});
+    CHECK(paths ==
+          std::vector<std::string>{
+              "description", "model.attention.position.rope_dim", "model.canon.set", "name"});
   }
 }
 

@@ -136,7 +136,8 @@ TEST_CASE("a key that is missing is found") {
 
 TEST_CASE("arithmetic of the model is checked together with the rest") {
   const Lines found = found_in(
-      "model:\n  vocab_size: 300\n  hidden_size: 64\n  mlp: {intermediate_size: 128}\n  num_layers: 2\n"
+      "model:\n  vocab_size: 300\n  hidden_size: 64\n  mlp: {intermediate_size: 128}\n  "
+      "num_layers: 2\n"
       "  attention: {num_heads: 5}\n  canon: {set: AXA}\n"
       "tokenizer: {vocab_size: 301}\ntrain: {max_steps: 0}\n");
   CHECK(found == Lines{"error disagreement c.yaml:2:15",

@@ -99,14 +99,13 @@ TEST_CASE("bfloat16 keeps float32 matrices and copies, bfloat16 ones and copies,
   const int64_t matrices = 4'434'176 + 4 * 4 * 256 - others;
   config::TrainConfig train = rows_of(2, 8);
   train.precision = model::Precision::bfloat16;
-  const auto require_bytes =
-      [&](model::Bfloat16Weights kept, int weight, int gradient, int state) {
-        train.bfloat16_weights = kept;
-        const TrainingBytes bytes = training_bytes(model, train.shape());
-        REQUIRE(bytes.weights == weight * matrices + 4 * others);
-        REQUIRE(bytes.gradients == gradient * matrices + 4 * others);
-        REQUIRE(bytes.optimizer == state * matrices + 8 * others);
-      };
+  const auto require_bytes = [&](model::Bfloat16Weights kept, int weight, int gradient, int state) {
+    train.bfloat16_weights = kept;
+    const TrainingBytes bytes = training_bytes(model, train.shape());
+    REQUIRE(bytes.weights == weight * matrices + 4 * others);
+    REQUIRE(bytes.gradients == gradient * matrices + 4 * others);
+    REQUIRE(bytes.optimizer == state * matrices + 8 * others);
+  };
   require_bytes(model::Bfloat16Weights::none, 4 + 2, 4, 8);
   require_bytes(model::Bfloat16Weights::master_copies, 2, 2, 8 + 4);
   require_bytes(model::Bfloat16Weights::stochastic_rounding, 2, 2, 8);
@@ -149,7 +148,8 @@ TEST_CASE("Canon layers keep nothing more, but for an activation") {
 
 TEST_CASE("a long row needs no more activations a token than a short one") {
   const ModelConfig model = tests::llama_4m();
-  REQUIRE(activation_bytes(model, rows_of(1, 4096).shape()) == activation_bytes(model, rows_of(64, 64).shape()));
+  REQUIRE(activation_bytes(model, rows_of(1, 4096).shape()) ==
+          activation_bytes(model, rows_of(64, 64).shape()));
 }
 
 TEST_CASE("costs as JSON have a total of each group") {

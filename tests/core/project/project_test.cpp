@@ -1,5 +1,5 @@
-#include "core/base/files.h"
 #include "core/project/project.h"
+#include "core/base/files.h"
 #include "core/project/workspace.h"
 #include "tests/core/project/fixture.h"
 #include "tests/support/catch.h"

@@ -100,8 +100,9 @@ TEST_CASE("a checkpoint that the events do not know of is taken only where there
   log.append(worker::to_json(worker::CheckpointSaved{100, "checkpoints/000000100", 1, 0}), 1);
   // Only in a string: not an event.
   log.append({{"event", "attempt"}, {"host", R"("event":"checkpoint")"}}, 1);
-  write_file_atomic(run.events_file(),
-                    read_file(run.events_file()) + R"({"attempt":1,"event":"checkpoint","step":200)");
+  write_file_atomic(
+      run.events_file(),
+      read_file(run.events_file()) + R"({"attempt":1,"event":"checkpoint","step":200)");
   REQUIRE(recorded_checkpoints(run.events_file()) == std::set<int64_t>{100});
   REQUIRE(run.newest_checkpoint() == recorded.string());
   write_file_atomic(recorded / "weights.safetensors", "not what was written");

@@ -189,7 +189,8 @@ TEST_CASE("only progress that goes on is a sign of life", "[run][supervisor]") {
   }
   SupervisedScene scene({{then(alive, {Says{lines::finished(true)}, Exits{}}), {}}});
   REQUIRE(scene.supervise() == supervised_completed);
-  REQUIRE(contains(failure_of(then(hung, {Says{lines::finished(true)}})).at("reason"), "no progress"));
+  REQUIRE(
+      contains(failure_of(then(hung, {Says{lines::finished(true)}})).at("reason"), "no progress"));
 }
 
 TEST_CASE("a failure that the worker explains is passed on and not tried again",

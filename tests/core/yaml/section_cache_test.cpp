@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/yaml/yaml.h"
 #include "core/yaml/sections.h"
+#include "core/yaml/yaml.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -99,7 +99,7 @@ TEST_CASE("sections that differ in names, numbers and comments keep theirs") {
   check_same("a: 'x\n  y !z\n  '\nb: [!c\n  d, !e\n  ]\nf: x !g\n", sections);
   check_same("a: True\nb: 1\nd:\n", sections);
   check_same("a: \nb: 0\nd: \n", sections);
-  check_same("a: 1\n  b\nd: 2\n", sections);                    // a longer plain text
+  check_same("a: 1\n  b\nd: 2\n", sections);                       // a longer plain text
   check_same("a: 'x\n  # y\n  b: 1'\nd: literal@0@\n", sections);  // in a text in single quotes
   check_same("a: \"x\n  # y\n  \"\nb: \"#@comment@\"\nc: #@comment@\n", sections);
   check_same("k: 'a\n  x: \"1\"\n  '\nb: 1\n", sections);  // in a text in single quotes

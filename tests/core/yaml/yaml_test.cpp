@@ -248,8 +248,7 @@ TEST_CASE("a tab is refused wherever it is no part of a quoted or block scalar o
 }
 
 TEST_CASE("a word that is neither key nor value is refused") {
-  for (const char* text :
-       {"a:\n5", "a: 1\nb\n", "d:\ni # c\n", "a:\n  b:\n  c # d\n"}) {
+  for (const char* text : {"a:\n5", "a: 1\nb\n", "d:\ni # c\n", "a:\n  b:\n  c # d\n"}) {
     INFO(text);
     CHECK(parse_error(text).find("stands where 'key: value' is expected") != std::string::npos);
   }

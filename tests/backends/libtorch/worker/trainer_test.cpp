@@ -143,7 +143,8 @@ TEST_CASE("every variant can learn one batch by heart", "[model]") {
       if (step == 0) first = last;
     }
     REQUIRE(first > 1.5);
-    // With a window of 1 no token sees another: a token of both rows with two targets stays a guess.
+    // With a window of 1 no token sees another: a token of both rows with two targets stays a
+    // guess.
     const bool sees_others = model.attention.window.value_or(2) > 1;
     REQUIRE(last < (sees_others ? 0.1 : 0.3));
   }

@@ -1,6 +1,6 @@
+#include "core/data/corpus/document_reader.h"
 #include "core/base/random.h"
 #include "core/data/corpus/corpus.h"
-#include "core/data/corpus/document_reader.h"
 #include "tests/core/data/corpus/text_samples.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"

@@ -1,5 +1,5 @@
-#include "core/data/corpus/byte_reader.h"
 #include "core/data/corpus/text_files.h"
+#include "core/data/corpus/byte_reader.h"
 #include "tests/core/data/corpus/text_samples.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"

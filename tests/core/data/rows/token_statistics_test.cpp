@@ -1,7 +1,7 @@
+#include "core/data/rows/token_statistics.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/data/rows/token_file.h"
-#include "core/data/rows/token_statistics.h"
 #include "core/data/tokenizer/bpe_trainer.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"

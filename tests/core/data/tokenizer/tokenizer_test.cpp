@@ -1,9 +1,9 @@
 #include "core/data/tokenizer/tokenizer.h"
 
 #include "core/base/random.h"
+#include "core/data/stories/toy_stories.h"
 #include "core/data/tokenizer/bpe_trainer.h"
 #include "core/data/tokenizer/pretokenizer.h"
-#include "core/data/stories/toy_stories.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
