@@ -4,9 +4,11 @@
 option(FORGE_UNITY_BUILD "Compile the files of a room together" OFF)
 set(FORGE_UNITY_BYTES 120000 CACHE STRING "Most source text of a room that is compiled together")
 
-# forge_unity(TARGET): call it after the last source of the target and in the folder that defines it.
-# Generated files stay alone.
+# forge_unity(TARGET [APART REGEX]): call it after the last source of the target and in the folder that
+# defines it. Generated files stay alone. Files whose path matches REGEX are compiled with each other
+# only: a program that links a library gets all of a unit as soon as it needs one of its files.
 function(forge_unity target)
+  cmake_parse_arguments(PARSE_ARGV 1 argument "" "APART" "")
   if(NOT FORGE_UNITY_BUILD)
     return()
   endif()
@@ -18,6 +20,10 @@ function(forge_unity target)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     if(NOT source MATCHES "\\.cpp$" OR NOT EXISTS ${source} OR source MATCHES "^${CMAKE_BINARY_DIR}/")
+      continue()
+    endif()
+    if(argument_APART AND source MATCHES "${argument_APART}")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_apart)
       continue()
     endif()
     file(SIZE ${source} size)
