@@ -307,18 +307,21 @@ void complete_sizes(ModelConfig& model) {
 
 /// Holds every number of the model against the limits of forge's schema.
 struct LimitsCheck {
+  std::string section_path = "model.";
+
   template <class T>
   void field(const char* key, T& value, const char*, schema::Limits limits = {}) {
     if constexpr (std::is_arithmetic_v<T>) {
       const auto number = static_cast<double>(value);
       if (number >= limits.low && number <= limits.high) return;
-      throw Error("model." + std::string(key) + " would be " + shortest(number) + ", not from " +
+      throw Error(section_path + key + " would be " + shortest(number) + ", not from " +
                   shortest(limits.low) + " to " + shortest(limits.high));
     }
   }
   template <class T>
-  void section(const char*, T& value, const char*) {
-    fields(*this, value);
+  void section(const char* key, T& value, const char*) {
+    LimitsCheck inner{section_path + key + "."};
+    fields(inner, value);
   }
 };
 
