@@ -1,6 +1,5 @@
 #include "app/help.h"
 
-#include <unistd.h>
 #include <algorithm>
 
 #include "app/terminal.h"
@@ -187,7 +186,7 @@ std::vector<std::string> usage_lines(const CLI::App& command,
 }
 
 std::string help_text(const CLI::App& command, const std::string& path, const Program& program) {
-  const int width = std::min(terminal_width(STDOUT_FILENO), widest_text);
+  const int width = std::min(terminal_width(), widest_text);
   const auto found = program.commands.find(&command);
   const CommandTexts texts = found == program.commands.end() ? CommandTexts() : found->second;
   std::string text = "Usage: " + join(usage_lines(command, path, program), "\n       ") + "\n\n" +

@@ -1,6 +1,5 @@
 #include "app/runs.h"
 
-#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -164,10 +163,9 @@ std::string column_text(const nlohmann::json& value) {
 
 std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
-                        const std::string& folder,
-                        bool colour) {
-  std::string head = styled(run.config, Style::bold, colour) + "  " +
-                     styled(status_text(run), style_of(run.status), colour);
+                        const std::string& folder) {
+  std::string head =
+      styled(run.config, Style::bold) + "  " + styled(status_text(run), style_of(run.status));
   if (run.metric(results::wall_seconds_name))
     head += "  " + human_duration(*run.metric(results::wall_seconds_name));
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
@@ -207,7 +205,7 @@ std::string result_text(const store::RunSummary& run,
   return head + "\n" + aligned(lines);
 }
 
-std::string result_table(const std::vector<store::RunSummary>& runs, bool colour) {
+std::string result_table(const std::vector<store::RunSummary>& runs) {
   std::vector<std::vector<std::string>> lines = {{"Config",
                                                   "Status",
                                                   "Profile",
@@ -230,7 +228,7 @@ std::string result_table(const std::vector<store::RunSummary>& runs, bool colour
                      run.parameters > 0 ? with_thousands(run.parameters) : "-",
                      run.id});
   }
-  return bold_table(lines, {3, 4, 5, 6, 7, 8}, colour);
+  return bold_table(lines, {3, 4, 5, 6, 7, 8});
 }
 
 std::string column_table(const std::vector<store::RunSummary>& runs,
@@ -289,14 +287,12 @@ void print_results(const std::vector<store::RunSummary>& runs,
                    const store::ResultStore& store,
                    const std::filesystem::path& runs_dir,
                    bool json) {
-  const bool colour = use_colour(STDOUT_FILENO);
   if (json) {
     print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
   } else if (runs.size() == 1) {
-    std::cout << result_text(
-        runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);
+    std::cout << result_text(runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id));
   } else {
-    std::cout << result_table(runs, colour);
+    std::cout << result_table(runs);
   }
 }
 

@@ -40,11 +40,10 @@ std::string loss_text(const std::optional<double>& loss);
 /// A run's result in some lines, its folder included. `config` is the run's resolved config.
 std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
-                        const std::string& folder,
-                        bool colour);
+                        const std::string& folder);
 
 /// Runs as a table, one a line.
-std::string result_table(const std::vector<store::RunSummary>& runs, bool colour);
+std::string result_table(const std::vector<store::RunSummary>& runs);
 
 /// Runs as a table of the named columns.
 std::string column_table(const std::vector<store::RunSummary>& runs,

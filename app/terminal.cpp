@@ -1,7 +1,6 @@
 #include "app/terminal.h"
 
 #include <sys/ioctl.h>
-#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -35,8 +34,8 @@ int terminal_width(int fd) {
   return 80;
 }
 
-std::string styled(const std::string& text, Style style, bool colour) {
-  if (!colour || style == Style::plain) return text;
+std::string styled(const std::string& text, Style style, int fd) {
+  if (style == Style::plain || !use_colour(fd)) return text;
   const char* code = "";
   switch (style) {
     case Style::bold: code = "1"; break;
@@ -77,11 +76,10 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
 }
 
 std::string bold_table(const std::vector<std::vector<std::string>>& lines,
-                       const std::vector<size_t>& right,
-                       bool colour) {
+                       const std::vector<size_t>& right) {
   const std::string text = aligned(lines, right);
   const size_t head = text.find('\n');
-  return styled(text.substr(0, head), Style::bold, colour) + text.substr(head);
+  return styled(text.substr(0, head), Style::bold) + text.substr(head);
 }
 
 int print_json(const nlohmann::json& json) { return print_json(nlohmann::ordered_json(json)); }

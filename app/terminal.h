@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unistd.h>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -18,14 +19,14 @@ namespace forge::app {
 bool is_terminal(int fd);
 
 /// Whether to colour what goes to the descriptor: a terminal, and NO_COLOR is not set.
-bool use_colour(int fd);
+bool use_colour(int fd = STDOUT_FILENO);
 
 /// Columns of the terminal, 80 where it is none.
-int terminal_width(int fd);
+int terminal_width(int fd = STDOUT_FILENO);
 
 enum class Style { plain, bold, dim, red, green, yellow };
-/// The text in a style, as it is where `colour` is false.
-std::string styled(const std::string& text, Style style, bool colour);
+/// The text in a style, plain where the descriptor that it is written to takes no colour.
+std::string styled(const std::string& text, Style style, int fd = STDOUT_FILENO);
 
 /// Lines of cells in columns, two blanks apart, each column as wide as its widest cell; the last is
 /// not padded. `right` names the columns that are aligned right.
@@ -34,8 +35,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
 
 /// The same with the first line in bold.
 std::string bold_table(const std::vector<std::vector<std::string>>& lines,
-                       const std::vector<size_t>& right,
-                       bool colour);
+                       const std::vector<size_t>& right);
 
 /// Where a command that prints a text writes it.
 struct OutputOptions {

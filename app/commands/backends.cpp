@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <iostream>
 
 #include "app/command_line.h"
@@ -62,8 +61,8 @@ std::vector<std::string> limits_of(const worker::Supports& supports) {
   return lines;
 }
 
-std::string text_of(const ListedBackend& backend, bool colour) {
-  std::string text = styled(backend.name, Style::bold, colour);
+std::string text_of(const ListedBackend& backend) {
+  std::string text = styled(backend.name, Style::bold);
   if (backend.info) text += " " + backend.info->hello.backend_version;
   if (!backend.description.empty()) text += " — " + backend.description;
   text += "\n";
@@ -103,7 +102,7 @@ int list_backends(const Context& context, bool json) {
         json_list(found, [](const ListedBackend& backend) { return to_json(backend); }));
   for (const ListedBackend& backend : found) {
     if (&backend != &found[0]) std::cout << "\n";
-    std::cout << text_of(backend, use_colour(STDOUT_FILENO));
+    std::cout << text_of(backend);
   }
   return 0;
 }
@@ -159,13 +158,13 @@ worker::WorkerCommand command_of(const Context& context, const std::vector<std::
   return command;
 }
 
-std::string text_of(const std::vector<conformance::Finding>& findings, bool colour) {
+std::string text_of(const std::vector<conformance::Finding>& findings) {
   std::vector<std::vector<std::string>> lines;
   for (const conformance::Finding& finding : findings) {
     const Style style = finding.verdict == Verdict::passed   ? Style::green
                         : finding.verdict == Verdict::failed ? Style::red
                                                              : Style::yellow;
-    lines.push_back({finding.check, styled(name_of(finding.verdict), style, colour), finding.text});
+    lines.push_back({finding.check, styled(name_of(finding.verdict), style), finding.text});
     if (!finding.hint.empty()) lines.push_back({"", "", "hint: " + finding.hint});
   }
   return aligned(lines);
@@ -196,7 +195,7 @@ int test(const Context& context, const BackendTestOptions& options) {
     const auto list = json_list(findings, [](const auto& finding) { return to_json(finding); });
     print_json(Json{{"passed", passed}, {"checks", list}});
   } else {
-    std::cout << text_of(findings, use_colour(STDOUT_FILENO));
+    std::cout << text_of(findings);
   }
   if (options.keep) std::cerr << "files kept in " << folder.path().string() << "\n";
   return static_cast<int>(passed ? ExitCode::done : ExitCode::failed);

@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <cmath>
 #include <iostream>
 #include <string>
@@ -93,7 +92,7 @@ std::string versions_text(const benchmark::BenchDevice& device) {
 }
 
 /// The measurements of one call as a table, with a line about the device.
-std::string bench_table(const std::vector<Record>& records, bool colour) {
+std::string bench_table(const std::vector<Record>& records) {
   const bool compares = records.size() > 1;
   Lines lines = {{"Config",
                   "Tok/s",
@@ -121,12 +120,12 @@ std::string bench_table(const std::vector<Record>& records, bool colour) {
     lines.push_back(std::move(line));
   }
   const benchmark::BenchDevice& device = records[0].device;
-  return bold_table(lines, all_but_first(lines[0].size()), colour) + "\n" + device_text(device) +
-         ", " + precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n";
+  return bold_table(lines, all_but_first(lines[0].size())) + "\n" + device_text(device) + ", " +
+         precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n";
 }
 
 /// Stored measurements, one per line.
-std::string bench_list(const std::vector<Record>& records, bool colour) {
+std::string bench_list(const std::vector<Record>& records) {
   Lines lines = {{"Date", "Config", "Tok/s", "±", "Batch", "Precision", "Device", "Benchmark"}};
   for (const Record& record : records) {
     const std::string date = record.call.created.substr(0, 16);
@@ -152,11 +151,11 @@ std::string bench_list(const std::vector<Record>& records, bool colour) {
                      device_text(record.device),
                      record.id});
   }
-  return bold_table(lines, {2, 3, 4}, colour);
+  return bold_table(lines, {2, 3, 4});
 }
 
 /// Operations beside their baselines and the device's peak throughput.
-std::string operations_table(const Record& record, bool colour) {
+std::string operations_table(const Record& record) {
   Lines lines = {{"Operation", "Size", "ms", "Baseline ms", "Speed-up", "GFLOP/s", "GB/s"}};
   const auto rate = [](const nlohmann::json& operation, const char* key) {
     return operation.contains(key)
@@ -182,7 +181,7 @@ std::string operations_table(const Record& record, bool colour) {
                    "",
                    rate(record.ceilings.value("matrix_product", none), "flops"),
                    rate(record.ceilings.value("memory", none), "bytes_per_second")});
-  return bold_table(lines, {2, 3, 4, 5, 6}, colour) + "\n" + device_text(record.device) + ", " +
+  return bold_table(lines, {2, 3, 4, 5, 6}) + "\n" + device_text(record.device) + ", " +
          record.precision + "; " + versions_text(record.device) + "\n";
 }
 
@@ -245,7 +244,7 @@ int bench(const Context& context, const BenchOptions& options) {
   std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
   store_records(context, records);
   if (options.json) return print_records(records);
-  std::cout << bench_table(records, use_colour(STDOUT_FILENO)) << "stored in "
+  std::cout << bench_table(records) << "stored in "
             << shown_path(benchmark::benchmarks_dir(context.runs_dir())) << "\n";
   return 0;
 }
@@ -274,7 +273,7 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   }
   store_records(context, records);
   if (options.json) return print_records(records);
-  std::cout << operations_table(records[0], use_colour(STDOUT_FILENO));
+  std::cout << operations_table(records[0]);
   return 0;
 }
 
@@ -287,7 +286,7 @@ int list_records(const Context& context, bool json) {
     std::cerr << "no benchmarks in " << shown_path(context.runs_dir())
               << "; 'forge bench CONFIG' makes one\n";
   } else {
-    std::cout << bench_list(records, use_colour(STDOUT_FILENO));
+    std::cout << bench_list(records);
   }
   return 0;
 }

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -37,11 +35,11 @@ struct CompareOptions {
 constexpr int unknown_width = 120;
 constexpr auto refresh_interval = std::chrono::seconds(2);
 
-int width() { return is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : unknown_width; }
+int width() { return is_terminal(STDOUT_FILENO) ? terminal_width() : unknown_width; }
 
 tables::TerminalOptions terminal_options() {
   tables::TerminalOptions options;
-  options.colour = use_colour(STDOUT_FILENO);
+  options.colour = use_colour();
   options.width = width();
   return options;
 }
@@ -117,7 +115,7 @@ std::string text_of(const Context& context,
   if (options.curves)
     text += "\nTraining loss by tokens\n" +
             tables::plot(training_curves(context, table),
-                         {std::min(width(), 100), 16, use_colour(STDOUT_FILENO), "tokens"});
+                         {std::min(width(), 100), 16, use_colour(), "tokens"});
   return text;
 }
 

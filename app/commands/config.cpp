@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -73,7 +72,7 @@ int check(const Context& context, const CheckOptions& options) {
   if (options.json) {
     print_json(lint::to_json(report));
   } else {
-    std::cout << lint::to_text(report, use_colour(STDOUT_FILENO));
+    std::cout << lint::to_text(report, use_colour());
   }
   const bool failed = report.count(lint::Severity::error) > 0 ||
                       (options.strict && report.count(lint::Severity::warning) > 0);

@@ -166,7 +166,6 @@ int show_documents(const Context&, const DataShowOptions& options) {
     throw Error("'" + opened.folder.name + "' holds " + with_thousands(held) + " documents",
                 "--from counts from 0");
   }
-  const bool colour = use_colour(1);
   Json json = Json::array();
   for (int64_t i = options.from; i < std::min(held, options.from + options.documents); ++i) {
     const data::TokenSpan span = opened.file.document(i);
@@ -179,7 +178,7 @@ int show_documents(const Context&, const DataShowOptions& options) {
     }
     const std::string head =
         "document " + with_thousands(i) + ", " + with_thousands(span.count) + " tokens";
-    std::cout << styled(head, Style::dim, colour) << "\n" << text << "\n\n";
+    std::cout << styled(head, Style::dim) << "\n" << text << "\n\n";
   }
   if (options.json) print_json(json);
   return 0;

@@ -188,21 +188,16 @@ struct DataSampleOptions {
 };
 
 /// Tokens that carry loss stand out: bold on a terminal, in brackets elsewhere.
-void print(const data::tasks::Sample& sample, bool colour) {
+void print(const data::tasks::Sample& sample) {
   if (sample.tokens.empty()) {
     std::cout << sample.text << "\n";
     return;
   }
+  const bool colour = use_colour();
   for (size_t i = 0; i < sample.tokens.size(); ++i) {
-    const std::string& token = sample.tokens[i];
-    if (i > 0) std::cout << ' ';
-    if (!sample.scored[i]) {
-      std::cout << token;
-    } else if (colour) {
-      std::cout << styled(token, Style::bold, true);
-    } else {
-      std::cout << '[' << token << ']';
-    }
+    std::string token = sample.tokens[i];
+    if (sample.scored[i]) token = colour ? styled(token, Style::bold) : "[" + token + "]";
+    std::cout << (i > 0 ? " " : "") << token;
   }
   std::cout << "\n";
 }
@@ -224,7 +219,7 @@ int sample(const Context& context, const DataSampleOptions& options) {
     return print_json(json_list(samples, [](const auto& one) { return to_json(one); }));
   for (const data::tasks::Sample& one : samples) {
     if (&one != &samples.front()) std::cout << "\n";
-    print(one, use_colour(1));
+    print(one);
   }
   return 0;
 }

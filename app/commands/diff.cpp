@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -97,17 +96,16 @@ int value_width(const std::vector<Change>& changes) {
 }
 
 void print_changes(const Side& left, const Side& right, const std::vector<Change>& changes) {
-  const bool colour = use_colour(STDOUT_FILENO);
   const int width = value_width(changes);
   const auto print_line = [&](const char* sign, const std::optional<Leaf>& leaf, Style style) {
-    std::cout << styled(sign + tables::pad_right(value_of(leaf), width), style, colour);
+    std::cout << styled(sign + tables::pad_right(value_of(leaf), width), style);
     const std::string place = place_of(leaf);
-    std::cout << (place.empty() ? "" : "  " + styled(place, Style::dim, colour)) << "\n";
+    std::cout << (place.empty() ? "" : "  " + styled(place, Style::dim)) << "\n";
   };
-  std::cout << styled("--- " + left.name, Style::red, colour) << "\n"
-            << styled("+++ " + right.name, Style::green, colour) << "\n";
+  std::cout << styled("--- " + left.name, Style::red) << "\n"
+            << styled("+++ " + right.name, Style::green) << "\n";
   for (const Change& change : changes) {
-    std::cout << styled(change.path, Style::bold, colour) << "\n";
+    std::cout << styled(change.path, Style::bold) << "\n";
     print_line("- ", change.left, Style::red);
     print_line("+ ", change.right, Style::green);
   }

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -72,7 +70,7 @@ std::vector<std::string> include_chain(const Setting& setting, const Setting* ab
   return chain;
 }
 
-void print_history(const std::vector<Setting>& history, bool colour) {
+void print_history(const std::vector<Setting>& history) {
   std::vector<std::vector<std::string>> lines;
   for (size_t i = 0; i < history.size(); ++i) {
     const bool is_last = i + 1 == history.size();
@@ -83,32 +81,32 @@ void print_history(const std::vector<Setting>& history, bool colour) {
     }
   }
   for (std::vector<std::string>& line : lines) {
-    line.front() = styled(line.front(), Style::dim, colour);
+    line.front() = styled(line.front(), Style::dim);
   }
   std::cout << aligned(lines);
 }
 
 /// One value with its whole history.
-void print_one(const Explanation& explanation, bool colour) {
-  std::cout << styled(explanation.path, Style::bold, colour) << " = "
-            << styled(config::shown_value(explanation.value), Style::bold, colour) << "\n";
+void print_one(const Explanation& explanation) {
+  std::cout << styled(explanation.path, Style::bold) << " = "
+            << styled(config::shown_value(explanation.value), Style::bold) << "\n";
   if (const config::Key* key = explanation.key) {
     std::cout << key->help << " (" << key->type << ")\n";
   }
-  print_history(explanation.history, colour);
+  print_history(explanation.history);
 }
 
 /// A line for each value of a section, with what it replaced below.
-void print_section(const std::vector<Explanation>& explanations, bool colour) {
+void print_section(const std::vector<Explanation>& explanations) {
   std::vector<std::vector<std::string>> lines;
   for (const Explanation& explanation : explanations) {
     const std::vector<Setting>& history = explanation.history;
-    lines.push_back({styled(explanation.path, Style::bold, colour),
+    lines.push_back({styled(explanation.path, Style::bold),
                      config::shown_value(explanation.value),
                      history.front().layer,
                      place_of(history.front())});
     for (size_t i = 1; i < history.size(); ++i) {
-      lines.push_back({styled("  overrode", Style::dim, colour),
+      lines.push_back({styled("  overrode", Style::dim),
                        text_of(history[i]),
                        history[i].layer,
                        place_of(history[i])});
@@ -119,12 +117,11 @@ void print_section(const std::vector<Explanation>& explanations, bool colour) {
 
 int print_explanations(const Context& context, const ExplainOptions& options) {
   const std::vector<Explanation> explanations = explain(context, options);
-  const bool colour = use_colour(STDOUT_FILENO);
   if (options.json) return print_json(config::to_json(explanations));
   if (explanations.size() == 1) {
-    print_one(explanations.front(), colour);
+    print_one(explanations.front());
   } else {
-    print_section(explanations, colour);
+    print_section(explanations);
   }
   return 0;
 }

@@ -1,7 +1,5 @@
 #include "core/run/generate.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <iostream>
 #include <iterator>
@@ -75,7 +73,7 @@ void print_summary(const Generated& generated) {
                      throughput_text("decode", generated.decode);
   if (generated.samples.size() == 1) text = ending_text(generated.samples[0]) + "; " + text;
   text += " on " + generated.environment.device_name;
-  std::cerr << styled(text, Style::dim, use_colour(STDERR_FILENO)) << "\n";
+  std::cerr << styled(text, Style::dim, STDERR_FILENO) << "\n";
 }
 
 /// Prints the only sample as it comes; where a person reads, its prompt in front of it.
@@ -86,8 +84,7 @@ void print_one(const run::RunModel& model,
   bool prompt_is_due = is_terminal(STDOUT_FILENO);
   const auto print = [&](const GeneratedSample&, const std::string& piece) {
     if (prompt_is_due) {
-      const bool colour = use_colour(STDOUT_FILENO);
-      std::cout << styled(for_terminal(question.prompts[0]), Style::dim, colour);
+      std::cout << styled(for_terminal(question.prompts[0]), Style::dim);
     }
     prompt_is_due = false;
     std::cout << shown(piece) << std::flush;
@@ -117,8 +114,7 @@ void print_all(const run::RunModel& model,
   const Generated generated = run::generate(
       model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
   for (const GeneratedSample& sample : generated.samples) {
-    const bool colour = use_colour(STDOUT_FILENO);
-    std::cout << styled(heading(question, sample), Style::bold, colour) << "\n"
+    std::cout << styled(heading(question, sample), Style::bold) << "\n"
               << shown(sample.text) << (ends_with(sample.text, "\n") ? "\n" : "\n\n");
   }
   std::cout << std::flush;

@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -61,15 +60,14 @@ Style style_of(Health health) {
 }
 
 void print_findings(const std::vector<Finding>& findings) {
-  const bool colour = use_colour(STDOUT_FILENO);
   size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.what.size());
   const std::string indent(9 + width + 2, ' ');
   for (const Finding& finding : findings) {
     const std::string& health = name_of(finding.health);
-    std::cout << styled(health, style_of(finding.health), colour)
-              << std::string(9 - health.size(), ' ') << finding.what
-              << std::string(width - finding.what.size() + 2, ' ') << finding.text << "\n";
+    std::cout << styled(health, style_of(finding.health)) << std::string(9 - health.size(), ' ')
+              << finding.what << std::string(width - finding.what.size() + 2, ' ') << finding.text
+              << "\n";
     if (!finding.hint.empty()) std::cout << indent << "hint: " << finding.hint << "\n";
   }
 }

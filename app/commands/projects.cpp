@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -21,8 +20,8 @@ struct LsOptions {
   bool json = false;
 };
 
-void print_configs(const ListedProject& listing, const fs::path& workspace, bool colour) {
-  std::cout << styled(listing.project.name, Style::bold, colour) << "  "
+void print_configs(const ListedProject& listing, const fs::path& workspace) {
+  std::cout << styled(listing.project.name, Style::bold) << "  "
             << (listing.project.workspace_root == workspace ? listing.project.path
                                                             : shown_path(listing.project.folder));
   if (!listing.project.description.empty()) std::cout << "  " << listing.project.description;
@@ -74,7 +73,7 @@ int print(const std::vector<ListedProject>& listings, const fs::path& workspace,
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {
       if (i > 0) std::cout << "\n";
-      print_configs(listings[i], workspace, use_colour(STDOUT_FILENO));
+      print_configs(listings[i], workspace);
     }
   }
   return static_cast<int>(broken ? ExitCode::usage : ExitCode::done);

@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -56,7 +55,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   } else if (runs.empty()) {
     std::cerr << "no runs match\n";
   } else if (options.columns.empty()) {
-    std::cout << result_table(runs, use_colour(STDOUT_FILENO));
+    std::cout << result_table(runs);
   } else {
     std::cout << column_table(runs, options.columns);
   }
@@ -79,8 +78,7 @@ int show_run(const Context& context, const RunsShowOptions& options) {
                 ExitCode::failed);
   }
   if (!options.json) {
-    std::cout << result_text(
-        *run, store.config(run->id), shown_path(folder.path()), use_colour(STDOUT_FILENO));
+    std::cout << result_text(*run, store.config(run->id), shown_path(folder.path()));
     return 0;
   }
   nlohmann::json shown = app::to_json(*run);
@@ -123,7 +121,7 @@ std::string time_text(double time) {
   return text;
 }
 
-void print(const manage::LogLine& entry, const RunsLogsOptions& options, bool colour) {
+void print(const manage::LogLine& entry, const RunsLogsOptions& options) {
   if (options.json) {
     std::cout << json_text(to_json(entry)) << "\n";
   } else if (options.events) {
@@ -131,8 +129,8 @@ void print(const manage::LogLine& entry, const RunsLogsOptions& options, bool co
   } else if (entry.time) {
     const bool bad =
         entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
-    std::cout << styled(time_text(*entry.time), Style::dim, colour) << "  "
-              << styled(entry.text, bad ? Style::red : Style::plain, colour) << "\n";
+    std::cout << styled(time_text(*entry.time), Style::dim) << "  "
+              << styled(entry.text, bad ? Style::red : Style::plain) << "\n";
   } else if (source_of(options) == manage::LogSource::all) {
     std::cout << "                     | " << entry.text << "\n";
   } else {
@@ -147,14 +145,13 @@ bool is_over(const run::RunFolder& folder) {
 
 int print_logs(const Context& context, const RunsLogsOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
-  const bool colour = use_colour(STDOUT_FILENO);
   manage::RunLog chronicle(folder, source_of(options));
   bool any = false;
   while (true) {
     const bool over =
         is_over(folder);  // asked first, so that everything written until then is read below
     for (const manage::LogLine& entry : chronicle.poll()) {
-      print(entry, options, colour);
+      print(entry, options);
       any = true;
     }
     std::cout.flush();

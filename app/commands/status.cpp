@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -82,14 +80,14 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   return aligned(lines, {1, 2, 3});
 }
 
-std::string text_of(const store::Overview& overview, bool colour) {
+std::string text_of(const store::Overview& overview) {
   std::string text;
   if (!overview.devices.empty()) text += "Devices: " + devices_text(overview.devices) + "\n";
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
   if (!overview.running.empty()) add(running_text(overview.running));
   if (!overview.waiting.empty()) add(waiting_text(overview.waiting));
   if (overview.running.empty() && overview.waiting.empty()) text += "No active or queued runs.\n";
-  if (!overview.ended.empty()) add(result_table(overview.ended, colour));
+  if (!overview.ended.empty()) add(result_table(overview.ended));
   return text;
 }
 
@@ -130,7 +128,7 @@ void watch(store::ResultStore& store,
     if (options.json) {
       std::cout << json_text(json_of(overview)) << std::endl;
     } else {
-      std::cout << text_of(overview, use_colour(STDOUT_FILENO)) << std::flush;
+      std::cout << text_of(overview) << std::flush;
     }
     if (overview.running.empty() && overview.waiting.empty()) return;
     std::this_thread::sleep_for(live_interval);
@@ -155,7 +153,7 @@ int show_status(const Context& context, const StatusOptions& options) {
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
   print_warnings(overview.warnings);
   if (options.json) return print_json(json_of(overview));
-  std::cout << text_of(overview, use_colour(STDOUT_FILENO));
+  std::cout << text_of(overview);
   return 0;
 }
 

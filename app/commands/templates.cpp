@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +22,7 @@ struct PpOptions {
 };
 
 /// The lines with their origins as comments in one column; a line that is too long pushes its own.
-std::string annotated(const std::vector<project::AnnotatedLine>& lines, bool colour) {
+std::string annotated(const std::vector<project::AnnotatedLine>& lines, Style style) {
   constexpr int widest = 72;
   int width = 0;
   for (const project::AnnotatedLine& line : lines) {
@@ -34,7 +33,7 @@ std::string annotated(const std::vector<project::AnnotatedLine>& lines, bool col
     text += line.text;
     if (!line.place.empty()) {
       text += tables::pad_left("", std::max(0, width - tables::display_width(line.text)));
-      text += "  " + styled("# " + line.place, Style::dim, colour);
+      text += "  " + styled("# " + line.place, style);
     }
     text += "\n";
   }
@@ -55,8 +54,8 @@ int print_config_text(const Context& context, const PpOptions& options) {
                                                {"lines", project::lines_to_json(rendered)}},
                         options.output);
   if (options.annotate) {
-    const bool colour = options.output.file.empty() && use_colour(STDOUT_FILENO);
-    write_output(annotated(project::annotate(rendered, context.here()), colour), options.output);
+    const Style style = options.output.file.empty() ? Style::dim : Style::plain;
+    write_output(annotated(project::annotate(rendered, context.here()), style), options.output);
   } else {
     write_output(rendered.text + "\n", options.output);
   }
