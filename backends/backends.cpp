@@ -1,8 +1,6 @@
 #include "backends/backends.h"
 
 #include <unistd.h>
-#include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
@@ -14,6 +12,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
+#include "core/config/keys.h"
 #include "core/run/host.h"
 #include "core/worker/job.h"
 
@@ -35,8 +34,13 @@ double age_in_seconds(const fs::path& file) {
   return std::chrono::duration<double>(age).count();
 }
 
-}  // namespace
+std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
 
+/// What may change a worker's answer though its own files stay the same: the machine (a home folder
+/// may be shared between many), its cores and GPUs, and the variables that libraries heed.
 Json machine_key() {
   Json key = {run::host_name(), usable_cores(), gpu_devices(), worker::version};
   for (const char* name : {"CUDA_VISIBLE_DEVICES",
@@ -45,16 +49,13 @@ Json machine_key() {
                            "PATH",
                            "PYTHONPATH",
                            "VIRTUAL_ENV"}) {
-    const char* value = std::getenv(name);
-    key.push_back(value ? value : "");
+    key.push_back(environment_variable(name));
   }
   return key;
 }
 
-fs::path description_file(const fs::path& cache_folder, const Json& key) {
-  return cache_folder / "backends" / (hash_hex(worker::to_line(key)) + ".json");
-}
-
+/// The cached answer; nothing where it is older than `longest_seconds` or damaged: damage only
+/// means to ask again.
 std::optional<worker::BackendInfo> read_description(const fs::path& file, double longest_seconds) {
   try {
     if (age_in_seconds(file) > longest_seconds) return std::nullopt;
@@ -68,6 +69,7 @@ std::optional<worker::BackendInfo> read_description(const fs::path& file, double
   }
 }
 
+/// Caches the answer. A cache that cannot be written costs the time of a start, no more.
 void write_description(const fs::path& file, const worker::BackendInfo& info) {
   if (!info.supports) return;  // a worker that may say more one day: it is asked again
   try {
@@ -88,6 +90,8 @@ worker::Request describe_request(const std::string& device, int threads) {
   return request;
 }
 
+/// Starts the worker and asks what it is. Throws Error as worker::run_job does, and where it ends
+/// without hello and environment.
 worker::BackendInfo ask_worker(worker::Launcher& launcher,
                                const worker::WorkerCommand& command,
                                const worker::Request& request) {
@@ -105,23 +109,25 @@ worker::BackendInfo ask_worker(worker::Launcher& launcher,
   return {*hello, *environment, supports};
 }
 
-namespace {
-
-/// Names of backends go into tables and identities; a worker's word for itself is not trusted.
-bool is_sound_name(const std::string& name) {
-  constexpr size_t longest = 64;
-  const auto is_allowed = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
-  return !name.empty() && name.size() <= longest &&
-         std::all_of(name.begin(), name.end(), is_allowed) && name != config::own_backend;
+/// The cached answer where it is not older than `longest_seconds`, else the worker's own, which is
+/// then cached. `key` holds everything that may change the answer.
+worker::BackendInfo ask_once(const fs::path& cache_folder,
+                             const Json& key,
+                             double longest_seconds,
+                             worker::Launcher& launcher,
+                             const worker::WorkerCommand& command,
+                             const worker::Request& request) {
+  const fs::path cached = cache_folder / "backends" / (hash_hex(worker::to_line(key)) + ".json");
+  if (const auto info = read_description(cached, longest_seconds)) return *info;
+  worker::BackendInfo info = ask_worker(launcher, command, request);
+  write_description(cached, info);
+  return info;
 }
 
-/// What a library was when it was asked may have changed since, which no file of the worker shows.
-constexpr double longest_kept_seconds = 3600;
-
 /// Name, size and time of each file of a folder. A program's modules lie beside it.
-nlohmann::json files_key(const fs::path& folder) {
+Json files_key(const fs::path& folder) {
   constexpr size_t most_files = 10'000;
-  std::map<std::string, nlohmann::json> files;
+  std::map<std::string, Json> files;
   std::error_code gone;
   for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end;
        entry.increment(gone)) {
@@ -134,13 +140,13 @@ nlohmann::json files_key(const fs::path& folder) {
 
 /// All that the command's files tell: those beside the ones that its words name, and those of its
 /// working folder.
-nlohmann::json command_key(const worker::WorkerCommand& command) {
+Json command_key(const worker::WorkerCommand& command) {
   std::set<fs::path> folders = {command.working_folder};
   for (const std::string& word : command.arguments) {
     const fs::path path = command.working_folder / word;
     if (is_file(path)) folders.insert(path.parent_path());
   }
-  nlohmann::json files = nlohmann::json::object();
+  Json files = Json::object();
   for (const fs::path& folder : folders) files[folder.string()] = files_key(folder);
   return {command.arguments, command.environment, std::move(files)};
 }
@@ -170,37 +176,30 @@ worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
                                               const std::string& device,
                                               int threads) const {
   const worker::Request request = describe_request(device, threads);
-  worker::BackendInfo info = ask(launcher, request);
+  const worker::WorkerCommand worker = command(request);
+  // Its libraries may change, which no file of the worker shows: the answer holds for an hour.
+  constexpr double longest_seconds = 3600;
+  worker::BackendInfo info = cache_folder_.empty()
+                                 ? ask_worker(launcher, worker, request)
+                                 : ask_once(cache_folder_,
+                                            {command_key(worker), device, threads, machine_key()},
+                                            longest_seconds,
+                                            launcher,
+                                            worker,
+                                            request);
   if (name_ != config::external_backend) {
     info.hello.backend = name_;
-  } else if (!is_sound_name(info.hello.backend)) {
-    throw Error("the external backend calls itself '" + info.hello.backend.substr(0, 80) + "'",
+    return info;
+  }
+  // Names of backends go into tables and identities; a worker's word for itself is not trusted.
+  const std::string& name = info.hello.backend;
+  if (!config::is_allowed_name(name) || name == config::own_backend) {
+    throw Error("the external backend calls itself '" + name.substr(0, 80) + "'",
                 "its hello must give a name of letters, digits, _ and -, other than libtorch",
                 ExitCode::failed);
   }
   return info;
 }
-
-worker::BackendInfo ExternalBackend::ask(worker::Launcher& launcher,
-                                         const worker::Request& request) const {
-  const worker::WorkerCommand worker = command(request);
-  if (cache_folder_.empty()) return ask_worker(launcher, worker, request);
-  const fs::path cached = description_file(
-      cache_folder_, {command_key(worker), request.device, request.threads, machine_key()});
-  if (const auto info = read_description(cached, longest_kept_seconds)) return *info;
-  worker::BackendInfo info = ask_worker(launcher, worker, request);
-  write_description(cached, info);
-  return info;
-}
-
-namespace {
-
-std::string environment_variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-}  // namespace
 
 fs::path LibtorchBackend::worker() const {
   const std::string name = "forge-worker-libtorch";
@@ -239,28 +238,16 @@ worker::WorkerCommand LibtorchBackend::command(const worker::Request& request) c
   return command;
 }
 
-fs::path LibtorchBackend::cache_file(const worker::Request& request) const {
-  const fs::path program = worker();
-  const auto changed = fs::last_write_time(program).time_since_epoch().count();
-  return description_file(cache_folder_,
-                          {program.string(),
-                           changed,
-                           fs::file_size(program),
-                           request.device,
-                           request.threads,
-                           machine_key()});
-}
-
 worker::BackendInfo LibtorchBackend::describe(worker::Launcher& launcher,
                                               const std::string& device,
                                               int threads) const {
   const worker::Request request = describe_request(device, threads);
-  const fs::path cached = cache_file(request);
+  const fs::path program = worker();
+  const auto changed = fs::last_write_time(program).time_since_epoch().count();
+  const Json key = {
+      program.string(), changed, fs::file_size(program), device, threads, machine_key()};
   constexpr double forever = std::numeric_limits<double>::infinity();
-  if (const auto info = read_description(cached, forever)) return *info;
-  const worker::BackendInfo info = ask_worker(launcher, command(request), request);
-  write_description(cached, info);
-  return info;
+  return ask_once(cache_folder_, key, forever, launcher, command(request), request);
 }
 
 std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,
@@ -273,16 +260,11 @@ std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experime
 
 namespace {
 
-ListedBackend ask(const config::Experiment& experiment,
-                  const std::filesystem::path& program,
-                  worker::Launcher& launcher) {
+ListedBackend ask(const worker::Backend& backend, worker::Launcher& launcher) {
   ListedBackend listed;
-  listed.name = experiment.backend;
+  listed.name = backend.name();
   try {
-    const bool is_own = experiment.backend == config::own_backend;
-    listed.info = is_own ? make_backend(experiment, program)->describe(launcher, "auto", 0)
-                         : ExternalBackend(experiment.backend, experiment.external)  // as it is now
-                               .describe(launcher, "auto", 0);
+    listed.info = backend.describe(launcher, "auto", 0);
   } catch (const Error& problem) {
     listed.problem = problem.message();
     if (!problem.hint().empty()) listed.problem += "\n" + problem.hint();
@@ -295,13 +277,11 @@ ListedBackend ask(const config::Experiment& experiment,
 std::vector<ListedBackend> list_backends(const std::vector<std::filesystem::path>& folders,
                                          const std::filesystem::path& program,
                                          worker::Launcher& launcher) {
-  std::vector<ListedBackend> list = {ask(config::Experiment(), program, launcher)};
+  std::vector<ListedBackend> list = {ask(LibtorchBackend(program, user_cache_dir()), launcher)};
   list[0].description = "forge's own, in C++";
   for (const config::DeclaredBackend& declared : config::declared_backends(folders)) {
-    config::Experiment experiment;
-    experiment.backend = declared.name;
-    experiment.external = declared.external;
-    list.push_back(ask(experiment, program, launcher));
+    // Without a cache: it is asked again each time.
+    list.push_back(ask(ExternalBackend(declared.name, declared.external), launcher));
     list.back().description = declared.description;
     list.back().declaration = declared.file;
   }

@@ -6,35 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "core/config/experiment.h"
 #include "core/worker/launcher.h"
 
 namespace forge::backends {
-
-/// Starts the worker and asks what it is. Throws Error as worker::run_job does, and where it leaves
-/// without having said hello and environment.
-worker::BackendInfo ask_worker(worker::Launcher& launcher,
-                               const worker::WorkerCommand& command,
-                               const worker::Request& request);
-
-/// What may change a worker's answer though its own files stay as they are: the machine (a home
-/// folder may be shared between many), its cores and GPUs, and the variables that libraries heed.
-nlohmann::json machine_key();
-
-/// Where the answer is kept, by everything that may change it.
-std::filesystem::path description_file(const std::filesystem::path& cache_folder,
-                                       const nlohmann::json& key);
-/// What was kept, or nothing where that is older than `longest_seconds` or damaged: damage only
-/// means to ask again.
-std::optional<worker::BackendInfo> read_description(const std::filesystem::path& file,
-                                                    double longest_seconds);
-/// Keeps it. A cache that cannot be written costs the time of a start, no more.
-void write_description(const std::filesystem::path& file, const worker::BackendInfo& info);
-
-/// The request that asks for it.
-worker::Request describe_request(const std::string& device, int threads);
 
 /// Anybody's program that speaks the protocol (docs/PROTOCOL.md).
 class ExternalBackend : public worker::Backend {
@@ -58,8 +33,6 @@ class ExternalBackend : public worker::Backend {
                                int threads) const override;
 
  private:
-  worker::BackendInfo ask(worker::Launcher& launcher, const worker::Request& request) const;
-
   std::string name_;
   config::ExternalConfig config_;
   std::filesystem::path cache_folder_;
@@ -85,8 +58,6 @@ class LibtorchBackend : public worker::Backend {
   std::filesystem::path worker() const;
 
  private:
-  std::filesystem::path cache_file(const worker::Request& request) const;
-
   std::filesystem::path program_;
   std::filesystem::path cache_folder_;
 };
