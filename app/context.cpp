@@ -6,9 +6,9 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/project/template_arguments.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/yaml/graph/read.h"
 
@@ -164,21 +164,27 @@ std::unique_ptr<worker::Backend> Context::backend(const config::Experiment& expe
   return backends::make_backend(experiment, program_);
 }
 
+std::unique_ptr<worker::Backend> Context::backend_for(worker::Job job,
+                                                      const config::Experiment& experiment,
+                                                      const std::string& device,
+                                                      int threads) const {
+  run::require_readable(job, experiment, describe_backend(experiment, device, threads));
+  return backend(experiment);
+}
+
 const worker::BackendInfo& Context::describe_backend(const config::Experiment& experiment,
                                                      const std::string& device,
                                                      int threads) const {
   const config::ExternalConfig& external = experiment.external;
-  const nlohmann::json asked = {experiment.backend,
-                                external.command,
-                                external.working_directory,
-                                external.environment,
-                                device,
-                                threads};
-  const std::string key = json_text(asked);
+  const nlohmann::json key = {experiment.backend,
+                              external.command,
+                              external.working_directory,
+                              external.environment,
+                              device,
+                              threads};
   const auto known = backend_infos_.find(key);
   if (known != backend_infos_.end()) return known->second;
-  worker::LocalLauncher launcher;
-  return backend_infos_[key] = backend(experiment)->describe(launcher, device, threads);
+  return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);
 }
 
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {

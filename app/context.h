@@ -85,11 +85,18 @@ class Context {
   std::vector<std::filesystem::path> backend_folders() const;
   /// The backend of a resolved config.
   std::unique_ptr<worker::Backend> backend(const config::Experiment& experiment) const;
+  /// The same for a job that reads a model. Throws Error where the backend cannot do it.
+  std::unique_ptr<worker::Backend> backend_for(worker::Job job,
+                                               const config::Experiment& experiment,
+                                               const std::string& device,
+                                               int threads) const;
   /// What the backend of a config says of itself and of this machine. A command asks each backend
   /// once for a device.
   const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
                                               const std::string& device,
                                               int threads) const;
+  /// Starts workers.
+  worker::Launcher& launcher() const { return launcher_; }
 
  private:
   /// What the command line gives the config's templates, whose arguments `document` declares.
@@ -103,7 +110,8 @@ class Context {
   jinja::HostEnvironment host_environment_;
   std::shared_ptr<project::RenderCache> render_cache_ = std::make_shared<project::RenderCache>();
   mutable std::optional<project::Workspace> workspace_;
-  mutable std::map<std::string, worker::BackendInfo> backend_infos_;
+  mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
+  mutable worker::LocalLauncher launcher_;
 };
 
 /// Throws Error for a model that other configs use: `lacks` says what it lacks, "it has no data".

@@ -17,7 +17,6 @@
 #include "core/run/run_folder.h"
 #include "core/run/sweep.h"
 #include "core/worker/job.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -112,13 +111,12 @@ PreparedRun prepare_run(const Context& context,
   const data::PreparedData data = data::prepare(
       resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   warn_of_differences(run, data);
-  worker::LocalLauncher launcher;
   run::RunInputs inputs;
   inputs.project = resolved.project;
   inputs.config = resolved.config_name;
   inputs.command = context.command_line();
-  inputs.revision =
-      run.saved ? run.saved->revision : worker::git_revision(launcher, context.workspace().root);
+  inputs.revision = run.saved ? run.saved->revision
+                              : worker::git_revision(context.launcher(), context.workspace().root);
   inputs.experiment = resolved.json;
   inputs.origins = run.saved ? run.saved->origins : config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;

@@ -13,7 +13,6 @@
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -69,14 +68,13 @@ void benchmark_unknown_runs(const Context& context,
                             const LaunchOptions& options,
                             std::vector<PlanEntry>& plan) {
   std::map<std::string, std::optional<benchmark::Probe>> probes;
-  worker::LocalLauncher launcher;
   for (PlanEntry& entry : plan) {
     if (!entry.is_pending() || entry.source != ForecastSource::none) continue;
     const auto [found, is_new] = probes.try_emplace(cost_key(*entry.run));
     if (is_new) {
       try {
         found->second =
-            benchmark::probe(launcher,
+            benchmark::probe(context.launcher(),
                              benchmark_subject(context, *entry.run, options),
                              ProgressLine("benchmarking " + entry.run->label).reporter());
       } catch (const Error& error) {

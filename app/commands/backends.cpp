@@ -9,7 +9,6 @@
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/worker/conformance/check_backend.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -94,9 +93,8 @@ std::string text_of(const ListedBackend& backend) {
 }
 
 int list_backends(const Context& context, bool json) {
-  worker::LocalLauncher launcher;
   const auto found =
-      backends::list_backends(context.backend_folders(), context.program(), launcher);
+      backends::list_backends(context.backend_folders(), context.program(), context.launcher());
   if (json)
     return print_json(
         json_list(found, [](const ListedBackend& backend) { return to_json(backend); }));
@@ -184,9 +182,8 @@ int test(const Context& context, const BackendTestOptions& options) {
   if (is_terminal(STDERR_FILENO)) {
     check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
   }
-  worker::LocalLauncher launcher;
   const std::vector<conformance::Finding> findings = conformance::check_backend(
-      launcher, command_of(context, options.command), folder.path(), check_options);
+      context.launcher(), command_of(context, options.command), folder.path(), check_options);
   const bool passed =
       std::none_of(findings.begin(), findings.end(), [](const conformance::Finding& finding) {
         return finding.verdict == Verdict::failed;

@@ -16,7 +16,6 @@
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/job.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 
@@ -200,12 +199,12 @@ struct OperationOptions {
   bool json = false;
 };
 
-benchmark::BenchInvocation this_call(const Context& context, worker::Launcher& launcher) {
+benchmark::BenchInvocation this_call(const Context& context) {
   benchmark::BenchInvocation call;
   call.created = utc_timestamp();
   call.id = benchmark::new_call_id(call.created);
   call.command = context.command_line();
-  call.revision = worker::git_revision(launcher, context.workspace().root);
+  call.revision = worker::git_revision(context.launcher(), context.workspace().root);
   call.forge_version = FORGE_VERSION;
   call.host = run::host_name();
   return call;
@@ -227,8 +226,7 @@ int bench(const Context& context, const BenchOptions& options) {
   std::vector<std::string> names = options.configs;
   if (names.empty()) names = {""};
   run::make_runs_dir(context.runs_dir());
-  worker::LocalLauncher launcher;
-  benchmark::BenchInvocation call = this_call(context, launcher);
+  benchmark::BenchInvocation call = this_call(context);
   std::vector<benchmark::MeasuredConfig> configs;
   std::vector<benchmark::BenchTarget> subjects;
   for (const std::string& name : names) {
@@ -240,7 +238,7 @@ int bench(const Context& context, const BenchOptions& options) {
     subjects.push_back(std::move(subject));
   }
   const std::vector<benchmark::Measurement> measurements = benchmark::measure_interleaved(
-      launcher, subjects, options.windows, ProgressLine("bench").reporter());
+      context.launcher(), subjects, options.windows, ProgressLine("bench").reporter());
   std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
   store_records(context, records);
   if (options.json) return print_records(records);
@@ -251,7 +249,6 @@ int bench(const Context& context, const BenchOptions& options) {
 
 int bench_operations(const Context& context, const OperationOptions& options) {
   run::make_runs_dir(context.runs_dir());
-  worker::LocalLauncher launcher;
   worker::Request request;
   request.job = worker::Job::bench_ops;
   request.operation_bench = options.wanted;
@@ -262,10 +259,10 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   {
     ProgressLine line("bench ops");
     records[0] = benchmark::measure_operations(
-        launcher,
+        context.launcher(),
         backend->command(request),
         request,
-        this_call(context, launcher),
+        this_call(context),
         [&](const nlohmann::json& values) {
           line.show_status(values.at("operation").get<std::string>() + ", " +
                            values.at("size").get<std::string>());

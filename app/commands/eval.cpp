@@ -12,8 +12,6 @@
 #include "core/run/evaluate.h"
 #include "core/run/logits.h"
 #include "core/run/open_model.h"
-#include "core/run/request.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -59,29 +57,6 @@ run::EvaluationData open_data(const Context& context,
   require_training(resolved, "it has no data");
   return run::evaluation_data_of(
       model, resolved.experiment, resolved.config_name, user_cache_dir(), progress);
-}
-
-/// Called before data is prepared and weights are read.
-void require_backend(const Context& context,
-                     const EvalOptions& options,
-                     const run::RunModel& model) {
-  run::require_readable(
-      worker::Job::evaluate,
-      model.experiment,
-      context.describe_backend(model.experiment, options.device, options.threads));
-}
-
-run::ModelEvaluation evaluate(const Context& context,
-                              const EvalOptions& options,
-                              const run::RunModel& model,
-                              const run::EvaluationData& data) {
-  ProgressLine line("evaluating");
-  const auto backend = context.backend(model.experiment);
-  worker::LocalLauncher launcher;
-  return run::evaluate(
-      model, data, options.device, options.threads, *backend, launcher, [&](double fraction) {
-        line.show(fraction, data.name);
-      });
 }
 
 nlohmann::ordered_json to_json(const EvalOptions& options,
@@ -135,9 +110,20 @@ void print(const run::RunModel& model,
 int eval(const Context& context, const EvalOptions& options) {
   if (!names_config(options.data)) context.require_no_template_arguments();
   const run::RunModel model = open_model(context, options);
-  require_backend(context, options, model);
+  // The backend is asked before data is prepared and weights are read.
+  const auto backend =
+      context.backend_for(worker::Job::evaluate, model.experiment, options.device, options.threads);
   const run::EvaluationData data = open_data(context, options, model);
-  const run::ModelEvaluation evaluation = evaluate(context, options, model, data);
+  ProgressLine line("evaluating");
+  const run::ModelEvaluation evaluation =
+      run::evaluate(model,
+                    data,
+                    options.device,
+                    options.threads,
+                    *backend,
+                    context.launcher(),
+                    [&](double fraction) { line.show(fraction, data.name); });
+  line.clear();
   if (options.json) return print_json(to_json(options, model, data, evaluation));
   print(model, data, evaluation);
   return 0;
@@ -154,13 +140,9 @@ int logits(const Context& context, const LogitsOptions& options) {
   const run::RunModel model = run::open_model(context.runs_dir(), options.model);
   run::LogitsQuestion question = options.question;
   question.output = options.output;
-  run::require_readable(
-      worker::Job::logits,
-      model.experiment,
-      context.describe_backend(model.experiment, question.device, question.threads));
-  const auto backend = context.backend(model.experiment);
-  worker::LocalLauncher launcher;
-  const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
+  const auto backend =
+      context.backend_for(worker::Job::logits, model.experiment, question.device, question.threads);
+  const nlohmann::json values = run::write_logits(model, question, *backend, context.launcher());
   if (options.json) return print_json(values);
   std::cout << options.output << ": logits of " << question.rows << " × " << question.length
             << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";

@@ -12,8 +12,6 @@
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/run/open_model.h"
-#include "core/run/request.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -76,25 +74,6 @@ void print_summary(const Generated& generated) {
   std::cerr << styled(text, Style::dim, STDERR_FILENO) << "\n";
 }
 
-/// Prints the only sample as it comes; where a person reads, its prompt in front of it.
-void print_one(const run::RunModel& model,
-               const GenerationQuestion& question,
-               const worker::Backend& backend) {
-  worker::LocalLauncher launcher;
-  bool prompt_is_due = is_terminal(STDOUT_FILENO);
-  const auto print = [&](const GeneratedSample&, const std::string& piece) {
-    if (prompt_is_due) {
-      std::cout << styled(for_terminal(question.prompts[0]), Style::dim);
-    }
-    prompt_is_due = false;
-    std::cout << shown(piece) << std::flush;
-  };
-  const Generated generated = run::generate(model, question, backend, launcher, print);
-  if (!ends_with(generated.samples[0].text, "\n")) std::cout << "\n";
-  std::cout << std::flush;
-  print_summary(generated);
-}
-
 std::string heading(const GenerationQuestion& question, const GeneratedSample& sample) {
   constexpr size_t longest = 60;
   std::string text = "prompt " + std::to_string(sample.prompt + 1);
@@ -107,18 +86,11 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
   return "== " + text + ": " + prompt + " (" + ending_text(sample) + ")";
 }
 
-void print_all(const run::RunModel& model,
-               const GenerationQuestion& question,
-               const worker::Backend& backend) {
-  worker::LocalLauncher launcher;
-  const Generated generated = run::generate(
-      model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
+void print_samples(const GenerationQuestion& question, const Generated& generated) {
   for (const GeneratedSample& sample : generated.samples) {
     std::cout << styled(heading(question, sample), Style::bold) << "\n"
               << shown(sample.text) << (ends_with(sample.text, "\n") ? "\n" : "\n\n");
   }
-  std::cout << std::flush;
-  print_summary(generated);
 }
 
 nlohmann::ordered_json throughput_json(const run::Throughput& throughput) {
@@ -127,12 +99,9 @@ nlohmann::ordered_json throughput_json(const run::Throughput& throughput) {
           {"tokens_per_second", throughput.tokens_per_second()}};
 }
 
-void print_generated_json(const run::RunModel& model,
-                          const GenerationQuestion& question,
-                          const worker::Backend& backend) {
-  worker::LocalLauncher launcher;
-  const Generated generated = run::generate(
-      model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
+nlohmann::ordered_json to_json(const run::RunModel& model,
+                               const GenerationQuestion& question,
+                               const Generated& generated) {
   nlohmann::ordered_json json;
   json["model"] = model.name;
   json["step"] = model.step;
@@ -164,7 +133,7 @@ void print_generated_json(const run::RunModel& model,
   }
   json["prefill"] = throughput_json(generated.prefill);
   json["decode"] = throughput_json(generated.decode);
-  print_json(json);
+  return json;
 }
 
 int generate(const Context& context, const GenerateOptions& options) {
@@ -174,18 +143,24 @@ int generate(const Context& context, const GenerateOptions& options) {
   run::check_generation(question);
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
   set_precision(options.precision, model.experiment.train);
-  const auto backend = context.backend(model.experiment);
-  run::require_readable(
-      worker::Job::generate,
-      model.experiment,
-      context.describe_backend(model.experiment, question.device, question.threads));
-  if (options.json) {
-    print_generated_json(model, question, *backend);
-  } else if (question.prompts.size() == 1 && question.samples == 1) {
-    print_one(model, question, *backend);
-  } else {
-    print_all(model, question, *backend);
-  }
+  const auto backend = context.backend_for(
+      worker::Job::generate, model.experiment, question.device, question.threads);
+  // The only sample is printed while it is generated, for a reader at a terminal with its prompt.
+  const bool streams = !options.json && question.prompts.size() == 1 && question.samples == 1;
+  bool prompt_is_due = is_terminal(STDOUT_FILENO);
+  const auto print_piece = [&](const GeneratedSample&, const std::string& piece) {
+    if (!streams) return;
+    if (prompt_is_due) std::cout << styled(for_terminal(question.prompts[0]), Style::dim);
+    prompt_is_due = false;
+    std::cout << shown(piece) << std::flush;
+  };
+  const Generated generated =
+      run::generate(model, question, *backend, context.launcher(), print_piece);
+  if (options.json) return print_json(to_json(model, question, generated));
+  if (!streams) print_samples(question, generated);
+  if (streams && !ends_with(generated.samples[0].text, "\n")) std::cout << "\n";
+  std::cout << std::flush;
+  print_summary(generated);
   return 0;
 }
 

@@ -17,7 +17,6 @@
 #include "core/manage/garbage.h"
 #include "core/results/store/result_store.h"
 #include "core/run/run_folder.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -26,10 +25,9 @@ using manage::Finding;
 using manage::Health;
 
 std::vector<manage::BackendReport> ask_backends(const Context& context) {
-  worker::LocalLauncher launcher;
   std::vector<manage::BackendReport> reports;
   for (backends::ListedBackend& backend :
-       backends::list_backends(context.backend_folders(), context.program(), launcher))
+       backends::list_backends(context.backend_folders(), context.program(), context.launcher()))
     reports.push_back({backend.name, std::move(backend.info), backend.problem});
   return reports;
 }

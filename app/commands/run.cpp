@@ -16,7 +16,6 @@
 #include "core/run/queue/dispatch.h"
 #include "core/run/run_folder.h"
 #include "core/run/supervisor.h"
-#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -143,8 +142,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
     try_to([&] { queue::finish_queued_run(runs_dir, folder.id(), failed); });
   };
-  worker::LocalLauncher launcher;
-  const int exit_code = run::supervise(folder, *backend, launcher, supervision);
+  const int exit_code = run::supervise(folder, *backend, context.launcher(), supervision);
   if (options.lease >= 0) ::close(options.lease);  // frees the device for the next run
   if (exit_code != run::supervised_storage) dispatch_queue();
   return exit_code;
