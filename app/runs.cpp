@@ -82,7 +82,7 @@ void add_run_selector(const Command& command, RunSelector& selector) {
 }
 
 std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& selector) {
-  if (selector.names.empty() && selector.conditions.empty()) {
+  if (selector.empty()) {
     throw Error("name runs or use --where", "'forge runs' lists them");
   }
   const fs::path runs_dir = context.runs_dir();

@@ -24,6 +24,8 @@ std::optional<store::ResultStore> find_store(const Context& context);
 struct RunSelector {
   std::vector<std::string> names;       ///< ids, prefixes of them, patterns, folders
   std::vector<std::string> conditions;  ///< --where
+
+  bool empty() const { return names.empty() && conditions.empty(); }
 };
 
 /// RUN… and --where.

@@ -23,13 +23,11 @@ const std::vector<std::string> export_formats = {
 
 struct ExportOptions {
   std::string format;
-  std::string output;  ///< "" or "-": standard output
+  std::string output = "-";  ///< "-": standard output
   std::string table;
   bool json = false;
   TableOptions tables;
   RunSelector runs;
-
-  bool to_standard_output() const { return output.empty() || output == "-"; }
 };
 
 /// What was written, for the last line or --json.
@@ -43,47 +41,37 @@ bool is_of_runs(const std::string& format) {
   return format == "tensorboard" || format == "metrics-csv";
 }
 
-void write_text(const ExportOptions& options, const std::string& text, WrittenFiles& written) {
-  if (options.to_standard_output()) {
+/// Returns whether the text was written to a file; "-" prints it.
+bool write_text(const std::string& output, const std::string& text) {
+  if (output == "-") {
     std::cout << text;
-    return;
+    return false;
   }
-  write_output_file(options.output, text);
-  written.files.push_back(options.output);
+  write_output_file(output, text);
+  return true;
 }
 
 /// A CSV file holds one table; several become files of a folder.
-void write_csv(const ExportOptions& options,
-               const std::vector<tables::Ablation>& tables,
-               WrittenFiles& written) {
-  if (tables.size() == 1) return write_text(options, tables::to_csv(tables.front()), written);
-  if (options.to_standard_output()) {
+WrittenFiles write_csv_files(const ExportOptions& options,
+                             const std::vector<tables::Ablation>& tables) {
+  if (options.output == "-") {
     const auto names =
         texts_of(tables, [](const tables::Ablation& table) { return table.table.name; });
     throw Error("CSV holds one table, the project has " + std::to_string(names.size()),
                 "select one with -t (" + join(names, ", ") + ") or write all with -o FOLDER");
   }
   make_directories(options.output);
+  WrittenFiles written;
   for (const tables::Ablation& table : tables) {
     const std::string file = (fs::path(options.output) / (table.table.name + ".csv")).string();
     write_file_atomic(file, tables::to_csv(table));
     written.files.push_back(file);
   }
-}
-
-std::string json_of(const ExportOptions& options, const std::vector<tables::Ablation>& tables) {
-  if (!options.table.empty()) return json_text(tables::to_json(tables.front()), 2) + "\n";
-  return json_text(json_list(tables, [](const auto& table) { return tables::to_json(table); }), 2) +
-         "\n";
-}
-
-std::string latex_of(const std::vector<tables::Ablation>& tables) {
-  return tables::latex_document_part(
-      texts_of(tables, [](const tables::Ablation& table) { return tables::to_latex(table); }));
+  return written;
 }
 
 WrittenFiles export_tables(const Context& context, const ExportOptions& options) {
-  if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
+  if (!options.runs.empty()) {
     throw Error("RUN and --where apply to the formats tensorboard and metrics-csv",
                 "a table declares its runs; -t selects the table");
   }
@@ -91,23 +79,31 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
   const std::vector<std::string> names = chosen_tables(project, options.table);
   const std::vector<tables::Ablation> tables =
       build_tables(context, project, names, options.tables);
+  if (options.format == "csv" && tables.size() > 1) return write_csv_files(options, tables);
   WrittenFiles written;
-  if (options.format == "csv") write_csv(options, tables, written);
-  if (options.format == "html") {
+  std::string text;
+  if (options.format == "csv") {
+    text = tables::to_csv(tables.front());
+  } else if (options.format == "html") {
     const page::Page page =
         page::collect_page(project.path, project.name, tables, context.runs_dir());
     written.runs = page.runs.size();
-    write_text(options, page::to_html(page), written);
+    text = page::to_html(page);
+  } else if (options.format == "json") {
+    const auto list = json_list(tables, [](const auto& table) { return tables::to_json(table); });
+    text = json_text(options.table.empty() ? list : list.front(), 2) + "\n";
+  } else {
+    text = tables::latex_document_part(
+        texts_of(tables, [](const tables::Ablation& table) { return tables::to_latex(table); }));
   }
-  if (options.format == "json") write_text(options, json_of(options, tables), written);
-  if (options.format == "latex") write_text(options, latex_of(tables), written);
+  if (write_text(options.output, text)) written.files.push_back(options.output);
   return written;
 }
 
 /// The runs that are named, else those of the project that are not archived, sorted by their ids.
 std::vector<run::RunFolder> runs_of(const Context& context, const ExportOptions& options) {
   std::vector<run::RunFolder> folders;
-  if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
+  if (!options.runs.empty()) {
     folders = selected_runs(context, options.runs);
   } else if (const auto store = find_store(context)) {
     store::RunFilter filter;
@@ -128,7 +124,7 @@ template <class Take>
 void for_each_run(const std::vector<run::RunFolder>& folders, WrittenFiles& written, Take take) {
   for (const run::RunFolder& folder : folders) {
     const tables::RunMetrics run = tables::read_run_metrics(folder);
-    for (const std::string& warning : run.warnings) std::cerr << "warning: " << warning << "\n";
+    print_warnings(run.warnings);
     if (run.metrics.empty()) {
       std::cerr << "note: " << run.run_id << " has reported no metrics\n";
       continue;
@@ -142,7 +138,7 @@ void for_each_run(const std::vector<run::RunFolder>& folders, WrittenFiles& writ
 WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& options) {
   const std::vector<run::RunFolder> folders = runs_of(context, options);
   WrittenFiles written;
-  if (options.to_standard_output()) {
+  if (options.output == "-") {
     std::cout << tables::metrics_csv_header();
     for_each_run(folders, written, [](const tables::RunMetrics& run) {
       std::cout << tables::to_metrics_csv(run);
@@ -160,7 +156,7 @@ WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& opt
 }
 
 WrittenFiles export_tensorboard(const Context& context, const ExportOptions& options) {
-  if (options.to_standard_output())
+  if (options.output == "-")
     throw Error("TensorBoard needs a folder", "for example -o tensorboard");
   WrittenFiles written;
   for_each_run(runs_of(context, options), written, [&](const tables::RunMetrics& run) {
@@ -190,9 +186,10 @@ void print_written(const ExportOptions& options, const WrittenFiles& written) {
 }
 
 int export_results(const Context& context, ExportOptions options) {
+  if (options.output.empty()) options.output = "-";
   if (options.format.empty() && !options.json)
     throw Error("--format is required", "one of " + join(export_formats, ", "));
-  if (options.json && options.to_standard_output()) {
+  if (options.json && options.output == "-") {
     if (!options.format.empty() && options.format != "json") {
       throw Error("--json with --format " + options.format + " needs -o");
     }
@@ -213,46 +210,37 @@ int export_results(const Context& context, ExportOptions options) {
   return 0;
 }
 
-void add_report_file_option(const Command& command, std::string& file) {
-  command.add_option("-o,--output <FILE>", file, "File to write; - prints it").show_default();
-}
-
-struct ExportMarkdownOptions {
-  std::string output = "RESULTS.md";
-  TableOptions tables;
-};
-
-int export_markdown(const Context& context, const ExportMarkdownOptions& options) {
-  const project::Project project = context.project();
-  const std::string text = tables::export_markdown(
-      project.name, build_tables(context, project, chosen_tables(project, ""), options.tables));
-  if (options.output == "-") {
-    std::cout << text;
-    return 0;
-  }
-  write_output_file(options.output, text);
-  std::cerr << "wrote " << options.output << "\n";
-  return 0;
-}
-
-struct ReportOptions {
-  std::string output = "report.html";
+struct PageOptions {
+  std::string output;  ///< "-": standard output
   bool json = false;
   TableOptions tables;
 };
 
-int write_report(const Context& context, const ReportOptions& options) {
+void add_page_options(const Command& command, PageOptions& options, const std::string& output) {
+  options.output = output;
+  command.add_option("-o,--output <FILE>", options.output, "File to write; - prints it")
+      .show_default();
+  add_project_option(command);
+  add_table_options(command, options.tables);
+}
+
+int export_markdown(const Context& context, const PageOptions& options) {
   const project::Project project = context.project();
-  const std::vector<tables::Ablation> tables =
-      build_tables(context, project, table_names(project), options.tables);
+  const std::string text = tables::export_markdown(
+      project.name, build_tables(context, project, chosen_tables(project, ""), options.tables));
+  if (write_text(options.output, text)) std::cerr << "wrote " << options.output << "\n";
+  return 0;
+}
+
+int write_report(const Context& context, const PageOptions& options) {
+  const project::Project project = context.project();
   const page::Page page =
-      page::collect_page(project.path, project.name, tables, context.runs_dir());
+      page::collect_page(project.path,
+                         project.name,
+                         build_tables(context, project, table_names(project), options.tables),
+                         context.runs_dir());
   const std::string html = page::to_html(page);
-  if (options.output == "-") {
-    std::cout << html;
-    return 0;
-  }
-  write_output_file(options.output, html);
+  if (!write_text(options.output, html)) return 0;
   if (options.json) {
     const nlohmann::ordered_json result = {
         {"file", options.output}, {"bytes", html.size()}, {"runs", page.runs.size()}};
@@ -305,9 +293,7 @@ void add_export_markdown(const Command& app) {
       "export-markdown", "Write all tables with their setup as Markdown", export_markdown);
   command.examples("forge export-markdown\nforge export-markdown -o - | less")
       .see_also("forge export, forge report");
-  add_report_file_option(command, options.output);
-  add_project_option(command);
-  add_table_options(command, options.tables);
+  add_page_options(command, options, "RESULTS.md");
 }
 
 void add_report(const Command& app) {
@@ -319,9 +305,7 @@ void add_report(const Command& app) {
           "the same file. docs/REPORT.md describes it.")
       .examples("forge report\nforge report -p canon --profile full -o canon.html")
       .see_also("forge compare, forge export");
-  add_report_file_option(command, options.output);
-  add_project_option(command);
-  add_table_options(command, options.tables);
+  add_page_options(command, options, "report.html");
   add_json_option(command, options.json, "Print the file, its size and its number of runs as JSON");
 }
 

@@ -40,11 +40,10 @@ bool is_active(const run::RunFolder& folder, const std::filesystem::path& runs_d
 
 /// The selected runs, or with --all every active and queued one.
 std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopOptions& options) {
-  const bool chosen = !options.runs.names.empty() || !options.runs.conditions.empty();
-  if (options.all == chosen)
+  if (options.all != options.runs.empty())
     throw Error("name the runs to stop, or use --all for every active and queued run",
                 "'forge status' lists them");
-  if (chosen) return selected_runs(context, options.runs);
+  if (!options.all) return selected_runs(context, options.runs);
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(runs_dir)) {

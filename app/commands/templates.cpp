@@ -53,13 +53,10 @@ int print_config_text(const Context& context, const PpOptions& options) {
                                                {"config", chosen.config.name},
                                                {"lines", project::lines_to_json(rendered)}},
                         options.output);
-  if (options.annotate) {
-    const Style style = options.output.file.empty() ? Style::dim : Style::plain;
-    write_output(annotated(project::annotate(rendered, context.here()), style), options.output);
-  } else {
-    write_output(rendered.text + "\n", options.output);
-  }
-  return 0;
+  if (!options.annotate) return write_output(rendered.text + "\n", options.output);
+  const Style style = options.output.file.empty() ? Style::dim : Style::plain;
+  return write_output(annotated(project::annotate(rendered, context.here()), style),
+                      options.output);
 }
 
 struct TrefsOptions {
@@ -105,12 +102,9 @@ int print_graph(const Context& context, const GraphOptions& options) {
   if (!options.target.empty()) graph = graph.only(options.target);
   if (options.output.json || options.format == "json")
     return write_output(to_json(graph), options.output);
-  if (options.format == "dot") {
-    write_output(write_dot(graph, chosen.config.name), options.output);
-  } else {
-    write_output(write_yaml(graph), options.output);
-  }
-  return 0;
+  const bool dot = options.format == "dot";
+  return write_output(dot ? write_dot(graph, chosen.config.name) : write_yaml(graph),
+                      options.output);
 }
 
 int print_targets(const Context& context, const GraphOptions& options) {
@@ -155,12 +149,8 @@ int print_index(const Context& context, const ProjectPagesOptions& options) {
 int print_template_list(const Context& context, const ProjectPagesOptions& options) {
   const auto templates = project::list_templates(context.project().search_path);
   if (options.output.json) return write_output(to_json(templates), options.output);
-  if (options.format == "md") {
-    write_output(list_as_markdown(templates, context.here()), options.output);
-  } else {
-    write_output(list_as_files(templates, context.here()), options.output);
-  }
-  return 0;
+  const auto write = options.format == "md" ? project::list_as_markdown : project::list_as_files;
+  return write_output(write(templates, context.here()), options.output);
 }
 
 }  // namespace
