@@ -14,8 +14,6 @@ constexpr int widest_heading = 28;  ///< of an option; a longer one gets a line 
 
 const char* const options_heading = "Options";
 
-bool all_commands(const CLI::App*) { return true; }
-
 /// Paragraphs broken into lines of at most `width`; indented lines stay as they are.
 std::string wrapped(const std::string& text, int width) {
   std::string lines;
@@ -47,11 +45,8 @@ std::string listing(const std::vector<std::pair<std::string, std::string>>& entr
 }
 
 std::string option_heading(const CLI::Option& option, const Program& program) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
   const std::string value = value_text(option, program);
-  return (option.get_snames().empty() ? "    " : "") + join(names, ", ") +
+  return (option.get_snames().empty() ? "    " : "") + join(option_names(option), ", ") +
          (value.empty() ? "" : " " + value);
 }
 
@@ -109,32 +104,22 @@ Error unknown_argument(const CLI::App& chosen,
                        const std::string& word,
                        const std::string& help_hint) {
   if (!starts_with(word, "-")) return Error("unexpected argument '" + word + "'", help_hint);
-  std::vector<std::string> names;
-  for (const CLI::Option* option : listed_options(chosen)) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
   const std::string name = word.substr(0, word.find('='));
-  return Error("unknown option '" + name + "'", did_you_mean(name, names, help_hint));
+  return Error("unknown option '" + name + "'",
+               did_you_mean(name, long_names(listed_options(chosen)), help_hint));
 }
 
 }  // namespace
 
 std::vector<const CLI::App*> listed_commands(const CLI::App& command) {
-  std::vector<const CLI::App*> commands = command.get_subcommands(all_commands);
-  commands.erase(std::remove_if(commands.begin(),
-                                commands.end(),
-                                [](const CLI::App* child) { return child->get_group().empty(); }),
-                 commands.end());
-  return commands;
+  return command.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
 }
 
 std::vector<const CLI::Option*> listed_options(const CLI::App& command) {
-  std::vector<const CLI::Option*> options;
   const CLI::Option* help = command.get_help_ptr();
-  for (const CLI::Option* option : command.get_options()) {
-    if (!option->get_positional() && !option->get_group().empty() && option != help)
-      options.push_back(option);
-  }
+  auto options = command.get_options([help](const CLI::Option* option) {
+    return !option->get_positional() && !option->get_group().empty() && option != help;
+  });
   options.push_back(help);
   return options;
 }
@@ -143,11 +128,30 @@ std::vector<const CLI::Option*> positionals(const CLI::App& command) {
   return command.get_options([](const CLI::Option* option) { return option->get_positional(); });
 }
 
-const CLI::App* find_command(const CLI::App& command, const std::string& name) {
-  for (const CLI::App* child : command.get_subcommands(all_commands)) {
-    if (child->get_name() == name) return child;
+std::vector<std::string> long_names(const std::vector<const CLI::Option*>& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  return nullptr;
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+CommandTexts command_texts(const CLI::App& command, const Program& program) {
+  const auto found = program.commands.find(&command);
+  return found == program.commands.end() ? CommandTexts() : found->second;
+}
+
+const CLI::App* find_command(const CLI::App& command, const std::string& name) {
+  const auto found =
+      command.get_subcommands([&](const CLI::App* child) { return child->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
 }
 
 std::string value_text(const CLI::Option& option, const Program& program) {
@@ -187,17 +191,16 @@ std::vector<std::string> usage_lines(const CLI::App& command,
 
 std::string help_text(const CLI::App& command, const std::string& path, const Program& program) {
   const int width = std::min(terminal_width(), widest_text);
-  const auto found = program.commands.find(&command);
-  const CommandTexts texts = found == program.commands.end() ? CommandTexts() : found->second;
+  const auto [details, examples, see_also] = command_texts(command, program);
   std::string text = "Usage: " + join(usage_lines(command, path, program), "\n       ") + "\n\n" +
                      wrapped(command.get_description() + ".", width);
-  if (!texts.details.empty()) text += "\n" + wrapped(texts.details, width);
+  if (!details.empty()) text += "\n" + wrapped(details, width);
   text += commands_text(command, width) + options_text(command, program, width);
-  if (!texts.examples.empty()) {
+  if (!examples.empty()) {
     text += "\nExamples:\n";
-    for (const std::string& line : split(texts.examples, '\n')) text += "  " + line + "\n";
+    for (const std::string& line : split(examples, '\n')) text += "  " + line + "\n";
   }
-  if (!texts.see_also.empty()) text += "\n" + wrapped("See also: " + texts.see_also, width);
+  if (!see_also.empty()) text += "\n" + wrapped("See also: " + see_also, width);
   if (!listed_commands(command).empty())
     text += "\n'" + path + " <COMMAND> --help' describes a command.\n";
   return text;

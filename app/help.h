@@ -16,6 +16,14 @@ std::vector<const CLI::App*> listed_commands(const CLI::App& command);
 std::vector<const CLI::Option*> listed_options(const CLI::App& command);
 std::vector<const CLI::Option*> positionals(const CLI::App& command);
 
+/// "--set", "--json", …: every long name of the options.
+std::vector<std::string> long_names(const std::vector<const CLI::Option*>& options);
+/// "-o", "--output": all names of one option.
+std::vector<std::string> option_names(const CLI::Option& option);
+
+/// The details, examples and references of a command, "" where it has none.
+CommandTexts command_texts(const CLI::App& command, const Program& program);
+
 /// The subcommand of that name, hidden ones too; null where there is none.
 const CLI::App* find_command(const CLI::App& command, const std::string& name);
 

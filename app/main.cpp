@@ -18,9 +18,9 @@ struct CommandGroup {
   std::vector<void (*)(const Command&)> commands;
 };
 
-/// Every command, in the order in which --help, the manual page and completion list them.
-const std::vector<CommandGroup>& command_groups() {
-  static const std::vector<CommandGroup> groups = {
+/// Adds every command, in the order in which --help, the manual page and completion list them.
+void add_commands(const Command& app) {
+  const std::vector<CommandGroup> groups = {
       {"Run experiments", {add_run, add_status, add_runs, add_why}},
       {"Report results",
        {add_compare, add_export, add_export_markdown, add_report, add_pack, add_import}},
@@ -33,11 +33,7 @@ const std::vector<CommandGroup>& command_groups() {
       {"Data, machine and speed",
        {add_data, add_bench, add_backends, add_backend_test, add_doctor, add_gc, add_store}},
       {"Shell", {add_completion, add_man}}};
-  return groups;
-}
-
-void add_commands(const Command& app) {
-  for (const CommandGroup& group : command_groups()) {
+  for (const CommandGroup& group : groups) {
     for (const auto add : group.commands) {
       add(app);
       app.app().get_subcommands([](const CLI::App*) { return true; }).back()->group(group.heading);
@@ -102,10 +98,7 @@ std::vector<std::string> take_template_arguments(const CLI::App& app,
   size_t place = 0;
   const CLI::App* command = find_named_command(app, words, place);
   if (!command || program.takes_template_arguments.count(command) == 0) return words;
-  for (const CLI::Option* option : command->get_options()) {
-    for (const std::string& name : option->get_lnames())
-      program.globals.command_options.push_back("--" + name);
-  }
+  program.globals.command_options = long_names(command->get_options());
   std::vector<std::string> kept;
   bool taking = false;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -115,21 +108,12 @@ std::vector<std::string> take_template_arguments(const CLI::App& app,
   return kept;
 }
 
-class HelpFormatter : public CLI::Formatter {
- public:
-  explicit HelpFormatter(const Program& program) : program_(program) {}
-  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
-    return help_text(*app, name, program_);
-  }
-
- private:
-  const Program& program_;
-};
-
 int run_program(int argument_count, char** arguments) {
   Program program;
   CLI::App app("Run controlled experiments on language-model architectures", "forge");
-  app.formatter(std::make_shared<HelpFormatter>(program));
+  app.formatter_fn([&](const CLI::App* command, const std::string& path, CLI::AppFormatMode) {
+    return help_text(*command, path, program);
+  });
   app.set_help_flag("-h,--help", "Print help");
   app.set_version_flag(
       "--version", std::string("forge ") + FORGE_VERSION, "Print the version of forge");

@@ -1,10 +1,8 @@
-#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "app/command_line.h"
-#include "app/context.h"
 #include "app/help.h"
 #include "app/launch.h"
 #include "app/tables.h"
@@ -52,13 +50,6 @@ Position position_of_last(const CLI::App& app, const std::vector<std::string>& w
   return position;
 }
 
-void offer_projects(const Context& context, Completions& found) {
-  const project::ProjectList list =
-      project::load_projects(context.workspace(), context.host_environment());
-  for (const project::Project& project : list.projects)
-    found.push_back({project.path, project.name});
-}
-
 /// Configs of the current project, or of the whole workspace outside of any.
 void offer_configs(const Context& context, Completions& found) {
   std::vector<project::Project> projects;
@@ -73,40 +64,37 @@ void offer_configs(const Context& context, Completions& found) {
   }
 }
 
-void offer_keys(const std::string& ending, Completions& found) {
-  for (const config::Key& key : config::all_keys()) found.push_back({key.path + ending, key.help});
-}
-
-void offer_runs(const Context& context, Completions& found) {
-  for (const run::RunFolder& run : run::list_runs(context.runs_dir()))
-    found.push_back({run.id(), ""});
-}
-
-void offer_removals(const Context& context, Completions& found) {
-  for (const manage::Removal& removal : manage::list_removals(context.runs_dir()))
-    found.push_back({removal.name, removal.command});
-}
-
-void offer_names(const std::vector<std::string>& names, Completions& found) {
-  for (const std::string& name : names) found.push_back({name, ""});
-}
-
 /// What stands for a value in the help says what it can be: "CONFIG|RUN", "KEY=VALUE".
 void offer_values(const CLI::Option& option,
                   const Program& program,
                   const Context& context,
                   Completions& found) {
   const ArgumentTexts& texts = program.arguments.at(&option);
-  offer_names(texts.choices, found);
+  const auto offer = [&](const std::string& word) { found.push_back({word, ""}); };
+  const auto offer_all = [&](const std::vector<std::string>& words) {
+    for (const std::string& word : words) offer(word);
+  };
+  offer_all(texts.choices);
   for (const std::string& kind : split(texts.value_name, '|')) {
-    if (kind == "PROJECT") offer_projects(context, found);
-    if (kind == "CONFIG") offer_configs(context, found);
-    if (kind == "RUN" || kind == "MODEL") offer_runs(context, found);
-    if (kind == "KEY") offer_keys("", found);
-    if (starts_with(kind, "KEY=")) offer_keys("=", found);
-    if (kind == "TABLE") offer_names(table_names(context.project()), found);
-    if (kind == "SWEEP") offer_names(sweep_names(context.project()), found);
-    if (kind == "REMOVAL") offer_removals(context, found);
+    if (kind == "PROJECT") {
+      for (const project::Project& project :
+           project::load_projects(context.workspace(), context.host_environment()).projects)
+        found.push_back({project.path, project.name});
+    } else if (kind == "CONFIG") {
+      offer_configs(context, found);
+    } else if (kind == "RUN" || kind == "MODEL") {
+      for (const run::RunFolder& run : run::list_runs(context.runs_dir())) offer(run.id());
+    } else if (kind == "KEY" || starts_with(kind, "KEY=")) {
+      for (const config::Key& key : config::all_keys())
+        found.push_back({key.path + (kind == "KEY" ? "" : "="), key.help});
+    } else if (kind == "TABLE") {
+      offer_all(table_names(context.project()));
+    } else if (kind == "SWEEP") {
+      offer_all(sweep_names(context.project()));
+    } else if (kind == "REMOVAL") {
+      for (const manage::Removal& removal : manage::list_removals(context.runs_dir()))
+        found.push_back({removal.name, removal.command});
+    }
   }
 }
 
@@ -118,6 +106,7 @@ const CLI::Option* next_positional(const CLI::App& command, int place) {
   return takes_many ? options.back() : nullptr;
 }
 
+/// What the last of `words`, which are those behind the program's name up to the cursor, may begin.
 Completions candidates(const CLI::App& app,
                        const Program& program,
                        const std::vector<std::string>& words) {
@@ -141,25 +130,6 @@ Completions candidates(const CLI::App& app,
     found.push_back({child->get_name(), child->get_description()});
   if (const CLI::Option* option = next_positional(*position.command, position.positionals))
     offer_values(*option, program, context, found);
-  return found;
-}
-
-/// The candidates for the last of `words`, which are those behind the program's name up to the
-/// cursor. Never throws: where nothing can be found out, nothing is offered.
-Completions complete(const CLI::App& app,
-                     const Program& program,
-                     const std::vector<std::string>& words) {
-  Completions found;
-  try {
-    found = candidates(app, program, words);
-  } catch (const Error&) {
-    return {};  // a broken project must not disturb typing
-  }
-  const std::string prefix = words.empty() ? "" : words.back();
-  found.erase(std::remove_if(found.begin(),
-                             found.end(),
-                             [&](const Completion& c) { return !starts_with(c.word, prefix); }),
-              found.end());
   return found;
 }
 
@@ -217,14 +187,30 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// What the scripts call: "WORD<tab>DESCRIPTION" for everything that may come next.
+/// Prints "WORD<tab>DESCRIPTION" for everything that the last word may become. Never throws: where
+/// nothing can be found out, nothing is offered.
+void print_completions(const CLI::App& app,
+                       const Program& program,
+                       const std::vector<std::string>& words) {
+  Completions found;
+  try {
+    found = candidates(app, program, words);
+  } catch (const Error&) {
+    return;  // a broken project must not disturb typing
+  }
+  for (const auto& [word, description] : found) {
+    if (words.empty() || starts_with(word, words.back()))
+      std::cout << word << "\t" << one_line(description) << "\n";
+  }
+}
+
+/// What the scripts call.
 void add_complete_command(const Command& app) {
   auto words = std::make_shared<std::vector<std::string>>();
   const Command command = app.add_hidden_command("__complete");
   command.add_option("WORDS", *words, "");
   command.set_action([app, words](const Context&) {
-    for (const Completion& completion : complete(app.app(), app.program(), *words))
-      std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
+    print_completions(app.app(), app.program(), *words);
     return 0;
   });
 }

@@ -29,12 +29,8 @@ std::string escaped(const std::string& text) {
 std::string roff_heading(const CLI::Option& option, const Program& program) {
   const std::string value = "\\fI" + escaped(value_text(option, program)) + "\\fR";
   if (option.get_positional()) return value;
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames())
-    names.push_back("\\fB" + escaped("-" + name) + "\\fR");
-  for (const std::string& name : option.get_lnames())
-    names.push_back("\\fB" + escaped("--" + name) + "\\fR");
-  return join(names, ", ") + " " + value;
+  const auto bold = [](const std::string& name) { return "\\fB" + escaped(name) + "\\fR"; };
+  return join(texts_of(option_names(option), bold), ", ") + " " + value;
 }
 
 void write_options(const CLI::App& command, const Program& program, std::ostringstream& page) {
@@ -54,15 +50,11 @@ void write_command(const CLI::App& command,
   page << ".SS " << escaped(path) << "\n" << escaped(command.get_description()) << ".\n.P\n";
   for (const std::string& line : usage_lines(command, path, program))
     page << ".nf\n" << escaped(line) << "\n.fi\n";
-  if (const auto texts = program.commands.find(&command); texts != program.commands.end()) {
-    const auto& [details, examples, see_also] = texts->second;
-    if (!details.empty()) page << ".P\n" << escaped(details) << "\n";
-    write_options(command, program, page);
-    if (!examples.empty()) page << ".P\nExamples:\n.P\n.nf\n" << escaped(examples) << "\n.fi\n";
-    if (!see_also.empty()) page << ".P\nSee also: " << escaped(see_also) << "\n";
-  } else {
-    write_options(command, program, page);
-  }
+  const auto [details, examples, see_also] = command_texts(command, program);
+  if (!details.empty()) page << ".P\n" << escaped(details) << "\n";
+  write_options(command, program, page);
+  if (!examples.empty()) page << ".P\nExamples:\n.P\n.nf\n" << escaped(examples) << "\n.fi\n";
+  if (!see_also.empty()) page << ".P\nSee also: " << escaped(see_also) << "\n";
   for (const CLI::App* child : listed_commands(command))
     write_command(*child, path + " " + child->get_name(), program, page);
 }
