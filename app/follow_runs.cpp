@@ -92,22 +92,6 @@ class RunView {
 constexpr auto poll_interval = std::chrono::milliseconds(100);
 constexpr double dispatch_seconds = 0.5;
 
-bool is_pending(const PendingRun& run) {
-  return run.planned.action == run::Action::start || run.planned.action == run::Action::resume;
-}
-
-queue::QueueEntry entry_of(const PendingRun& run, const QueueOptions& options) {
-  queue::QueueEntry entry;
-  entry.run = run.planned.record.id;
-  entry.priority = options.priority;
-  entry.host = run::host_name();
-  entry.devices = run.demand.devices;
-  entry.units = run.demand.units;
-  entry.jobs = options.jobs;
-  entry.fail_fast = options.fail_fast;
-  return entry;
-}
-
 /// What is wrong with the checkpoints that an attempt skipped.
 std::vector<std::string> skipped_checkpoints(const run::StoredEvent& stored) {
   if (stored.name != "attempt" || !stored.json.contains("damaged")) return {};
@@ -328,11 +312,19 @@ void enqueue(const Context& context,
   int64_t position = 0;
   queue::Queue queue(context.runs_dir());
   for (const PendingRun& run : runs) {
-    if (!is_pending(run)) continue;
-    queue::QueueEntry entry = entry_of(run, options);
+    const run::Action action = run.planned.action;
+    if (action != run::Action::start && action != run::Action::resume) continue;
+    queue::QueueEntry entry;
+    entry.run = run.planned.record.id;
     entry.group = group;
+    entry.priority = options.priority;
     entry.submitted = submitted;
     entry.position = position++;
+    entry.host = run::host_name();
+    entry.devices = run.demand.devices;
+    entry.units = run.demand.units;
+    entry.jobs = options.jobs;
+    entry.fail_fast = options.fail_fast;
     queue.add(entry);
   }
 }

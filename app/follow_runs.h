@@ -22,6 +22,7 @@ struct QueueOptions {
   int priority = 0;
   int jobs = 0;            ///< maximum concurrent runs; 0: as many as the devices take
   bool fail_fast = false;  ///< start no more runs after the first failure
+  bool detach = false;     ///< queue the runs and return
 };
 
 /// How a run ended.

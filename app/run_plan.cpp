@@ -35,15 +35,10 @@ struct PlanEntry {
   bool is_pending() const { return prepared.planned.action != run::Action::cached; }
 };
 
-std::vector<store::RunSummary> past_runs(const Context& context) {
-  const std::optional<store::ResultStore> store = find_store(context);
-  return store ? store->runs() : std::vector<store::RunSummary>();
-}
-
 std::vector<PlanEntry> make_plan(const Context& context,
                                  const std::vector<CheckedRun>& runs,
                                  const LaunchOptions& options) {
-  const std::vector<store::RunSummary> past = past_runs(context);
+  const std::vector<store::RunSummary> past = stored_runs(context, {});
   std::vector<PlanEntry> plan;
   for (const CheckedRun& run : runs) {
     PlanEntry entry{&run, prepare_run(context, run, options), {}, ForecastSource::none};

@@ -23,21 +23,25 @@
 namespace forge::app {
 namespace {
 
-/// Ids of the runs that a query selects.
-std::vector<std::string> matching_ids(const Context& context, const store::RunQuery& query) {
-  std::vector<std::string> ids;
+/// Runs by patterns and conditions, archived ones too.
+std::vector<run::RunFolder> matching_runs(const Context& context,
+                                          const std::vector<std::string>& patterns,
+                                          const std::vector<std::string>& conditions) {
   const std::optional<store::ResultStore> store = find_store(context);
-  if (!store) return ids;
+  if (!store) return {};
   store::RunFilter filter;
   filter.archived = true;
+  store::RunQuery query;
+  query.patterns = patterns;
+  query.conditions = conditions;
+  std::vector<run::RunFolder> folders;
   for (const store::RunSummary& run : store::select(store->runs(filter), query))
-    ids.push_back(run.id);
-  return ids;
+    folders.emplace_back(context.runs_dir() / run.id);
+  return folders;
 }
 
 std::vector<run::RunFolder> named_runs(const Context& context,
                                        const std::vector<std::string>& names) {
-  const fs::path runs_dir = context.runs_dir();
   std::vector<run::RunFolder> folders;
   std::set<fs::path> seen;
   const auto add = [&](run::RunFolder folder) {
@@ -45,15 +49,13 @@ std::vector<run::RunFolder> named_runs(const Context& context,
   };
   for (const std::string& name : names) {
     if (!project::is_pattern(name)) {
-      add(run::find_run_by_name_or_path(runs_dir, name));
+      add(run::find_run_by_name_or_path(context.runs_dir(), name));
       continue;
     }
-    store::RunQuery query;
-    query.patterns = {name};
-    const std::vector<std::string> ids = matching_ids(context, query);
-    if (ids.empty())
+    const std::vector<run::RunFolder> matching = matching_runs(context, {name}, {});
+    if (matching.empty())
       throw Error("no runs match '" + name + "'", "'forge runs --archived' lists all runs");
-    for (const std::string& id : ids) add(run::RunFolder(runs_dir / id));
+    for (const run::RunFolder& folder : matching) add(folder);
   }
   return folders;
 }
@@ -72,6 +74,11 @@ std::optional<store::ResultStore> find_store(const Context& context) {
   return open_store(context);
 }
 
+std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter) {
+  const std::optional<store::ResultStore> store = find_store(context);
+  return store ? store->runs(filter) : std::vector<store::RunSummary>();
+}
+
 void add_run_selector(const Command& command, RunSelector& selector) {
   command.add_option("RUN", selector.names, "Run ids, prefixes of them, patterns, or run folders");
   command
@@ -85,20 +92,15 @@ std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelec
   if (selector.empty()) {
     throw Error("name runs or use --where", "'forge runs' lists them");
   }
-  const fs::path runs_dir = context.runs_dir();
-  std::vector<run::RunFolder> folders = named_runs(context, selector.names);
-  if (selector.conditions.empty()) return folders;
-  store::RunQuery query;
-  query.conditions = selector.conditions;
-  const std::vector<std::string> ids = matching_ids(context, query);
-  if (selector.names.empty()) {
-    for (const std::string& id : ids) folders.emplace_back(runs_dir / id);
-    return folders;
-  }
+  const std::vector<run::RunFolder> named = named_runs(context, selector.names);
+  if (selector.conditions.empty()) return named;
+  const std::vector<run::RunFolder> matching = matching_runs(context, {}, selector.conditions);
+  if (selector.names.empty()) return matching;
+  const std::vector<std::string> ids = texts_of(matching, &run::RunFolder::id);
   const std::set<std::string> meets(ids.begin(), ids.end());
   std::vector<run::RunFolder> both;
-  for (run::RunFolder& folder : folders) {
-    if (meets.count(folder.id()) > 0) both.push_back(std::move(folder));
+  for (const run::RunFolder& folder : named) {
+    if (meets.count(folder.id()) > 0) both.push_back(folder);
   }
   return both;
 }
@@ -166,42 +168,36 @@ std::string result_text(const store::RunSummary& run,
                         const std::string& folder) {
   std::string head =
       styled(run.config, Style::bold) + "  " + styled(status_text(run), style_of(run.status));
-  if (run.metric(results::wall_seconds_name))
-    head += "  " + human_duration(*run.metric(results::wall_seconds_name));
+  if (const auto seconds = run.metric(results::wall_seconds_name))
+    head += "  " + human_duration(*seconds);
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
   std::vector<std::vector<std::string>> lines;
-  if (run.metric(results::eval_loss_name))
-    lines.push_back(
-        {"  eval loss",
-         loss_text(run.metric(results::eval_loss_name)) + "  (" + run.evaluation + ")"});
-  for (const auto& [name, score] : run.scores) {
-    lines.push_back({"  " + tables::printable(name), score_text(score)});
+  const auto add = [&](const std::string& name, const std::string& text) {
+    lines.push_back({"  " + name, text});
+  };
+  if (const auto loss = run.metric(results::eval_loss_name))
+    add("eval loss", loss_text(loss) + "  (" + run.evaluation + ")");
+  for (const auto& [name, score] : run.scores) add(tables::printable(name), score_text(score));
+  if (const auto loss = run.metric(results::train_loss_name)) add("train loss", loss_text(loss));
+  if (const auto speed = run.metric(results::tokens_per_second_name))
+    add("speed", speed_text(speed) + " tok/s");
+  if (const std::string load = tables::load_text(run); !load.empty()) add("", load);
+  if (const auto rows = run.micro_batch_size)
+    add("micro-batch", with_thousands(*rows) + (*rows == 1 ? " row" : " rows"));
+  if (const auto peak = run.metric(results::peak_memory_name)) {
+    add("peak memory",
+        memory_text(peak) + " in tensors, " + memory_text(run.metric(results::peak_resident_name)) +
+            " resident");
   }
-  if (run.metric(results::train_loss_name))
-    lines.push_back({"  train loss", loss_text(run.metric(results::train_loss_name))});
-  if (run.metric(results::tokens_per_second_name))
-    lines.push_back(
-        {"  speed", speed_text(run.metric(results::tokens_per_second_name)) + " tok/s"});
-  if (const std::string disturbance = tables::load_text(run); !disturbance.empty())
-    lines.push_back({"", disturbance});
-  if (run.micro_batch_size)
-    lines.push_back(
-        {"  micro-batch",
-         with_thousands(*run.micro_batch_size) + (*run.micro_batch_size == 1 ? " row" : " rows")});
-  if (run.metric(results::peak_memory_name)) {
-    lines.push_back({"  peak memory",
-                     memory_text(run.metric(results::peak_memory_name)) + " in tensors, " +
-                         memory_text(run.metric(results::peak_resident_name)) + " resident"});
-  }
-  if (run.parameters > 0) lines.push_back({"  parameters", with_thousands(run.parameters)});
-  lines.push_back({"  profile",
-                   run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
-                       std::to_string(run.seed) + ", " + run.device_name + ")"});
-  lines.push_back({"  precision", precision_text(config)});
-  if (!run.tags.empty()) lines.push_back({"  tags", join(run.tags, ", ")});
-  if (!run.note.empty()) lines.push_back({"  note", tables::printable(run.note)});
-  if (run.archived != 0) lines.push_back({"  archived", "not in lists and tables"});
-  lines.push_back({"  run", folder});
+  if (run.parameters > 0) add("parameters", with_thousands(run.parameters));
+  add("profile",
+      run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
+          std::to_string(run.seed) + ", " + run.device_name + ")");
+  add("precision", precision_text(config));
+  if (!run.tags.empty()) add("tags", join(run.tags, ", "));
+  if (!run.note.empty()) add("note", tables::printable(run.note));
+  if (run.archived != 0) add("archived", "not in lists and tables");
+  add("run", folder);
   return head + "\n" + aligned(lines);
 }
 
@@ -297,14 +293,12 @@ void print_results(const std::vector<store::RunSummary>& runs,
 }
 
 void print_queued(const std::vector<PendingRun>& runs, bool json) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const PendingRun& run : runs) {
-    list.push_back({{"run", run.planned.record.id},
-                    {"label", run.label},
-                    {"action", name_of(run.planned.action)}});
-  }
   if (json) {
-    print_json(list);
+    print_json(json_list(runs, [](const PendingRun& run) -> nlohmann::json {
+      return {{"run", run.planned.record.id},
+              {"label", run.label},
+              {"action", name_of(run.planned.action)}};
+    }));
     return;
   }
   for (const PendingRun& run : runs) std::cout << run.planned.record.id << "\n";
@@ -337,7 +331,7 @@ int follow_and_report(const Context& context, const std::vector<PendingRun>& run
 
 }  // namespace
 
-void add_queue_options(const Command& command, QueueOptions& queue, bool& detach) {
+void add_queue_options(const Command& command, QueueOptions& queue) {
   command
       .add_option("--jobs",
                   queue.jobs,
@@ -345,16 +339,15 @@ void add_queue_options(const Command& command, QueueOptions& queue, bool& detach
                   "[default: one per GPU, or one on the CPU]")
       .at_least(1);
   command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
-  command.add_flag("--detach", detach, "Queue and return; 'forge status' shows the progress");
+  command.add_flag("--detach", queue.detach, "Queue and return; 'forge status' shows the progress");
 }
 
 int execute_runs(const Context& context,
                  const std::vector<PendingRun>& runs,
                  const QueueOptions& queue,
-                 bool detach,
                  bool json) {
   enqueue(context, runs, queue);
-  if (!detach) return follow_and_report(context, runs, json);
+  if (!queue.detach) return follow_and_report(context, runs, json);
   queue::dispatch(context.runs_dir(), context.program());
   print_queued(runs, json);
   return 0;

@@ -20,6 +20,9 @@ store::ResultStore open_store(const Context& context);
 /// The same; nullopt where there is no runs folder.
 std::optional<store::ResultStore> find_store(const Context& context);
 
+/// The runs of the store, newest first; none where there is no runs folder.
+std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter);
+
 /// The runs that a command is given.
 struct RunSelector {
   std::vector<std::string> names;       ///< ids, prefixes of them, patterns, folders
@@ -58,15 +61,14 @@ nlohmann::json to_json(const std::map<std::string, worker::Score>& scores);
 nlohmann::json to_json(const worker::Evaluation& evaluation);
 
 /// --jobs, --priority and --detach
-void add_queue_options(const Command& command, QueueOptions& queue, bool& detach);
+void add_queue_options(const Command& command, QueueOptions& queue);
 
-/// Queues the runs and follows them to their ends, reports failures, and prints the results; with
-/// `detach` it only queues them and prints their ids. Returns the exit code: 1 a run failed, 3 one
+/// Queues the runs and follows them to their ends, reports failures, and prints the results;
+/// detached it only queues them and prints their ids. Returns the exit code: 1 a run failed, 3 one
 /// was stopped, 4 the disk is full or fails.
 int execute_runs(const Context& context,
                  const std::vector<PendingRun>& runs,
                  const QueueOptions& queue,
-                 bool detach,
                  bool json);
 
 }  // namespace forge::app

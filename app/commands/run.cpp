@@ -28,7 +28,6 @@ struct RunOptions {
   PlanOptions plan;
   std::string saved_plan;  ///< --plan: file of a saved plan, ""
   bool dry_run = false;
-  bool detach = false;
   bool json = false;
 };
 
@@ -105,7 +104,7 @@ int run_configs(const Context& context, RunOptions options) {
   open_store(context);  // a damaged or newer store is found before anything is prepared
   std::vector<PendingRun> runs;
   for (const CheckedRun& run : checked) runs.push_back(prepare(context, run, options));
-  return execute_runs(context, runs, options.queue, options.detach, options.json);
+  return execute_runs(context, runs, options.queue, options.json);
 }
 
 struct SuperviseOptions {
@@ -205,7 +204,7 @@ void add_run(const Command& app) {
   command.add_option(
       "--save-plan <FILE>", options.plan.save, "Like --dry-run; write the plan to a file");
   command.heading("Options");
-  add_queue_options(command, options.queue, options.detach);
+  add_queue_options(command, options.queue);
   command.add_flag(
       "--fail-fast", options.queue.fail_fast, "Start no more runs after the first failure");
   command.add_flag("--force", options.launch.force, "Run completed runs again");

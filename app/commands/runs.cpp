@@ -30,10 +30,9 @@ struct RunsOptions {
 int list_runs(const Context& context, const RunsOptions& options) {
   store::require_columns(options.columns);
   const std::filesystem::path runs_dir = context.runs_dir();
-  std::vector<store::RunSummary> runs;
   store::RunFilter all;
   all.archived = true;
-  if (const auto store = find_store(context)) runs = store->runs(all);
+  std::vector<store::RunSummary> runs = stored_runs(context, all);
   size_t archived = 0;
   if (!options.archived) {
     const auto shown = std::stable_partition(

@@ -207,7 +207,6 @@ void add_runs_save(const Command& runs) {
 struct RunsResumeOptions {
   RunSelector runs;
   QueueOptions queue;
-  bool detach = false;
   bool json = false;
 };
 
@@ -262,7 +261,7 @@ int resume(const Context& context, const RunsResumeOptions& options) {
     if (options.json) std::cout << "[]\n";
     return 0;
   }
-  return execute_runs(context, runs, options.queue, options.detach, options.json);
+  return execute_runs(context, runs, options.queue, options.json);
 }
 
 void add_runs_resume(const Command& runs) {
@@ -279,7 +278,7 @@ void add_runs_resume(const Command& runs) {
           "forge runs resume \"train_canon_*\" --where status=failed")
       .see_also("forge run, forge runs stop");
   add_run_selector(command, options.runs);
-  add_queue_options(command, options.queue, options.detach);
+  add_queue_options(command, options.queue);
   add_json_option(command, options.json, "Print results as JSON");
 }
 
