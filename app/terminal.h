@@ -1,7 +1,6 @@
 #pragma once
 
 #include <unistd.h>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iterator>

@@ -137,23 +137,19 @@ class TempFolder {
 
 /// What a single word names: a declared backend, else a program.
 worker::WorkerCommand command_of(const Context& context, const std::vector<std::string>& words) {
-  worker::WorkerCommand command;
-  command.working_folder = context.here();
-  command.arguments = words;
+  config::Experiment experiment;
+  experiment.backend = config::external_backend;
+  experiment.external.command = words;
+  experiment.external.working_directory = context.here().string();
   if (words.size() == 1) {
     for (const config::DeclaredBackend& declared :
          config::declared_backends(context.backend_folders())) {
       if (declared.name != words[0]) continue;
-      config::Experiment experiment;
       experiment.backend = declared.name;
       experiment.external = declared.external;
-      return context.backend(experiment)->command({});
     }
   }
-  std::string& program = command.arguments[0];
-  if (program.find('/') != std::string::npos)
-    program = (context.here() / program).lexically_normal().string();
-  return command;
+  return context.backend(experiment)->command({});
 }
 
 std::string text_of(const std::vector<conformance::Finding>& findings) {

@@ -13,7 +13,6 @@
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
-#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/job.h"
 
@@ -46,19 +45,8 @@ std::string ratio_text(const Record& record) {
          results::fixed_text(record.ratio->spread * record.ratio->median, 3);
 }
 
-std::string threads_text(const benchmark::BenchDevice& device) {
-  if (device.type != "cpu") return "";
-  return ", " + std::to_string(device.threads) + (device.threads == 1 ? " thread" : " threads");
-}
-
 std::string device_text(const benchmark::BenchDevice& device) {
-  return device.name + threads_text(device);
-}
-
-std::vector<size_t> all_but_first(size_t count) {
-  std::vector<size_t> columns;
-  for (size_t i = 1; i < count; ++i) columns.push_back(i);
-  return columns;
+  return run::device_text(device.type, device.name, device.threads);
 }
 
 /// What all records have in common, or each value once: "float32", "bfloat16, float32".
@@ -119,7 +107,7 @@ std::string bench_table(const std::vector<Record>& records) {
     lines.push_back(std::move(line));
   }
   const benchmark::BenchDevice& device = records[0].device;
-  return bold_table(lines, all_but_first(lines[0].size())) + "\n" + device_text(device) + ", " +
+  return bold_table(lines, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) + "\n" + device_text(device) + ", " +
          precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n";
 }
 

@@ -1,5 +1,4 @@
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
 #include "app/terminal.h"

@@ -7,7 +7,6 @@
 #include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"

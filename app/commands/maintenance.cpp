@@ -6,13 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
-#include "app/runs.h"
 #include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/clock.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/config/backend.h"
 #include "core/manage/doctor.h"
 #include "core/manage/garbage.h"
 #include "core/results/store/result_store.h"
@@ -48,24 +46,17 @@ std::vector<Finding> examine(const Context& context) {
   return findings;
 }
 
-Style style_of(Health health) {
-  switch (health) {
-    case Health::ok: return Style::green;
-    case Health::warning: return Style::yellow;
-    case Health::problem: return Style::red;
-  }
-  return Style::plain;
-}
-
 void print_findings(const std::vector<Finding>& findings) {
   size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.what.size());
   const std::string indent(9 + width + 2, ' ');
   for (const Finding& finding : findings) {
     const std::string& health = name_of(finding.health);
-    std::cout << styled(health, style_of(finding.health)) << std::string(9 - health.size(), ' ')
-              << finding.what << std::string(width - finding.what.size() + 2, ' ') << finding.text
-              << "\n";
+    const Style style = finding.health == Health::ok        ? Style::green
+                        : finding.health == Health::warning ? Style::yellow
+                                                            : Style::red;
+    std::cout << styled(health, style) << std::string(9 - health.size(), ' ') << finding.what
+              << std::string(width - finding.what.size() + 2, ' ') << finding.text << "\n";
     if (!finding.hint.empty()) std::cout << indent << "hint: " << finding.hint << "\n";
   }
 }
@@ -99,19 +90,6 @@ struct GcOptions {
   bool json = false;
 };
 
-struct Sum {
-  int64_t count = 0, bytes = 0;
-};
-
-Sum sum_of(const std::vector<manage::Garbage>& garbage) {
-  Sum sum;
-  for (const manage::Garbage& item : garbage) {
-    ++sum.count;
-    sum.bytes += item.bytes;
-  }
-  return sum;
-}
-
 std::string words_for(manage::GarbageKind kind) {
   switch (kind) {
     case manage::GarbageKind::removed_run: return "removed runs";
@@ -125,6 +103,9 @@ std::string words_for(manage::GarbageKind kind) {
 }
 
 void print_garbage(const std::vector<manage::Garbage>& garbage, bool verbose) {
+  struct Sum {
+    int64_t count = 0, bytes = 0;
+  };
   std::map<manage::GarbageKind, Sum> sums;
   for (const manage::Garbage& item : garbage) {
     ++sums[item.kind].count;
@@ -164,7 +145,8 @@ std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const G
 int collect(const Context& context, const GcOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   const std::vector<manage::Garbage> garbage = find(runs_dir, options);
-  const Sum sum = sum_of(garbage);
+  int64_t total = 0;
+  for (const manage::Garbage& item : garbage) total += item.bytes;
   if (!options.json) {
     if (garbage.empty()) {
       std::cout << "nothing to free in " << shown_path(runs_dir)
@@ -173,7 +155,7 @@ int collect(const Context& context, const GcOptions& options) {
     }
     print_garbage(garbage, options.verbose);
   }
-  const std::string bytes = human_bytes(double(sum.bytes));
+  const std::string bytes = human_bytes(double(total));
   const bool can_ask = !options.json && is_terminal(STDIN_FILENO) && is_terminal(STDERR_FILENO);
   manage::Freed freed;
   const bool frees = !garbage.empty() && (options.yes || (can_ask && confirm(bytes)));
@@ -182,7 +164,7 @@ int collect(const Context& context, const GcOptions& options) {
   if (options.json) {
     const auto list = json_list(garbage, [](const auto& item) { return to_json(item); });
     print_json(nlohmann::json{{"garbage", list},
-                              {"bytes", sum.bytes},
+                              {"bytes", total},
                               {"freed", freed.count},
                               {"freed_bytes", freed.bytes},
                               {"kept", freed.kept}});

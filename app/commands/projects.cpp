@@ -94,18 +94,15 @@ int list(const Context& context, const LsOptions& options) {
 }
 
 struct WorkspaceOptions {
+  project::NewWorkspace request;
   std::string folder = ".";
-  std::string name;
-  std::string description;
   std::vector<std::string> libraries;
   bool json = false;
 };
 
 int create_workspace(const Context& context, const WorkspaceOptions& options) {
-  project::NewWorkspace request;
+  project::NewWorkspace request = options.request;
   request.folder = project::absolute_folder(context.here() / options.folder);
-  request.name = options.name;
-  request.description = options.description;
   for (const std::string& library : options.libraries) {
     request.libraries.push_back(context.here() / library);
   }
@@ -127,8 +124,9 @@ void add_create_workspace(const Command& parent, const std::string& name) {
   command.examples(path + "\n" + path + " ~/experiments --name Experiments --library ~/templates")
       .see_also("forge project create");
   command.add_option("DIR", options.folder, "Folder, created if missing").show_default();
-  command.add_option("--name", options.name, "Display name [default: the folder's name]");
-  command.add_option("--description <TEXT>", options.description, "One line for its README");
+  command.add_option("--name", options.request.name, "Display name [default: the folder's name]");
+  command.add_option(
+      "--description <TEXT>", options.request.description, "One line for its README");
   command
       .add_option(
           "-l,--library <DIR>", options.libraries, "More templates, searched before forge's own")

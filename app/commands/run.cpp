@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/results/store/result_store.h"
+#include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/run_folder.h"
 #include "core/run/supervisor.h"
@@ -34,14 +35,11 @@ struct RunOptions {
 std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
   const config::TrainConfig& train = run.resolved.experiment.train;
   const worker::Environment& environment = run.backend.environment;
-  std::string text = planned.action == run::Action::resume ? "resuming" : "starting";
-  text += ", profile " + run.resolved.experiment.profile + ": " + with_thousands(train.max_steps) +
-          " steps of " + std::to_string(train.batch_size) + " × " + std::to_string(train.seq_len) +
-          " tokens on " + environment.device_name;
-  if (environment.device_type == "cpu")
-    text += ", " + std::to_string(environment.threads) +
-            (environment.threads == 1 ? " thread" : " threads");
-  return text;
+  const std::string action = planned.action == run::Action::resume ? "resuming" : "starting";
+  return action + ", profile " + run.resolved.experiment.profile + ": " +
+         with_thousands(train.max_steps) + " steps of " + std::to_string(train.batch_size) + " × " +
+         std::to_string(train.seq_len) + " tokens on " +
+         run::device_text(environment.device_type, environment.device_name, environment.threads);
 }
 
 /// Writes the run's folder, unless nothing is left to do.

@@ -5,7 +5,6 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
-#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/manage/run_edits.h"
 #include "core/run/open_model.h"
