@@ -36,16 +36,7 @@ int terminal_width(int fd) {
 
 std::string styled(const std::string& text, Style style, int fd) {
   if (style == Style::plain || !use_colour(fd)) return text;
-  const char* code = "";
-  switch (style) {
-    case Style::bold: code = "1"; break;
-    case Style::dim: code = "2"; break;
-    case Style::red: code = "31"; break;
-    case Style::green: code = "32"; break;
-    case Style::yellow: code = "33"; break;
-    case Style::plain: break;
-  }
-  return "\033[" + std::string(code) + "m" + text + "\033[0m";
+  return "\033[" + std::to_string(static_cast<int>(style)) + "m" + text + "\033[0m";
 }
 
 std::string aligned(const std::vector<std::vector<std::string>>& lines,
@@ -117,8 +108,7 @@ void print_written_files(const std::vector<std::filesystem::path>& files,
     for (const fs::path& file : files) std::cout << "wrote " << shown_path(file) << "\n";
     return;
   }
-  values["files"] = nlohmann::json::array();
-  for (const fs::path& file : files) values["files"].push_back(file.string());
+  values["files"] = texts_of(files, [](const fs::path& file) { return file.string(); });
   print_json(values);
 }
 

@@ -23,7 +23,8 @@ bool use_colour(int fd = STDOUT_FILENO);
 /// Columns of the terminal, 80 where it is none.
 int terminal_width(int fd = STDOUT_FILENO);
 
-enum class Style { plain, bold, dim, red, green, yellow };
+/// Escape codes of terminals (ECMA-48, "select graphic rendition").
+enum class Style { plain = 0, bold = 1, dim = 2, red = 31, green = 32, yellow = 33 };
 /// The text in a style, plain where the descriptor that it is written to takes no colour.
 std::string styled(const std::string& text, Style style, int fd = STDOUT_FILENO);
 
