@@ -143,8 +143,9 @@ Command Command::add_command(const std::string& name, const std::string& summary
   return Command(*app_->add_subcommand(name, summary), *program_);
 }
 
-Command Command::add_hidden_command(const std::string& name) const {
-  return Command(*app_->add_subcommand(name)->group(""), *program_);
+const Command& Command::hidden() const {
+  app_->group("");
+  return *this;
 }
 
 const Command& Command::requires_subcommand() const {

@@ -91,8 +91,8 @@ class Command {
   NewCommand<std::decay_t<Options>> add_command(const std::string& name,
                                                 const std::string& summary,
                                                 int (*run)(const Context&, Options)) const;
-  /// One that help does not list.
-  Command add_hidden_command(const std::string& name) const;
+  /// Help does not list it.
+  const Command& hidden() const;
   /// Exactly one of its subcommands must be given.
   const Command& requires_subcommand() const;
 

@@ -207,7 +207,7 @@ void print_completions(const CLI::App& app,
 /// What the scripts call.
 void add_complete_command(const Command& app) {
   auto words = std::make_shared<std::vector<std::string>>();
-  const Command command = app.add_hidden_command("__complete");
+  const Command command = app.add_command("__complete", "").hidden();
   command.add_option("WORDS", *words, "");
   command.set_action([app, words](const Context&) {
     print_completions(app.app(), app.program(), *words);

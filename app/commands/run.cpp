@@ -211,13 +211,12 @@ void add_run(const Command& app) {
 }
 
 void add_supervise(const Command& app) {
-  auto options = std::make_shared<SuperviseOptions>();
   // Hidden: 'forge run' calls this, as a cluster's scheduler would.
-  const Command command = app.add_hidden_command("supervise");
-  command.add_option("DIR", options->run_dir, "Run folder").required();
-  command.add_option("--lease", options->lease, "Descriptor to keep open during the run");
-  command.add_option("--device", options->device, "Device instead of the request's");
-  command.set_action([options](const Context& context) { return supervise(context, *options); });
+  const auto [command, options] = app.add_command("supervise", "", supervise);
+  command.hidden();
+  command.add_option("DIR", options.run_dir, "Run folder").required();
+  command.add_option("--lease", options.lease, "Descriptor to keep open during the run");
+  command.add_option("--device", options.device, "Device instead of the request's");
 }
 
 }  // namespace forge::app
