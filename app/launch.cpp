@@ -236,17 +236,6 @@ std::vector<SelectedConfig> selected_configs(const Context& context,
   return selected;
 }
 
-/// The sweeps of the command line; --seeds counts from the config's own seed.
-std::vector<run::Sweep> sweeps_of(const RunSelection& selection,
-                                  const Sweeps& asked,
-                                  int64_t own_seed) {
-  std::vector<run::Sweep> sweeps;
-  if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
-  if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
-  sweeps.insert(sweeps.end(), asked.values.begin(), asked.values.end());
-  return sweeps;
-}
-
 /// The runs of a config, one for each combination of swept values.
 std::vector<CheckedRun> runs_of(const Context& context,
                                 const SelectedConfig& selected,
@@ -256,7 +245,10 @@ std::vector<CheckedRun> runs_of(const Context& context,
   int64_t own_seed = 0;
   if (selection.seed_count > 0)
     own_seed = context.resolve(selected.document, options.overrides).experiment.seed;
-  std::vector<run::Sweep> sweeps = sweeps_of(selection, asked, own_seed);
+  std::vector<run::Sweep> sweeps;
+  if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
+  if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
+  sweeps.insert(sweeps.end(), asked.values.begin(), asked.values.end());
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
   for (const run::Overrides& variation : run::sweep_points(sweeps)) {

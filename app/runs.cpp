@@ -231,9 +231,8 @@ std::string column_table(const std::vector<store::RunSummary>& runs,
   std::vector<std::vector<std::string>> lines = {columns};
   for (const store::RunSummary& run : runs) {
     const nlohmann::json values = store::columns_of(run);
-    lines.emplace_back();
-    for (const std::string& column : columns)
-      lines.back().push_back(column_text(values.at(column)));
+    lines.push_back(
+        texts_of(columns, [&](const std::string& name) { return column_text(values.at(name)); }));
   }
   return aligned(lines);
 }

@@ -13,8 +13,8 @@ namespace forge::app {
 struct TableOptions {
   std::string profile;  ///< "": the one that fills the most rows
   std::string by;       ///< key to split the rows by, "": none
-  std::vector<std::string>
-      where;               ///< conditions that runs must meet (core/results/store/result_store.h)
+  /// Conditions that runs must meet (core/results/store/result_store.h).
+  std::vector<std::string> where;
   bool archived = false;   ///< include archived runs
   bool published = false;  ///< show published results beside ours
 };

@@ -44,15 +44,6 @@ tables::TerminalOptions terminal_options() {
   return options;
 }
 
-std::string formatted(const tables::Ablation& table, const std::string& format, bool points) {
-  if (format == "markdown") return tables::to_markdown(table);
-  if (format == "csv") return tables::to_csv(table);
-  if (format == "json") return json_text(tables::to_json(table), 2) + "\n";
-  tables::TerminalOptions terminal = terminal_options();
-  terminal.points = points;
-  return tables::to_terminal(table, terminal);
-}
-
 int print_pivot(const Context& context, const CompareOptions& options) {
   const tables::PivotOptions wanted = {options.rows.empty() ? "config" : options.rows,
                                        options.columns,
@@ -109,8 +100,11 @@ nlohmann::ordered_json json_of(const tables::Ablation& table, const CompareOptio
 std::string text_of(const Context& context,
                     const tables::Ablation& table,
                     const CompareOptions& options) {
-  std::string text = formatted(table, options.format, options.points);
-  if (options.format == "csv") return text;
+  if (options.format == "csv") return tables::to_csv(table);
+  tables::TerminalOptions terminal = terminal_options();
+  terminal.points = options.points;
+  std::string text = options.format == "markdown" ? tables::to_markdown(table)
+                                                  : tables::to_terminal(table, terminal);
   if (!options.pareto.empty()) text += "\n" + pareto_text(table, options.pareto);
   if (options.curves)
     text += "\nTraining loss by tokens\n" +

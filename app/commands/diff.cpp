@@ -139,16 +139,17 @@ int why(const Context& context, const WhyOptions& options) {
   const run::RunRecord right = run::find_run_by_name_or_path(runs_dir, options.right).record();
   const auto found = run::identity_differences(left.identity, right.identity);
   if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const run::IdentityDifference& difference : found) {
-      list.push_back(
-          {{"what", difference.what},
-           {"left", try_parse_json(difference.left.empty() ? "null" : difference.left)},
-           {"right", try_parse_json(difference.right.empty() ? "null" : difference.right)},
-           {"meaning", difference.meaning}});
-    }
-    const nlohmann::json whole = {{"left", left.id}, {"right", right.id}, {"differences", list}};
-    print_json(whole);
+    const auto value = [](const std::string& text) {
+      return try_parse_json(text.empty() ? "null" : text);
+    };
+    const auto list =
+        json_list(found, [&](const run::IdentityDifference& difference) -> nlohmann::json {
+          return {{"what", difference.what},
+                  {"left", value(difference.left)},
+                  {"right", value(difference.right)},
+                  {"meaning", difference.meaning}};
+        });
+    print_json(nlohmann::json{{"left", left.id}, {"right", right.id}, {"differences", list}});
   } else if (found.empty()) {
     std::cout << left.id << " and " << right.id
               << " are two executions of the same run: their losses should be equal\n";
@@ -159,7 +160,7 @@ int why(const Context& context, const WhyOptions& options) {
       lines.push_back(
           {difference.what, shown(difference.left), shown(difference.right), difference.meaning});
     }
-    std::cout << aligned(lines, {});
+    std::cout << aligned(lines);
   }
   return found.empty() ? 0 : 1;
 }

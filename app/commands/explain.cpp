@@ -73,14 +73,13 @@ void print_history(const std::vector<Setting>& history) {
   std::vector<std::vector<std::string>> lines;
   for (size_t i = 0; i < history.size(); ++i) {
     const bool is_last = i + 1 == history.size();
-    lines.push_back(
-        {is_last ? "└─" : "├─", text_of(history[i]), history[i].layer, place_of(history[i])});
+    lines.push_back({styled(is_last ? "└─" : "├─", Style::dim),
+                     text_of(history[i]),
+                     history[i].layer,
+                     place_of(history[i])});
     for (const std::string& step : include_chain(history[i], i > 0 ? &history[i - 1] : nullptr)) {
-      lines.push_back({is_last ? "  " : "│ ", "", "", "  used from " + step});
+      lines.push_back({styled(is_last ? "  " : "│ ", Style::dim), "", "", "  used from " + step});
     }
-  }
-  for (std::vector<std::string>& line : lines) {
-    line.front() = styled(line.front(), Style::dim);
   }
   std::cout << aligned(lines);
 }

@@ -37,10 +37,6 @@ struct WrittenFiles {
   size_t metrics = 0;
 };
 
-bool is_of_runs(const std::string& format) {
-  return format == "tensorboard" || format == "metrics-csv";
-}
-
 /// Returns whether the text was written to a file; "-" prints it.
 bool write_text(const std::string& output, const std::string& text) {
   if (output == "-") {
@@ -198,7 +194,8 @@ int export_results(const Context& context, ExportOptions options) {
     return 0;
   }
   if (options.format.empty()) options.format = "json";
-  if (is_of_runs(options.format) && !options.table.empty()) {
+  const bool exports_runs = options.format == "tensorboard" || options.format == "metrics-csv";
+  if (exports_runs && !options.table.empty()) {
     throw Error("-t applies to the formats latex, csv, json and html",
                 "select runs by RUN or --where");
   }

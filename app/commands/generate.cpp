@@ -40,9 +40,7 @@ std::string prompt_of(const std::string& file) {
 
 /// Without control characters, which could steer the terminal; line breaks are kept.
 std::string for_terminal(const std::string& text) {
-  std::vector<std::string> lines = split(text, '\n');
-  for (std::string& line : lines) line = tables::printable(line);
-  return join(lines, "\n");
+  return join(texts_of(split(text, '\n'), tables::printable), "\n");
 }
 
 std::string shown(const std::string& text) {

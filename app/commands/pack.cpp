@@ -102,13 +102,12 @@ int import(const Context& context, const ImportOptions& options) {
   if (options.json) {
     const auto missing =
         json_list(imported.missing, [](const auto& need) { return to_json(need); });
-    print_json(nlohmann::json{{"run", imported.folder.id()},
-                              {"folder", imported.folder.path().string()},
-                              {"made", imported.created},
-                              {"status", run::name_of(imported.folder.state())},
-                              {"missing", missing},
-                              {"notes", imported.notes}});
-    return 0;
+    return print_json(nlohmann::json{{"run", imported.folder.id()},
+                                     {"folder", imported.folder.path().string()},
+                                     {"made", imported.created},
+                                     {"status", run::name_of(imported.folder.state())},
+                                     {"missing", missing},
+                                     {"notes", imported.notes}});
   }
   std::cout << (imported.created ? "imported " : "already imported: ") << options.origin << "\n"
             << "  run      " << imported.folder.id() << "\n"
