@@ -37,7 +37,7 @@ struct CommandTexts {
   std::string details, examples, see_also;
 };
 
-/// The command line as it is being declared and parsed.
+/// The command line while it is declared and parsed.
 struct Program {
   GlobalOptions globals;
   Action action;
@@ -80,7 +80,7 @@ class Argument {
 template <class Options>
 struct NewCommand;
 
-/// A command as it is being declared: a handle on one of CLI11's.
+/// A command that is being declared: a handle on one of CLI11's.
 class Command {
  public:
   Command(CLI::App& app, Program& program) : app_(&app), program_(&program) {}
@@ -97,8 +97,8 @@ class Command {
   const Command& requires_subcommand() const;
 
   /// `names` is "-o,--output <FILE>", or "CONFIG" for a positional. Without <FILE> the help shows N
-  /// for a number, else the name in capitals. Without a value on the command line `value` stays as
-  /// it is. Value is std::string, int, int64_t, uint64_t, double,
+  /// for a number, else the name in capitals. Without a value on the command line `value` is
+  /// unchanged. Value is std::string, int, int64_t, uint64_t, double,
   /// std::vector<std::string>, or std::optional of int or int64_t.
   template <class Value>
   Argument add_option(const std::string& names, Value& value, const std::string& help) const;

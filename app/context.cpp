@@ -94,8 +94,8 @@ project::NamedConfig Context::find_config(const std::string& name) const {
   return {own, project::config_of(own, wanted)};
 }
 
-jinja::Variables Context::arguments_of(const project::NamedConfig& config,
-                                       const yaml::NodePtr& document) const {
+jinja::Variables Context::parse_arguments(const project::NamedConfig& config,
+                                          const yaml::NodePtr& document) const {
   return project::parse_template_arguments(
       project::read_template_arguments(graph::read_graph(document)),
       globals_.template_arguments,
@@ -114,7 +114,7 @@ void Context::require_no_template_arguments() const {
 ChosenConfig Context::config(const std::string& name) const {
   project::NamedConfig named = find_config(name);
   if (globals_.template_arguments.empty()) return {std::move(named), {}};
-  jinja::Variables variables = arguments_of(named, parse(named).root);
+  jinja::Variables variables = parse_arguments(named, parse(named).root);
   return {std::move(named), std::move(variables)};
 }
 
@@ -131,7 +131,7 @@ config::Document Context::document(const project::NamedConfig& config,
   return config::read_document(config.project,
                                config.config.name,
                                host_environment_,
-                               arguments_of(config, without_arguments.root));
+                               parse_arguments(config, without_arguments.root));
 }
 
 config::Document Context::document(const project::NamedConfig& config) const {

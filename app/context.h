@@ -100,8 +100,8 @@ class Context {
 
  private:
   /// What the command line gives the config's templates, whose arguments `document` declares.
-  jinja::Variables arguments_of(const project::NamedConfig& config,
-                                const yaml::NodePtr& document) const;
+  jinja::Variables parse_arguments(const project::NamedConfig& config,
+                                   const yaml::NodePtr& document) const;
 
   std::string command_line_;
   GlobalOptions globals_;

@@ -99,7 +99,7 @@ std::vector<std::string> skipped_checkpoints(const run::StoredEvent& stored) {
 }
 
 /// A warning for an event: memory ran out, or the worker is restarted.
-std::string notice_of(const run::StoredEvent& stored) {
+std::string warning_text(const run::StoredEvent& stored) {
   const bool tried_again =
       stored.name == "ended" && stored.json.value("retry", nlohmann::json()) == true;
   return tried_again || stored.name == "micro_batch" ? manage::event_text(stored) : "";
@@ -223,7 +223,7 @@ class RunFollower {
         print_line(
             followed,
             "warning: " + followed.run.label + ": " + problem + "; using the checkpoint before it");
-      const std::string notice = notice_of(stored);
+      const std::string notice = warning_text(stored);
       if (!notice.empty() && stored.attempt > followed.attempt_before)
         print_line(followed, "warning: " + followed.run.label + ": " + tables::printable(notice));
     }
@@ -231,10 +231,10 @@ class RunFollower {
     followed.running = !update.over;
     if (followed.running) announce(followed);
     if (update.over && !queue::is_queued(runs_dir_, followed.run.planned.record.id))
-      followed.outcome = outcome_of(followed);
+      followed.outcome = read_outcome(followed);
   }
 
-  static Outcome outcome_of(const Followed& followed) {
+  static Outcome read_outcome(const Followed& followed) {
     const run::RunFolder& folder = followed.run.planned.folder;
     Outcome outcome{folder.status()};
     if (followed.supervisor != 0) {

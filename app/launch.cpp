@@ -34,7 +34,8 @@ void warn_of_differences(const CheckedRun& run, const data::PreparedData& data) 
                "theirs\n";
 }
 
-/// Throws what prevents the run on every device, before a worker is started to ask for its devices.
+/// Throws the obstacles of a run that no device removes, before a worker is started to list
+/// devices.
 void require_some_device(const config::Document& document,
                          const config::ResolvedConfig& resolved,
                          config::ResolveOptions options) {
@@ -43,8 +44,8 @@ void require_some_device(const config::Document& document,
   if (!config::resolve(document, options).obstacles.empty()) config::require_no_obstacles(resolved);
 }
 
-/// Checks that the backend can do it, and finds the weights that it begins from.
-void complete(const Context& context, CheckedRun& run) {
+/// Checks that the backend can train the config, and finds its initial weights.
+void check_backend(const Context& context, CheckedRun& run) {
   run::require_job(worker::Job::train, run.backend);
   run::require_supported(run.resolved.json, run.resolved.origins, run.backend);
   run.initial_weights = run::find_initial_weights(run.resolved.experiment, context.runs_dir());
@@ -69,7 +70,7 @@ CheckedRun check_config(const Context& context,
   require_training(run.resolved, "it has nothing to train");
   config::require_no_obstacles(run.resolved);
   config::settle_for_device(run.resolved, run.backend.environment.device_type);
-  complete(context, run);
+  check_backend(context, run);
   return run;
 }
 
@@ -84,24 +85,24 @@ CheckedRun check_config(const Context& context,
   resolved.json = saved.experiment;
   CheckedRun run{saved.label, std::move(resolved), {}, {}, saved};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
-  complete(context, run);
+  check_backend(context, run);
   return run;
 }
 
-benchmark::BenchTarget benchmark_subject(const Context& context,
-                                         const CheckedRun& run,
-                                         const LaunchOptions& options,
-                                         int64_t window_steps) {
+benchmark::BenchTarget bench_target(const Context& context,
+                                    const CheckedRun& run,
+                                    const LaunchOptions& options,
+                                    int64_t window_steps) {
   run::require_job(worker::Job::bench, run.backend);
-  benchmark::BenchTarget subject;
-  subject.name = run.resolved.config_name;
-  subject.request.job = worker::Job::bench;
-  subject.request.experiment = run.resolved.json;
-  subject.request.window_steps = window_steps;
-  subject.request.device = options.device;
-  subject.request.threads = options.threads;
-  subject.command = context.backend(run.resolved.experiment)->command(subject.request);
-  return subject;
+  benchmark::BenchTarget target;
+  target.name = run.resolved.config_name;
+  target.request.job = worker::Job::bench;
+  target.request.experiment = run.resolved.json;
+  target.request.window_steps = window_steps;
+  target.request.device = options.device;
+  target.request.threads = options.threads;
+  target.command = context.backend(run.resolved.experiment)->command(target.request);
+  return target;
 }
 
 PreparedRun prepare_run(const Context& context,
@@ -148,7 +149,7 @@ struct SelectedConfig {
   std::vector<run::Sweep> sweeps;
 };
 
-std::vector<SelectedConfig> configs_of_table(const Context& context, const std::string& name) {
+std::vector<SelectedConfig> table_configs(const Context& context, const std::string& name) {
   const project::Project project = context.project();
   const tables::TableSpec table = read_table(project, name);
   std::vector<run::Sweep> sweeps;
@@ -180,10 +181,10 @@ std::vector<SelectedConfig> training_configs(const Context& context) {
   return selected;
 }
 
-/// The sweeps of the command line, those that the project declares read from their files.
+/// The sweeps of the command line. Those that the project declares are read from their files.
 struct Sweeps {
   std::vector<run::Sweep> values;
-  std::vector<std::string> configs;  ///< that declared ones bring along
+  std::vector<std::string> configs;  ///< those that declared sweeps name
 };
 
 run::SweepFile declared_sweep(const project::Project& project, const std::string& name) {
@@ -196,7 +197,7 @@ run::SweepFile declared_sweep(const project::Project& project, const std::string
   return run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
 }
 
-Sweeps asked_sweeps(const Context& context, const RunSelection& selection) {
+Sweeps read_sweeps(const Context& context, const RunSelection& selection) {
   Sweeps sweeps;
   for (const std::string& text : selection.sweeps) {
     if (text.find('=') != std::string::npos) {
@@ -210,7 +211,7 @@ Sweeps asked_sweeps(const Context& context, const RunSelection& selection) {
   return sweeps;
 }
 
-/// The configs that were asked for, in that order.
+/// The configs that the selection names, in that order.
 std::vector<SelectedConfig> selected_configs(const Context& context,
                                              const RunSelection& selection) {
   const int ways =
@@ -222,7 +223,7 @@ std::vector<SelectedConfig> selected_configs(const Context& context,
         "'forge ls' lists them");
   }
   if (selection.all) return training_configs(context);
-  if (!selection.table.empty()) return configs_of_table(context, selection.table);
+  if (!selection.table.empty()) return table_configs(context, selection.table);
   std::vector<SelectedConfig> selected;
   for (const std::string& name : selection.configs) {
     if (!project::is_pattern(name)) {
@@ -237,18 +238,18 @@ std::vector<SelectedConfig> selected_configs(const Context& context,
 }
 
 /// The runs of a config, one for each combination of swept values.
-std::vector<CheckedRun> runs_of(const Context& context,
-                                const SelectedConfig& selected,
-                                const RunSelection& selection,
-                                const Sweeps& asked,
-                                const LaunchOptions& options) {
+std::vector<CheckedRun> config_runs(const Context& context,
+                                    const SelectedConfig& selected,
+                                    const RunSelection& selection,
+                                    const Sweeps& sweeps_given,
+                                    const LaunchOptions& options) {
   int64_t own_seed = 0;
   if (selection.seed_count > 0)
     own_seed = context.resolve(selected.document, options.overrides).experiment.seed;
   std::vector<run::Sweep> sweeps;
   if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
   if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
-  sweeps.insert(sweeps.end(), asked.values.begin(), asked.values.end());
+  sweeps.insert(sweeps.end(), sweeps_given.values.begin(), sweeps_given.values.end());
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
   for (const run::Overrides& variation : run::sweep_points(sweeps)) {
@@ -269,14 +270,14 @@ std::vector<std::string> sweep_names(const project::Project& project) {
 std::vector<CheckedRun> check_selected_configs(const Context& context,
                                                const RunSelection& selection,
                                                const LaunchOptions& options) {
-  const Sweeps sweeps = asked_sweeps(context, selection);
+  const Sweeps sweeps = read_sweeps(context, selection);
   RunSelection wanted = selection;
   if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
     wanted.configs = sweeps.configs;
   std::vector<std::vector<CheckedRun>> of_configs;
   size_t most = 0;
   for (const SelectedConfig& selected : selected_configs(context, wanted)) {
-    of_configs.push_back(runs_of(context, selected, wanted, sweeps, options));
+    of_configs.push_back(config_runs(context, selected, wanted, sweeps, options));
     most = std::max(most, of_configs.back().size());
   }
   std::vector<CheckedRun> runs;

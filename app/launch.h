@@ -29,22 +29,22 @@ struct CheckedRun {
   std::optional<run::SavedRun> saved;  ///< of a plan given by --plan
 };
 
-/// Resolves and checks a config for its backend on this machine. Starts a worker only to ask for
-/// its devices, unless they are known already.
+/// Resolves and checks a config for its backend on this machine. Starts a worker at most to list
+/// its devices.
 CheckedRun check_config(const Context& context,
                         const config::Document& document,
                         const LaunchOptions& options);
 
-/// The same for a run of a saved plan, whose config is taken as it is.
+/// The same for a run of a saved plan, whose config is complete.
 CheckedRun check_config(const Context& context,
                         const run::SavedRun& saved,
                         const LaunchOptions& options);
 
 /// The run's config for a benchmark; 0 steps: windows of about a second.
-benchmark::BenchTarget benchmark_subject(const Context& context,
-                                         const CheckedRun& run,
-                                         const LaunchOptions& options,
-                                         int64_t window_steps = 0);
+benchmark::BenchTarget bench_target(const Context& context,
+                                    const CheckedRun& run,
+                                    const LaunchOptions& options,
+                                    int64_t window_steps = 0);
 
 /// A run with its data, and what is left to do for it.
 struct PreparedRun {

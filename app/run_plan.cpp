@@ -70,7 +70,7 @@ void benchmark_unknown_runs(const Context& context,
       try {
         found->second =
             benchmark::probe(context.launcher(),
-                             benchmark_subject(context, *entry.run, options),
+                             bench_target(context, *entry.run, options),
                              ProgressLine("benchmarking " + entry.run->label).reporter());
       } catch (const Error& error) {
         std::cerr << "warning: " << entry.run->label
@@ -123,7 +123,7 @@ nlohmann::json entry_json(const PlanEntry& entry) {
           {"judged_by", name_of(entry.source)}};
 }
 
-std::vector<std::string> line_of(const PlanEntry& entry) {
+std::vector<std::string> entry_line(const PlanEntry& entry) {
   const store::Forecast& forecast = entry.forecast;
   const std::string time = forecast.seconds ? human_duration(*forecast.seconds) : "?";
   return {entry.run->label,
@@ -171,7 +171,7 @@ void print_plan(const Context& context,
     print_json(json_list(plan, entry_json));
   } else {
     std::vector<std::vector<std::string>> lines = {{"Run", "Action", "Steps", "Time", "Memory"}};
-    for (const PlanEntry& entry : plan) lines.push_back(line_of(entry));
+    for (const PlanEntry& entry : plan) lines.push_back(entry_line(entry));
     std::cout << aligned(lines, {2, 3, 4}) << "\n" << plan_summary(plan) << "\n";
   }
   if (!options.save.empty()) save_plan(context, plan, launch_options, options.save);

@@ -129,7 +129,7 @@ std::string status_text(const store::RunSummary& run) {
   return run::name_of(run.status);
 }
 
-Style style_of(run::RunState status) {
+Style status_style(run::RunState status) {
   switch (status) {
     case run::RunState::completed: return Style::green;
     case run::RunState::failed: return Style::red;
@@ -166,7 +166,7 @@ std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
                         const std::string& folder) {
   std::string head =
-      styled(run.config, Style::bold) + "  " + styled(status_text(run), style_of(run.status));
+      styled(run.config, Style::bold) + "  " + styled(status_text(run), status_style(run.status));
   if (const auto seconds = run.metric(results::wall_seconds_name))
     head += "  " + human_duration(*seconds);
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
@@ -271,7 +271,7 @@ void report_failure(const std::string& label,
 }
 
 /// As the supervisor's own: a stop and a full disk have a code each.
-int exit_code_of(const run::RunStatus& status) {
+int run_exit_code(const run::RunStatus& status) {
   if (status.state == run::RunState::completed) return run::supervised_completed;
   if (status.state == run::RunState::stopped) return run::supervised_stopped;
   return status.storage ? run::supervised_storage : run::supervised_failed;
@@ -318,7 +318,7 @@ int follow_and_report(const Context& context, const std::vector<PendingRun>& run
     }
     if (outcome.status.state == run::RunState::failed)
       report_failure(runs[i].label, runs[i].planned.folder, outcome.status);
-    worst = std::max(worst, exit_code_of(outcome.status));
+    worst = std::max(worst, run_exit_code(outcome.status));
     if (auto summary = store.run(runs[i].planned.record.id)) results.push_back(std::move(*summary));
   }
   if (worst == run::supervised_stopped)

@@ -46,7 +46,7 @@ class Models {
   std::string difference(const std::string& config,
                          const std::string& profile,
                          const nlohmann::json& other) {
-    const nlohmann::json& model = model_of(config, profile);
+    const nlohmann::json& model = current_model(config, profile);
     if (model.is_null() || other == model) return "";
     const nlohmann::json changes = nlohmann::json::diff(model.flatten(), other.flatten());
     // The pointer of a flattened key: "/~1canon~1set" is "canon.set".
@@ -61,7 +61,7 @@ class Models {
   }
 
  private:
-  const nlohmann::json& model_of(const std::string& config, const std::string& profile) {
+  const nlohmann::json& current_model(const std::string& config, const std::string& profile) {
     const auto [entry, is_new] = models_.try_emplace({config, profile});
     if (is_new && project_.find(config)) {
       const auto [known, is_unread] = documents_.try_emplace(config);

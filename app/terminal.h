@@ -17,7 +17,7 @@ namespace forge::app {
 /// Whether the descriptor is a terminal that can move its cursor.
 bool is_terminal(int fd);
 
-/// Whether to colour what goes to the descriptor: a terminal, and NO_COLOR is not set.
+/// Whether output to the descriptor is coloured: it is a terminal, and NO_COLOR is not set.
 bool use_colour(int fd = STDOUT_FILENO);
 
 /// Columns of the terminal, 80 where it is none.
@@ -25,7 +25,7 @@ int terminal_width(int fd = STDOUT_FILENO);
 
 /// Escape codes of terminals (ECMA-48, "select graphic rendition").
 enum class Style { plain = 0, bold = 1, dim = 2, red = 31, green = 32, yellow = 33 };
-/// The text in a style, plain where the descriptor that it is written to takes no colour.
+/// The text in a style, for output to the descriptor; plain where that is not coloured.
 std::string styled(const std::string& text, Style style, int fd = STDOUT_FILENO);
 
 /// Lines of cells in columns, two blanks apart, each column as wide as its widest cell; the last is
@@ -57,7 +57,7 @@ nlohmann::json or_null(const std::optional<T>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
-/// The list of what `to_json` makes of each item.
+/// A list with `to_json(item)` for each item.
 template <class Items, class ToJson>
 auto json_list(const Items& items, const ToJson& to_json) {
   using Json = decltype(to_json(*std::begin(items)));
@@ -66,7 +66,7 @@ auto json_list(const Items& items, const ToJson& to_json) {
   return list;
 }
 
-/// Prints the text, or writes it to the file of -o and says so. Returns 0 as print_json does.
+/// Prints the text, or writes it to the file of -o and reports that. Returns 0 as print_json does.
 int write_output(const std::string& text, const OutputOptions& options);
 int write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
 

@@ -71,7 +71,7 @@ std::optional<worker::BackendInfo> read_description(const fs::path& file, double
 
 /// Caches the answer. A cache that cannot be written costs the time of a start, no more.
 void write_description(const fs::path& file, const worker::BackendInfo& info) {
-  if (!info.supports) return;  // a worker that may say more one day: it is asked again
+  if (!info.supports) return;  // a later version of the worker may answer: ask again
   try {
     make_directories(file.parent_path());
     write_file_atomic(file,
@@ -138,8 +138,8 @@ Json files_key(const fs::path& folder) {
   return files;
 }
 
-/// All that the command's files tell: those beside the ones that its words name, and those of its
-/// working folder.
+/// Arguments, environment and files of a command: files beside those that its words name, and files
+/// of its working folder.
 Json command_key(const worker::WorkerCommand& command) {
   std::set<fs::path> folders = {command.working_folder};
   for (const std::string& word : command.arguments) {
@@ -160,7 +160,7 @@ worker::WorkerCommand ExternalBackend::command(const worker::Request&) const {
   worker::WorkerCommand command;
   command.arguments = config_.command;
   command.working_folder = config_.working_directory;
-  // A path, unlike a name that is looked for on the PATH, is meant from where the program starts.
+  // A path, unlike a name on the PATH, is relative to the working folder.
   std::string& program = command.arguments[0];
   if (program.find('/') != std::string::npos)
     program = (command.working_folder / program).lexically_normal().string();
@@ -228,7 +228,7 @@ worker::WorkerCommand LibtorchBackend::command(const worker::Request& request) c
   // The same number of threads in every parallel region, so that sums keep their order.
   command.environment["OMP_DYNAMIC"] = "false";
   // A thread that spins at a barrier holds the core that the one it waits for needs: on a busy
-  // machine that costs a factor of ten, on an idle one waiting asleep costs next to nothing.
+  // machine that costs a factor of ten. On an idle one, sleeping costs next to nothing.
   command.environment["OMP_WAIT_POLICY"] = "passive";
   if (request.threads > 0) {
     command.environment["OMP_NUM_THREADS"] = std::to_string(request.threads);

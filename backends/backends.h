@@ -11,12 +11,13 @@
 
 namespace forge::backends {
 
-/// Anybody's program that speaks the protocol (docs/PROTOCOL.md).
+/// Any program that follows the protocol (docs/PROTOCOL.md).
 class ExternalBackend : public worker::Backend {
  public:
   /// `name` as the config's `backend` has it; "external" for one without a name of its own.
-  /// `config` is complete: its working directory is absolute. `cache_folder` keeps what `describe`
-  /// learned for an hour, or until a file beside the command's changes; "": it asks each time.
+  /// `config` is complete: its working directory is absolute. Answers to `describe` are cached in
+  /// `cache_folder` for an hour, or until a file beside the command's changes; "": it asks each
+  /// time.
   ExternalBackend(std::string name,
                   config::ExternalConfig config,
                   std::filesystem::path cache_folder = "")
@@ -26,8 +27,8 @@ class ExternalBackend : public worker::Backend {
 
   std::string name() const override { return name_; }
   worker::WorkerCommand command(const worker::Request& request) const override;
-  /// Its hello has the name of the declaration, where there is one; else the worker's own. Throws
-  /// Error where that name is one of forge's or would be none for a folder.
+  /// Its hello has the declared name, if there is one, else the worker's own. Throws Error where
+  /// that name is one of forge's or not allowed (config::is_allowed_name).
   worker::BackendInfo describe(worker::Launcher& launcher,
                                const std::string& device,
                                int threads) const override;
@@ -38,11 +39,11 @@ class ExternalBackend : public worker::Backend {
   std::filesystem::path cache_folder_;
 };
 
-/// The worker that comes with forge, forge-worker-libtorch. This half of it links no Torch.
+/// The worker that comes with forge, forge-worker-libtorch. This class links no Torch.
 class LibtorchBackend : public worker::Backend {
  public:
-  /// `program` is forge's own path, from which the worker's is found; `cache_folder` keeps what
-  /// `describe` learned, because a start of Torch costs half a second.
+  /// `program` is forge's own path, from which the worker's is found. Answers to `describe` are
+  /// cached in `cache_folder`, because a start of Torch costs half a second.
   LibtorchBackend(std::filesystem::path program, std::filesystem::path cache_folder)
       : program_(std::move(program)), cache_folder_(std::move(cache_folder)) {}
 

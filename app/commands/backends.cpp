@@ -36,7 +36,7 @@ Json to_json(const ListedBackend& backend) {
 }
 
 /// A version, or the names of the files that a library was found in.
-std::string text_of(const nlohmann::json& library) {
+std::string library_text(const nlohmann::json& library) {
   if (library.is_string()) return library.get<std::string>();
   if (!library.is_array()) return json_text(library);
   std::vector<std::string> names;
@@ -46,8 +46,8 @@ std::string text_of(const nlohmann::json& library) {
   return join(names, " + ");
 }
 
-/// "model.family: llama_canon" for each key of which only some values will do.
-std::vector<std::string> limits_of(const worker::Supports& supports) {
+/// "model.family: llama_canon" for each key that is limited to some values.
+std::vector<std::string> supported_values(const worker::Supports& supports) {
   std::vector<std::string> lines;
   for (const auto& [key, values] : supports.config.items()) {
     std::vector<std::string> words;
@@ -60,7 +60,7 @@ std::vector<std::string> limits_of(const worker::Supports& supports) {
   return lines;
 }
 
-std::string text_of(const ListedBackend& backend) {
+std::string backend_text(const ListedBackend& backend) {
   std::string text = styled(backend.name, Style::bold);
   if (backend.info) text += " " + backend.info->hello.backend_version;
   if (!backend.description.empty()) text += " — " + backend.description;
@@ -75,12 +75,12 @@ std::string text_of(const ListedBackend& backend) {
     add("uses", info.environment.device_name);
     std::vector<std::string> libraries;
     for (const auto& [name, value] : info.environment.libraries.items())
-      libraries.push_back(name + " " + text_of(value));
+      libraries.push_back(name + " " + library_text(value));
     add("libraries", join(libraries, ", "));
     if (info.supports) {
       add("jobs", join(info.supports->jobs, ", "));
       const char* name = "only";
-      for (const std::string& line : limits_of(*info.supports)) {
+      for (const std::string& line : supported_values(*info.supports)) {
         add(name, line);
         name = "";
       }
@@ -100,7 +100,7 @@ int list_backends(const Context& context, bool json) {
         json_list(found, [](const ListedBackend& backend) { return to_json(backend); }));
   for (const ListedBackend& backend : found) {
     if (&backend != &found[0]) std::cout << "\n";
-    std::cout << text_of(backend);
+    std::cout << backend_text(backend);
   }
   return 0;
 }
@@ -114,7 +114,7 @@ struct BackendTestOptions {
   bool json = false;
 };
 
-/// A folder that lives as long as the object, unless it is kept.
+/// A folder that is removed with the object, unless `keep`.
 class TempFolder {
  public:
   explicit TempFolder(bool keep) : keep_(keep) {
@@ -136,7 +136,8 @@ class TempFolder {
 };
 
 /// What a single word names: a declared backend, else a program.
-worker::WorkerCommand command_of(const Context& context, const std::vector<std::string>& words) {
+worker::WorkerCommand program_command(const Context& context,
+                                      const std::vector<std::string>& words) {
   config::Experiment experiment;
   experiment.backend = config::external_backend;
   experiment.external.command = words;
@@ -152,7 +153,7 @@ worker::WorkerCommand command_of(const Context& context, const std::vector<std::
   return context.backend(experiment)->command({});
 }
 
-std::string text_of(const std::vector<conformance::Finding>& findings) {
+std::string findings_text(const std::vector<conformance::Finding>& findings) {
   std::vector<std::vector<std::string>> lines;
   for (const conformance::Finding& finding : findings) {
     const Style style = finding.verdict == Verdict::passed   ? Style::green
@@ -179,7 +180,7 @@ int test(const Context& context, const BackendTestOptions& options) {
     check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
   }
   const std::vector<conformance::Finding> findings = conformance::check_backend(
-      context.launcher(), command_of(context, options.command), folder.path(), check_options);
+      context.launcher(), program_command(context, options.command), folder.path(), check_options);
   const bool passed =
       std::none_of(findings.begin(), findings.end(), [](const conformance::Finding& finding) {
         return finding.verdict == Verdict::failed;
@@ -188,7 +189,7 @@ int test(const Context& context, const BackendTestOptions& options) {
     const auto list = json_list(findings, [](const auto& finding) { return to_json(finding); });
     print_json(Json{{"passed", passed}, {"checks", list}});
   } else {
-    std::cout << text_of(findings);
+    std::cout << findings_text(findings);
   }
   if (options.keep) std::cerr << "files kept in " << folder.path().string() << "\n";
   return static_cast<int>(passed ? ExitCode::done : ExitCode::failed);

@@ -181,7 +181,7 @@ struct BenchOptions {
 };
 
 struct OperationOptions {
-  worker::OperationBench wanted;
+  worker::OperationBench bench;
   std::string device = "auto";
   int threads = 0;
   bool json = false;
@@ -216,17 +216,16 @@ int bench(const Context& context, const BenchOptions& options) {
   run::make_runs_dir(context.runs_dir());
   benchmark::BenchInvocation call = this_call(context);
   std::vector<benchmark::MeasuredConfig> configs;
-  std::vector<benchmark::BenchTarget> subjects;
+  std::vector<benchmark::BenchTarget> targets;
   for (const std::string& name : names) {
     const CheckedRun launch = check_config(context, context.document(name), options.launch);
-    benchmark::BenchTarget subject =
-        benchmark_subject(context, launch, options.launch, options.steps);
-    call.configs.push_back(subject.name);
-    configs.push_back({launch.resolved.project, subject.name, launch.resolved.json});
-    subjects.push_back(std::move(subject));
+    benchmark::BenchTarget target = bench_target(context, launch, options.launch, options.steps);
+    call.configs.push_back(target.name);
+    configs.push_back({launch.resolved.project, target.name, launch.resolved.json});
+    targets.push_back(std::move(target));
   }
   const std::vector<benchmark::Measurement> measurements = benchmark::measure_interleaved(
-      context.launcher(), subjects, options.windows, ProgressLine("bench").reporter());
+      context.launcher(), targets, options.windows, ProgressLine("bench").reporter());
   std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
   store_records(context, records);
   if (options.json) return print_records(records);
@@ -239,7 +238,7 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   run::make_runs_dir(context.runs_dir());
   worker::Request request;
   request.job = worker::Job::bench_ops;
-  request.operation_bench = options.wanted;
+  request.operation_bench = options.bench;
   request.device = options.device;
   request.threads = options.threads;
   const auto backend = context.backend(config::Experiment());
@@ -286,14 +285,13 @@ void add_operations(const Command& bench) {
       "forge bench ops canon_conv swiglu --size 4m\n"
       "forge bench ops --precision bfloat16 --device cuda --json");
   command.add_option(
-      "OPERATION", options.wanted.operations, "Operation names or prefixes [default: all]");
+      "OPERATION", options.bench.operations, "Operation names or prefixes [default: all]");
   command
       .add_option(
-          "--size", options.wanted.sizes, "Name of a shape [default: those that suit the device]")
+          "--size", options.bench.sizes, "Name of a shape [default: those that suit the device]")
       .repeated();
   command
-      .add_option(
-          "--precision", options.wanted.precision, "Precision: float32, float64 or bfloat16")
+      .add_option("--precision", options.bench.precision, "Precision: float32, float64 or bfloat16")
       .show_default();
   add_device_options(command, options.device, options.threads);
   add_json_option(command, options.json);

@@ -91,15 +91,15 @@ nlohmann::ordered_json pareto_json(const tables::Ablation& table, const std::str
   return list;
 }
 
-nlohmann::ordered_json json_of(const tables::Ablation& table, const CompareOptions& options) {
+nlohmann::ordered_json table_json(const tables::Ablation& table, const CompareOptions& options) {
   nlohmann::ordered_json json = tables::to_json(table);
   if (!options.pareto.empty()) json["pareto"] = pareto_json(table, options.pareto);
   return json;
 }
 
-std::string text_of(const Context& context,
-                    const tables::Ablation& table,
-                    const CompareOptions& options) {
+std::string table_text(const Context& context,
+                       const tables::Ablation& table,
+                       const CompareOptions& options) {
   if (options.format == "csv") return tables::to_csv(table);
   tables::TerminalOptions terminal = terminal_options();
   terminal.points = options.points;
@@ -117,12 +117,13 @@ void print(const Context& context,
            const std::vector<tables::Ablation>& tables,
            const CompareOptions& options) {
   if (options.json || options.format == "json") {
-    const auto list = json_list(tables, [&](const auto& table) { return json_of(table, options); });
+    const auto list =
+        json_list(tables, [&](const auto& table) { return table_json(table, options); });
     print_json(options.table.empty() ? list : list.at(0));
     return;
   }
   for (size_t i = 0; i < tables.size(); ++i)
-    std::cout << (i > 0 ? "\n" : "") << text_of(context, tables[i], options);
+    std::cout << (i > 0 ? "\n" : "") << table_text(context, tables[i], options);
   std::cout << std::flush;
 }
 

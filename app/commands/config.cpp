@@ -44,7 +44,7 @@ struct CheckOptions {
   bool json = false;
 };
 
-lint::Report report_of(const Context& context, const CheckOptions& options) {
+lint::Report lint_configs(const Context& context, const CheckOptions& options) {
   std::vector<lint::Selection> selections;
   std::vector<Error> broken;
   const auto select_all = [&](project::Project project) {
@@ -68,7 +68,7 @@ lint::Report report_of(const Context& context, const CheckOptions& options) {
 }
 
 int check(const Context& context, const CheckOptions& options) {
-  const lint::Report report = report_of(context, options);
+  const lint::Report report = lint_configs(context, options);
   if (options.json) {
     print_json(lint::to_json(report));
   } else {

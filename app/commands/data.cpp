@@ -56,14 +56,15 @@ Json folder_json(const data::PreparedFolder& folder) {
 }
 
 /// A number of the training tokens, of all parts of a mixture together.
-std::string count_of(const data::PreparedFolder& folder, int64_t data::PreparedTokens::*member) {
+std::string training_count(const data::PreparedFolder& folder,
+                           int64_t data::PreparedTokens::*member) {
   if (folder.train) return with_thousands((*folder.train).*member);
   int64_t sum = 0;
   for (const data::PreparedPart& part : folder.parts) sum += part.train ? (*part.train).*member : 0;
   return sum > 0 ? with_thousands(sum) : "-";
 }
 
-std::string text_of(const data::PreparedFolder& folder) {
+std::string source_text(const data::PreparedFolder& folder) {
   if (!folder.parts.empty()) {
     const auto parts = texts_of(folder.parts, [](const data::PreparedPart& part) {
       return part.source + " " + shortest(part.weight);
@@ -88,11 +89,11 @@ int list_data(const Context&, bool as_json) {
   double bytes = 0;
   for (const data::PreparedFolder& folder : prepared) {
     lines.push_back({folder.name,
-                     count_of(folder, &data::PreparedTokens::tokens),
-                     count_of(folder, &data::PreparedTokens::documents),
+                     training_count(folder, &data::PreparedTokens::tokens),
+                     training_count(folder, &data::PreparedTokens::documents),
                      human_bytes(static_cast<double>(folder.bytes)),
                      human_duration(std::max(0.0, now - static_cast<double>(folder.modified))),
-                     text_of(folder)});
+                     source_text(folder)});
     bytes += static_cast<double>(folder.bytes);
   }
   std::cout << aligned(lines, {1, 2, 3, 4}) << human_bytes(bytes) << " in "

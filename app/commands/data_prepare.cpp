@@ -78,17 +78,17 @@ struct DataPrepareOptions {
   bool json = false;
 };
 
-config::DocumentKind kind_of(const std::string& name) {
+config::DocumentKind document_kind(const std::string& name) {
   const auto names = config::names_of(config::DocumentKind());
   return config::DocumentKind(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
 /// Data that no config names: rows of any length, however many there are.
-config::Experiment experiment_of(const DataPrepareOptions& options) {
+config::Experiment prepared_experiment(const DataPrepareOptions& options) {
   config::Experiment experiment;
   experiment.data = options.data;
   experiment.data.path = fs::absolute(options.path).lexically_normal().string();
-  experiment.data.documents = kind_of(options.documents);
+  experiment.data.documents = document_kind(options.documents);
   experiment.data.source = config::is_json_lines(options.path) ? "jsonl" : "text";
   if (experiment.data.documents == config::DocumentKind::record) experiment.data.source = "jsonl";
   if (experiment.data.source == "jsonl") experiment.data.documents = config::DocumentKind::record;
@@ -99,9 +99,9 @@ config::Experiment experiment_of(const DataPrepareOptions& options) {
   return experiment;
 }
 
-config::Experiment experiment_of(const Context& context, const DataPrepareOptions& options) {
+config::Experiment prepared_experiment(const Context& context, const DataPrepareOptions& options) {
   if (!options.path.empty()) {
-    if (options.config.empty()) return experiment_of(options);
+    if (options.config.empty()) return prepared_experiment(options);
     throw Error("CONFIG and --path cannot be used together");
   }
   return resolved_experiment(context, options);
@@ -163,7 +163,7 @@ int describe_task(const config::Experiment& experiment,
 }
 
 int prepare(const Context& context, const DataPrepareOptions& options) {
-  const config::Experiment experiment = experiment_of(context, options);
+  const config::Experiment experiment = prepared_experiment(context, options);
   const data::PreparedData prepared = data::prepare(
       experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter(), options.check);
   if (prepared.tokenizer.empty()) return describe_task(experiment, prepared, options.json);

@@ -72,11 +72,11 @@ Side side_called(const Context& context, const std::string& name, const DiffOpti
   return config_side(context, *config, options);
 }
 
-std::string value_of(const std::optional<Leaf>& leaf) {
+std::string leaf_text(const std::optional<Leaf>& leaf) {
   return leaf ? config::shown_value(leaf->value) : "(not there)";
 }
 
-std::string place_of(const std::optional<Leaf>& leaf) {
+std::string leaf_place(const std::optional<Leaf>& leaf) {
   if (!leaf) return "";
   const config::Setting& setting = leaf->origin.set_by;
   const std::string place = setting.origin.describe();
@@ -89,7 +89,7 @@ int value_width(const std::vector<Change>& changes) {
   int width = 0;
   for (const Change& change : changes) {
     for (const auto& leaf : {change.left, change.right}) {
-      width = std::max(width, tables::display_width(value_of(leaf)));
+      width = std::max(width, tables::display_width(leaf_text(leaf)));
     }
   }
   return std::min(width, most);
@@ -98,8 +98,8 @@ int value_width(const std::vector<Change>& changes) {
 void print_changes(const Side& left, const Side& right, const std::vector<Change>& changes) {
   const int width = value_width(changes);
   const auto print_line = [&](const char* sign, const std::optional<Leaf>& leaf, Style style) {
-    std::cout << styled(sign + tables::pad_right(value_of(leaf), width), style);
-    const std::string place = place_of(leaf);
+    std::cout << styled(sign + tables::pad_right(leaf_text(leaf), width), style);
+    const std::string place = leaf_place(leaf);
     std::cout << (place.empty() ? "" : "  " + styled(place, Style::dim)) << "\n";
   };
   std::cout << styled("--- " + left.name, Style::red) << "\n"

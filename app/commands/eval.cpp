@@ -47,12 +47,12 @@ run::EvaluationData open_data(const Context& context,
                               const run::RunModel& model) {
   ProgressLine line("preparing data");
   const data::Progress progress = line.reporter();
-  const std::string& wanted = options.data;
-  if (wanted.empty()) return run::own_evaluation_data(model, user_cache_dir(), progress);
-  if (fs::exists(wanted)) return run::evaluation_data_at(model, wanted, user_cache_dir(), progress);
-  if (!names_config(wanted))
-    throw Error("no file or folder '" + wanted + "'", "--data also takes a config");
-  const config::ResolvedConfig resolved = context.resolve(context.document(wanted), {});
+  const std::string& name = options.data;
+  if (name.empty()) return run::own_evaluation_data(model, user_cache_dir(), progress);
+  if (fs::exists(name)) return run::evaluation_data_at(model, name, user_cache_dir(), progress);
+  if (!names_config(name))
+    throw Error("no file or folder '" + name + "'", "--data also takes a config");
+  const config::ResolvedConfig resolved = context.resolve(context.document(name), {});
   config::require_no_obstacles(resolved);
   require_training(resolved, "it has no data");
   return run::evaluation_data_of(

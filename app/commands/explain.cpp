@@ -51,9 +51,11 @@ std::vector<Explanation> explain(const Context& context, const ExplainOptions& o
 }
 
 /// A setting's value; an empty text is shown as "".
-std::string text_of(const Setting& setting) { return setting.text.empty() ? "\"\"" : setting.text; }
+std::string setting_text(const Setting& setting) {
+  return setting.text.empty() ? "\"\"" : setting.text;
+}
 
-std::string place_of(const Setting& setting) {
+std::string setting_place(const Setting& setting) {
   std::string place = setting.origin.describe();
   if (!setting.derived_from.empty()) {
     place = "follows from " + setting.derived_from + (place.empty() ? "" : ", " + place);
@@ -74,9 +76,9 @@ void print_history(const std::vector<Setting>& history) {
   for (size_t i = 0; i < history.size(); ++i) {
     const bool is_last = i + 1 == history.size();
     lines.push_back({styled(is_last ? "└─" : "├─", Style::dim),
-                     text_of(history[i]),
+                     setting_text(history[i]),
                      history[i].layer,
-                     place_of(history[i])});
+                     setting_place(history[i])});
     for (const std::string& step : include_chain(history[i], i > 0 ? &history[i - 1] : nullptr)) {
       lines.push_back({styled(is_last ? "  " : "│ ", Style::dim), "", "", "  used from " + step});
     }
@@ -102,12 +104,12 @@ void print_section(const std::vector<Explanation>& explanations) {
     lines.push_back({styled(explanation.path, Style::bold),
                      config::shown_value(explanation.value),
                      history.front().layer,
-                     place_of(history.front())});
+                     setting_place(history.front())});
     for (size_t i = 1; i < history.size(); ++i) {
       lines.push_back({styled("  overrode", Style::dim),
-                       text_of(history[i]),
+                       setting_text(history[i]),
                        history[i].layer,
-                       place_of(history[i])});
+                       setting_place(history[i])});
     }
   }
   std::cout << aligned(lines);

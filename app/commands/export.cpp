@@ -97,7 +97,7 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
 }
 
 /// The runs that are named, else those of the project that are not archived, sorted by their ids.
-std::vector<run::RunFolder> runs_of(const Context& context, const ExportOptions& options) {
+std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportOptions& options) {
   std::vector<run::RunFolder> folders;
   if (!options.runs.empty()) {
     folders = selected_runs(context, options.runs);
@@ -132,7 +132,7 @@ void for_each_run(const std::vector<run::RunFolder>& folders, WrittenFiles& writ
 }
 
 WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& options) {
-  const std::vector<run::RunFolder> folders = runs_of(context, options);
+  const std::vector<run::RunFolder> folders = runs_to_export(context, options);
   WrittenFiles written;
   if (options.output == "-") {
     std::cout << tables::metrics_csv_header();
@@ -155,7 +155,7 @@ WrittenFiles export_tensorboard(const Context& context, const ExportOptions& opt
   if (options.output == "-")
     throw Error("TensorBoard needs a folder", "for example -o tensorboard");
   WrittenFiles written;
-  for_each_run(runs_of(context, options), written, [&](const tables::RunMetrics& run) {
+  for_each_run(runs_to_export(context, options), written, [&](const tables::RunMetrics& run) {
     const fs::path folder = fs::path(options.output) / run.run_id;
     make_directories(folder);
     const fs::path file = folder / tables::tensorboard_file_name(run);

@@ -30,7 +30,7 @@ struct GenerateOptions {
 };
 
 /// The whole file, or stdin for "-", without the line end that editors and echo put behind it.
-std::string prompt_of(const std::string& file) {
+std::string read_prompt(const std::string& file) {
   std::string text =
       file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(file);
   if (ends_with(text, "\n")) text.pop_back();
@@ -136,7 +136,8 @@ nlohmann::ordered_json to_json(const run::RunModel& model,
 int generate(const Context& context, const GenerateOptions& options) {
   GenerationQuestion question = options.question;
   question.cache = !options.no_cache;
-  for (const std::string& file : options.prompt_files) question.prompts.push_back(prompt_of(file));
+  for (const std::string& file : options.prompt_files)
+    question.prompts.push_back(read_prompt(file));
   run::check_generation(question);
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
   set_precision(options.precision, model.experiment.train);

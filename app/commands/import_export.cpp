@@ -139,9 +139,9 @@ struct WrittenConfig {
   fs::path file;
 };
 
-WrittenConfig write_where_asked(const Context& context,
-                                const ImportLinguaOptions& options,
-                                const lingua::ImportedRecipe& imported) {
+WrittenConfig write_recipe_config(const Context& context,
+                                  const ImportLinguaOptions& options,
+                                  const lingua::ImportedRecipe& imported) {
   if (context.names_project() && options.output.empty()) {
     const project::Project project = context.project();
     const auto form =
@@ -173,7 +173,7 @@ void print_diagnostics(const lingua::ImportedRecipe& imported) {
 int import_lingua(const Context& context, const ImportLinguaOptions& options) {
   const lingua::ImportedRecipe imported =
       lingua::import_recipe(lingua::read_recipe_file(options.recipe), options.import);
-  const auto [text, file] = write_where_asked(context, options, imported);
+  const auto [text, file] = write_recipe_config(context, options, imported);
   if (options.json) {
     nlohmann::ordered_json json = lingua::to_json(imported);
     json["file"] = nullptr;

@@ -24,9 +24,9 @@ struct PackCommand {
 
 /// The templates that the run's config reads now, by their paths below the workspace. `notes` gets
 /// what can no longer be found: the run's config.json is complete without it.
-std::vector<std::pair<std::string, fs::path>> templates_of(const Context& context,
-                                                           const run::RunFolder& folder,
-                                                           std::vector<std::string>& notes) {
+std::vector<std::pair<std::string, fs::path>> current_templates(const Context& context,
+                                                                const run::RunFolder& folder,
+                                                                std::vector<std::string>& notes) {
   const run::RunRecord record = folder.record();
   std::vector<std::pair<std::string, fs::path>> files;
   std::set<std::string> seen;
@@ -74,7 +74,8 @@ int pack(const Context& context, const PackCommand& options) {
   }
   pack.checkpoints = options.checkpoints;
   pack.forge_version = FORGE_VERSION;
-  if (folder.record().imported_from.empty()) pack.templates = templates_of(context, folder, notes);
+  if (folder.record().imported_from.empty())
+    pack.templates = current_templates(context, folder, notes);
   const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << note << "\n";

@@ -65,10 +65,11 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
 
 /// The runs of a saved plan, with the options that it was made with.
 std::vector<CheckedRun> saved_runs(const Context& context, RunOptions& options) {
-  const RunSelection& asked = options.selection;
+  const RunSelection& selection = options.selection;
   const LaunchOptions& launch = options.launch;
-  const bool selects = asked.all || !asked.table.empty() || !asked.configs.empty() ||
-                       !asked.sweeps.empty() || !asked.seeds.empty() || asked.seed_count > 0;
+  const bool selects = selection.all || !selection.table.empty() || !selection.configs.empty() ||
+                       !selection.sweeps.empty() || !selection.seeds.empty() ||
+                       selection.seed_count > 0;
   const bool changes = !launch.overrides.empty() || !launch.continue_run.empty() ||
                        launch.device != LaunchOptions().device || launch.threads != 0;
   if (selects || changes || launch.force)

@@ -107,7 +107,7 @@ struct RunsLogsOptions {
   bool json = false;
 };
 
-manage::LogSource source_of(const RunsLogsOptions& options) {
+manage::LogSource log_source(const RunsLogsOptions& options) {
   if (options.worker_stderr) return manage::LogSource::worker;
   if (options.events) return manage::LogSource::events;
   return options.supervisor ? manage::LogSource::supervisor : manage::LogSource::all;
@@ -130,26 +130,25 @@ void print(const manage::LogLine& entry, const RunsLogsOptions& options) {
         entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
     std::cout << styled(time_text(*entry.time), Style::dim) << "  "
               << styled(entry.text, bad ? Style::red : Style::plain) << "\n";
-  } else if (source_of(options) == manage::LogSource::all) {
+  } else if (log_source(options) == manage::LogSource::all) {
     std::cout << "                     | " << entry.text << "\n";
   } else {
     std::cout << entry.text << "\n";
   }
 }
 
-/// Whether the log will not grow any more.
+/// Whether the log is complete.
 bool is_over(const run::RunFolder& folder) {
   return !folder.is_running() && !queue::is_queued(folder.path().parent_path(), folder.id());
 }
 
 int print_logs(const Context& context, const RunsLogsOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
-  manage::RunLog chronicle(folder, source_of(options));
+  manage::RunLog log(folder, log_source(options));
   bool any = false;
   while (true) {
-    const bool over =
-        is_over(folder);  // asked first, so that everything written until then is read below
-    for (const manage::LogLine& entry : chronicle.poll()) {
+    const bool over = is_over(folder);  // checked first: what was written by then is read below
+    for (const manage::LogLine& entry : log.poll()) {
       print(entry, options);
       any = true;
     }

@@ -104,7 +104,7 @@ struct RunsSaveOptions {
 };
 
 /// The active worker's description of itself; nullopt before it has sent one.
-std::optional<worker::Hello> worker_of(const run::RunFolder& folder) {
+std::optional<worker::Hello> active_worker(const run::RunFolder& folder) {
   std::optional<worker::Hello> hello;
   for (const run::StoredEvent& stored : run::read_events(folder.events_file())) {
     if (stored.name == "attempt") hello.reset();
@@ -127,7 +127,7 @@ void require_saving(const run::RunFolder& folder, double seconds) {
   std::optional<worker::Hello> hello;
   while (true) {
     require_running(folder);
-    hello = worker_of(folder);
+    hello = active_worker(folder);
     if (hello || steady_seconds() >= deadline) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -12,8 +12,8 @@
 namespace forge::app {
 namespace {
 
-nlohmann::json json_of(const run::RunFolder& folder, const run::Annotations& remarks) {
-  nlohmann::json json = to_json(remarks);
+nlohmann::json annotations_json(const run::RunFolder& folder, const run::Annotations& annotations) {
+  nlohmann::json json = to_json(annotations);
   json["run"] = folder.id();
   return json;
 }
@@ -29,9 +29,9 @@ int archive(const Context& context, const ArchiveOptions& options) {
   const bool restore = options.restore, json = options.json;
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
-    const run::Annotations remarks = manage::edit_annotations(
+    const run::Annotations annotations = manage::edit_annotations(
         folder, [&](run::Annotations& changed) { changed.archived = !restore; });
-    list.push_back(json_of(folder, remarks));
+    list.push_back(annotations_json(folder, annotations));
     if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
   }
   if (json) print_json(list);
@@ -48,16 +48,16 @@ struct NoteOptions {
 /// Without a text the note is printed; an empty text removes it.
 int note(const Context& context, const NoteOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
-  const run::Annotations remarks =
+  const run::Annotations annotations =
       options.text.empty() ? run::read_annotations(folder)
                            : manage::edit_annotations(folder, [&](run::Annotations& changed) {
                                changed.note = join(options.text, " ");
                              });
-  if (options.json) return print_json(json_of(folder, remarks));
-  if (remarks.note.empty()) {
+  if (options.json) return print_json(annotations_json(folder, annotations));
+  if (annotations.note.empty()) {
     std::cerr << folder.id() << ": no note\n";
   } else {
-    std::cout << folder.id() << ": " << tables::printable(remarks.note) << "\n";
+    std::cout << folder.id() << ": " << tables::printable(annotations.note) << "\n";
   }
   return 0;
 }
@@ -72,16 +72,17 @@ struct TagOptions {
 int tag(const Context& context, const TagOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   for (const std::string& word : options.tags) run::check_tag(word);
-  const run::Annotations remarks = manage::edit_annotations(folder, [&](run::Annotations& changed) {
-    for (const std::string& word : options.tags) {
-      const auto end = std::remove(changed.tags.begin(), changed.tags.end(), word);
-      changed.tags.erase(end, changed.tags.end());
-      if (!options.remove) changed.tags.push_back(word);
-    }
-  });
-  if (options.json) return print_json(json_of(folder, remarks));
-  std::cout << folder.id() << ": " << (remarks.tags.empty() ? "no tags" : join(remarks.tags, ", "))
-            << "\n";
+  const run::Annotations annotations =
+      manage::edit_annotations(folder, [&](run::Annotations& changed) {
+        for (const std::string& word : options.tags) {
+          const auto end = std::remove(changed.tags.begin(), changed.tags.end(), word);
+          changed.tags.erase(end, changed.tags.end());
+          if (!options.remove) changed.tags.push_back(word);
+        }
+      });
+  if (options.json) return print_json(annotations_json(folder, annotations));
+  std::cout << folder.id() << ": "
+            << (annotations.tags.empty() ? "no tags" : join(annotations.tags, ", ")) << "\n";
   return 0;
 }
 
@@ -133,7 +134,7 @@ std::string count_text(size_t runs) {
   return std::to_string(runs) + (runs == 1 ? " run" : " runs");
 }
 
-int64_t bytes_of(const manage::Removal& removal) {
+int64_t removal_bytes(const manage::Removal& removal) {
   int64_t bytes = 0;
   for (const manage::RemovedRun& run : removal.runs) bytes += run.bytes;
   return bytes;
@@ -162,7 +163,7 @@ int remove(const Context& context, const RemoveOptions& options) {
       manage::remove_runs(context.runs_dir(), folders, context.command_line());
   if (options.json) return print_json(to_json(removal));
   std::cout << "removed " << count_text(removal.runs.size()) << ", "
-            << human_bytes(double(bytes_of(removal))) << "\n";
+            << human_bytes(double(removal_bytes(removal))) << "\n";
   print_runs(removal);
   std::cerr << "'forge runs undo' restores " << (folders.size() == 1 ? "it" : "them")
             << "; 'forge gc' frees the space after 7 days\n";
@@ -176,7 +177,7 @@ int list_removed(const Context& context, bool json) {
   if (removals.empty()) std::cerr << "no removed runs to restore\n";
   for (const manage::Removal& removal : removals) {
     std::cout << removal.name << "  " << count_text(removal.runs.size()) << ", "
-              << human_bytes(double(bytes_of(removal))) << "  " << removal.command << "\n";
+              << human_bytes(double(removal_bytes(removal))) << "  " << removal.command << "\n";
     print_runs(removal);
   }
   return 0;

@@ -80,7 +80,7 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   return aligned(lines, {1, 2, 3});
 }
 
-std::string text_of(const store::Overview& overview) {
+std::string overview_text(const store::Overview& overview) {
   std::string text;
   if (!overview.devices.empty()) text += "Devices: " + devices_text(overview.devices) + "\n";
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
@@ -91,7 +91,7 @@ std::string text_of(const store::Overview& overview) {
   return text;
 }
 
-nlohmann::json json_of(const store::Overview& overview) {
+nlohmann::json overview_json(const store::Overview& overview) {
   nlohmann::json json = {{"devices", nlohmann::json::array()},
                          {"running", nlohmann::json::array()},
                          {"waiting", nlohmann::json::array()},
@@ -126,9 +126,9 @@ void watch(store::ResultStore& store,
     const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
     if (terminal) std::cout << "\033[H\033[J";
     if (options.json) {
-      std::cout << json_text(json_of(overview)) << std::endl;
+      std::cout << json_text(overview_json(overview)) << std::endl;
     } else {
-      std::cout << text_of(overview) << std::flush;
+      std::cout << overview_text(overview) << std::flush;
     }
     if (overview.running.empty() && overview.waiting.empty()) return;
     std::this_thread::sleep_for(live_interval);
@@ -139,7 +139,7 @@ int show_status(const Context& context, const StatusOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) {
     if (options.json) {
-      print_json(json_of({}));
+      print_json(overview_json({}));
     } else {
       std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
     }
@@ -152,8 +152,8 @@ int show_status(const Context& context, const StatusOptions& options) {
   }
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
   print_warnings(overview.warnings);
-  if (options.json) return print_json(json_of(overview));
-  std::cout << text_of(overview);
+  if (options.json) return print_json(overview_json(overview));
+  std::cout << overview_text(overview);
   return 0;
 }
 
