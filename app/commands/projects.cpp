@@ -62,23 +62,6 @@ nlohmann::json listing_json(const ListedProject& listing) {
           {"configs", configs}};
 }
 
-/// Prints the listings; exit code 2 where a config is broken.
-int print(const std::vector<ListedProject>& listings, const fs::path& workspace, bool json) {
-  bool broken = false;
-  for (const ListedProject& listing : listings) {
-    for (const ListedConfig& row : listing.configs) broken = broken || row.problem;
-  }
-  if (json) {
-    print_json(json_list(listings, listing_json));
-  } else {
-    for (size_t i = 0; i < listings.size(); ++i) {
-      if (i > 0) std::cout << "\n";
-      print_configs(listings[i], workspace);
-    }
-  }
-  return static_cast<int>(broken ? ExitCode::usage : ExitCode::done);
-}
-
 int list(const Context& context, const LsOptions& options) {
   project::ProjectList projects;
   if (!options.all && context.project_folder()) {
@@ -88,9 +71,20 @@ int list(const Context& context, const LsOptions& options) {
   }
   const auto listings =
       project::list_configs(std::move(projects.projects), context.host_environment());
-  const int code = print(listings, context.workspace().root, options.json);
+  if (options.json) {
+    print_json(json_list(listings, listing_json));
+  } else {
+    for (const ListedProject& listing : listings) {
+      if (&listing != &listings.front()) std::cout << "\n";
+      print_configs(listing, context.workspace().root);
+    }
+  }
   for (const Error& problem : projects.problems) std::cerr << describe(problem) << "\n";
-  return projects.problems.empty() ? code : static_cast<int>(ExitCode::usage);
+  bool broken = !projects.problems.empty();
+  for (const ListedProject& listing : listings) {
+    for (const ListedConfig& row : listing.configs) broken = broken || row.problem;
+  }
+  return static_cast<int>(broken ? ExitCode::usage : ExitCode::done);
 }
 
 struct WorkspaceOptions {
