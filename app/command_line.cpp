@@ -74,11 +74,6 @@ Argument& Argument::required() {
   return *this;
 }
 
-Argument& Argument::value_name(const std::string& name) {
-  texts_->value_name = name;
-  return *this;
-}
-
 Argument& Argument::show_default() {
   option_->capture_default_str();
   texts_->default_text = option_->get_default_str();
@@ -253,6 +248,11 @@ void add_config_argument(const Command& command, std::string& config) {
   add_template_options(command);
 }
 
+void add_config_options(const Command& command, ConfigOptions& options) {
+  add_config_argument(command, options.config);
+  add_set_option(command, options.overrides);
+}
+
 void add_configs_argument(const Command& command,
                           std::vector<std::string>& configs,
                           const std::string& help) {
@@ -265,9 +265,8 @@ void add_configs_argument(const Command& command,
 }
 
 void add_run_argument(const Command& command, std::string& run, const std::string& name) {
-  command.add_option(name, run, "Run id, a unique prefix of it, or a run folder")
-      .required()
-      .value_name("RUN");
+  command.add_option(name + " <RUN>", run, "Run id, a unique prefix of it, or a run folder")
+      .required();
 }
 
 void add_model_argument(const Command& command, std::string& model) {

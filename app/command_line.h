@@ -53,8 +53,6 @@ class Argument {
   Argument(CLI::Option* option, ArgumentTexts& texts) : option_(option), texts_(&texts) {}
 
   Argument& required();
-  /// What stands for the value of a positional in the help, instead of its own name.
-  Argument& value_name(const std::string& name);
   /// Help shows the value that the variable has now as the default.
   Argument& show_default();
   /// May be given several times, with one value each.
@@ -96,9 +94,9 @@ class Command {
   /// Exactly one of its subcommands must be given.
   const Command& requires_subcommand() const;
 
-  /// `names` is "-o,--output <FILE>", or "CONFIG" for a positional. Without <FILE> the help shows N
-  /// for a number, else the name in capitals. Without a value on the command line `value` is
-  /// unchanged. Value is std::string, int, int64_t, uint64_t, double,
+  /// `names` is "-o,--output <FILE>", or "CONFIG" or "LEFT <RUN>" for a positional. Without <FILE>
+  /// the help shows N for a number, else the name in capitals. Without a value on the command line
+  /// `value` is unchanged. Value is std::string, int, int64_t, uint64_t, double,
   /// std::vector<std::string>, or std::optional of int or int64_t.
   template <class Value>
   Argument add_option(const std::string& names, Value& value, const std::string& help) const;
@@ -145,9 +143,16 @@ void add_set_option(const Command& command, std::vector<std::string>& overrides)
 /// For every command that resolves configs, besides their names: -p, --now and the arguments of
 /// their templates.
 void add_template_options(const Command& command);
-/// CONFIG and the options above.
+/// CONFIG and the options of add_template_options.
 void add_config_argument(const Command& command, std::string& config);
-/// CONFIG... and the options above.
+/// A config that a command resolves.
+struct ConfigOptions {
+  std::string config;
+  std::vector<std::string> overrides;
+};
+/// CONFIG, its options and --set.
+void add_config_options(const Command& command, ConfigOptions& options);
+/// CONFIG... and the options of add_template_options.
 void add_configs_argument(const Command& command,
                           std::vector<std::string>& configs,
                           const std::string& help);

@@ -140,6 +140,7 @@ std::vector<std::string> table_names(const project::Project& project) {
 }
 
 void add_table_options(const Command& command, TableOptions& options) {
+  add_project_option(command);
   command.add_option("--profile",
                      options.profile,
                      "Use runs of this profile [default: the one that fills most rows]");

@@ -19,7 +19,7 @@ struct TableOptions {
   bool published = false;  ///< show published results beside ours
 };
 
-/// --profile, --archived and --published
+/// -p, --profile, --archived and --published
 void add_table_options(const Command& command, TableOptions& options);
 
 /// Names of the YAML files in a folder of a project, without ".yaml", sorted.

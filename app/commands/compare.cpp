@@ -205,7 +205,6 @@ void add_compare(const Command& app) {
   command.add_option(
       "--by <KEY>", options.tables.by, "Split each row by a config key, or by 'backend'");
   command.heading("Runs");
-  add_project_option(command);
   add_table_options(command, options.tables);
   command
       .add_option("--where <CONDITION>",

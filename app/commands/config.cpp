@@ -14,9 +14,7 @@
 namespace forge::app {
 namespace {
 
-struct ShowOptions {
-  std::string config;
-  std::vector<std::string> overrides;
+struct ShowOptions : ConfigOptions {
   bool json = false;
 };
 
@@ -124,8 +122,7 @@ void add_show(const Command& app) {
           "forge show train_canon_ac\n"
           "forge show train_canon_ac --set profile=full --json")
       .see_also("forge explain, forge diff, forge keys");
-  add_config_argument(command, options.config);
-  add_set_option(command, options.overrides);
+  add_config_options(command, options);
   add_json_option(command, options.json, "Print the config as JSON, as a run stores it");
 }
 

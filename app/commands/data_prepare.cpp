@@ -59,17 +59,14 @@ int get(const Context&, const DataGetOptions& options) {
 }
 
 /// The experiment of the command line's config, which must have data.
-template <class Options>
-config::Experiment resolved_experiment(const Context& context, const Options& options) {
+config::Experiment resolved_experiment(const Context& context, const ConfigOptions& options) {
   const config::ResolvedConfig resolved =
       context.resolve(context.document(options.config), options.overrides);
   require_training(resolved, "it has no data");
   return resolved.experiment;
 }
 
-struct DataPrepareOptions {
-  std::string config;
-  std::vector<std::string> overrides;
+struct DataPrepareOptions : ConfigOptions {
   std::string path;
   config::DataConfig data;
   std::string documents = "file";
@@ -179,9 +176,7 @@ int prepare(const Context& context, const DataPrepareOptions& options) {
   return print_json(json);
 }
 
-struct DataSampleOptions {
-  std::string config;
-  std::vector<std::string> overrides;
+struct DataSampleOptions : ConfigOptions {
   int count = 3;
   bool evaluation = false;
   bool json = false;
@@ -257,8 +252,7 @@ void add_data_prepare(const Command& data) {
           "forge data prepare --path stories.txt.zst --documents separator --vocab-size 2000\n"
           "forge data prepare --path pages.jsonl.gz --field page --tokenizer tokenizer.json")
       .see_also("forge data ls, docs/DATA.md");
-  add_config_argument(command, options.config);
-  add_set_option(command, options.overrides);
+  add_config_options(command, options);
   command.heading("With --path");
   command.add_option("--path", options.path, "Text file or folder to use instead of a config");
   command.add_option("--documents", options.documents, "What a document is")
@@ -290,8 +284,7 @@ void add_data_sample(const Command& data) {
           "forge data sample mano/rope --set data.task.variant=code -n 5\n"
           "forge data sample brevo2/rope --evaluation --json")
       .see_also("docs/TASKS.md");
-  add_config_argument(command, options.config);
-  add_set_option(command, options.overrides);
+  add_config_options(command, options);
   command.add_option("-n,--count", options.count, "Number of examples")
       .between(1, 1000000)
       .show_default();

@@ -176,8 +176,8 @@ void add_diff(const Command& app) {
           "forge diff train_nope train_nope-3f61          the config now and as it was run\n"
           "forge diff train_nope train_canon_a --set profile=full --json")
       .see_also("forge why, forge explain");
-  command.add_option("LEFT", options.left, "Config or run").required().value_name("CONFIG|RUN");
-  command.add_option("RIGHT", options.right, "Config or run").required().value_name("CONFIG|RUN");
+  command.add_option("LEFT <CONFIG|RUN>", options.left, "Config or run").required();
+  command.add_option("RIGHT <CONFIG|RUN>", options.right, "Config or run").required();
   add_template_options(command);
   add_set_option(command, options.overrides);
   add_json_option(command, options.json);

@@ -11,10 +11,8 @@ namespace {
 using config::Explanation;
 using config::Setting;
 
-struct ExplainOptions {
+struct ExplainOptions : ConfigOptions {
   std::string key;
-  std::string config;
-  std::vector<std::string> overrides;
   bool json = false;
 };
 
@@ -140,8 +138,7 @@ void add_explain(const Command& app) {
       .see_also("forge show, forge keys");
   command.add_option("KEY", options.key, "Dotted path of a value, or of a section for all of it")
       .required();
-  add_config_argument(command, options.config);
-  add_set_option(command, options.overrides);
+  add_config_options(command, options);
   add_json_option(command, options.json);
 }
 

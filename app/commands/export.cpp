@@ -217,7 +217,6 @@ void add_page_options(const Command& command, PageOptions& options, const std::s
   options.output = output;
   command.add_option("-o,--output <FILE>", options.output, "File to write; - prints it")
       .show_default();
-  add_project_option(command);
   add_table_options(command, options.tables);
 }
 
@@ -274,7 +273,6 @@ void add_export(const Command& app) {
       .see_also("forge compare, forge export-markdown, forge report");
   command.heading("Runs");
   add_run_selector(command, options.runs);
-  add_project_option(command);
   add_table_options(command, options.tables);
   command.heading("Options");
   command.add_option("--format", options.format, "What to write").one_of(export_formats);

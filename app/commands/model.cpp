@@ -12,9 +12,7 @@
 namespace forge::app {
 namespace {
 
-struct ModelOptions {
-  std::string config;
-  std::vector<std::string> overrides;
+struct ModelOptions : ConfigOptions {
   int batch_size = 0;  ///< 0: the config's
   int seq_len = 0;
   bool json = false;
@@ -110,8 +108,7 @@ void add_model(const Command& app) {
           "forge model 4M --batch-size 8 --seq-len 2048\n"
           "forge model train_llama --json")
       .see_also("forge bench, docs/MATHEMATICS.md");
-  add_config_argument(command, options.config);
-  add_set_option(command, options.overrides);
+  add_config_options(command, options);
   command.add_option("--batch-size", options.batch_size, "Rows per step [default: the config's]")
       .between(1, 1 << 20);
   command.add_option("--seq-len", options.seq_len, "Tokens per row [default: the config's]")
