@@ -168,7 +168,13 @@ class RunFollower {
       }
     }
     for (const queue::NotStarted& failed : done.failed) {
-      if (Followed* followed = find(failed.run)) end_unstarted(*followed, failed.problem);
+      Followed* followed = find(failed.run);
+      if (!followed) continue;
+      run::RunStatus& status = followed->outcome.emplace().status;
+      status.state = run::RunState::failed;
+      status.reason = failed.problem.message();
+      status.hint = failed.problem.hint();
+      status.storage = failed.problem.exit_code() == ExitCode::storage;
     }
   }
 
@@ -188,15 +194,6 @@ class RunFollower {
     if (!followed.announced && !followed.run.what.empty())
       print_line(followed, followed.run.label + ": " + followed.run.what);
     followed.announced = true;
-  }
-
-  void end_unstarted(Followed& followed, const Error& problem) {
-    Outcome outcome;
-    outcome.status.state = run::RunState::failed;
-    outcome.status.reason = problem.message();
-    outcome.status.hint = problem.hint();
-    outcome.status.storage = problem.exit_code() == ExitCode::storage;
-    followed.outcome = outcome;
   }
 
   void update(size_t index) {

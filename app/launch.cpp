@@ -14,7 +14,6 @@
 #include "core/data/rows/prepare.h"
 #include "core/run/open_model.h"
 #include "core/run/request.h"
-#include "core/run/run_folder.h"
 #include "core/run/sweep.h"
 #include "core/worker/job.h"
 

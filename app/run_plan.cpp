@@ -12,7 +12,6 @@
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/overview.h"
-#include "core/results/store/result_store.h"
 
 namespace forge::app {
 namespace {

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
-#include "app/context.h"
 #include "app/follow_runs.h"
 #include "core/results/store/result_store.h"
 #include "core/results/store/run_summary.h"

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "app/command_line.h"
-#include "app/context.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/sheet.h"
 

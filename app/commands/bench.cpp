@@ -17,7 +17,6 @@
 #include "core/worker/job.h"
 
 namespace forge::app {
-
 namespace {
 
 using benchmark::Record;
@@ -242,19 +241,17 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   request.device = options.device;
   request.threads = options.threads;
   const auto backend = context.backend(config::Experiment());
-  std::vector<benchmark::Record> records(1);
-  {
-    ProgressLine line("bench ops");
-    records[0] = benchmark::measure_operations(
-        context.launcher(),
-        backend->command(request),
-        request,
-        this_call(context),
-        [&](const nlohmann::json& values) {
-          line.show_status(values.at("operation").get<std::string>() + ", " +
-                           values.at("size").get<std::string>());
-        });
-  }
+  ProgressLine line("bench ops");
+  std::vector<benchmark::Record> records = {
+      benchmark::measure_operations(context.launcher(),
+                                    backend->command(request),
+                                    request,
+                                    this_call(context),
+                                    [&](const nlohmann::json& values) {
+                                      line.show_status(values.at("operation").get<std::string>() +
+                                                       ", " + values.at("size").get<std::string>());
+                                    })};
+  line.clear();
   store_records(context, records);
   if (options.json) return print_records(records);
   std::cout << operations_table(records[0]);

@@ -7,7 +7,6 @@
 #include "app/tables.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/pivot.h"

@@ -1,4 +1,3 @@
-
 #include <algorithm>
 #include <ctime>
 #include <iostream>
@@ -18,7 +17,6 @@
 #include "core/results/metrics.h"
 
 namespace forge::app {
-
 namespace {
 
 using Json = nlohmann::ordered_json;

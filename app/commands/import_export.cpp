@@ -13,7 +13,6 @@
 #include "core/project/new_files.h"
 #include "core/run/import_run.h"
 #include "core/run/open_model.h"
-#include "core/run/run_folder.h"
 
 namespace forge::app {
 namespace {
@@ -39,13 +38,12 @@ std::string reader_text(const huggingface::Exported& exported) {
   return "";
 }
 
-void print_text(const run::RunFolder& run,
-                const run::RunModel& model,
+void print_text(const run::RunModel& model,
                 const ExportHfOptions& options,
                 const huggingface::Exported& exported) {
   int64_t bytes = 0;
   for (const weights::WrittenFile& file : exported.files) bytes += file.bytes;
-  std::cout << "exported " << run.id() << ", step " << model.step << ", to " << options.folder
+  std::cout << "exported " << model.name << ", step " << model.step << ", to " << options.folder
             << "\n"
             << "  weights  " << with_thousands(exported.parameters) << " in " << options.dtype
             << "\n"
@@ -53,31 +51,12 @@ void print_text(const run::RunFolder& run,
             << "  read by  " << reader_text(exported) << "\n";
 }
 
-void print_exported_json(const run::RunFolder& run,
-                         const run::RunModel& model,
-                         const ExportHfOptions& options,
-                         const huggingface::Exported& exported) {
-  const auto files =
-      json_list(exported.files, [](const weights::WrittenFile& file) -> nlohmann::json {
-        return {{"name", file.name}, {"bytes", file.bytes}};
-      });
-  const nlohmann::json json = {{"run", run.id()},
-                               {"step", model.step},
-                               {"folder", fs::absolute(options.folder).lexically_normal().string()},
-                               {"dtype", options.dtype},
-                               {"architecture", huggingface::class_name(exported.architecture)},
-                               {"forge_keys", exported.forge_keys},
-                               {"parameters", exported.parameters},
-                               {"files", files}};
-  print_json(json);
-}
-
 int export_hf(const Context& context, const ExportHfOptions& options) {
   huggingface::ExportOptions export_options;
   export_options.dtype = huggingface::dtype_from_name(options.dtype);
   export_options.replace = options.force;
-  const run::RunFolder run = run::find_run_by_name_or_path(context.runs_dir(), options.run);
-  const run::RunModel model = run::open_run(run, options.step);
+  const run::RunModel model =
+      run::open_run(run::find_run_by_name_or_path(context.runs_dir(), options.run), options.step);
   huggingface::ExportSource source;
   source.model = model.experiment.model;
   source.max_positions = model.experiment.train.seq_len;
@@ -85,8 +64,22 @@ int export_hf(const Context& context, const ExportHfOptions& options) {
   source.tokenizer = model.tokenizer;
   const huggingface::Exported exported =
       huggingface::export_model(source, options.folder, export_options);
-  options.json ? print_exported_json(run, model, options, exported)
-               : print_text(run, model, options, exported);
+  if (options.json) {
+    const auto files =
+        json_list(exported.files, [](const weights::WrittenFile& file) -> nlohmann::json {
+          return {{"name", file.name}, {"bytes", file.bytes}};
+        });
+    return print_json(
+        nlohmann::json{{"run", model.name},
+                       {"step", model.step},
+                       {"folder", fs::absolute(options.folder).lexically_normal().string()},
+                       {"dtype", options.dtype},
+                       {"architecture", huggingface::class_name(exported.architecture)},
+                       {"forge_keys", exported.forge_keys},
+                       {"parameters", exported.parameters},
+                       {"files", files}});
+  }
+  print_text(model, options, exported);
   return 0;
 }
 

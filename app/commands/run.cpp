@@ -12,7 +12,6 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
-#include "core/results/store/result_store.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/run_folder.h"

@@ -15,7 +15,6 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
-#include "core/results/store/result_store.h"
 #include "core/run/event_log.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
