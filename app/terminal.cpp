@@ -101,17 +101,6 @@ int write_output(const nlohmann::ordered_json& json, const OutputOptions& option
   return write_output(json_text(json, 2) + "\n", options);
 }
 
-void print_written_files(const std::vector<std::filesystem::path>& files,
-                         nlohmann::json values,
-                         bool json) {
-  if (!json) {
-    for (const fs::path& file : files) std::cout << "wrote " << shown_path(file) << "\n";
-    return;
-  }
-  values["files"] = texts_of(files, [](const fs::path& file) { return file.string(); });
-  print_json(values);
-}
-
 void print_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) std::cerr << "warning: " << warning << "\n";
 }

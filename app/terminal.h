@@ -70,11 +70,6 @@ auto json_list(const Items& items, const ToJson& to_json) {
 int write_output(const std::string& text, const OutputOptions& options);
 int write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
 
-/// "wrote FILE" for each file, or as JSON: `values` and the list "files".
-void print_written_files(const std::vector<std::filesystem::path>& files,
-                         nlohmann::json values,
-                         bool json);
-
 /// "warning: …" on stderr, a line for each.
 void print_warnings(const std::vector<std::string>& warnings);
 

@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/project/names.h"
 #include "core/project/new_files.h"
 
@@ -87,6 +88,20 @@ int list(const Context& context, const LsOptions& options) {
   return static_cast<int>(broken ? ExitCode::usage : ExitCode::done);
 }
 
+/// Prints the files and what to do next, or as JSON `values` and the list "files".
+int print_created(const std::vector<fs::path>& files,
+                  const std::string& next,
+                  nlohmann::json values,
+                  bool json) {
+  if (json) {
+    values["files"] = texts_of(files, [](const fs::path& file) { return file.string(); });
+    return print_json(values);
+  }
+  for (const fs::path& file : files) std::cout << "wrote " << shown_path(file) << "\n";
+  std::cout << "next: " << next << "\n";
+  return 0;
+}
+
 struct WorkspaceOptions {
   project::NewWorkspace request;
   std::string folder = ".";
@@ -101,12 +116,12 @@ int create_workspace(const Context& context, const WorkspaceOptions& options) {
     request.libraries.push_back(context.here() / library);
   }
   const std::vector<fs::path> files = project::create_workspace(request);
-  print_written_files(files, {{"workspace", request.folder.string()}}, options.json);
-  if (options.json) return 0;
   const bool here = request.folder == project::absolute_folder(context.here());
-  std::cout << "next: " << (here ? "" : "cd " + shown_path(request.folder) + " && ")
-            << "forge project create NAME\n";
-  return 0;
+  return print_created(
+      files,
+      (here ? "" : "cd " + shown_path(request.folder) + " && ") + "forge project create NAME",
+      {{"workspace", request.folder.string()}},
+      options.json);
 }
 
 void add_create_workspace(const Command& parent, const std::string& name) {
@@ -143,15 +158,13 @@ int create_project(const Context& context, const CreateOptions& options) {
   }
   const project::CreatedProject created =
       project::create_project(request, context.host_environment());
-  print_written_files(created.files,
-                      {{"project", created.folder.string()},
-                       {"default_config", created.default_config},
-                       {"trains", created.trains}},
-                      options.json);
-  if (options.json) return 0;
-  std::cout << "next: cd " << shown_path(created.folder) << " && "
-            << (created.trains ? "forge run --all && forge compare" : "forge ls") << "\n";
-  return 0;
+  const std::string next = created.trains ? "forge run --all && forge compare" : "forge ls";
+  return print_created(created.files,
+                       "cd " + shown_path(created.folder) + " && " + next,
+                       {{"project", created.folder.string()},
+                        {"default_config", created.default_config},
+                        {"trains", created.trains}},
+                       options.json);
 }
 
 void add_create_project(const Command& parent) {
@@ -191,11 +204,8 @@ int new_config(const Context& context, const NewConfigOptions& options) {
     request.copied_file = context.config(options.copied_config).config.file;
   }
   const fs::path file = create_config(request, context.host_environment());
-  if (options.json) {
-    print_json(nlohmann::json{{"file", file.string()}});
-  } else {
-    std::cout << "wrote " << shown_path(file) << "\n";
-  }
+  if (options.json) return print_json(nlohmann::json{{"file", file.string()}});
+  std::cout << "wrote " << shown_path(file) << "\n";
   return 0;
 }
 
