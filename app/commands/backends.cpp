@@ -109,7 +109,7 @@ using conformance::Verdict;
 
 struct BackendTestOptions {
   std::vector<std::string> command;
-  double timeout = 60;
+  conformance::CheckOptions check;
   bool keep = false;
   bool json = false;
 };
@@ -174,8 +174,7 @@ Json to_json(const conformance::Finding& finding) {
 
 int test(const Context& context, const BackendTestOptions& options) {
   const TempFolder folder(options.keep);
-  conformance::CheckOptions check_options;
-  check_options.patience_seconds = options.timeout;
+  conformance::CheckOptions check_options = options.check;
   if (is_terminal(STDERR_FILENO)) {
     check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
   }
@@ -234,11 +233,13 @@ void add_backend_test(const Command& app) {
       .required();
   command
       .add_option("--timeout <SECONDS>",
-                  options.timeout,
+                  options.check.patience_seconds,
                   "Fail a check after this many seconds without a new message")
       .positive()
       .show_default();
-  command.add_option("--patience", options.timeout, "Old name of --timeout").positive().hidden();
+  command.add_option("--patience", options.check.patience_seconds, "Old name of --timeout")
+      .positive()
+      .hidden();
   command.add_flag("--keep", options.keep, "Keep the test's files: checkpoints and stderr.log");
   add_json_option(command, options.json);
 }

@@ -75,33 +75,24 @@ struct DataPrepareOptions : ConfigOptions {
   bool json = false;
 };
 
-config::DocumentKind document_kind(const std::string& name) {
-  const auto names = config::names_of(config::DocumentKind());
-  return config::DocumentKind(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
-/// Data that no config names: rows of any length, however many there are.
-config::Experiment prepared_experiment(const DataPrepareOptions& options) {
+config::Experiment prepared_experiment(const Context& context, const DataPrepareOptions& options) {
+  if (options.path.empty()) return resolved_experiment(context, options);
+  if (!options.config.empty()) throw Error("CONFIG and --path cannot be used together");
+  const auto kinds = config::names_of(config::DocumentKind());
+  const auto kind = std::find(kinds.begin(), kinds.end(), options.documents) - kinds.begin();
   config::Experiment experiment;
   experiment.data = options.data;
   experiment.data.path = fs::absolute(options.path).lexically_normal().string();
-  experiment.data.documents = document_kind(options.documents);
-  experiment.data.source = config::is_json_lines(options.path) ? "jsonl" : "text";
-  if (experiment.data.documents == config::DocumentKind::record) experiment.data.source = "jsonl";
-  if (experiment.data.source == "jsonl") experiment.data.documents = config::DocumentKind::record;
+  experiment.data.documents = config::DocumentKind(kind);
+  if (config::is_json_lines(options.path)) experiment.data.documents = config::DocumentKind::record;
+  const bool records = experiment.data.documents == config::DocumentKind::record;
+  experiment.data.source = records ? "jsonl" : "text";
   experiment.tokenizer = options.tokenizer;
+  // Rows of any length, however many there are.
   experiment.model.vocab_size = 1 << 24;
   experiment.train.seq_len = 1;
   experiment.train.max_steps = 1;
   return experiment;
-}
-
-config::Experiment prepared_experiment(const Context& context, const DataPrepareOptions& options) {
-  if (!options.path.empty()) {
-    if (options.config.empty()) return prepared_experiment(options);
-    throw Error("CONFIG and --path cannot be used together");
-  }
-  return resolved_experiment(context, options);
 }
 
 nlohmann::ordered_json tokens_json(const data::PreparedRows& rows) {

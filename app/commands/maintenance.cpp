@@ -82,9 +82,8 @@ int doctor(const Context& context, bool json) {
 }
 
 struct GcOptions {
-  double days = 7;
+  manage::GarbageOptions search;
   bool cache = false;
-  bool verify = false;
   bool yes = false;
   bool verbose = false;
   bool json = false;
@@ -131,9 +130,7 @@ bool confirm(const std::string& bytes) {
 }
 
 std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const GcOptions& options) {
-  manage::GarbageOptions search;
-  search.days = options.days;
-  search.read_all = options.verify;
+  manage::GarbageOptions search = options.search;
   search.now = unix_time();
   if (options.cache) search.cache_dir = user_cache_dir();
   if (!is_terminal(STDERR_FILENO)) return manage::find_garbage(runs_dir, search);
@@ -217,13 +214,13 @@ void add_gc(const Command& app) {
       .see_also("forge runs rm, forge runs undo, forge doctor");
   command
       .add_option("--older-than <DAYS>",
-                  options.days,
+                  options.search.days,
                   "Keep removed runs and prepared data for this many days")
       .at_least(0)
       .show_default();
   command.add_flag("--cache", options.cache, "Include prepared data in the user's cache");
   command.add_flag("--verify",
-                   options.verify,
+                   options.search.read_all,
                    "Read every byte of checkpoints to find damage, not only their sizes");
   command.add_flag("-v,--verbose", options.verbose, "List each folder");
   command.add_flag("--yes", options.yes, "Do not ask for confirmation");
