@@ -138,11 +138,8 @@ void watch(store::ResultStore& store,
 int show_status(const Context& context, const StatusOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) {
-    if (options.json) {
-      print_json(overview_json({}));
-    } else {
-      std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
-    }
+    if (options.json) return print_json(overview_json({}));
+    std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
     return 0;
   }
   store::ResultStore store(store::store_path(runs_dir));
