@@ -16,14 +16,14 @@
 
 namespace forge::app {
 
-/// What the command line says for every command alike.
+/// Options that every command has.
 struct GlobalOptions {
   std::string project;  ///< -p: a folder or a name, "" where none is given
-  std::string config;   ///< -t before the command: stands in for the command's own
+  std::string config;   ///< -t before the command: used where the command names none
   std::string now;      ///< --now: the time that templates see, "" for the clock's
   /// Options that the command does not know: arguments for the config's templates, as typed.
   std::vector<std::string> template_arguments;
-  /// Options that the command does know, one of which may have been meant.
+  /// The command's own options, for suggestions.
   std::vector<std::string> command_options;
 };
 
@@ -49,16 +49,16 @@ class Context {
   const project::Workspace& workspace() const;
   /// Folder of the project of -p, else of the one around the current folder, if there is one.
   std::optional<std::filesystem::path> project_folder() const;
-  /// All projects below the folder of -p, else of the workspace around the current folder; outside
-  /// any, those below that folder where `search_here` says so, else those that came with the
-  /// program.
+  /// All projects below the folder of -p, else of the workspace around the current folder. Outside
+  /// any workspace: with `search_here` those below the current folder, if any, else the shipped
+  /// ones.
   project::ProjectList all_projects(bool search_here) const;
   /// The project of -p, else the one around the current folder, else the workspace's default.
   project::Project project() const;
   /// A config by name, of the project of -p where that is given, else of the whole workspace; ""
   /// is that of -t, else the project's default config.
   project::NamedConfig find_config(const std::string& name) const;
-  /// The same with what the command line gives its templates, whose arguments it declares.
+  /// The same with the arguments that the command line gives to its templates.
   ChosenConfig config(const std::string& name) const;
 
   /// The document of a config, which a command reads once.
@@ -66,8 +66,8 @@ class Context {
   config::Document document(const std::string& config_name) const {
     return document(find_config(config_name));
   }
-  /// A config without arguments for its templates, and its document. It is rendered again only
-  /// where the command line gives arguments.
+  /// A config without arguments for its templates, and its document, which is rendered again only
+  /// if the command line gives arguments.
   config::ParsedConfig parse(const project::NamedConfig& config) const;
   config::Document document(const project::NamedConfig& config,
                             const config::ParsedConfig& without_arguments) const;
@@ -90,8 +90,8 @@ class Context {
                                                const config::Experiment& experiment,
                                                const std::string& device,
                                                int threads) const;
-  /// What the backend of a config says of itself and of this machine. A command asks each backend
-  /// once for a device.
+  /// The backend's description of itself and of this machine. A command asks each backend once for
+  /// a device.
   const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
                                               const std::string& device,
                                               int threads) const;
@@ -99,7 +99,7 @@ class Context {
   worker::Launcher& launcher() const { return launcher_; }
 
  private:
-  /// What the command line gives the config's templates, whose arguments `document` declares.
+  /// The template arguments of the command line, parsed as `document` declares them.
   jinja::Variables parse_arguments(const project::NamedConfig& config,
                                    const yaml::NodePtr& document) const;
 
@@ -114,7 +114,7 @@ class Context {
   mutable worker::LocalLauncher launcher_;
 };
 
-/// Throws Error for a model that other configs use: `lacks` says what it lacks, "it has no data".
+/// Throws Error for a config that only describes a model; `lacks` is the reason: "it has no data".
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks);
 
 }  // namespace forge::app

@@ -42,8 +42,8 @@ void add_commands(const Command& app) {
   add_supervise(app);
 }
 
-/// Where the words name a command: its place, or that of an unknown name; words.size() without any.
-/// Options of the program itself come before it.
+/// Index of the word that names the command, known or not; words.size() if there is none. Options
+/// of the program itself come before it.
 size_t place_of_command(const CLI::App& app, const std::vector<std::string>& words) {
   size_t place = 0;
   for (; place < words.size() && starts_with(words[place], "-"); ++place) {
@@ -53,8 +53,8 @@ size_t place_of_command(const CLI::App& app, const std::vector<std::string>& wor
   return std::min(place, words.size());
 }
 
-/// The command that the words name; `place` becomes that of its last word. Null where they name
-/// none. Throws Error for a name that no command has, even where --help follows it.
+/// The command that the words name; `place` becomes the index of its last word. Null where they
+/// name none. Throws Error for a name that no command has, even where --help follows it.
 const CLI::App* find_named_command(const CLI::App& app,
                                    const std::vector<std::string>& words,
                                    size_t& place) {

@@ -35,7 +35,7 @@ Findings find(const Context& context,
           {}};
 }
 
-/// Models of a project's configs as they stand.
+/// The current models of a project's configs.
 class Models {
  public:
   Models(const Context& context, const project::Project& project)
@@ -168,7 +168,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
   Findings findings = find(context, project, options);
   remove_other_models(context, project, findings);
   std::vector<tables::Ablation> tables;
-  std::optional<store::ResultStore> curves;  // few tables ask for them
+  std::optional<store::ResultStore> curves;  // opened for the tables that need it
   for (const std::string& name : names) {
     tables::TableSpec table = read_table(project, name);
     if (!options.by.empty()) tables::group_by(table, options.by);

@@ -24,8 +24,8 @@ void add_table_options(const Command& command, TableOptions& options);
 /// Names of the YAML files in a folder of a project, without ".yaml", sorted.
 std::vector<std::string> yaml_names(const std::filesystem::path& folder);
 
-/// Throws Error where the project declares no "sweep" or "table" of that name. `how` tells how to
-/// declare one.
+/// Throws Error where the project declares no "sweep" or "table" of that name. `how` explains how
+/// to declare one.
 void require_declared(const project::Project& project,
                       const std::string& kind,
                       const std::string& name,
@@ -42,8 +42,8 @@ std::vector<std::string> chosen_tables(const project::Project& project, const st
 /// name.
 tables::TableSpec read_table(const project::Project& project, const std::string& name);
 
-/// The tables of those names, filled from the runs of the project; run folders are looked through
-/// for what is new. Throws Error with near misses for an unknown name.
+/// The tables of those names, filled from the runs of the project; new run folders are read first.
+/// Throws Error with near misses for an unknown name.
 std::vector<tables::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,

@@ -35,7 +35,7 @@ Json to_json(const ListedBackend& backend) {
   return json;
 }
 
-/// A version, or the names of the files that a library was found in.
+/// A library's version, or the names of its files.
 std::string library_text(const nlohmann::json& library) {
   if (library.is_string()) return library.get<std::string>();
   if (!library.is_array()) return json_text(library);

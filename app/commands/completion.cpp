@@ -15,14 +15,14 @@
 namespace forge::app {
 namespace {
 
-/// A word that may stand next on the command line.
+/// A candidate for the last word of the command line.
 struct Completion {
   std::string word;
   std::string description;  ///< one line, may be ""
 };
 using Completions = std::vector<Completion>;
 
-/// Where on the command line the last word stands.
+/// The position of the last word of the command line.
 struct Position {
   const CLI::App* command = nullptr;
   const CLI::Option* awaited = nullptr;  ///< the option whose value the word is
@@ -64,7 +64,7 @@ void offer_configs(const Context& context, Completions& found) {
   }
 }
 
-/// What stands for a value in the help says what it can be: "CONFIG|RUN", "KEY=VALUE".
+/// Candidates by the value name that the help shows: "CONFIG|RUN", "KEY=VALUE".
 void offer_values(const CLI::Option& option,
                   const Program& program,
                   const Context& context,

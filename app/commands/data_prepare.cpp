@@ -108,13 +108,13 @@ nlohmann::ordered_json tokens_json(const data::PreparedRows& rows) {
   return json;
 }
 
-/// Of the one text, or a list of what a mixture is made of.
+/// One object for a single text, a list for a mixture.
 nlohmann::ordered_json tokens_json(const std::vector<data::PreparedRows>& files) {
   if (files.size() == 1 && files[0].name.empty()) return tokens_json(files[0]);
   return json_list(files, [](const data::PreparedRows& file) { return tokens_json(file); });
 }
 
-/// Rows are those of a config: files without one have none.
+/// The column of rows is for configs; files alone have no rows.
 void print(const data::PreparedData& prepared, bool with_rows) {
   std::vector<std::vector<std::string>> lines = {{"", "tokens", "documents", "size"}};
   const auto add = [&](const std::string& split, const data::PreparedRows& rows) {

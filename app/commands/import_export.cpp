@@ -126,7 +126,7 @@ struct ImportLinguaOptions {
   lingua::ImportOptions import;
 };
 
-/// What was made of the recipe; `file` is "" where the text is to be printed.
+/// The converted recipe; `file` is "" where its text is to be printed.
 struct WrittenConfig {
   std::string text;
   fs::path file;

@@ -22,8 +22,8 @@ struct PackCommand {
   bool json = false;
 };
 
-/// The templates that the run's config reads now, by their paths below the workspace. `notes` gets
-/// what can no longer be found: the run's config.json is complete without it.
+/// The templates that the run's config reads now, by their paths below the workspace. Those that
+/// can no longer be found become `notes`: the run's config.json is complete without them.
 std::vector<std::pair<std::string, fs::path>> current_templates(const Context& context,
                                                                 const run::RunFolder& folder,
                                                                 std::vector<std::string>& notes) {
@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, fs::path>> current_templates(const Context& c
     const std::string name = below ? relative.string() : "elsewhere/" + file.filename().string();
     if (fs::is_regular_file(file) && seen.insert(name).second) files.push_back({name, file});
   };
-  // Those of other projects that the config draws on are named by the values that they set.
+  // Templates of other projects are known from the values that they set.
   const nlohmann::json origins = try_parse_json(read_file(folder.origin_file()));
   for (const nlohmann::json& origin : origins) {
     const auto at = origin.is_object() ? origin.find("at") : origin.end();

@@ -51,7 +51,7 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   return folders;
 }
 
-/// Asks a started run to stop; returns what happens to it.
+/// Asks a started run to stop; returns a text for the user.
 std::string stop_started(const run::RunFolder& folder, bool now) {
   if (folder.state() != run::RunState::running)
     return run::name_of(folder.state()) + ", not running";

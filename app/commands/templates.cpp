@@ -21,7 +21,7 @@ struct PpOptions {
   OutputOptions output;
 };
 
-/// The lines with their origins as comments in one column; a line that is too long pushes its own.
+/// The lines with their origins as comments in one column; a longer line shifts its own.
 std::string annotated(const std::vector<project::AnnotatedLine>& lines, Style style) {
   constexpr int widest = 72;
   int width = 0;
