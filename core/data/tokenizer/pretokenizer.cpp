@@ -164,6 +164,11 @@ void append_region(std::string_view text, UnicodeForm form, std::string& result)
 
 }  // namespace
 
+std::string_view name_of(UnicodeForm form) {
+  constexpr std::string_view names[] = {"", "NFC", "NFD", "NFKC", "NFKD"};
+  return names[static_cast<size_t>(form)];
+}
+
 std::string normalized(std::string_view text, UnicodeForm form) {
   if (form == UnicodeForm::none || std::all_of(text.begin(), text.end(), is_ascii)) {
     return std::string(text);
@@ -282,6 +287,21 @@ size_t llama3_length(std::string_view text, size_t position, int most_digits) {
 }
 
 }  // namespace
+
+std::string_view pattern_of(TextSplit split) {
+  switch (split) {
+    case TextSplit::gpt2:
+      return R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+    case TextSplit::llama3:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case TextSplit::qwen2:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case TextSplit::spaces:
+    case TextSplit::space_runs:
+    case TextSplit::whole: break;
+  }
+  return "";
+}
 
 size_t piece_length(TextSplit split, std::string_view text, size_t position) {
   switch (split) {
