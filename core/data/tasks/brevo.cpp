@@ -1,4 +1,4 @@
-#include "core/data/tasks/brevo.h"
+#include "core/data/tasks/tasks.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,6 +6,13 @@
 #include <unordered_map>
 
 namespace forge::data::tasks {
+namespace {
+
+constexpr size_t most_parents = 4;
+constexpr size_t most_children = 4;
+
+}  // namespace
+
 Brevo::Brevo(const BrevoConfig& config) : config_(config), sizes_(config.max_nodes) {
   if (config.names) {
     names_.emplace(
@@ -53,7 +60,7 @@ Brevo::Graph Brevo::draw_graph(int n, RandomStream& random) const {
   std::vector<int> candidates(leaves);  // vertices that may get another child
   std::iota(candidates.begin(), candidates.end(), 0);
   for (int child = leaves; child < n; ++child) {
-    const size_t most = std::min<size_t>(brevo_most_parents, candidates.size());
+    const size_t most = std::min<size_t>(most_parents, candidates.size());
     const size_t count = 1 + random.below(most);
     shuffle_front(candidates, count, random);
     graph.parents[child].assign(candidates.begin(),
@@ -61,7 +68,7 @@ Brevo::Graph Brevo::draw_graph(int n, RandomStream& random) const {
     for (size_t i = count; i-- > 0;) {
       std::vector<int>& children = graph.children[candidates[i]];
       children.push_back(child);
-      if (children.size() < brevo_most_children) continue;
+      if (children.size() < most_children) continue;
       candidates[i] = candidates.back();
       candidates.pop_back();
     }
@@ -213,10 +220,10 @@ Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens, size_t& posit
     if (!edges.emplace(parent, child).second) throw Fault{place(begin), "an edge comes twice"};
     graph.children[parent].push_back(child);
     graph.parents[child].push_back(parent);
-    if (graph.children[parent].size() > brevo_most_children) {
+    if (graph.children[parent].size() > most_children) {
       throw Fault{place(begin), "a fifth child of one vertex"};
     }
-    if (graph.parents[child].size() > brevo_most_parents) {
+    if (graph.parents[child].size() > most_parents) {
       throw Fault{place(begin), "a fifth parent of one vertex"};
     }
   }

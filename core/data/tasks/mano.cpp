@@ -1,6 +1,4 @@
-#include "core/data/tasks/mano.h"
-
-#include "core/data/tasks/task_support.h"
+#include "core/data/tasks/tasks.h"
 
 namespace forge::data::tasks {
 namespace {

@@ -1,11 +1,8 @@
 #include "core/data/tasks/task.h"
 
 #include "core/base/error.h"
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/copy.h"
-#include "core/data/tasks/depo.h"
 #include "core/data/tasks/lano.h"
-#include "core/data/tasks/mano.h"
+#include "core/data/tasks/tasks.h"
 
 namespace forge::data::tasks {
 void Instance::clear() {

@@ -108,7 +108,7 @@ class Task {
                      Scores& scores) const = 0;
 };
 
-/// Reasoning depth: k-hop questions about a random cycle of names. See depo.h.
+/// Reasoning depth: k-hop questions about a random cycle of names. See tasks.h.
 struct DepoConfig {
   int max_nodes = 375;      ///< N
   int max_hops = 8;         ///< K
@@ -118,7 +118,7 @@ struct DepoConfig {
   int max_queries = 10;
 };
 
-/// Reasoning breadth: all that a vertex of a random DAG depends on, in order. See brevo.h.
+/// Reasoning breadth: all that a vertex of a random DAG depends on, in order. See tasks.h.
 struct BrevoConfig {
   int max_nodes = 110;  ///< N
   bool names = false;   ///< vertices have names (Brevo2) and not numbers (Brevo1)
@@ -128,7 +128,7 @@ struct BrevoConfig {
   Variant variant = Variant::paper;
 };
 
-/// Knowledge manipulation: arithmetic modulo 23 in prefix notation. See mano.h.
+/// Knowledge manipulation: arithmetic modulo 23 in prefix notation. See tasks.h.
 struct ManoConfig {
   int max_operators = 16;  ///< L
   Variant variant = Variant::paper;
@@ -140,7 +140,7 @@ struct LanoConfig {
   Grammar grammar;
 };
 
-/// Token copy: a permutation, and once more. See copy.h.
+/// Token copy: a permutation, and once more. See tasks.h.
 struct CopyConfig {
   int length = 500;       ///< N
   int scored_tokens = 0;  ///< only the first so many copied tokens are scored; 0: all

@@ -6,9 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/depo.h"
 #include "core/data/tasks/task.h"
+#include "core/data/tasks/tasks.h"
 #include "tests/support/catch.h"
 
 /// The samples of tests/golden/tasks, in the ids of the authors' code, as instances in dense ids.

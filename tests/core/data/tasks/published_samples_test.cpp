@@ -4,10 +4,8 @@
 #include <map>
 
 #include "core/base/parallel.h"
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/copy.h"
 #include "core/data/tasks/lano.h"
-#include "core/data/tasks/mano.h"
+#include "core/data/tasks/tasks.h"
 #include "tests/core/data/tasks/published.h"
 #include "tests/support/catch.h"
 

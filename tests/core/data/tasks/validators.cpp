@@ -7,12 +7,9 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/copy.h"
-#include "core/data/tasks/depo.h"
 #include "core/data/tasks/lano.h"
-#include "core/data/tasks/mano.h"
 #include "core/data/tasks/task_support.h"
+#include "core/data/tasks/tasks.h"
 
 namespace forge::data::tasks {
 namespace {
