@@ -149,29 +149,13 @@ void Lano::generate(uint64_t seed, Split split, uint64_t index, Instance& instan
   instance.scored.assign(instance.tokens.size(), 1);
 }
 
-std::optional<Fault> Lano::find_sentence_fault(const std::vector<int32_t>& terminals) const {
-  const Chart chart(grammar_, terminals);
-  if (chart.accepts()) return std::nullopt;
-  const std::vector<double> truth = chart.next_token_distribution();
-  for (size_t i = 0; i < terminals.size(); ++i) {
-    const int32_t token = terminals[i];
-    if (token < 1 || token > grammar_.terminals()) {
-      return Fault{static_cast<int32_t>(i), "not a terminal"};
-    }
-    if (truth[i * vocab_size() + token] > 0) continue;
-    return Fault{static_cast<int32_t>(i),
-                 "no sentence of the grammar goes on with " + std::to_string(token) + " here"};
-  }
-  return Fault{static_cast<int32_t>(terminals.size()), "the sentence is not over here"};
-}
-
 Prompt Lano::prompt(const Instance&) const {
   return {{bos()}, bos(), static_cast<int32_t>(grammar_.max_length(grammar_.root())) + 1};
 }
 
 void Lano::score(const Instance&, const std::vector<int32_t>& predicted, Scores& scores) const {
   const bool ended = !predicted.empty() && predicted.back() == bos();
-  const bool right = ended && !find_sentence_fault({predicted.begin(), predicted.end() - 1});
+  const bool right = ended && Chart(grammar_, {predicted.begin(), predicted.end() - 1}).accepts();
   scores.add("sentence_validity", right ? 1 : 0);
 }
 

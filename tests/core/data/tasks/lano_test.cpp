@@ -5,6 +5,7 @@
 #include "core/data/tasks/grammar.h"
 #include "core/data/tasks/lano.h"
 #include "tests/core/data/tasks/published.h"
+#include "tests/core/data/tasks/validators.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -193,7 +194,7 @@ TEST_CASE("Lano's validator accepts of all changes of a token those that are sen
 TEST_CASE("Lano's validator says where a sentence goes wrong") {
   const Lano task({Grammar::parse(R"({"4": [[1, 2, 3], [1, 3]]})", "g")});
   const auto fault = [&](const std::vector<int32_t>& sentence) {
-    const std::optional<Fault> found = task.find_sentence_fault(sentence);
+    const std::optional<Fault> found = find_sentence_fault(task, sentence);
     return found ? std::to_string(found->position) + " " + found->message : "";
   };
   REQUIRE(fault({1, 2, 3}) == "");
