@@ -14,10 +14,6 @@ namespace forge::data {
 /// What a tokenizer is trained on. Changing it changes every trained tokenizer.
 constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
 
-/// Text of a range to train a tokenizer on: all of it up to so many bytes, of more about so much in
-/// slices spread evenly over it. The same for the same text, compressed or not.
-NextDocument sample_of(const TextRange& range, int64_t bytes = tokenizer_sample_bytes);
-
 /// Text of the user's own, divided into a training and an evaluation part. It is read once for its
 /// hash, in bounded memory. A CorpusIndex of it can be cached.
 ///
@@ -42,8 +38,8 @@ class Corpus {
   /// Of training and evaluation; -1 where a file is a document.
   int64_t training_documents() const { return training_documents_; }
 
-  /// Text that a tokenizer is trained on, about so many bytes, in slices spread evenly over all of
-  /// the training text.
+  /// Text to train a tokenizer on: all training text up to that many bytes, of more about that many
+  /// in slices spread evenly over it. The same for the same text, compressed or not.
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
  private:

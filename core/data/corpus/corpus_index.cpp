@@ -7,7 +7,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
@@ -129,15 +128,14 @@ std::string state_of(const config::DataConfig& config, double now) {
   return json_text(state);
 }
 
-size_t count_of_files(const config::DataConfig& config, const std::string& path) {
-  return list_text_files(path, document_rule(config)).size();
-}
-
 /// Whether the index can be of these files, whatever somebody wrote.
 bool fits(const CorpusIndex& index, const config::DataConfig& config) {
+  const auto files = [rule = document_rule(config)](const std::string& path) {
+    return list_text_files(path, rule).size();
+  };
   const bool divided = config.evaluation_path.empty();
-  const size_t training = count_of_files(config, config.path);
-  const size_t evaluation = divided ? training : count_of_files(config, config.evaluation_path);
+  const size_t training = files(config.path);
+  const size_t evaluation = divided ? training : files(config.evaluation_path);
   const auto lies_in = [](const TextPosition& position, const std::vector<int64_t>& sizes) {
     const auto end = static_cast<int64_t>(sizes.size());
     if (position.file == end) return position.offset == 0;
@@ -177,8 +175,7 @@ std::optional<CorpusIndex> CorpusIndexCache::load() const {
     index.evaluation_begin = position_from(json.at("evaluation_begin"));
     json.at("training_documents").get_to(index.training_documents);
     json.at("fingerprint").get_to(index.fingerprint);
-    if (fits(index, config_)) return index;
-    return std::nullopt;
+    return fits(index, config_) ? std::optional(std::move(index)) : std::nullopt;
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -266,12 +266,6 @@ std::string beginning_of(std::string_view text) {
   return text.size() <= shown ? std::string(text) : std::string(text.substr(0, shown)) + "…";
 }
 
-std::vector<std::string> keys_of(const Json& object) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : object.items()) keys.push_back(key);
-  return keys;
-}
-
 }  // namespace
 
 std::string document_text(const TextFiles& files, const TextChunk& chunk, size_t index) {
@@ -287,12 +281,13 @@ std::string document_text(const TextFiles& files, const TextChunk& chunk, size_t
   }
   const auto found = record.find(field);
   if (found == record.end()) {
-    const std::vector<std::string> keys = keys_of(record);
-    const std::string near = did_you_mean(field, keys);
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : record.items()) keys.push_back(key);
     throw Error(place_of(files, chunk, index) + " has no field '" + field + "'",
-                near.empty() ? "data.field names the one that holds the text; there are: " +
-                                   beginning_of(join(keys, ", "))
-                             : near);
+                did_you_mean(field,
+                             keys,
+                             "data.field names the one that holds the text; there are: " +
+                                 beginning_of(join(keys, ", "))));
   }
   if (!found->is_string()) {
     throw Error(place_of(files, chunk, index) + ": the field '" + field + "' is no text but " +

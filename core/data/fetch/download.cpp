@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <exception>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include <curl/curl.h>

@@ -2,12 +2,10 @@
 
 #include <sys/stat.h>
 #include <algorithm>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"

@@ -6,16 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"

@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/config/experiment.h"
 #include "core/config/fields.h"
 
 namespace forge::data::tasks {

@@ -1,7 +1,6 @@
 #include "core/data/tokenizer/bpe_merger.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <functional>
 #include <mutex>

@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/data/tokenizer/vocabulary.h"
 
 namespace forge::data {
 namespace {

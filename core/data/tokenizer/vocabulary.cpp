@@ -1,9 +1,7 @@
 #include "core/data/tokenizer/vocabulary.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
-#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
