@@ -9,7 +9,6 @@
 #include <sentencepiece_processor.h>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 #include "core/data/tokenizer/vocabulary.h"
 
@@ -245,7 +244,9 @@ void require_characters(const std::vector<int32_t>& pieces,
   }
 }
 
-Tokenizer tokenizer_from_model(std::string_view content) {
+}  // namespace
+
+Tokenizer tokenizer_from_sentencepiece(std::string_view content) {
   const SentencePieceSpec spec = read_sentencepiece_spec(content);
   require_known(spec);
   SentencePieceProcessor model;
@@ -264,18 +265,6 @@ Tokenizer tokenizer_from_model(std::string_view content) {
   if (model.bos_id() >= 0) vocabulary.before_text = {model.bos_id()};
   find_special_ids(vocabulary);
   return Tokenizer(std::move(vocabulary));
-}
-
-}  // namespace
-
-Tokenizer load_sentencepiece(const std::filesystem::path& path) {
-  const std::string content = read_file(path);
-  try {
-    return tokenizer_from_model(content);
-  } catch (const Error& error) {
-    throw Error("cannot use the SentencePiece model '" + shown_path(path) + "': " + error.message(),
-                error.hint());
-  }
 }
 
 }  // namespace forge::data
