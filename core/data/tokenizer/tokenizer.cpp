@@ -111,7 +111,7 @@ TextSplit smallest_split(const Vocabulary& vocabulary) {
 
 struct Tokenizer::Output {
   std::vector<int32_t>& ids;
-  PieceCache& cache;
+  PieceCaches::Lease cache;
 };
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
@@ -138,8 +138,7 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   std::vector<int32_t> ids;
-  const PieceCaches::Lease cache(caches_);
-  Output out{ids, *cache};
+  Output out{ids, PieceCaches::Lease(caches_)};
   append_text(text, Place::start, special, out);
   return ids;
 }
@@ -157,14 +156,12 @@ void Tokenizer::append_document(std::string_view text, std::vector<int32_t>& ids
 
 void Tokenizer::append_beginning(std::string_view text, std::vector<int32_t>& ids) const {
   ids.insert(ids.end(), vocabulary_.before_text.begin(), vocabulary_.before_text.end());
-  const PieceCaches::Lease cache(caches_);
-  Output out{ids, *cache};
+  Output out{ids, PieceCaches::Lease(caches_)};
   append_text(text, Place::start, SpecialTokens::as_text, out);
 }
 
 void Tokenizer::append_continuation(std::string_view text, std::vector<int32_t>& ids) const {
-  const PieceCaches::Lease cache(caches_);
-  Output out{ids, *cache};
+  Output out{ids, PieceCaches::Lease(caches_)};
   append_text(text, Place::continuation, SpecialTokens::as_text, out);
 }
 
@@ -249,10 +246,10 @@ void Tokenizer::append_pieces(std::string_view text, Output& out) const {
   for (size_t position = 0; position < text.size();) {
     const std::string_view piece = text.substr(position, piece_length(split_, text, position));
     position += piece.size();
-    if (out.cache.append(piece, out.ids)) continue;
+    if (out.cache->append(piece, out.ids)) continue;
     const size_t begin = out.ids.size();
     append_piece(piece, out.ids);
-    out.cache.remember(piece, out.ids, begin);
+    out.cache->remember(piece, out.ids, begin);
   }
 }
 

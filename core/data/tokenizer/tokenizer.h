@@ -29,7 +29,6 @@ struct FoundToken {
 /// Finds added tokens in a text: the first one, at the same place the longest. Immutable.
 class AddedTokens {
  public:
-  AddedTokens() = default;
   /// Those of a vocabulary that are sought in the text as given, or in the normalised one, where
   /// their names are normalised like it.
   AddedTokens(const Vocabulary& vocabulary, bool normalized);
