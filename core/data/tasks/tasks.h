@@ -146,22 +146,18 @@ class Mano : public Task {
  private:
   /// A kind of token with its number: which operator, length or value it is.
   enum class Kind { operation, length, answer, operand, bos };
-  struct Token {
-    Kind kind;
-    int number;
-    int synonym;
-  };
-  Token read(int32_t id) const;
   int32_t id_of(Kind kind, int number, int synonym) const;
   /// Appends a tree of `size` operators and gives its value.
   int draw_expression(int size, RandomStream& random, Instance& instance) const;
   int32_t draw(Kind kind, int number, RandomStream& random) const;
+
   bool code_;
   bool synonyms_;
   int max_operators_;
   int32_t first_length_;
   int32_t first_operand_;
   int32_t first_bos_;
+  std::vector<std::string> names_;  ///< per id
 };
 
 /// Token copy (Part 4.1, figures 5 and 18): a uniform permutation of 1 … N, then once more,
