@@ -188,13 +188,6 @@ std::string Grammar::to_json() const {
   return json_text(tree);
 }
 
-int Grammar::find(int name) const {
-  for (size_t i = 0; i < symbols_.size(); ++i) {
-    if (symbols_[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
-}
-
 void Grammar::expand(int symbol, RandomStream& random, std::vector<int32_t>& sentence) const {
   const Symbol& from = symbols_[symbol];
   const Rule& rule = from.rules[random.below(from.rules.size())];

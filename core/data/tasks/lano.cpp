@@ -120,12 +120,6 @@ std::vector<double> Chart::next_token_distribution() const {
   return truth;
 }
 
-namespace {
-
-constexpr double added_probability = 1e-5;
-
-}  // namespace
-
 Lano::Lano(LanoConfig config) : grammar_(std::move(config.grammar)) {
   if (grammar_.symbols().empty()) {
     throw Error("grammar is missing", "name a grammar file such as cfg3f.json");
@@ -174,6 +168,7 @@ void GrammarDistribution::score(int64_t sentence,
   const std::vector<double>& truth = truth_.at(static_cast<size_t>(sentence));
   const int64_t rows =
       std::min<int64_t>(positions, static_cast<int64_t>(truth.size()) / vocab_size_);
+  constexpr double added_probability = 1e-5;
   const double normal = 1 + vocab_size_ * added_probability;
   double total = 0;
   for (int64_t i = 0; i < rows * vocab_size_; ++i) {

@@ -5,6 +5,7 @@
 #include "core/data/tasks/tasks.h"
 
 namespace forge::data::tasks {
+
 void Instance::clear() {
   tokens.clear();
   scored.clear();
@@ -20,10 +21,6 @@ void Scores::add(const std::string& name, double total, int64_t count) {
   Sum& sum = sums_[name];
   sum.total += total;
   sum.count += count;
-}
-
-void Scores::add(const Scores& others) {
-  for (const auto& [name, sum] : others.sums_) add(name, sum.total, sum.count);
 }
 
 std::optional<double> Scores::mean(const std::string& name) const {

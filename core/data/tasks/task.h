@@ -58,7 +58,6 @@ class Scores {
     double mean() const { return count > 0 ? total / static_cast<double>(count) : 0; }
   };
   void add(const std::string& name, double total, int64_t count = 1);
-  void add(const Scores& others);
   const std::map<std::string, Sum>& sums() const { return sums_; }
   /// Mean of a metric; nothing where none was measured.
   std::optional<double> mean(const std::string& name) const;

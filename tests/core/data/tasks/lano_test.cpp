@@ -24,8 +24,8 @@ TEST_CASE("a grammar file is read into levels and written again") {
   REQUIRE(grammar.symbols().size() == 6);
   REQUIRE(grammar.root() == 5);
   REQUIRE(grammar.symbols()[5].level == 2);
-  REQUIRE(grammar.find(4) == 3);
-  REQUIRE(grammar.find(7) == -1);
+  REQUIRE(published::find_symbol(grammar, 4) == 3);
+  REQUIRE(published::find_symbol(grammar, 7) == -1);
   REQUIRE(grammar.min_length(5) == 1);
   REQUIRE(grammar.max_length(5) == 3);
   // Two choices of the root and of 5 each; mean length 1.5 + 0.5.

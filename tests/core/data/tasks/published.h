@@ -28,6 +28,8 @@ Instance copy(int length, const nlohmann::json& sample);
 
 /// A grammar that ships with the program: "cfg3f".
 Grammar grammar(const std::string& name);
+/// The symbol of a name, -1 when there is none.
+int find_symbol(const Grammar& grammar, int name);
 
 /// What a validator says, "" where it accepts.
 std::string fault(const Task& task, const Instance& instance);
