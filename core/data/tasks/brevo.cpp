@@ -199,8 +199,9 @@ int32_t Brevo::read_word(const std::vector<int32_t>& tokens, size_t& position) c
   return token;
 }
 
-Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens, size_t& position) const {
+Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens) const {
   Graph graph;
+  size_t position = 0;
   std::unordered_map<int32_t, int> vertices;
   const auto vertex_of = [&](int32_t word) {
     const auto [found, added] = vertices.emplace(word, static_cast<int>(graph.words.size()));
@@ -239,9 +240,8 @@ Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens, size_t& posit
   return graph;
 }
 
-void Brevo::check_answer(const Graph& graph,
-                         const std::vector<int32_t>& tokens,
-                         size_t& position) const {
+void Brevo::check_answer(const Graph& graph, const std::vector<int32_t>& tokens) const {
+  size_t position = 0;
   std::unordered_map<int32_t, int> vertices;
   for (size_t i = 0; i < graph.words.size(); ++i) {
     vertices.emplace(graph.words[i], static_cast<int>(i));
@@ -264,17 +264,12 @@ void Brevo::check_answer(const Graph& graph,
     throw Fault{place(position), "the answer ends without the query"};
   }
   expect(tokens, position, eos(), "eos");
+  if (position != tokens.size()) throw Fault{place(position), "more text behind eos"};
 }
 
 std::optional<Fault> Brevo::find_answer_fault(const Instance& instance,
                                               const std::vector<int32_t>& written) const {
-  return fault_of([&] {
-    size_t at = 0;
-    const Graph graph = read_graph(instance.tokens, at);
-    at = 0;
-    check_answer(graph, written, at);
-    if (at != written.size()) throw Fault{place(at), "more text behind eos"};
-  });
+  return fault_of([&] { check_answer(read_graph(instance.tokens), written); });
 }
 
 }  // namespace forge::data::tasks

@@ -95,10 +95,10 @@ class Brevo : public Task {
   Graph draw_graph(int n, RandomStream& random) const;
   void add_word(int32_t word, bool carries_loss, Instance& instance) const;
   int32_t read_word(const std::vector<int32_t>& tokens, size_t& position) const;
-  /// Reads a text up to and with its answer marker. Throws Fault.
-  Graph read_graph(const std::vector<int32_t>& tokens, size_t& position) const;
-  /// Reads an answer up to and with eos. Throws Fault.
-  void check_answer(const Graph& graph, const std::vector<int32_t>& tokens, size_t& position) const;
+  /// Reads a text up to its answer marker. Throws Fault.
+  Graph read_graph(const std::vector<int32_t>& tokens) const;
+  /// Throws Fault where the tokens are not an answer and eos.
+  void check_answer(const Graph& graph, const std::vector<int32_t>& tokens) const;
 
   static std::vector<char> ancestors(const Graph& graph);  ///< of the query, which is one
   static std::vector<int> random_order(const Graph& graph, RandomStream& random);
