@@ -132,29 +132,26 @@ SentencePieceSpec read_sentencepiece_spec(std::string_view model) {
 using sentencepiece::SentencePieceProcessor;
 
 void require_known(const SentencePieceSpec& spec) {
-  const auto refuse = [](const std::string& reason, const std::string& hint = "") {
-    throw Error(reason, hint);
-  };
   if (spec.model_type != SentencePieceSpec::bpe) {
     const char* const names[] = {"unknown", "unigram", "BPE", "word", "character"};
-    refuse(
+    throw Error(
         std::string("its model is ") + names[std::min<uint64_t>(spec.model_type, 4)] + ", not BPE",
         "spm_train --model_type=bpe makes one that forge reads");
   }
   if (!spec.byte_fallback) {
-    refuse("it has no byte_fallback: characters that it lacks would be lost",
-           "spm_train --byte_fallback=true makes one that forge reads");
+    throw Error("it has no byte_fallback: characters that it lacks would be lost",
+                "spm_train --byte_fallback=true makes one that forge reads");
   }
   if (spec.has_rule) {
-    refuse("its rule of normalisation '" + spec.normalizer + "' would change the text",
-           "spm_train --normalization_rule_name=identity makes one that forge reads");
+    throw Error("its rule of normalisation '" + spec.normalizer + "' would change the text",
+                "spm_train --normalization_rule_name=identity makes one that forge reads");
   }
   if (spec.removes_spaces) {
-    refuse("it removes spaces (remove_extra_whitespaces)",
-           "spm_train --remove_extra_whitespaces=false makes one that forge reads");
+    throw Error("it removes spaces (remove_extra_whitespaces)",
+                "spm_train --remove_extra_whitespaces=false makes one that forge reads");
   }
   if (spec.space_behind_word || !spec.escapes_spaces || spec.has_decoding_rule) {
-    refuse(
+    throw Error(
         "it treats spaces in a way of its own (treat_whitespace_as_suffix, no "
         "escape_whitespaces, or a denormalizer)");
   }
