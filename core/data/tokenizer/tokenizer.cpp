@@ -127,9 +127,7 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
     const std::string& token = vocabulary_.tokens[id];
     if (is_added[id]) continue;
     if (vocabulary_.whole_pieces_first) whole_pieces_.emplace(token, id);
-    const bool is_byte =
-        token.size() == 1 && vocabulary_.byte_ids[static_cast<uint8_t>(token[0])] == id;
-    if (vocabulary_.alphabet == Alphabet::characters && !is_byte &&
+    if (vocabulary_.alphabet == Alphabet::characters && !vocabulary_.is_byte(id) &&
         token.size() == length_from(token[0])) {
       character_ids_.emplace(packed(token), id);
     }

@@ -17,9 +17,7 @@ void append_merges_of_tokens(const std::vector<int32_t>& tokens, Vocabulary& voc
     const std::string& token = vocabulary.tokens[id];
     if (vocabulary.special[id]) continue;
     // No text gives a byte token where a character token has the same byte.
-    const bool is_byte =
-        token.size() == 1 && vocabulary.byte_ids[static_cast<uint8_t>(token[0])] == id;
-    if (is_byte && vocabulary.alphabet == Alphabet::characters) continue;
+    if (vocabulary.is_byte(id) && vocabulary.alphabet == Alphabet::characters) continue;
     ids.emplace(token, id);
   }
   vocabulary.ranked_by_token = true;

@@ -126,13 +126,12 @@ std::vector<std::string> written_tokens(const Vocabulary& vocabulary) {
   written.reserve(vocabulary.tokens.size());
   for (int32_t id = 0; id < vocabulary.size(); ++id) {
     const std::string& token = vocabulary.tokens[id];
-    const uint8_t first = token.empty() ? 0 : static_cast<uint8_t>(token[0]);
     if (as_it_is[id]) {
       written.push_back(token);
     } else if (vocabulary.alphabet == Alphabet::bytes) {
       written.push_back(to_symbols(token));
-    } else if (token.size() == 1 && vocabulary.byte_ids[first] == id) {
-      written.push_back(name_of_byte(first));
+    } else if (vocabulary.is_byte(id)) {
+      written.push_back(name_of_byte(static_cast<uint8_t>(token[0])));
     } else {
       written.push_back(with_space_symbols(token));
     }

@@ -11,28 +11,20 @@ namespace forge::data {
 namespace {
 
 constexpr int max_symbol = 0x143;  // 68 bytes are not printable: U+0100 … U+0143
-
-std::array<uint16_t, 256> make_symbols() {
-  std::array<uint16_t, 256> symbols{};
-  uint16_t next = 0x100;
-  for (int byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
-    symbols[byte] = printable ? static_cast<uint16_t>(byte) : next++;
-  }
-  return symbols;
-}
-
-std::array<int16_t, max_symbol + 1> make_inverse() {
-  std::array<int16_t, max_symbol + 1> inverse;
-  inverse.fill(-1);
-  for (int byte = 0; byte < 256; ++byte) inverse[byte_symbols()[byte]] = static_cast<int16_t>(byte);
-  return inverse;
-}
+constexpr std::string_view digits = "0123456789ABCDEF";
 
 }  // namespace
 
 const std::array<uint16_t, 256>& byte_symbols() {
-  static const std::array<uint16_t, 256> symbols = make_symbols();
+  static const std::array<uint16_t, 256> symbols = [] {
+    std::array<uint16_t, 256> all{};
+    uint16_t next = 0x100;
+    for (int byte = 0; byte < 256; ++byte) {
+      const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+      all[byte] = printable ? static_cast<uint16_t>(byte) : next++;
+    }
+    return all;
+  }();
   return symbols;
 }
 
@@ -64,7 +56,12 @@ std::string to_symbols(std::string_view bytes) {
 }
 
 std::optional<std::string> from_symbols(std::string_view symbols) {
-  static const std::array<int16_t, max_symbol + 1> inverse = make_inverse();
+  static const std::array<int16_t, max_symbol + 1> inverse = [] {
+    std::array<int16_t, max_symbol + 1> all;
+    all.fill(-1);
+    for (int byte = 0; byte < 256; ++byte) all[byte_symbols()[byte]] = static_cast<int16_t>(byte);
+    return all;
+  }();
   std::string bytes;
   for (size_t i = 0; i < symbols.size(); ++i) {
     int symbol = static_cast<uint8_t>(symbols[i]);
@@ -81,8 +78,6 @@ std::optional<std::string> from_symbols(std::string_view symbols) {
 }
 
 namespace {
-
-constexpr std::string_view digits = "0123456789ABCDEF";
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
@@ -129,6 +124,11 @@ const std::vector<std::string>& special_token_names() {
   static const std::vector<std::string> names = {
       "<|BOS|>", "<|PAD|>", "<|EOS|>", "<|UNK|>", "<|im_start|>", "<|im_end|>"};
   return names;
+}
+
+bool Vocabulary::is_byte(int32_t id) const {
+  const std::string& token = tokens[id];
+  return token.size() == 1 && byte_ids[static_cast<uint8_t>(token[0])] == id;
 }
 
 int32_t add_special_token(Vocabulary& vocabulary, const std::string& name) {

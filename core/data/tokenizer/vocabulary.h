@@ -93,6 +93,8 @@ struct Vocabulary {
   int32_t unk_id = -1;
 
   int32_t size() const { return static_cast<int32_t>(tokens.size()); }
+  /// Whether an id is the token of a byte; a character's token may consist of the same byte.
+  bool is_byte(int32_t id) const;
 };
 
 /// Special tokens in the order of their ids, 0 … 5, in the vocabularies that forge trains.
