@@ -28,8 +28,7 @@ class PlainReader : public ByteReader {
  public:
   PlainReader(const fs::path& path, int64_t offset)
       : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (!file_) throw system_error("read '" + shown_path(path) + "'", errno);
-    if (::lseek(file_.get(), offset, SEEK_SET) < 0) {
+    if (!file_ || ::lseek(file_.get(), offset, SEEK_SET) < 0) {
       throw system_error("read '" + shown_path(path) + "'", errno);
     }
   }

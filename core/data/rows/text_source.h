@@ -45,9 +45,6 @@ void write_text(const TextRange& range,
                 TokenFileWriter& writer,
                 int64_t save_every = tokens_between_saves);
 
-/// Text that a tokenizer is trained on, so many bytes: the same whatever a run needs.
-NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes = tokenizer_sample_bytes);
-
 /// The text that one source of an experiment names: generated, or files of the user's own.
 class TextSource {
  public:
@@ -64,7 +61,7 @@ class TextSource {
   /// Name of its folder in the cache: "text-<fingerprint>".
   std::string folder_name() const { return kind_ + "-" + fingerprint_; }
 
-  /// The text that a tokenizer is trained on, about so many bytes.
+  /// The text that a tokenizer is trained on, about that many bytes: the same whatever a run needs.
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
   /// `amount` counts for text without an end alone: of other text all is written.

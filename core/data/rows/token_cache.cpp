@@ -151,8 +151,7 @@ TokenAmount TokenCacheEntry::tokens(Split split,
 }
 
 void TokenCacheEntry::write_provenance(const nlohmann::json& provenance) const {
-  const std::string text = json_text(provenance, 2);
-  write_file_atomic(path_ / "made_from.json", text + "\n");
+  write_file_atomic(path_ / "made_from.json", json_text(provenance, 2) + "\n");
 }
 
 namespace {
@@ -268,9 +267,8 @@ PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name)
     throw Error("no prepared data is called '" + name + "'",
                 did_you_mean(name, names, "'forge data ls' lists it"));
   }
-  names.clear();
-  for (const PreparedFolder& prepared : found) names.push_back(prepared.name);
-  throw Error("'" + name + "' is the beginning of several names", join(names, "\n"));
+  throw Error("'" + name + "' is the beginning of several names",
+              join(texts_of(found, &PreparedFolder::name), "\n"));
 }
 
 }  // namespace forge::data

@@ -33,12 +33,7 @@ Prompt Task::prompt(const Instance&) const {
   throw Error("the task " + name() + " is scored teacher forced, without a prompt");
 }
 
-DepoConfig depo1(int max_nodes, int max_hops) {
-  DepoConfig config;
-  config.max_nodes = max_nodes;
-  config.max_hops = max_hops;
-  return config;
-}
+DepoConfig depo1(int max_nodes, int max_hops) { return {max_nodes, max_hops}; }
 
 DepoConfig depo2(int max_nodes, int max_hops, Variant variant) {
   DepoConfig config = depo1(max_nodes, max_hops);
