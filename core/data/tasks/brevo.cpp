@@ -11,6 +11,8 @@ namespace {
 constexpr size_t most_parents = 4;
 constexpr size_t most_children = 4;
 
+int32_t place(size_t position) { return static_cast<int32_t>(position); }
+
 }  // namespace
 
 Brevo::Brevo(const BrevoConfig& config) : config_(config), sizes_(config.max_nodes) {
@@ -181,14 +183,6 @@ void Brevo::score(const Instance& instance,
     scores.add("answer_accuracy.depth_" + std::to_string(answer.group), right);
   }
 }
-
-// What is right and wrong in Brevo's texts and answers.
-
-namespace {
-
-int32_t place(size_t position) { return static_cast<int32_t>(position); }
-
-}  // namespace
 
 int32_t Brevo::read_word(const std::vector<int32_t>& tokens, size_t& position) const {
   if (names_) return names_->read(tokens, position);

@@ -76,25 +76,6 @@ std::vector<CapoTemplate> sentences(const std::string& fact, size_t count) {
   return all;
 }
 
-}  // namespace
-
-const CapoLists& capo_lists() {
-  static const CapoLists lists = make_lists();
-  return lists;
-}
-
-const std::array<std::vector<CapoTemplate>, 6>& capo_templates() {
-  static const std::array<std::vector<CapoTemplate>, 6> all = {sentences("birth date", 46),
-                                                               sentences("birth city", 49),
-                                                               sentences("university", 49),
-                                                               sentences("field", 52),
-                                                               sentences("working city", 47),
-                                                               sentences("employer", 48)};
-  return all;
-}
-
-namespace {
-
 constexpr int64_t all_names = int64_t{400} * 400 * 1000;
 constexpr int birth_days = 28;
 constexpr int birth_years = 200;
@@ -125,7 +106,27 @@ void add_sentence(const CapoTemplate& sentence,
   text += sentence.after;
 }
 
+constexpr double bits_a_nat = 1.4426950408889634;  // 1 / ln 2
+
+double bits_of_name() { return std::log2(double(all_names)); }
+double bits_of_values() { return std::log2(2.0 * (12 * 28 * 200) * 200 * 300 * 100 * 263); }
+
 }  // namespace
+
+const CapoLists& capo_lists() {
+  static const CapoLists lists = make_lists();
+  return lists;
+}
+
+const std::array<std::vector<CapoTemplate>, 6>& capo_templates() {
+  static const std::array<std::vector<CapoTemplate>, 6> all = {sentences("birth date", 46),
+                                                               sentences("birth city", 49),
+                                                               sentences("university", 49),
+                                                               sentences("field", 52),
+                                                               sentences("working city", 47),
+                                                               sentences("employer", 48)};
+  return all;
+}
 
 Capo::Capo(const CapoConfig& config, uint64_t seed) : config_(config), seed_(seed) {
   check_range("people", config.people, 1, all_names, "so many distinct names there are");
@@ -212,15 +213,6 @@ Biography Capo::biography(Split split, uint64_t index) const {
 }
 
 // How much a model knows of Capo's people.
-
-namespace {
-
-constexpr double bits_a_nat = 1.4426950408889634;  // 1 / ln 2
-
-double bits_of_name() { return std::log2(double(all_names)); }
-double bits_of_values() { return std::log2(2.0 * (12 * 28 * 200) * 200 * 300 * 100 * 263); }
-
-}  // namespace
 
 std::vector<int32_t> token_ends(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   const Vocabulary& vocabulary = tokenizer.vocabulary();

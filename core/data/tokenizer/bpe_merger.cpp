@@ -19,6 +19,9 @@ uint64_t pair_key(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
 
+constexpr int slot_bits = 15;  // 2 MiB, what a core has near it
+constexpr size_t longest_piece = 15;
+
 }  // namespace
 
 BpeMerger::BpeMerger(const std::vector<Merge>& merges, bool ranked_by_token) {
@@ -127,13 +130,6 @@ void BpeMerger::merge_long(std::vector<int32_t>& ids, size_t begin) const {
   for (uint32_t i = 0; i != none; i = symbols[i].next) ids[end++] = symbols[i].id;
   ids.resize(end);
 }
-
-namespace {
-
-constexpr int slot_bits = 15;  // 2 MiB, what a core has near it
-constexpr size_t longest_piece = 15;
-
-}  // namespace
 
 PieceCache::PieceCache() : entries_(size_t{1} << slot_bits) {}
 

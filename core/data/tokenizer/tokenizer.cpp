@@ -24,6 +24,35 @@ bool is_whole_word(std::string_view text, size_t begin, size_t end) {
   return !ends_with_word(text.substr(0, begin)) && !begins_with_word(text.substr(end));
 }
 
+/// Length of a character in UTF-8 as its first byte tells it.
+size_t length_from(char first) {
+  const uint8_t byte = static_cast<uint8_t>(first);
+  return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+uint32_t packed(std::string_view character) {
+  uint32_t bytes = 0;
+  for (const char byte : character) bytes = bytes << 8 | static_cast<uint8_t>(byte);
+  return bytes;
+}
+
+bool has_space_behind_other(std::string_view token) {
+  const size_t word = token.find_first_not_of(' ');
+  return word != std::string_view::npos && token.find(' ', word) != std::string_view::npos;
+}
+
+/// Nothing merges across a space behind another character where no token holds one, so the words
+/// of a text can be merged one by one, and remembered.
+TextSplit smallest_split(const Vocabulary& vocabulary) {
+  if (vocabulary.split != TextSplit::whole || vocabulary.whole_pieces_first)
+    return vocabulary.split;
+  const bool crosses =
+      std::any_of(vocabulary.merges.begin(), vocabulary.merges.end(), [&](const Merge& merge) {
+        return has_space_behind_other(vocabulary.tokens[merge.merged]);
+      });
+  return crosses ? TextSplit::whole : TextSplit::space_runs;
+}
+
 }  // namespace
 
 AddedTokens::AddedTokens(const Vocabulary& vocabulary, bool normalized) {
@@ -75,39 +104,6 @@ std::optional<FoundToken> AddedTokens::find(std::string_view text,
   }
   return std::nullopt;
 }
-
-namespace {
-
-/// Length of a character in UTF-8 as its first byte tells it.
-size_t length_from(char first) {
-  const uint8_t byte = static_cast<uint8_t>(first);
-  return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-}
-
-uint32_t packed(std::string_view character) {
-  uint32_t bytes = 0;
-  for (const char byte : character) bytes = bytes << 8 | static_cast<uint8_t>(byte);
-  return bytes;
-}
-
-bool has_space_behind_other(std::string_view token) {
-  const size_t word = token.find_first_not_of(' ');
-  return word != std::string_view::npos && token.find(' ', word) != std::string_view::npos;
-}
-
-/// Nothing merges across a space behind another character where no token holds one, so the words
-/// of a text can be merged one by one, and remembered.
-TextSplit smallest_split(const Vocabulary& vocabulary) {
-  if (vocabulary.split != TextSplit::whole || vocabulary.whole_pieces_first)
-    return vocabulary.split;
-  const bool crosses =
-      std::any_of(vocabulary.merges.begin(), vocabulary.merges.end(), [&](const Merge& merge) {
-        return has_space_behind_other(vocabulary.tokens[merge.merged]);
-      });
-  return crosses ? TextSplit::whole : TextSplit::space_runs;
-}
-
-}  // namespace
 
 struct Tokenizer::Output {
   std::vector<int32_t>& ids;
