@@ -55,7 +55,7 @@ class GzipReader : public ByteReader {
   explicit GzipReader(const fs::path& path) : path_(path), file_(::gzopen(path.c_str(), "rb")) {
     if (!file_) throw system_error("read '" + shown_path(path) + "'", errno);
     ::gzbuffer(file_, buffer_bytes);
-    // zlib passes through what is not compressed; a name that says so is a mistake to be told.
+    // zlib passes uncompressed bytes through, but then the name .gz is a mistake.
     if (::gzdirect(file_) && fs::file_size(path) > 0) {
       ::gzclose(file_);
       refuse_as_damaged(path, "it is not in gzip's format");

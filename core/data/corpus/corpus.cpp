@@ -20,8 +20,9 @@ using config::DocumentKind;
 // Changing it changes every trained tokenizer.
 constexpr int64_t slice_bytes = int64_t{64} << 10;
 
-// So much is read to find a slice in. The windows of two slices of a text that has more bytes than
-// all windows do not overlap, so that a compressed file is read once from its beginning to its end.
+// Bytes that are read to find a slice in. The windows of two slices of a text that has more bytes
+// than all windows do not overlap, so that a compressed file is read once from its beginning to its
+// end.
 constexpr int64_t window_bytes = 4 * slice_bytes;
 
 /// How a text is sampled: all of it where it is no longer than the sample.
@@ -173,7 +174,7 @@ TextPosition cut_of(const TextFiles& files, int64_t held_out) {
   if (held_out == 0 || wanted.offset == 0) return wanted;
   const auto file = static_cast<size_t>(wanted.file);
   const int64_t range = std::min(max_search_range, held_out / 4);
-  // A byte more on each side than is searched, so that the file's ends are told from the window's.
+  // More bytes on each side than are searched distinguish the window's ends from the file's.
   const int64_t first = std::max<int64_t>(0, wanted.offset - range - 4);
   const int64_t last = std::min(files.sizes[file], wanted.offset + range + 4);
   const std::string window = read_part(files.paths[file], first, last - first);

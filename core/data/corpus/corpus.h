@@ -19,14 +19,13 @@ constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
 ///
 /// Where files are documents, the last data.held_out_fraction of all bytes is for evaluation; the
 /// cut is made at a blank line where there is one nearby, else at a line's end, else between
-/// characters. Where documents are told apart within files, it is the last of that fraction of the
+/// characters. Where a file holds several documents, it is the last of that fraction of the
 /// documents, at least one. With data.evaluation_path all of data.path is for training. Of the
 /// training documents only the first data.training_fraction are used.
 class Corpus {
  public:
   /// Throws Error where there is no text, or where a file is none (a NUL byte in it).
-  /// `index_folder`: the folder for what is kept of texts, as long as their files do not change; ""
-  /// reads the text in any case.
+  /// `index_folder`: the folder of cached indexes (corpus_index.h); "" reads the text in any case.
   explicit Corpus(const config::DataConfig& config,
                   const Progress& progress = {},
                   const std::filesystem::path& index_folder = {});

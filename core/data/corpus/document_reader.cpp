@@ -204,7 +204,7 @@ std::optional<TextChunk> ChunkReader::next_records() {
   return chunk;
 }
 
-/// Goes to the next file that has text within the range.
+/// Opens the next file that has text within the range.
 bool ChunkReader::open_file() {
   while (position_ < range_.end) {
     const auto file = static_cast<size_t>(position_.file);

@@ -15,19 +15,19 @@
 
 namespace forge::data {
 
-/// How much is to be written of a text without an end: at least so much of both.
+/// The least to be written of a text without an end.
 struct TokenAmount {
   int64_t tokens = 0;
   int64_t documents = 0;
 };
 
-/// Writers that are kept save their work after so many tokens: about a second's work of two cores.
+/// Resumable writers save their work this often: about a second's work of two cores.
 constexpr int64_t tokens_between_saves = int64_t{8} << 20;
 
 /// Text `index` of an endless sequence. Any number of threads may call one.
 using GeneratedText = std::function<std::string(uint64_t index)>;
 
-/// Appends the tokens of whole generated texts, from text 0 on or from where the writer goes on,
+/// Appends the tokens of whole generated texts, from text 0 on or where the writer resumes,
 /// until the amount is there. Runs on all cores. Reports the phase "tokenizing".
 void write_generated(const GeneratedText& text_of,
                      TokenAmount amount,

@@ -70,7 +70,7 @@ TokenAmount write_tokens(Split split,
 }
 
 /// Only the holder of the lock writes here, so what lies aside was left by one that was killed.
-/// What is named .partial is work to go on with.
+/// Files named .partial are resumed.
 void remove_leftovers(const fs::path& folder) {
   std::vector<fs::path> leftovers;
   std::error_code error;

@@ -209,7 +209,7 @@ class WorkFile {
     return true;
   }
 
-  /// Forgets what lies behind and goes on there.
+  /// Cuts the file; what is written next comes there.
   void cut(size_t size) {
     if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0) fail();
     if (::lseek(file_.get(), static_cast<off_t>(size), SEEK_SET) < 0) fail();

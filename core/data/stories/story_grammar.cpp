@@ -47,8 +47,8 @@ std::vector<string> forms_of(string_view word, WordKind kind) {
 }
 
 /// Whether what is appended to `text` begins a sentence: after nothing, a full stop, a question or
-/// exclamation mark and a space, or an opening quotation mark, unless that goes on after a comma.
-/// After `?" ` the sentence may go on, too ("asked").
+/// exclamation mark and a space, or an opening quotation mark, unless that follows a comma.
+/// After `?" ` the sentence may continue, too ("asked").
 bool begins_sentence(const string& text) {
   const size_t n = text.size();
   if (n == 0 || text[n - 1] == '\n') return true;

@@ -36,7 +36,7 @@ class Grammar {
     std::vector<Rule> rules;
   };
 
-  /// No grammar has sentences of so many terminals.
+  /// Sentences have fewer terminals.
   static constexpr int64_t greatest_sentence = 1 << 20;
 
   /// A grammar without symbols, which no task takes.

@@ -18,7 +18,7 @@
 /// task_rows.h.
 namespace forge::data::tasks {
 
-/// Raised by hand when any instance of any task changes, for runs on them are then others.
+/// To be raised when any instance of any task changes, for runs on them are then others.
 constexpr int tasks_version = 1;
 
 /// Where the paper and its released code differ, which one is followed.
@@ -73,7 +73,7 @@ enum class EvalMode {
   sampled,         ///< the same, sampled at temperature 1
 };
 
-/// The beginning of a text that the model goes on with.
+/// The beginning of a text that the model continues.
 struct Prompt {
   std::vector<int32_t> tokens;
   int32_t stop = -1;
@@ -142,7 +142,7 @@ struct LanoConfig {
 /// Token copy: a permutation, and once more. See tasks.h.
 struct CopyConfig {
   int length = 500;       ///< N
-  int scored_tokens = 0;  ///< only the first so many copied tokens are scored; 0: all
+  int scored_tokens = 0;  ///< number of copied tokens that are scored; 0: all
 };
 
 /// The two variants of the paper. Depo2 has V = 4 in the paper and 3 in its code.

@@ -28,7 +28,7 @@ T value_of(const Json& spec, const char* key) {
   }
 }
 
-/// An int as it stands: the library would round a fraction and wrap what is too large.
+/// An int. The library would round a fraction and wrap what is too large.
 int size_of(const Json& spec, const char* key) {
   using Limits = std::numeric_limits<int>;
   const auto value = value_of<Json>(spec, key);

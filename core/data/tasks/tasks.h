@@ -51,8 +51,8 @@ class Depo : public Task {
 /// Vertices come one after another. The first ones are leaves; each later one draws 1 … 4 parents
 /// from earlier ones that have less than four children. Leaves are 1 … ceil((n-1)/4) in number, in
 /// the code's variant 1 … floor((n-1)/4) + 1; the query is one of the last quarter of the vertices,
-/// in the code's variant the last. A vertex without edges is not told of. Answer marker, answer and
-/// eos carry loss. For training n follows SizeDistribution; for evaluation n = N.
+/// in the code's variant the last. A vertex without edges is not mentioned. Answer marker, answer
+/// and eos carry loss. For training n follows SizeDistribution; for evaluation n = N.
 ///
 /// Ids: vertices 1 … N or the letters of names, query, answer, bos, eos; four tokens for the four
 /// marks, as the paper says (the code's eos is the answer marker).
@@ -164,7 +164,7 @@ class Mano : public Task {
 ///
 ///     <bos> 4 2 3 1 <query> 4 2 3 1
 ///
-/// The copied tokens alone carry loss; with `scored_tokens` only the first so many.
+/// The copied tokens alone carry loss; with `scored_tokens` only the first ones.
 ///
 /// Ids: 1 … N, query, bos.
 class Copy : public Task {

@@ -94,7 +94,7 @@ class Tokenizer {
   /// The text that ids stand for, special tokens left out and one prefix space removed. Throws
   /// Error for an id outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids) const;
-  /// As decode, for ids that go on after others: a space in front is text.
+  /// As decode, for ids that continue others: a space in front is text.
   std::string decode_continuation(const std::vector<int32_t>& ids) const;
 
  private:
