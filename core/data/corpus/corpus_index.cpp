@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t bytes_per_read = size_t{1} << 20;
 constexpr int64_t records_between_places = 4096;
-constexpr const char* phase = "hashing text";
+constexpr const char* hashing_phase = "hashing text";
 
 void require_text(const fs::path& path, std::string_view bytes, int64_t offset) {
   const size_t place = bytes.find('\0');
@@ -122,7 +122,7 @@ void hash_files(const TextFiles& files,
       require_text(files.paths[i], {buffer.data(), got}, offset);
       hasher.update(buffer.data(), got);
       offset += static_cast<int64_t>(got);
-      if (progress) progress(static_cast<double>(done + offset) / total, phase);
+      if (progress) progress(static_cast<double>(done + offset) / total, hashing_phase);
     }
     done += size;
   }
