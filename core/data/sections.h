@@ -11,7 +11,7 @@ namespace forge::data {
 ///     # a comment
 ///     [title]
 ///     apple, pear, quince
-///     - a sentence, which may go on
+///     - a sentence, which may continue
 ///       in lines that begin with two spaces
 ///
 /// A line that begins with "- " is one item, and "-" alone is an empty one. Any other line holds

@@ -28,8 +28,7 @@ class PlainReader : public ByteReader {
  public:
   PlainReader(const fs::path& path, int64_t offset)
       : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (!file_) throw system_error("read '" + shown_path(path) + "'", errno);
-    if (::lseek(file_.get(), offset, SEEK_SET) < 0) {
+    if (!file_ || ::lseek(file_.get(), offset, SEEK_SET) < 0) {
       throw system_error("read '" + shown_path(path) + "'", errno);
     }
   }
@@ -56,7 +55,7 @@ class GzipReader : public ByteReader {
   explicit GzipReader(const fs::path& path) : path_(path), file_(::gzopen(path.c_str(), "rb")) {
     if (!file_) throw system_error("read '" + shown_path(path) + "'", errno);
     ::gzbuffer(file_, buffer_bytes);
-    // zlib passes through what is not compressed; a name that says so is a mistake to be told.
+    // zlib passes uncompressed bytes through, but then the name .gz is a mistake.
     if (::gzdirect(file_) && fs::file_size(path) > 0) {
       ::gzclose(file_);
       refuse_as_damaged(path, "it is not in gzip's format");

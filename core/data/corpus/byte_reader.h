@@ -21,15 +21,15 @@ class ByteReader {
   /// Bytes read; fewer than `size` only at the end. Throws Error where the file cannot be read or
   /// is not whole.
   virtual size_t read(char* to, size_t size) = 0;
-  /// Reads so many bytes, or up to the end, and forgets them. Returns how many.
+  /// Skips `bytes` bytes, or those up to the end. Returns how many.
   int64_t skip(int64_t bytes);
 };
 
-/// A reader of the file's decompressed bytes from byte `offset` on. Of an uncompressed file it goes
-/// there at once, of another it reads what lies before.
+/// A reader of the file's decompressed bytes from byte `offset` on. A compressed file is read up to
+/// there; an uncompressed one is not.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, int64_t offset = 0);
 
-/// A reader of the bytes as they lie in the file, compressed or not.
+/// A reader of the file's own bytes, compressed or not.
 std::unique_ptr<ByteReader> open_raw_bytes(const std::filesystem::path& path);
 
 /// Decompressed size. A compressed file is read for it.

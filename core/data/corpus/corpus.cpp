@@ -15,11 +15,14 @@
 namespace forge::data {
 namespace {
 
+using config::DocumentKind;
+
 // Changing it changes every trained tokenizer.
 constexpr int64_t slice_bytes = int64_t{64} << 10;
 
-// So much is read to find a slice in. The windows of two slices of a text that has more bytes than
-// all windows do not overlap, so that a compressed file is read once from its beginning to its end.
+// Bytes that are read to find a slice in. The windows of two slices of a text that has more bytes
+// than all windows do not overlap, so that a compressed file is read once from its beginning to its
+// end.
 constexpr int64_t window_bytes = 4 * slice_bytes;
 
 /// How a text is sampled: all of it where it is no longer than the sample.
@@ -74,12 +77,12 @@ struct Piece {
 
 std::vector<Piece> pieces_of(const TextRange& range) {
   std::vector<Piece> pieces;
-  for (int64_t file = range.begin.file; file < static_cast<int64_t>(range.files->sizes.size());
-       ++file) {
+  const std::vector<int64_t>& sizes = range.files->sizes;
+  const auto files = static_cast<int64_t>(sizes.size());
+  for (int64_t file = range.begin.file; file <= range.end.file && file < files; ++file) {
     const int64_t first = file == range.begin.file ? range.begin.offset : 0;
     const bool is_last = file == range.end.file;
-    const int64_t last = is_last ? range.end.offset : range.files->sizes[static_cast<size_t>(file)];
-    if (file > range.end.file) break;
+    const int64_t last = is_last ? range.end.offset : sizes[static_cast<size_t>(file)];
     if (first < last) pieces.push_back({file, first, last});
   }
   return pieces;
@@ -100,11 +103,10 @@ std::string slice_of(const std::string& text, size_t from) {
 
 std::vector<std::string> slices_of_files(const TextRange& range, const SamplingPlan& plan) {
   WindowReader windows(*range.files);
-  const std::vector<Piece> pieces = pieces_of(range);
   std::vector<std::string> found;
   int64_t before = 0;
   int64_t k = 0;
-  for (const Piece& piece : pieces) {
+  for (const Piece& piece : pieces_of(range)) {
     const int64_t size = piece.last - piece.first;
     if (plan.all) found.push_back(windows.read(piece.file, piece.first, size));
     for (; !plan.all && k < plan.slices && plan.place(k) < before + size; ++k) {
@@ -139,23 +141,6 @@ std::vector<std::string> slices_of_records(const TextRange& range, const Samplin
   return found;
 }
 
-}  // namespace
-
-NextDocument sample_of(const TextRange& range, int64_t bytes) {
-  const bool files = range.files->rule.kind == config::DocumentKind::file;
-  const SamplingPlan plan(range.bytes(), bytes);
-  auto found = files ? slices_of_files(range, plan) : slices_of_records(range, plan);
-  return [found = std::move(found), index = size_t{0}](std::string& document) mutable {
-    if (index == found.size()) return false;
-    document = found[index++];
-    return true;
-  };
-}
-
-namespace {
-
-using config::DocumentKind;
-
 constexpr int64_t max_search_range = 64 << 10;
 
 /// The place nearest to `wanted` that follows `mark`, if there is one in range.
@@ -189,7 +174,7 @@ TextPosition cut_of(const TextFiles& files, int64_t held_out) {
   if (held_out == 0 || wanted.offset == 0) return wanted;
   const auto file = static_cast<size_t>(wanted.file);
   const int64_t range = std::min(max_search_range, held_out / 4);
-  // A byte more on each side than is searched, so that the file's ends are told from the window's.
+  // More bytes on each side than are searched distinguish the window's ends from the file's.
   const int64_t first = std::max<int64_t>(0, wanted.offset - range - 4);
   const int64_t last = std::min(files.sizes[file], wanted.offset + range + 4);
   const std::string window = read_part(files.paths[file], first, last - first);
@@ -207,16 +192,11 @@ std::string description(const DocumentRule& rule) {
   return text;
 }
 
-void require_some(const TextFiles& files, const fs::path& path) {
-  if (files.bytes() > 0) return;
-  throw Error("'" + shown_path(path) + "' is empty",
-              "data.path names a file or a folder of files with text in them");
-}
-
 std::shared_ptr<const TextFiles> open_files(const fs::path& path, const DocumentRule& rule) {
   auto files = std::make_shared<TextFiles>(find_text_files(path, rule));
-  require_some(*files, path);
-  return files;
+  if (files->bytes() > 0) return files;
+  throw Error("'" + shown_path(path) + "' is empty",
+              "data.path names a file or a folder of files with text in them");
 }
 
 }  // namespace
@@ -274,7 +254,6 @@ void Corpus::build_index(const config::DataConfig& config, const Progress& progr
   training_.files = open_files(config.path, rule);
   evaluation_.files =
       config.evaluation_path.empty() ? training_.files : open_files(config.evaluation_path, rule);
-  training_.begin = {};
   evaluation_.end = evaluation_.files->end();
   if (rule.kind == DocumentKind::file) {
     divide_files(config, progress);
@@ -329,6 +308,15 @@ void Corpus::divide_records(const config::DataConfig& config, const Progress& pr
   fingerprint_ = hasher.hex();
 }
 
-NextDocument Corpus::sample(int64_t bytes) const { return sample_of(training_, bytes); }
+NextDocument Corpus::sample(int64_t bytes) const {
+  const bool files = training_.files->rule.kind == DocumentKind::file;
+  const SamplingPlan plan(training_.bytes(), bytes);
+  auto found = files ? slices_of_files(training_, plan) : slices_of_records(training_, plan);
+  return [found = std::move(found), index = size_t{0}](std::string& document) mutable {
+    if (index == found.size()) return false;
+    document = found[index++];
+    return true;
+  };
+}
 
 }  // namespace forge::data

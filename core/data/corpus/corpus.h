@@ -14,23 +14,18 @@ namespace forge::data {
 /// What a tokenizer is trained on. Changing it changes every trained tokenizer.
 constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
 
-/// Text of a range to train a tokenizer on: all of it up to so many bytes, of more about so much in
-/// slices spread evenly over it. The same for the same text, compressed or not.
-NextDocument sample_of(const TextRange& range, int64_t bytes = tokenizer_sample_bytes);
-
 /// Text of the user's own, divided into a training and an evaluation part. It is read once for its
 /// hash, in bounded memory. A CorpusIndex of it can be cached.
 ///
 /// Where files are documents, the last data.held_out_fraction of all bytes is for evaluation; the
 /// cut is made at a blank line where there is one nearby, else at a line's end, else between
-/// characters. Where documents are told apart within files, it is the last of that fraction of the
+/// characters. Where a file holds several documents, it is the last of that fraction of the
 /// documents, at least one. With data.evaluation_path all of data.path is for training. Of the
 /// training documents only the first data.training_fraction are used.
 class Corpus {
  public:
   /// Throws Error where there is no text, or where a file is none (a NUL byte in it).
-  /// `index_folder`: the folder for what is kept of texts, as long as their files do not change; ""
-  /// reads the text in any case.
+  /// `index_folder`: the folder of cached indexes (corpus_index.h); "" reads the text in any case.
   explicit Corpus(const config::DataConfig& config,
                   const Progress& progress = {},
                   const std::filesystem::path& index_folder = {});
@@ -42,8 +37,8 @@ class Corpus {
   /// Of training and evaluation; -1 where a file is a document.
   int64_t training_documents() const { return training_documents_; }
 
-  /// Text that a tokenizer is trained on, about so many bytes, in slices spread evenly over all of
-  /// the training text.
+  /// Text to train a tokenizer on: all training text up to that many bytes, of more about that many
+  /// in slices spread evenly over it. The same for the same text, compressed or not.
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
  private:

@@ -7,7 +7,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
@@ -19,7 +18,7 @@ namespace {
 
 constexpr size_t bytes_per_read = size_t{1} << 20;
 constexpr int64_t records_between_places = 4096;
-constexpr const char* phase = "hashing text";
+constexpr const char* hashing_phase = "hashing text";
 
 void require_text(const fs::path& path, std::string_view bytes, int64_t offset) {
   const size_t place = bytes.find('\0');
@@ -28,58 +27,6 @@ void require_text(const fs::path& path, std::string_view bytes, int64_t offset) 
                   with_thousands(offset + static_cast<int64_t>(place)) + " is NUL",
               "text is read as UTF-8; convert other encodings first, e.g. with iconv");
 }
-
-}  // namespace
-
-void hash_files(const TextFiles& files,
-                TextPosition cut,
-                Hasher& hasher,
-                const Progress& progress) {
-  std::string buffer(bytes_per_read, '\0');
-  const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
-  int64_t done = 0;
-  for (size_t i = 0; i < files.paths.size(); ++i) {
-    const int64_t size = files.sizes[i];
-    if (size == 0) continue;
-    const auto file = static_cast<int64_t>(i);
-    const int64_t before = file < cut.file ? size : (file > cut.file ? 0 : cut.offset);
-    hasher.update(std::to_string(before) + " of " + std::to_string(size) + "\n");
-    const auto reader = open_bytes(files.paths[i]);
-    int64_t offset = 0;
-    while (const size_t got = reader->read(buffer.data(), buffer.size())) {
-      require_text(files.paths[i], {buffer.data(), got}, offset);
-      hasher.update(buffer.data(), got);
-      offset += static_cast<int64_t>(got);
-      if (progress) progress(static_cast<double>(done + offset) / total, phase);
-    }
-    done += size;
-  }
-}
-
-RecordIndex index_records(const TextFiles& files, const Progress& progress) {
-  RecordReader reader(files, files.begin(), files.end());
-  RecordIndex index;
-  const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
-  TextPosition before = reader.position();
-  for (std::string_view record; reader.next(record); before = reader.position()) {
-    if (index.records++ % records_between_places != 0) continue;
-    index.places.push_back(before);
-    if (progress)
-      progress(static_cast<double>(files.bytes_before(before)) / total, "counting documents");
-  }
-  return index;
-}
-
-TextPosition RecordIndex::position_of(int64_t number, const TextFiles& files) const {
-  if (number >= records) return files.end();
-  RecordReader reader(
-      files, places[static_cast<size_t>(number / records_between_places)], files.end());
-  std::string_view record;
-  for (int64_t i = number % records_between_places; i > 0; --i) reader.next(record);
-  return reader.position();
-}
-
-namespace {
 
 using Json = nlohmann::json;
 
@@ -129,15 +76,14 @@ std::string state_of(const config::DataConfig& config, double now) {
   return json_text(state);
 }
 
-size_t count_of_files(const config::DataConfig& config, const std::string& path) {
-  return list_text_files(path, document_rule(config)).size();
-}
-
 /// Whether the index can be of these files, whatever somebody wrote.
 bool fits(const CorpusIndex& index, const config::DataConfig& config) {
+  const auto files = [rule = document_rule(config)](const std::string& path) {
+    return list_text_files(path, rule).size();
+  };
   const bool divided = config.evaluation_path.empty();
-  const size_t training = count_of_files(config, config.path);
-  const size_t evaluation = divided ? training : count_of_files(config, config.evaluation_path);
+  const size_t training = files(config.path);
+  const size_t evaluation = divided ? training : files(config.evaluation_path);
   const auto lies_in = [](const TextPosition& position, const std::vector<int64_t>& sizes) {
     const auto end = static_cast<int64_t>(sizes.size());
     if (position.file == end) return position.offset == 0;
@@ -156,6 +102,54 @@ TextPosition position_from(const Json& json) {
 }
 
 }  // namespace
+
+void hash_files(const TextFiles& files,
+                TextPosition cut,
+                Hasher& hasher,
+                const Progress& progress) {
+  std::string buffer(bytes_per_read, '\0');
+  const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
+  int64_t done = 0;
+  for (size_t i = 0; i < files.paths.size(); ++i) {
+    const int64_t size = files.sizes[i];
+    if (size == 0) continue;
+    const auto file = static_cast<int64_t>(i);
+    const int64_t before = file < cut.file ? size : (file > cut.file ? 0 : cut.offset);
+    hasher.update(std::to_string(before) + " of " + std::to_string(size) + "\n");
+    const auto reader = open_bytes(files.paths[i]);
+    int64_t offset = 0;
+    while (const size_t got = reader->read(buffer.data(), buffer.size())) {
+      require_text(files.paths[i], {buffer.data(), got}, offset);
+      hasher.update(buffer.data(), got);
+      offset += static_cast<int64_t>(got);
+      if (progress) progress(static_cast<double>(done + offset) / total, hashing_phase);
+    }
+    done += size;
+  }
+}
+
+RecordIndex index_records(const TextFiles& files, const Progress& progress) {
+  RecordReader reader(files, files.begin(), files.end());
+  RecordIndex index;
+  const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
+  TextPosition before = reader.position();
+  for (std::string_view record; reader.next(record); before = reader.position()) {
+    if (index.records++ % records_between_places != 0) continue;
+    index.places.push_back(before);
+    if (progress)
+      progress(static_cast<double>(files.bytes_before(before)) / total, "counting documents");
+  }
+  return index;
+}
+
+TextPosition RecordIndex::position_of(int64_t number, const TextFiles& files) const {
+  if (number >= records) return files.end();
+  RecordReader reader(
+      files, places[static_cast<size_t>(number / records_between_places)], files.end());
+  std::string_view record;
+  for (int64_t i = number % records_between_places; i > 0; --i) reader.next(record);
+  return reader.position();
+}
 
 CorpusIndexCache::CorpusIndexCache(const fs::path& folder,
                                    const config::DataConfig& config,
@@ -177,8 +171,7 @@ std::optional<CorpusIndex> CorpusIndexCache::load() const {
     index.evaluation_begin = position_from(json.at("evaluation_begin"));
     json.at("training_documents").get_to(index.training_documents);
     json.at("fingerprint").get_to(index.fingerprint);
-    if (fits(index, config_)) return index;
-    return std::nullopt;
+    return fits(index, config_) ? std::optional(std::move(index)) : std::nullopt;
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -46,7 +46,7 @@ class RecordReader {
   std::unique_ptr<ByteReader> bytes_;
 };
 
-/// About so much text is read at once and encoded by one core.
+/// About as many bytes of text are read at a time and encoded by one core.
 constexpr size_t chunk_bytes = size_t{1} << 20;
 
 /// First place at or after `from` where a text can be cut, text.size() when there is none.
@@ -57,8 +57,8 @@ struct TextChunk {
   struct Part {
     size_t begin = 0;  ///< in `text`
     size_t end = 0;
-    bool begins_document = true;  ///< false: it goes on with the document of the chunk before
-    bool ends_document = true;    ///< false: the next chunk goes on with it
+    bool begins_document = true;  ///< false: continues the document of the chunk before
+    bool ends_document = true;    ///< false: the next chunk continues it
   };
   std::string text;
   std::vector<Part> parts;
@@ -66,12 +66,12 @@ struct TextChunk {
   TextPosition end;  ///< where the next chunk begins
 };
 
-/// Reads a range of text in chunks. Only what it reads next is held in memory. Each place where a
-/// chunk ends is one to go on from: the chunks from there are those that would have followed.
+/// Reads a range of text in chunks. Only what it reads next is held in memory. Another
+/// reader can continue at the end of any chunk, and gives the same chunks from there on.
 class ChunkReader {
  public:
-  /// `cut`: where a document that is a file may be divided. `from`: where to go on, a chunk's end;
-  /// none: at the beginning of the range.
+  /// `cut`: where a document that is a file may be divided. `from`: a chunk's end to continue at;
+  /// none: the beginning of the range.
   ChunkReader(TextRange range, TextCut cut, std::optional<TextPosition> from = {});
 
   std::optional<TextChunk> next();

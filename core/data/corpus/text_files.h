@@ -43,7 +43,7 @@ struct TextFiles {
   TextPosition end() const { return {static_cast<int64_t>(paths.size()), 0}; }
   /// Bytes before a position.
   int64_t bytes_before(TextPosition position) const;
-  /// The position that so many bytes lie before.
+  /// The position with `bytes` bytes before it.
   TextPosition position_at(int64_t bytes) const;
 };
 

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <exception>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include <curl/curl.h>
@@ -28,13 +27,25 @@ namespace {
 class SharedLibrary {
  public:
   /// Throws Error naming the Debian package where the library is not installed.
-  SharedLibrary(const char* file, const char* package);
+  SharedLibrary(const char* file, const char* package)
+      : file_(file), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_) return;
+    throw Error("the library " + file_ + " is not there",
+                std::string("install it: apt-get install ") + package,
+                ExitCode::failed);
+  }
 
-  /// A function by its name; `function` of its declaration in the library's header.
-  template <class Function>
-  void load(const char* name, Function*& function) const {
-    function = reinterpret_cast<Function*>(::dlsym(handle_, name));
-    if (!function) throw Error(file_ + " has no function '" + name + "'", ExitCode::failed);
+  /// A function's address, which becomes a pointer of the type that it is assigned to.
+  struct Address {
+    void* address;
+    template <class Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+  Address find(const char* name) const {
+    if (void* address = ::dlsym(handle_, name)) return {address};
+    throw Error(file_ + " has no function '" + name + "'", ExitCode::failed);
   }
 
  private:
@@ -42,41 +53,25 @@ class SharedLibrary {
   void* handle_;
 };
 
-SharedLibrary::SharedLibrary(const char* file, const char* package)
-    : file_(file), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-  if (handle_) return;
-  throw Error("the library " + file_ + " is not there",
-              std::string("install it: apt-get install ") + package,
-              ExitCode::failed);
-}
-
 struct Crypto {
-  Crypto() : library("libcrypto.so.3", "libssl3") {
-    library.load("EVP_MD_CTX_new", create);
-    library.load("EVP_MD_CTX_free", destroy);
-    library.load("EVP_sha256", algorithm);
-    library.load("EVP_DigestInit_ex", init);
-    library.load("EVP_DigestUpdate", update);
-    library.load("EVP_DigestFinal_ex", finish);
-  }
-  SharedLibrary library;
-  decltype(EVP_MD_CTX_new)* create;
-  decltype(EVP_MD_CTX_free)* destroy;
-  decltype(EVP_sha256)* algorithm;
-  decltype(EVP_DigestInit_ex)* init;
-  decltype(EVP_DigestUpdate)* update;
-  decltype(EVP_DigestFinal_ex)* finish;
+  SharedLibrary library{"libcrypto.so.3", "libssl3"};
+  decltype(EVP_MD_CTX_new)* create = library.find("EVP_MD_CTX_new");
+  decltype(EVP_MD_CTX_free)* destroy = library.find("EVP_MD_CTX_free");
+  decltype(EVP_sha256)* algorithm = library.find("EVP_sha256");
+  decltype(EVP_DigestInit_ex)* init = library.find("EVP_DigestInit_ex");
+  decltype(EVP_DigestUpdate)* update = library.find("EVP_DigestUpdate");
+  decltype(EVP_DigestFinal_ex)* finish = library.find("EVP_DigestFinal_ex");
 };
 
 }  // namespace
 
-std::string sha256_of(const std::filesystem::path& path, const data::Progress& progress) {
+std::string sha256_of(const std::filesystem::path& path, const Progress& progress) {
   static const Crypto crypto;
   const std::unique_ptr<EVP_MD_CTX, decltype(EVP_MD_CTX_free)*> context(crypto.create(),
                                                                         crypto.destroy);
   crypto.init(context.get(), crypto.algorithm(), nullptr);
   const auto total = static_cast<double>(std::max<uintmax_t>(1, std::filesystem::file_size(path)));
-  const auto reader = data::open_raw_bytes(path);
+  const auto reader = open_raw_bytes(path);
   std::vector<char> buffer(size_t{1} << 20);
   double done = 0;
   while (const size_t got = reader->read(buffer.data(), buffer.size())) {
@@ -96,21 +91,13 @@ constexpr long silence_seconds = 30;
 constexpr long range_not_satisfiable = 416;
 
 struct Curl {
-  Curl() : library("libcurl.so.4", "libcurl4") {
-    library.load("curl_easy_init", init);
-    library.load("curl_easy_cleanup", cleanup);
-    library.load("curl_easy_setopt", setopt);
-    library.load("curl_easy_perform", perform);
-    library.load("curl_easy_getinfo", getinfo);
-    library.load("curl_easy_strerror", message);
-  }
-  SharedLibrary library;
-  decltype(curl_easy_init)* init;
-  decltype(curl_easy_cleanup)* cleanup;
-  CURLcode (*setopt)(CURL*, CURLoption, ...);
-  decltype(curl_easy_perform)* perform;
-  CURLcode (*getinfo)(CURL*, CURLINFO, ...);
-  decltype(curl_easy_strerror)* message;
+  SharedLibrary library{"libcurl.so.4", "libcurl4"};
+  decltype(curl_easy_init)* init = library.find("curl_easy_init");
+  decltype(curl_easy_cleanup)* cleanup = library.find("curl_easy_cleanup");
+  CURLcode (*setopt)(CURL*, CURLoption, ...) = library.find("curl_easy_setopt");
+  decltype(curl_easy_perform)* perform = library.find("curl_easy_perform");
+  CURLcode (*getinfo)(CURL*, CURLINFO, ...) = library.find("curl_easy_getinfo");
+  decltype(curl_easy_strerror)* message = library.find("curl_easy_strerror");
 };
 
 const Curl& curl() {
@@ -125,7 +112,7 @@ struct Transfer {
   int64_t begun_at = 0;  ///< bytes that were there before
   int64_t size = 0;      ///< and are there now
   int64_t expected = 0;
-  const data::Progress* progress = nullptr;
+  const Progress* progress = nullptr;
   std::exception_ptr failure;
 
   /// Runs `action`; what it throws must not pass through C.
@@ -148,6 +135,10 @@ struct Transfer {
     }
     write_all(file.get(), {bytes, count}, path);
     size += static_cast<int64_t>(count);
+    report();
+  }
+
+  void report() const {
     if (*progress) (*progress)(double(size) / double(expected), "downloading");
   }
 };
@@ -160,11 +151,7 @@ size_t on_bytes(char* bytes, size_t, size_t count, void* user) {
 /// Called about once a second also while nothing comes, so that Ctrl-C is seen.
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& transfer = *static_cast<Transfer*>(user);
-  const auto say = [&] {
-    if (*transfer.progress)
-      (*transfer.progress)(double(transfer.size) / double(transfer.expected), "downloading");
-  };
-  return transfer.guard(say) ? 0 : 1;
+  return transfer.guard([&] { transfer.report(); }) ? 0 : 1;
 }
 
 struct Outcome {
@@ -240,7 +227,7 @@ int64_t size_of(const fs::path& path) {
 void get_rest(const RemoteFile& file,
               const fs::path& partial,
               const fs::path& target,
-              const data::Progress& progress) {
+              const Progress& progress) {
   while (size_of(partial) < file.bytes) {
     Transfer transfer;
     transfer.path = partial;
@@ -262,7 +249,7 @@ void get_rest(const RemoteFile& file,
   }
 }
 
-void require_content(const RemoteFile& file, const fs::path& path, const data::Progress& progress) {
+void require_content(const RemoteFile& file, const fs::path& path, const Progress& progress) {
   const int64_t size = size_of(path);
   std::string difference;
   if (size != file.bytes) {
@@ -278,7 +265,7 @@ void require_content(const RemoteFile& file, const fs::path& path, const data::P
 
 }  // namespace
 
-void download(const RemoteFile& file, const fs::path& target, const data::Progress& progress) {
+void download(const RemoteFile& file, const fs::path& target, const Progress& progress) {
   std::error_code ignored;
   if (fs::exists(target, ignored)) return require_content(file, target, progress);
   make_directories(target.parent_path());

@@ -9,7 +9,7 @@
 namespace forge::data {
 
 /// SHA-256 of a file as 64 hexadecimal digits. Reports the phase "verifying SHA-256".
-std::string sha256_of(const std::filesystem::path& path, const data::Progress& progress = {});
+std::string sha256_of(const std::filesystem::path& path, const Progress& progress = {});
 
 /// A file of the network whose content is known beforehand.
 struct RemoteFile {
@@ -25,6 +25,6 @@ struct RemoteFile {
 /// be had, saying which file to put where, and where what came is not what was expected.
 void download(const RemoteFile& file,
               const std::filesystem::path& target,
-              const data::Progress& progress);
+              const Progress& progress);
 
 }  // namespace forge::data

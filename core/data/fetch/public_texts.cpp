@@ -12,11 +12,6 @@ namespace {
 
 std::string name_in(const std::string& url) { return url.substr(url.rfind('/') + 1); }
 
-bool all_there(const std::vector<fs::path>& files) {
-  return std::all_of(
-      files.begin(), files.end(), [&](const fs::path& path) { return path_exists(path); });
-}
-
 }  // namespace
 
 const std::vector<PublicText>& public_texts() {
@@ -45,11 +40,10 @@ const std::vector<PublicText>& public_texts() {
 }
 
 const PublicText& find_public_text(const std::string& name) {
-  std::vector<std::string> names;
   for (const PublicText& text : public_texts()) {
     if (text.name == name) return text;
-    names.push_back(text.name);
   }
+  const std::vector<std::string> names = texts_of(public_texts(), &PublicText::name);
   throw Error("there is no public text '" + name + "' that forge knows",
               did_you_mean(name, names, "there are " + join(names, ", ")));
 }
@@ -57,15 +51,15 @@ const PublicText& find_public_text(const std::string& name) {
 std::vector<fs::path> get_public_text(const PublicText& text,
                                       const fs::path& folder,
                                       const std::string& mirror,
-                                      const data::Progress& progress) {
+                                      const Progress& progress) {
   std::vector<fs::path> kept;
   for (const auto& [member, name] : text.members) kept.push_back(folder / name);
-  if (!kept.empty() && all_there(kept)) return kept;
+  if (!kept.empty() && std::all_of(kept.begin(), kept.end(), path_exists)) return kept;
   std::vector<fs::path> files;
   for (RemoteFile file : text.files) {
     const std::string name = name_in(file.url);
     if (!mirror.empty()) file.url = mirror + (mirror.back() == '/' ? "" : "/") + name;
-    const data::Progress named = [&](double fraction, const std::string& phase) {
+    const Progress named = [&](double fraction, const std::string& phase) {
       if (progress) progress(fraction, phase + " " + name);
     };
     download(file, folder / name, named);

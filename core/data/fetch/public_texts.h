@@ -27,6 +27,6 @@ const PublicText& find_public_text(const std::string& name);
 std::vector<std::filesystem::path> get_public_text(const PublicText& text,
                                                    const std::filesystem::path& folder,
                                                    const std::string& mirror,
-                                                   const data::Progress& progress);
+                                                   const Progress& progress);
 
 }  // namespace forge::data

@@ -31,6 +31,12 @@ std::vector<int64_t> shares_of(const std::vector<double>& weights, int64_t total
   return shares;
 }
 
+std::vector<double> weights_of(const std::vector<RowSource>& sources) {
+  std::vector<double> weights;
+  for (const RowSource& source : sources) weights.push_back(source.weight);
+  return weights;
+}
+
 }  // namespace
 
 /// Row j of a source with n of a period's P rows has its turn from floor(j P / n) on and before
@@ -78,16 +84,6 @@ int64_t Mixture::rows_of(size_t source, int64_t rows) const {
       std::count_if(turns_.begin(), rest, [&](Turn turn) { return turn.source == source; });
   return rows / period * shares_[source] + of_rest;
 }
-
-namespace {
-
-std::vector<double> weights_of(const std::vector<RowSource>& sources) {
-  std::vector<double> weights;
-  for (const RowSource& source : sources) weights.push_back(source.weight);
-  return weights;
-}
-
-}  // namespace
 
 int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row) {
   const int64_t targets = std::max<int64_t>(0, tokens - 1);

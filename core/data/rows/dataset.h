@@ -59,7 +59,7 @@ enum class LastRow {
   may_be_short,  ///< they are a row whose missing targets are not scored
 };
 
-/// Rows of `seq_len` targets that so many tokens make: every token but the first is a target.
+/// Rows of `seq_len` targets in `tokens` tokens: every token but the first is a target.
 int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row);
 
 /// A token file that rows are taken from, alone or with others.
@@ -200,7 +200,7 @@ class BatchLoader {
   const Dataset& dataset_;
   const LoaderOptions options_;
   std::vector<Slot> slots_;
-  std::mutex mutex_;  ///< of what follows, and of Slot::holds
+  std::mutex mutex_;  ///< of what follows, and of Slot::batch_index
   std::condition_variable changed_;
   int64_t next_index_ = 0;  ///< number of the batch that next() gives next
   int64_t next_to_fill_ = 0;

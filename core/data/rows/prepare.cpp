@@ -1,18 +1,11 @@
 #include "core/data/rows/prepare.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <filesystem>
-
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/config/experiment.h"
-#include "core/data/common.h"
 #include "core/data/rows/dataset.h"
 #include "core/data/rows/text_source.h"
 #include "core/data/rows/token_cache.h"

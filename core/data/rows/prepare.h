@@ -33,7 +33,7 @@ struct PreparedData {
   std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split
   std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings; "" without one
-  nlohmann::json task = nlohmann::json::object();  ///< tasks/spec.h; {} where there is no task
+  nlohmann::json task = nlohmann::json::object();  ///< tasks/task_spec.h; {} where there is no task
 };
 
 /// Makes the tokenizer and the token files of an experiment, or finds them in the cache:

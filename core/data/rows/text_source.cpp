@@ -13,7 +13,6 @@
 #include "core/data/tasks/task_spec.h"
 
 namespace forge::data {
-
 namespace {
 
 constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
@@ -138,15 +137,6 @@ void write_text(const TextRange& range,
   ordered_pipeline(next, make, take);
 }
 
-NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes) {
-  return [text_of, bytes, index = uint64_t{0}](std::string& document) mutable {
-    if (bytes <= 0) return false;
-    document = text_of(index++);
-    bytes -= static_cast<int64_t>(document.size());
-    return true;
-  };
-}
-
 TextSource::TextSource(const config::DataConfig& config,
                        const Progress& progress,
                        const std::filesystem::path& index_folder)
@@ -180,7 +170,14 @@ GeneratedText TextSource::texts_of(Split split) const {
 }
 
 NextDocument TextSource::sample(int64_t bytes) const {
-  return corpus_ ? corpus_->sample(bytes) : generated_sample(texts_of(Split::training), bytes);
+  if (corpus_) return corpus_->sample(bytes);
+  return [text_of = texts_of(Split::training), bytes, index = uint64_t{0}](
+             std::string& document) mutable {
+    if (bytes <= 0) return false;
+    document = text_of(index++);
+    bytes -= static_cast<int64_t>(document.size());
+    return true;
+  };
 }
 
 void TextSource::write(Split split,

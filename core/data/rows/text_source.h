@@ -15,19 +15,19 @@
 
 namespace forge::data {
 
-/// How much is to be written of a text without an end: at least so much of both.
+/// The least to be written of a text without an end.
 struct TokenAmount {
   int64_t tokens = 0;
   int64_t documents = 0;
 };
 
-/// Writers that are kept save their work after so many tokens: about a second's work of two cores.
+/// Resumable writers save their work this often: about a second's work of two cores.
 constexpr int64_t tokens_between_saves = int64_t{8} << 20;
 
 /// Text `index` of an endless sequence. Any number of threads may call one.
 using GeneratedText = std::function<std::string(uint64_t index)>;
 
-/// Appends the tokens of whole generated texts, from text 0 on or from where the writer goes on,
+/// Appends the tokens of whole generated texts, from text 0 on or where the writer resumes,
 /// until the amount is there. Runs on all cores. Reports the phase "tokenizing".
 void write_generated(const GeneratedText& text_of,
                      TokenAmount amount,
@@ -45,9 +45,6 @@ void write_text(const TextRange& range,
                 TokenFileWriter& writer,
                 int64_t save_every = tokens_between_saves);
 
-/// Text that a tokenizer is trained on, so many bytes: the same whatever a run needs.
-NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes = tokenizer_sample_bytes);
-
 /// The text that one source of an experiment names: generated, or files of the user's own.
 class TextSource {
  public:
@@ -64,7 +61,7 @@ class TextSource {
   /// Name of its folder in the cache: "text-<fingerprint>".
   std::string folder_name() const { return kind_ + "-" + fingerprint_; }
 
-  /// The text that a tokenizer is trained on, about so many bytes.
+  /// The text that a tokenizer is trained on, about that many bytes: the same whatever a run needs.
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
   /// `amount` counts for text without an end alone: of other text all is written.

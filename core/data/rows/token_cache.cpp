@@ -2,12 +2,10 @@
 
 #include <sys/stat.h>
 #include <algorithm>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -72,7 +70,7 @@ TokenAmount write_tokens(Split split,
 }
 
 /// Only the holder of the lock writes here, so what lies aside was left by one that was killed.
-/// What is named .partial is work to go on with.
+/// Files named .partial are resumed.
 void remove_leftovers(const fs::path& folder) {
   std::vector<fs::path> leftovers;
   std::error_code error;
@@ -153,8 +151,7 @@ TokenAmount TokenCacheEntry::tokens(Split split,
 }
 
 void TokenCacheEntry::write_provenance(const nlohmann::json& provenance) const {
-  const std::string text = json_text(provenance, 2);
-  write_file_atomic(path_ / "made_from.json", text + "\n");
+  write_file_atomic(path_ / "made_from.json", json_text(provenance, 2) + "\n");
 }
 
 namespace {
@@ -270,9 +267,8 @@ PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name)
     throw Error("no prepared data is called '" + name + "'",
                 did_you_mean(name, names, "'forge data ls' lists it"));
   }
-  names.clear();
-  for (const PreparedFolder& prepared : found) names.push_back(prepared.name);
-  throw Error("'" + name + "' is the beginning of several names", join(names, "\n"));
+  throw Error("'" + name + "' is the beginning of several names",
+              join(texts_of(found, &PreparedFolder::name), "\n"));
 }
 
 }  // namespace forge::data

@@ -16,7 +16,7 @@
 
 namespace forge::data {
 
-/// Raised by hand when the same text would get another tokenizer or other ids.
+/// To be raised when the same text would get another tokenizer or other ids.
 constexpr int preparation_version = 1;
 
 /// Name of the folder of a tokenizer's files: how it is made, or the content that it is read from.
@@ -37,7 +37,7 @@ class TokenCacheEntry {
   Tokenizer tokenizer(const config::TokenizerConfig& config,
                       const std::function<NextDocument()>& sample) const;
 
-  /// Makes the tokens unless they are there, of endless text at least so many. Returns how many
+  /// Makes the tokens unless they are there, of endless text at least `wanted`. Returns how many
   /// there are.
   TokenAmount tokens(Split split,
                      TokenAmount wanted,

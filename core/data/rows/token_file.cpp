@@ -6,16 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -212,7 +209,7 @@ class WorkFile {
     return true;
   }
 
-  /// Forgets what lies behind and goes on there.
+  /// Cuts the file; what is written next comes there.
   void cut(size_t size) {
     if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0) fail();
     if (::lseek(file_.get(), static_cast<off_t>(size), SEEK_SET) < 0) fail();

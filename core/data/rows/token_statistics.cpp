@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <vector>
 
 #include "core/base/error.h"
 
@@ -30,32 +29,6 @@ int64_t bytes_of(const TokenFile& file,
   }
   return bytes;
 }
-
-}  // namespace
-
-int64_t scored_bytes(const TokenFile& file, int64_t targets, const Tokenizer& tokenizer) {
-  std::vector<int32_t> ids;
-  int64_t bytes = 0;
-  for (int64_t first = 1; first <= targets; first += tokens_at_once) {
-    bytes += bytes_of(file, first, std::min(tokens_at_once, targets + 1 - first), tokenizer, ids);
-  }
-  return bytes;
-}
-
-int64_t scored_bytes_of_documents(const TokenFile& file,
-                                  int64_t rows,
-                                  int seq_len,
-                                  const Tokenizer& tokenizer) {
-  std::vector<int32_t> ids;
-  int64_t bytes = 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    const TokenSpan span = file.row_span(row, seq_len, true);
-    if (span.count > 1) bytes += bytes_of(file, span.first + 1, span.count - 1, tokenizer, ids);
-  }
-  return bytes;
-}
-
-namespace {
 
 constexpr int64_t tokens_per_read = 1 << 20;
 
@@ -118,6 +91,28 @@ void add_lengths(const TokenFile& file, TokenStatistics& statistics) {
 }
 
 }  // namespace
+
+int64_t scored_bytes(const TokenFile& file, int64_t targets, const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  int64_t bytes = 0;
+  for (int64_t first = 1; first <= targets; first += tokens_at_once) {
+    bytes += bytes_of(file, first, std::min(tokens_at_once, targets + 1 - first), tokenizer, ids);
+  }
+  return bytes;
+}
+
+int64_t scored_bytes_of_documents(const TokenFile& file,
+                                  int64_t rows,
+                                  int seq_len,
+                                  const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  int64_t bytes = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const TokenSpan span = file.row_span(row, seq_len, true);
+    if (span.count > 1) bytes += bytes_of(file, span.first + 1, span.count - 1, tokenizer, ids);
+  }
+  return bytes;
+}
 
 TokenStatistics statistics_of(const TokenFile& file,
                               const Tokenizer& tokenizer,

@@ -34,7 +34,7 @@ struct TokenStatistics {
   int64_t shortest = 0;    ///< of the documents, in tokens, BOS included
   int64_t longest = 0;
   double mean_length = 0;
-  /// Of the lengths at 5, 25, 50, 75 and 95 percent: so many documents are no longer.
+  /// Of the lengths: 5, 25, 50, 75 and 95 percent of the documents are no longer.
   std::vector<int64_t> quantiles;
   /// Documents of fewer than 2, 4, 8, … tokens that are in no earlier class.
   std::vector<int64_t> length_classes;

@@ -94,7 +94,7 @@ string past_form(string_view verb, size_t index) {
   return found == verbs.end() ? stem_before_e(verb) + "ed" : found->second[index];
 }
 
-/// The phrase with its first word replaced by what `inflect` makes of it.
+/// The phrase with its first word inflected.
 template <class Inflect>
 string in_first_word(string_view phrase, Inflect inflect) {
   const size_t end = phrase.find(' ');

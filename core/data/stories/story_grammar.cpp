@@ -47,8 +47,8 @@ std::vector<string> forms_of(string_view word, WordKind kind) {
 }
 
 /// Whether what is appended to `text` begins a sentence: after nothing, a full stop, a question or
-/// exclamation mark and a space, or an opening quotation mark, unless that goes on after a comma.
-/// After `?" ` the sentence may go on, too ("asked").
+/// exclamation mark and a space, or an opening quotation mark, unless that follows a comma.
+/// After `?" ` the sentence may continue, too ("asked").
 bool begins_sentence(const string& text) {
   const size_t n = text.size();
   if (n == 0 || text[n - 1] == '\n') return true;
@@ -171,7 +171,7 @@ Grammar::Grammar(const std::vector<WordList>& lists,
     const auto named = [&](const List& list) { return list.name == source.name; };
     auto list = std::find_if(lists_.begin(), lists_.end(), named);
     if (list == lists_.end()) list = lists_.insert(list, {source.name, source.kind, {}});
-    for (const string& word : source.words) list->words.push_back({forms_of(word, source.kind)});
+    for (const string& word : source.words) list->words.push_back(forms_of(word, source.kind));
   }
   for (const RuleText& rule : rules) rule_names_.push_back(rule.name);
   for (const VariableText& source : variables) {
@@ -210,7 +210,7 @@ class Grammar::Expansion {
       switch (op.kind) {
         case OpKind::literal: append(op.literal, text); break;
         case OpKind::list:
-          append(grammar_.lists_[op.index].words[fresh_word(op.index)].forms[op.form], text);
+          append(grammar_.lists_[op.index].words[fresh_word(op.index)][op.form], text);
           break;
         case OpKind::variable: append(bound(op, depth), text); break;
         case OpKind::choice: expand(op.index, text, depth + 1); break;
@@ -252,7 +252,7 @@ class Grammar::Expansion {
     if (variable.list != none) {
       uint16_t& word = bound_words_[op.index];
       if (word == none) word = fresh_word(variable.list);
-      return grammar_.lists_[variable.list].words[word].forms[op.form];
+      return grammar_.lists_[variable.list].words[word][op.form];
     }
     string& text = bound_texts_[op.index];
     if (text.empty()) {

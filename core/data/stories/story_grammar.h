@@ -58,13 +58,10 @@ class Grammar {
 
  private:
   static constexpr uint16_t none = 0xffff;
-  struct Word {
-    std::vector<std::string> forms;
-  };
   struct List {
     std::string name;
     WordKind kind;
-    std::vector<Word> words;
+    std::vector<std::vector<std::string>> words;  ///< the forms of each
   };
   struct Variable {
     std::string name;

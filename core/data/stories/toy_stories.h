@@ -7,7 +7,7 @@
 
 namespace forge::data {
 
-/// Raised by hand when any story changes, for everything made from them changes with it.
+/// To be raised when any story changes, for everything made from stories changes with it.
 constexpr int toy_stories_version = 1;
 
 /// Story `index` of a sequence: 60 to 250 words of English in ASCII, paragraphs with an empty line

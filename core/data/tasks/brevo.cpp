@@ -1,4 +1,4 @@
-#include "core/data/tasks/brevo.h"
+#include "core/data/tasks/tasks.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,6 +6,15 @@
 #include <unordered_map>
 
 namespace forge::data::tasks {
+namespace {
+
+constexpr size_t most_parents = 4;
+constexpr size_t most_children = 4;
+
+int32_t place(size_t position) { return static_cast<int32_t>(position); }
+
+}  // namespace
+
 Brevo::Brevo(const BrevoConfig& config) : config_(config), sizes_(config.max_nodes) {
   if (config.names) {
     names_.emplace(
@@ -53,7 +62,7 @@ Brevo::Graph Brevo::draw_graph(int n, RandomStream& random) const {
   std::vector<int> candidates(leaves);  // vertices that may get another child
   std::iota(candidates.begin(), candidates.end(), 0);
   for (int child = leaves; child < n; ++child) {
-    const size_t most = std::min<size_t>(brevo_most_parents, candidates.size());
+    const size_t most = std::min<size_t>(most_parents, candidates.size());
     const size_t count = 1 + random.below(most);
     shuffle_front(candidates, count, random);
     graph.parents[child].assign(candidates.begin(),
@@ -61,7 +70,7 @@ Brevo::Graph Brevo::draw_graph(int n, RandomStream& random) const {
     for (size_t i = count; i-- > 0;) {
       std::vector<int>& children = graph.children[candidates[i]];
       children.push_back(child);
-      if (children.size() < brevo_most_children) continue;
+      if (children.size() < most_children) continue;
       candidates[i] = candidates.back();
       candidates.pop_back();
     }
@@ -175,14 +184,6 @@ void Brevo::score(const Instance& instance,
   }
 }
 
-// What is right and wrong in Brevo's texts and answers.
-
-namespace {
-
-int32_t place(size_t position) { return static_cast<int32_t>(position); }
-
-}  // namespace
-
 int32_t Brevo::read_word(const std::vector<int32_t>& tokens, size_t& position) const {
   if (names_) return names_->read(tokens, position);
   if (position >= tokens.size()) throw Fault{place(position), "the text ends before a vertex"};
@@ -192,8 +193,9 @@ int32_t Brevo::read_word(const std::vector<int32_t>& tokens, size_t& position) c
   return token;
 }
 
-Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens, size_t& position) const {
+Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens) const {
   Graph graph;
+  size_t position = 0;
   std::unordered_map<int32_t, int> vertices;
   const auto vertex_of = [&](int32_t word) {
     const auto [found, added] = vertices.emplace(word, static_cast<int>(graph.words.size()));
@@ -213,10 +215,10 @@ Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens, size_t& posit
     if (!edges.emplace(parent, child).second) throw Fault{place(begin), "an edge comes twice"};
     graph.children[parent].push_back(child);
     graph.parents[child].push_back(parent);
-    if (graph.children[parent].size() > brevo_most_children) {
+    if (graph.children[parent].size() > most_children) {
       throw Fault{place(begin), "a fifth child of one vertex"};
     }
-    if (graph.parents[child].size() > brevo_most_parents) {
+    if (graph.parents[child].size() > most_parents) {
       throw Fault{place(begin), "a fifth parent of one vertex"};
     }
   }
@@ -232,9 +234,8 @@ Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens, size_t& posit
   return graph;
 }
 
-void Brevo::check_answer(const Graph& graph,
-                         const std::vector<int32_t>& tokens,
-                         size_t& position) const {
+void Brevo::check_answer(const Graph& graph, const std::vector<int32_t>& tokens) const {
+  size_t position = 0;
   std::unordered_map<int32_t, int> vertices;
   for (size_t i = 0; i < graph.words.size(); ++i) {
     vertices.emplace(graph.words[i], static_cast<int>(i));
@@ -257,17 +258,12 @@ void Brevo::check_answer(const Graph& graph,
     throw Fault{place(position), "the answer ends without the query"};
   }
   expect(tokens, position, eos(), "eos");
+  if (position != tokens.size()) throw Fault{place(position), "more text behind eos"};
 }
 
 std::optional<Fault> Brevo::find_answer_fault(const Instance& instance,
                                               const std::vector<int32_t>& written) const {
-  return fault_of([&] {
-    size_t at = 0;
-    const Graph graph = read_graph(instance.tokens, at);
-    at = 0;
-    check_answer(graph, written, at);
-    if (at != written.size()) throw Fault{place(at), "more text behind eos"};
-  });
+  return fault_of([&] { check_answer(read_graph(instance.tokens), written); });
 }
 
 }  // namespace forge::data::tasks

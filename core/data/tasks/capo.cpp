@@ -52,6 +52,7 @@ CapoLists make_lists() {
   }
   lists.fields = pairs("field starts", "field ends", 100, " ");
   lists.employers = pairs("employer starts", "employer ends", 263, " ");
+  lists.months = capo_items("months");
   RandomStream random(0, stream_number("capo headquarters"));
   for (size_t i = 0; i < lists.employers.size(); ++i) {
     lists.headquarters.push_back(static_cast<int>(random.below(lists.cities.size())));
@@ -75,42 +76,11 @@ std::vector<CapoTemplate> sentences(const std::string& fact, size_t count) {
   return all;
 }
 
-}  // namespace
-
-const CapoLists& capo_lists() {
-  static const CapoLists lists = make_lists();
-  return lists;
-}
-
-const std::array<const char*, 12>& month_names() {
-  static const std::array<const char*, 12> names = {"January",
-                                                    "February",
-                                                    "March",
-                                                    "April",
-                                                    "May",
-                                                    "June",
-                                                    "July",
-                                                    "August",
-                                                    "September",
-                                                    "October",
-                                                    "November",
-                                                    "December"};
-  return names;
-}
-
-const std::array<std::vector<CapoTemplate>, 6>& capo_templates() {
-  static const std::array<std::vector<CapoTemplate>, 6> all = {sentences("birth date", 46),
-                                                               sentences("birth city", 49),
-                                                               sentences("university", 49),
-                                                               sentences("field", 52),
-                                                               sentences("working city", 47),
-                                                               sentences("employer", 48)};
-  return all;
-}
-
-namespace {
-
 constexpr int64_t all_names = int64_t{400} * 400 * 1000;
+constexpr int birth_days = 28;
+constexpr int birth_years = 200;
+constexpr int first_birth_year = 1900;  // the paper does not say which
+
 /// Appends a sentence and records its value and, where asked, its subject.
 void add_sentence(const CapoTemplate& sentence,
                   Fact fact,
@@ -136,7 +106,27 @@ void add_sentence(const CapoTemplate& sentence,
   text += sentence.after;
 }
 
+constexpr double bits_a_nat = 1.4426950408889634;  // 1 / ln 2
+
+double bits_of_name() { return std::log2(double(all_names)); }
+double bits_of_values() { return std::log2(2.0 * (12 * 28 * 200) * 200 * 300 * 100 * 263); }
+
 }  // namespace
+
+const CapoLists& capo_lists() {
+  static const CapoLists lists = make_lists();
+  return lists;
+}
+
+const std::array<std::vector<CapoTemplate>, 6>& capo_templates() {
+  static const std::array<std::vector<CapoTemplate>, 6> all = {sentences("birth date", 46),
+                                                               sentences("birth city", 49),
+                                                               sentences("university", 49),
+                                                               sentences("field", 52),
+                                                               sentences("working city", 47),
+                                                               sentences("employer", 48)};
+  return all;
+}
 
 Capo::Capo(const CapoConfig& config, uint64_t seed) : config_(config), seed_(seed) {
   check_range("people", config.people, 1, all_names, "so many distinct names there are");
@@ -153,9 +143,9 @@ Person Capo::person(int64_t i) const {
   person.first_name = static_cast<int>(name / 400000);
   person.middle_name = static_cast<int>(name / 1000 % 400);
   person.last_name = static_cast<int>(name % 1000);
-  person.month = one_of(month_names().size());
-  person.day = one_of(capo_days);
-  person.year = one_of(capo_years);
+  person.month = one_of(lists.months.size());
+  person.day = one_of(birth_days);
+  person.year = one_of(birth_years);
   person.birth_city = one_of(lists.cities.size());
   person.university = one_of(lists.universities.size());
   person.field = one_of(lists.fields.size());
@@ -169,8 +159,8 @@ std::string Capo::value(const Person& person, Fact fact) const {
   const CapoLists& lists = capo_lists();
   switch (fact) {
     case Fact::birth_date:
-      return std::string(month_names()[person.month]) + ' ' + std::to_string(person.day + 1) +
-             ", " + std::to_string(person.year + capo_first_year);
+      return lists.months[person.month] + ' ' + std::to_string(person.day + 1) + ", " +
+             std::to_string(person.year + first_birth_year);
     case Fact::birth_city: return lists.cities[person.birth_city];
     case Fact::university: return lists.universities[person.university];
     case Fact::field: return lists.fields[person.field];
@@ -223,15 +213,6 @@ Biography Capo::biography(Split split, uint64_t index) const {
 }
 
 // How much a model knows of Capo's people.
-
-namespace {
-
-constexpr double bits_a_nat = 1.4426950408889634;  // 1 / ln 2
-
-double bits_of_name() { return std::log2(400.0 * 400 * 1000); }
-double bits_of_values() { return std::log2(2.0 * (12 * 28 * 200) * 200 * 300 * 100 * 263); }
-
-}  // namespace
 
 std::vector<int32_t> token_ends(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   const Vocabulary& vocabulary = tokenizer.vocabulary();

@@ -22,15 +22,10 @@ struct CapoLists {
   std::vector<std::string> fields;        ///< 100
   std::vector<std::string> employers;     ///< 263
   std::vector<int> headquarters;          ///< per employer: its city
+  std::vector<std::string> months;        ///< 12
 };
 
 const CapoLists& capo_lists();
-
-const std::array<const char*, 12>& month_names();
-
-constexpr int capo_days = 28;
-constexpr int capo_years = 200;
-constexpr int capo_first_year = 1900;  ///< the paper does not say which
 
 /// A sentence about one fact: `before` subject `between` value `after`.
 struct CapoTemplate {

@@ -1,9 +1,7 @@
-#include "core/data/tasks/copy.h"
+#include "core/data/tasks/tasks.h"
 
 #include <algorithm>
 #include <numeric>
-
-#include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
 

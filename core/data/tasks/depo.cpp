@@ -1,4 +1,4 @@
-#include "core/data/tasks/depo.h"
+#include "core/data/tasks/tasks.h"
 
 #include <algorithm>
 #include <numeric>

@@ -24,7 +24,7 @@ Error bad(const std::string& source, const std::string& what, const std::string&
   return Error(source + ": " + what, hint);
 }
 
-/// The object as it stands: names and rules, numbers all of them.
+/// The object's names and rules.
 RulesByName read_rules(std::string_view json, const std::string& source) {
   const nlohmann::json tree = try_parse_json(json);
   const std::string hint = "a grammar is written as {\"5\": [[4, 4], [4]], \"4\": [[1, 2]]}";
@@ -186,13 +186,6 @@ std::string Grammar::to_json() const {
     }
   }
   return json_text(tree);
-}
-
-int Grammar::find(int name) const {
-  for (size_t i = 0; i < symbols_.size(); ++i) {
-    if (symbols_[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
 }
 
 void Grammar::expand(int symbol, RandomStream& random, std::vector<int32_t>& sentence) const {

@@ -36,7 +36,7 @@ class Grammar {
     std::vector<Rule> rules;
   };
 
-  /// No grammar has sentences of so many terminals.
+  /// Sentences have fewer terminals.
   static constexpr int64_t greatest_sentence = 1 << 20;
 
   /// A grammar without symbols, which no task takes.
@@ -58,8 +58,6 @@ class Grammar {
   int terminals() const { return terminals_; }
   const std::vector<Symbol>& symbols() const { return symbols_; }
   int root() const { return static_cast<int>(symbols_.size()) - 1; }
-  /// The symbol of a name, -1 when there is none.
-  int find(int name) const;
 
   /// Shortest and greatest number of terminals that a symbol becomes.
   int64_t min_length(int symbol) const { return min_lengths_[symbol]; }

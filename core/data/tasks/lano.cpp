@@ -120,12 +120,6 @@ std::vector<double> Chart::next_token_distribution() const {
   return truth;
 }
 
-namespace {
-
-constexpr double added_probability = 1e-5;
-
-}  // namespace
-
 Lano::Lano(LanoConfig config) : grammar_(std::move(config.grammar)) {
   if (grammar_.symbols().empty()) {
     throw Error("grammar is missing", "name a grammar file such as cfg3f.json");
@@ -149,29 +143,13 @@ void Lano::generate(uint64_t seed, Split split, uint64_t index, Instance& instan
   instance.scored.assign(instance.tokens.size(), 1);
 }
 
-std::optional<Fault> Lano::find_sentence_fault(const std::vector<int32_t>& terminals) const {
-  const Chart chart(grammar_, terminals);
-  if (chart.accepts()) return std::nullopt;
-  const std::vector<double> truth = chart.next_token_distribution();
-  for (size_t i = 0; i < terminals.size(); ++i) {
-    const int32_t token = terminals[i];
-    if (token < 1 || token > grammar_.terminals()) {
-      return Fault{static_cast<int32_t>(i), "not a terminal"};
-    }
-    if (truth[i * vocab_size() + token] > 0) continue;
-    return Fault{static_cast<int32_t>(i),
-                 "no sentence of the grammar goes on with " + std::to_string(token) + " here"};
-  }
-  return Fault{static_cast<int32_t>(terminals.size()), "the sentence is not over here"};
-}
-
 Prompt Lano::prompt(const Instance&) const {
   return {{bos()}, bos(), static_cast<int32_t>(grammar_.max_length(grammar_.root())) + 1};
 }
 
 void Lano::score(const Instance&, const std::vector<int32_t>& predicted, Scores& scores) const {
   const bool ended = !predicted.empty() && predicted.back() == bos();
-  const bool right = ended && !find_sentence_fault({predicted.begin(), predicted.end() - 1});
+  const bool right = ended && Chart(grammar_, {predicted.begin(), predicted.end() - 1}).accepts();
   scores.add("sentence_validity", right ? 1 : 0);
 }
 
@@ -190,6 +168,7 @@ void GrammarDistribution::score(int64_t sentence,
   const std::vector<double>& truth = truth_.at(static_cast<size_t>(sentence));
   const int64_t rows =
       std::min<int64_t>(positions, static_cast<int64_t>(truth.size()) / vocab_size_);
+  constexpr double added_probability = 1e-5;
   const double normal = 1 + vocab_size_ * added_probability;
   double total = 0;
   for (int64_t i = 0; i < rows * vocab_size_; ++i) {

@@ -61,9 +61,6 @@ class Lano : public Task {
   std::string token_name(int32_t id) const override;
   int32_t min_length() const override;
   void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
-  /// Nothing where terminals make a sentence of the grammar; else the first one that no sentence
-  /// goes on with, or the end where the sentence is not over.
-  std::optional<Fault> find_sentence_fault(const std::vector<int32_t>& terminals) const;
 
   EvalMode eval_mode() const override { return EvalMode::sampled; }
   /// bos; every sentence has room behind it, so a caller caps the new tokens at its context.

@@ -1,6 +1,4 @@
-#include "core/data/tasks/mano.h"
-
-#include "core/data/tasks/task_support.h"
+#include "core/data/tasks/tasks.h"
 
 namespace forge::data::tasks {
 namespace {
@@ -24,6 +22,20 @@ Mano::Mano(const ManoConfig& config)
   first_length_ = code_ ? 2 * operators : operators;
   first_operand_ = first_length_ + (code_ ? 4 * max_operators_ : max_operators_ + 1);
   first_bos_ = first_operand_ + modulus;
+
+  names_.resize(static_cast<size_t>(Mano::vocab_size()));
+  const auto name = [&](Kind kind, int number, const std::string& text) {
+    if (code_) names_[id_of(kind, number, 1)] = text + "'";
+    names_[id_of(kind, number, 0)] = text;
+  };
+  for (int i = 0; i < operators; ++i) name(Kind::operation, i, std::string(1, "+-*"[i]));
+  for (int size = 1; size <= max_operators_; ++size) {
+    const std::string number = std::to_string(size);
+    name(Kind::length, size, "<len " + number + ">");
+    name(Kind::answer, size, code_ ? "<ans " + number + ">" : "<ans>");
+  }
+  for (int value = 0; value < modulus; ++value) name(Kind::operand, value, std::to_string(value));
+  name(Kind::bos, 0, "<bos>");
 }
 
 int32_t Mano::id_of(Kind kind, int number, int synonym) const {
@@ -37,34 +49,9 @@ int32_t Mano::id_of(Kind kind, int number, int synonym) const {
   return code_ ? first_bos_ + 1 - synonym : first_bos_;
 }
 
-Mano::Token Mano::read(int32_t id) const {
-  if (id < first_length_) return {Kind::operation, id % operators, id / operators};
-  if (id < first_operand_) {
-    const int32_t marker = id - first_length_;
-    if (code_) {
-      const bool answer = marker % 4 >= 2;
-      return {answer ? Kind::answer : Kind::length, marker / 4 + 1, marker % 2};
-    }
-    if (marker == max_operators_) return {Kind::answer, 0, 0};
-    return {Kind::length, marker + 1, 0};
-  }
-  if (id < first_bos_) return {Kind::operand, id - first_operand_, 0};
-  return {Kind::bos, 0, vocab_size() - 1 - id};
-}
-
 std::string Mano::token_name(int32_t id) const {
   check_id(*this, id);
-  const Token token = read(id);
-  const std::string number = std::to_string(token.number);
-  std::string name;
-  switch (token.kind) {
-    case Kind::operation: name = std::string(1, "+-*"[token.number]); break;
-    case Kind::length: name = "<len " + number + ">"; break;
-    case Kind::answer: name = code_ ? "<ans " + number + ">" : "<ans>"; break;
-    case Kind::operand: name = number; break;
-    case Kind::bos: name = "<bos>"; break;
-  }
-  return token.synonym == 0 ? name : name + "'";
+  return names_[id];
 }
 
 int32_t Mano::draw(Kind kind, int number, RandomStream& random) const {

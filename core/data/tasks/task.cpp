@@ -1,13 +1,11 @@
 #include "core/data/tasks/task.h"
 
 #include "core/base/error.h"
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/copy.h"
-#include "core/data/tasks/depo.h"
 #include "core/data/tasks/lano.h"
-#include "core/data/tasks/mano.h"
+#include "core/data/tasks/tasks.h"
 
 namespace forge::data::tasks {
+
 void Instance::clear() {
   tokens.clear();
   scored.clear();
@@ -25,10 +23,6 @@ void Scores::add(const std::string& name, double total, int64_t count) {
   sum.count += count;
 }
 
-void Scores::add(const Scores& others) {
-  for (const auto& [name, sum] : others.sums_) add(name, sum.total, sum.count);
-}
-
 std::optional<double> Scores::mean(const std::string& name) const {
   const auto found = sums_.find(name);
   if (found == sums_.end() || found->second.count == 0) return std::nullopt;
@@ -39,12 +33,7 @@ Prompt Task::prompt(const Instance&) const {
   throw Error("the task " + name() + " is scored teacher forced, without a prompt");
 }
 
-DepoConfig depo1(int max_nodes, int max_hops) {
-  DepoConfig config;
-  config.max_nodes = max_nodes;
-  config.max_hops = max_hops;
-  return config;
-}
+DepoConfig depo1(int max_nodes, int max_hops) { return {max_nodes, max_hops}; }
 
 DepoConfig depo2(int max_nodes, int max_hops, Variant variant) {
   DepoConfig config = depo1(max_nodes, max_hops);

@@ -18,7 +18,7 @@
 /// task_rows.h.
 namespace forge::data::tasks {
 
-/// Raised by hand when any instance of any task changes, for runs on them are then others.
+/// To be raised when any instance of any task changes, for runs on them are then others.
 constexpr int tasks_version = 1;
 
 /// Where the paper and its released code differ, which one is followed.
@@ -58,7 +58,6 @@ class Scores {
     double mean() const { return count > 0 ? total / static_cast<double>(count) : 0; }
   };
   void add(const std::string& name, double total, int64_t count = 1);
-  void add(const Scores& others);
   const std::map<std::string, Sum>& sums() const { return sums_; }
   /// Mean of a metric; nothing where none was measured.
   std::optional<double> mean(const std::string& name) const;
@@ -74,7 +73,7 @@ enum class EvalMode {
   sampled,         ///< the same, sampled at temperature 1
 };
 
-/// The beginning of a text that the model goes on with.
+/// The beginning of a text that the model continues.
 struct Prompt {
   std::vector<int32_t> tokens;
   int32_t stop = -1;
@@ -108,7 +107,7 @@ class Task {
                      Scores& scores) const = 0;
 };
 
-/// Reasoning depth: k-hop questions about a random cycle of names. See depo.h.
+/// Reasoning depth: k-hop questions about a random cycle of names. See tasks.h.
 struct DepoConfig {
   int max_nodes = 375;      ///< N
   int max_hops = 8;         ///< K
@@ -118,7 +117,7 @@ struct DepoConfig {
   int max_queries = 10;
 };
 
-/// Reasoning breadth: all that a vertex of a random DAG depends on, in order. See brevo.h.
+/// Reasoning breadth: all that a vertex of a random DAG depends on, in order. See tasks.h.
 struct BrevoConfig {
   int max_nodes = 110;  ///< N
   bool names = false;   ///< vertices have names (Brevo2) and not numbers (Brevo1)
@@ -128,7 +127,7 @@ struct BrevoConfig {
   Variant variant = Variant::paper;
 };
 
-/// Knowledge manipulation: arithmetic modulo 23 in prefix notation. See mano.h.
+/// Knowledge manipulation: arithmetic modulo 23 in prefix notation. See tasks.h.
 struct ManoConfig {
   int max_operators = 16;  ///< L
   Variant variant = Variant::paper;
@@ -140,10 +139,10 @@ struct LanoConfig {
   Grammar grammar;
 };
 
-/// Token copy: a permutation, and once more. See copy.h.
+/// Token copy: a permutation, and once more. See tasks.h.
 struct CopyConfig {
   int length = 500;       ///< N
-  int scored_tokens = 0;  ///< only the first so many copied tokens are scored; 0: all
+  int scored_tokens = 0;  ///< number of copied tokens that are scored; 0: all
 };
 
 /// The two variants of the paper. Depo2 has V = 4 in the paper and 3 in its code.

@@ -8,7 +8,7 @@
 namespace forge::data::tasks {
 namespace {
 
-/// Cuts an instance to its first `length` tokens. Answers that go on behind them lose their loss.
+/// Cuts an instance to its first `length` tokens. Answers that are cut lose their loss.
 void cut(Instance& instance, size_t length) {
   if (instance.tokens.size() <= length) return;
   instance.tokens.resize(length);

@@ -17,10 +17,10 @@ struct PlacedInstance {
 
 /// A task's stream as rows of seq_len + 1 ids. Every row begins with an instance of its own (the
 /// paper's left-aligned windows), others follow without a gap, and the last one is cut at the
-/// window's end; positions and attention go on from one to the next. An answer that is cut carries
-/// no loss and is not measured. Row r is made of the instances r * B, r * B + 1, …, where
-/// B = ceil((seq_len + 1) / min_length) is as many as can begin in a row. So any row is had at
-/// once, and no instance is in two rows.
+/// window's end; positions and attention continue from one to the next. An answer that is cut
+/// carries no loss and is not measured. Row r is made of the instances r * B, r * B + 1, …, where
+/// B = ceil((seq_len + 1) / min_length) is as many as can begin in a row. So any row can be
+/// made without those before it, and no instance is in two rows.
 class TaskRows {
  public:
   /// `task` must outlive the rows. Throws Error where seq_len is not positive.
@@ -37,7 +37,7 @@ class TaskRows {
   /// The text that a row begins with, whole.
   Instance first_instance(int64_t row) const;
 
-  /// The beginning of that text for a model to go on with, where the task asks for it, and room for
+  /// The beginning of that text for a model to continue, where the task asks for it, and room for
   /// at most max_new_tokens behind it in a row. Nothing where the text is longer than the row and
   /// its right answer can only be cut.
   std::optional<Prompt> prompt(int64_t row) const;

@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/config/experiment.h"
 #include "core/config/fields.h"
 
 namespace forge::data::tasks {
@@ -29,7 +28,7 @@ T value_of(const Json& spec, const char* key) {
   }
 }
 
-/// An int as it stands: the library would round a fraction and wrap what is too large.
+/// An int. The library would round a fraction and wrap what is too large.
 int size_of(const Json& spec, const char* key) {
   using Limits = std::numeric_limits<int>;
   const auto value = value_of<Json>(spec, key);
@@ -68,6 +67,15 @@ Grammar grammar_of(const config::TaskConfig& task) {
   return Grammar::draw({}, task.grammar_seed);
 }
 
+Sample sample_of(const Task& task, const Instance& instance) {
+  Sample sample;
+  sample.text = print(task, instance.tokens);
+  sample.ids = instance.tokens;
+  for (const int32_t id : instance.tokens) sample.tokens.push_back(task.token_name(id));
+  sample.scored.assign(instance.scored.begin(), instance.scored.end());
+  return sample;
+}
+
 }  // namespace
 
 Json make_spec(const config::DataConfig& data) {
@@ -96,19 +104,6 @@ uint64_t seed_of(const Json& spec) { return value_of<uint64_t>(spec, "seed"); }
 bool is_capo(const Json& spec) {
   return spec.is_object() && spec.contains("name") && spec.at("name") == "capo";
 }
-
-namespace {
-
-Sample sample_of(const Task& task, const Instance& instance) {
-  Sample sample;
-  sample.text = print(task, instance.tokens);
-  sample.ids = instance.tokens;
-  for (const int32_t id : instance.tokens) sample.tokens.push_back(task.token_name(id));
-  sample.scored.assign(instance.scored.begin(), instance.scored.end());
-  return sample;
-}
-
-}  // namespace
 
 std::vector<Sample> preview_instances(const config::DataConfig& data, Split split, int count) {
   if (!data.is_task()) {

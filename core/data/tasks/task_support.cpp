@@ -11,8 +11,6 @@ namespace {
 constexpr int numbers_bits = 20;  // of random numbers that an instance has to itself
 constexpr int32_t most_names = 1 << 24;
 
-std::string as_text(int64_t number) { return std::to_string(number); }
-
 }  // namespace
 
 RandomStream instance_numbers(const char* task, uint64_t seed, Split split, uint64_t index) {
@@ -24,8 +22,8 @@ RandomStream instance_numbers(const char* task, uint64_t seed, Split split, uint
 void check_range(
     const char* key, int64_t value, int64_t least, int64_t most, const std::string& hint) {
   if (value >= least && value <= most) return;
-  throw Error(std::string(key) + " must be " + as_text(least) + " … " + as_text(most) + ", not " +
-                  as_text(value),
+  throw Error(std::string(key) + " must be " + std::to_string(least) + " … " +
+                  std::to_string(most) + ", not " + std::to_string(value),
               hint);
 }
 
@@ -56,8 +54,8 @@ NameSet::NameSet(int letters, int min_length, int max_length, int needed)
   for (int length = 1; length <= max_length; ++length) {
     power *= letters;
     if (count + power > most_names) {
-      throw Error("names of up to " + as_text(max_length) + " of " + as_text(letters) +
-                      " letters are more than 16,777,216",
+      throw Error("names of up to " + std::to_string(max_length) + " of " +
+                      std::to_string(letters) + " letters are more than 16,777,216",
                   "lower letters or max_name_length");
     }
     if (length < min_length) continue;
@@ -66,9 +64,10 @@ NameSet::NameSet(int letters, int min_length, int max_length, int needed)
     offsets_.push_back(static_cast<int32_t>(count));
   }
   if (count < needed) {
-    throw Error("max_nodes must be at most " + as_text(count) + ", not " + as_text(needed),
-                "so many distinct names have " + as_text(letters) + " letters and " +
-                    as_text(min_length) + " to " + as_text(max_length) + " tokens");
+    throw Error(
+        "max_nodes must be at most " + std::to_string(count) + ", not " + std::to_string(needed),
+        "so many distinct names have " + std::to_string(letters) + " letters and " +
+            std::to_string(min_length) + " to " + std::to_string(max_length) + " tokens");
   }
 }
 
@@ -114,7 +113,7 @@ int32_t NameSet::read(const std::vector<int32_t>& tokens, size_t& position) cons
     return offsets_[length - min_length_] + value;
   }
   throw Fault{static_cast<int32_t>(begin),
-              "a name of more than " + as_text(max_length_) + " tokens"};
+              "a name of more than " + std::to_string(max_length_) + " tokens"};
 }
 
 void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token, const char* what) {
@@ -135,7 +134,7 @@ void score_answers(const Instance& instance,
     if (metric.empty()) return;
     scores.add(metric, total, count);
     if (!metrics.group.empty()) {
-      scores.add(metric + "." + metrics.group + "_" + as_text(group), total, count);
+      scores.add(metric + "." + metrics.group + "_" + std::to_string(group), total, count);
     }
   };
   for (const Answer& answer : instance.answers) {
@@ -151,7 +150,7 @@ void score_answers(const Instance& instance,
 
 void check_id(const Task& task, int32_t id) {
   if (id >= 0 && id < task.vocab_size()) return;
-  throw Error("id " + as_text(id) + " is none of the " + as_text(task.vocab_size()) +
+  throw Error("id " + std::to_string(id) + " is none of the " + std::to_string(task.vocab_size()) +
               " ids of the task " + task.name());
 }
 

@@ -11,7 +11,7 @@
 /// What the tasks have in common.
 namespace forge::data::tasks {
 
-/// The random numbers of one instance: 2^20 of a stream's numbers, found at once.
+/// The random numbers of one instance: 2^20 of a stream's numbers.
 RandomStream instance_numbers(const char* task, uint64_t seed, Split split, uint64_t index);
 
 /// Throws Error "KEY must be LEAST … MOST, not VALUE" with `hint`.
@@ -78,8 +78,7 @@ std::optional<Fault> fault_of(const Check& check) {
   return std::nullopt;
 }
 
-/// Throws Fault unless the text, in its length and every token, goes on as `token` at `position`,
-/// and moves behind it. `what` names the token.
+/// Moves behind the token at `position`. Throws Fault unless it is `token`, which `what` names.
 void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token, const char* what);
 
 /// Adds "<token_metric>" over the tokens of the answers and "<answer_metric>" over whole answers,

@@ -1,7 +1,6 @@
 #include "core/data/tokenizer/bpe_merger.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -19,6 +18,9 @@ constexpr size_t short_limit = 48;          // words; a search of the ranks beat
 uint64_t pair_key(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
+
+constexpr int slot_bits = 15;  // 2 MiB, what a core has near it
+constexpr size_t longest_piece = 15;
 
 }  // namespace
 
@@ -128,13 +130,6 @@ void BpeMerger::merge_long(std::vector<int32_t>& ids, size_t begin) const {
   for (uint32_t i = 0; i != none; i = symbols[i].next) ids[end++] = symbols[i].id;
   ids.resize(end);
 }
-
-namespace {
-
-constexpr int slot_bits = 15;  // 2 MiB, what a core has near it
-constexpr size_t longest_piece = 15;
-
-}  // namespace
 
 PieceCache::PieceCache() : entries_(size_t{1} << slot_bits) {}
 

@@ -15,9 +15,8 @@ namespace forge::data {
 /// one.
 class BpeMerger {
  public:
-  BpeMerger() = default;
   /// With `ranked_by_token`, merges that make the same token have the rank of the first of them.
-  explicit BpeMerger(const std::vector<Merge>& merges, bool ranked_by_token = false);
+  BpeMerger(const std::vector<Merge>& merges, bool ranked_by_token);
 
   /// Merges the ids from index `begin` to the end in place; the vector gets shorter.
   void apply(std::vector<int32_t>& ids, size_t begin) const;
@@ -76,7 +75,7 @@ class PieceCaches {
     ~Lease();
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    PieceCache& operator*() const { return *cache_; }
+    PieceCache* operator->() const { return cache_.get(); }
 
    private:
     const PieceCaches& owner_;

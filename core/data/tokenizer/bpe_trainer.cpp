@@ -47,25 +47,6 @@ Counts count_in(const Documents& documents) {
   return counts;
 }
 
-}  // namespace
-
-Counts count_words(const NextDocument& next_document) {
-  Counts counts;
-  const auto next = [&]() -> std::optional<Documents> {
-    Documents documents = take_documents(next_document);
-    if (documents.empty()) return std::nullopt;
-    return documents;
-  };
-  const auto take = [&](const Counts& more) {
-    for (const auto& [word, number] : more) counts[word] += number;
-    return true;
-  };
-  ordered_pipeline(next, count_in, take);
-  return counts;
-}
-
-namespace {
-
 using Pair = std::pair<int32_t, int32_t>;
 
 struct PairHash {
@@ -195,6 +176,21 @@ class PairCounts {
 };
 
 }  // namespace
+
+Counts count_words(const NextDocument& next_document) {
+  Counts counts;
+  const auto next = [&]() -> std::optional<Documents> {
+    Documents documents = take_documents(next_document);
+    if (documents.empty()) return std::nullopt;
+    return documents;
+  };
+  const auto take = [&](const Counts& more) {
+    for (const auto& [word, number] : more) counts[word] += number;
+    return true;
+  };
+  ordered_pipeline(next, count_in, take);
+  return counts;
+}
 
 Tokenizer train_byte_level_bpe(const NextDocument& next_document,
                                int vocab_size,

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include <utf8proc.h>
 
@@ -17,7 +13,6 @@ namespace forge::data {
 namespace {
 
 enum class CharacterKind : uint8_t { letter, number, space, other };
-using Kind = CharacterKind;
 
 struct Character {
   CharacterKind kind;
@@ -59,16 +54,14 @@ CharacterKind kind_of(utf8proc_int32_t code) {
   }
 }
 
-std::array<CharacterKind, 128> make_ascii_kinds() {
-  std::array<CharacterKind, 128> kinds{};
-  for (int code = 0; code < 128; ++code) kinds[code] = kind_of(code);
-  return kinds;
-}
-
 /// Kind and length of the character at `position` (< text.size()): one Unicode scalar value, or a
 /// byte that is not part of well-formed UTF-8, which is of the kind `other`.
 Character character_at(std::string_view text, size_t position) {
-  static const std::array<CharacterKind, 128> ascii_kinds = make_ascii_kinds();
+  static const std::array<CharacterKind, 128> ascii_kinds = [] {
+    std::array<CharacterKind, 128> kinds{};
+    for (int code = 0; code < 128; ++code) kinds[code] = kind_of(code);
+    return kinds;
+  }();
   const uint8_t first = static_cast<uint8_t>(text[position]);
   if (first < 0x80) return {ascii_kinds[first], 1};
   const CodePoint next = code_point_at(text, position);
@@ -164,6 +157,11 @@ void append_region(std::string_view text, UnicodeForm form, std::string& result)
 
 }  // namespace
 
+std::string_view name_of(UnicodeForm form) {
+  constexpr std::string_view names[] = {"", "NFC", "NFD", "NFKC", "NFKD"};
+  return names[static_cast<size_t>(form)];
+}
+
 std::string normalized(std::string_view text, UnicodeForm form) {
   if (form == UnicodeForm::none || std::all_of(text.begin(), text.end(), is_ascii)) {
     return std::string(text);
@@ -215,7 +213,7 @@ size_t white_space_length(std::string_view text, size_t position) {
   size_t last = position;
   while (end < text.size()) {
     const Character next = character_at(text, end);
-    if (next.kind != Kind::space) break;
+    if (next.kind != CharacterKind::space) break;
     last = end;
     end += next.length;
   }
@@ -230,7 +228,7 @@ size_t gpt2_length(std::string_view text, size_t position) {
   size_t begin = position;
   if (text[position] == ' ' && position + 1 < text.size()) ++begin;
   const Character first = character_at(text, begin);
-  if (first.kind == Kind::space) return white_space_length(text, position);
+  if (first.kind == CharacterKind::space) return white_space_length(text, position);
   return run_end(text, begin + first.length, first.kind) - position;
 }
 
@@ -238,7 +236,7 @@ size_t digits_length(std::string_view text, size_t position, int most) {
   size_t end = position;
   for (int count = 0; count < most && end < text.size(); ++count) {
     const Character next = character_at(text, end);
-    if (next.kind != Kind::number) break;
+    if (next.kind != CharacterKind::number) break;
     end += next.length;
   }
   return end - position;
@@ -246,7 +244,7 @@ size_t digits_length(std::string_view text, size_t position, int most) {
 
 /// White space up to the last newline in it; 0: there is none.
 size_t length_to_newline(std::string_view text, size_t position) {
-  const size_t end = run_end(text, position, Kind::space);
+  const size_t end = run_end(text, position, CharacterKind::space);
   for (size_t last = end; last > position; --last) {
     if (is_newline(text[last - 1])) return last - position;
   }
@@ -255,7 +253,7 @@ size_t length_to_newline(std::string_view text, size_t position) {
 
 /// What is neither white, letter nor number, from `begin` on, and newlines behind it.
 size_t other_end(std::string_view text, size_t begin) {
-  size_t end = run_end(text, begin, Kind::other);
+  size_t end = run_end(text, begin, CharacterKind::other);
   while (end < text.size() && is_newline(text[end])) ++end;
   return end;
 }
@@ -265,16 +263,17 @@ size_t llama3_length(std::string_view text, size_t position, int most_digits) {
     if (const size_t length = contraction_length_in_any_case(text, position)) return length;
   }
   const Character first = character_at(text, position);
-  if (first.kind == Kind::letter) return run_end(text, position, Kind::letter) - position;
-  if (first.kind == Kind::number) return digits_length(text, position, most_digits);
+  if (first.kind == CharacterKind::letter)
+    return run_end(text, position, CharacterKind::letter) - position;
+  if (first.kind == CharacterKind::number) return digits_length(text, position, most_digits);
   const size_t second = position + first.length;
   if (second < text.size() && !is_newline(text[position]) &&
-      character_at(text, second).kind == Kind::letter) {
-    return run_end(text, second, Kind::letter) - position;
+      character_at(text, second).kind == CharacterKind::letter) {
+    return run_end(text, second, CharacterKind::letter) - position;
   }
-  if (first.kind == Kind::other) return other_end(text, position) - position;
+  if (first.kind == CharacterKind::other) return other_end(text, position) - position;
   if (text[position] == ' ' && second < text.size() &&
-      character_at(text, second).kind == Kind::other) {
+      character_at(text, second).kind == CharacterKind::other) {
     return other_end(text, second) - position;
   }
   if (const size_t length = length_to_newline(text, position)) return length;
@@ -282,6 +281,21 @@ size_t llama3_length(std::string_view text, size_t position, int most_digits) {
 }
 
 }  // namespace
+
+std::string_view pattern_of(TextSplit split) {
+  switch (split) {
+    case TextSplit::gpt2:
+      return R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+    case TextSplit::llama3:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case TextSplit::qwen2:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case TextSplit::spaces:
+    case TextSplit::space_runs:
+    case TextSplit::whole: break;
+  }
+  return "";
+}
 
 size_t piece_length(TextSplit split, std::string_view text, size_t position) {
   switch (split) {
@@ -305,18 +319,19 @@ size_t next_safe_cut(TextSplit split, std::string_view text, size_t from) {
   for (size_t i = from < 1 ? 1 : from; i < text.size(); ++i) {
     const char here = text[i];
     const bool white = here == ' ' || (!only_spaces && here >= '\t' && here <= '\r');
-    if (white && character_at(text, i - length_before(text, i)).kind != Kind::space) return i;
+    if (white && character_at(text, i - length_before(text, i)).kind != CharacterKind::space)
+      return i;
   }
   return text.size();
 }
 
-size_t leading_white_space(std::string_view text) { return run_end(text, 0, Kind::space); }
+size_t leading_white_space(std::string_view text) { return run_end(text, 0, CharacterKind::space); }
 
 size_t trailing_white_space(std::string_view text) {
   size_t begin = text.size();
   while (begin > 0) {
     const size_t length = length_before(text, begin);
-    if (character_at(text, begin - length).kind != Kind::space) break;
+    if (character_at(text, begin - length).kind != CharacterKind::space) break;
     begin -= length;
   }
   return text.size() - begin;

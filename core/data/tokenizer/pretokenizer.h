@@ -10,29 +10,30 @@ namespace forge::data {
 /// Unicode normalisation form (UAX #15) that a text is brought into.
 enum class UnicodeForm { none, nfc, nfd, nfkc, nfkd };
 
+/// "NFC"; "" of none.
+std::string_view name_of(UnicodeForm form);
+
 /// The text in that form. Bytes that are no well-formed UTF-8 stay as they are. A text in parts
 /// that are cut before ASCII characters has the forms of its parts.
 std::string normalized(std::string_view text, UnicodeForm form);
 
-/// How a text is divided into the pieces within which tokens are merged. In the patterns \s is
-/// Unicode's White_Space. The pieces together are the whole text: a byte that is not part of
-/// well-formed UTF-8 counts as a character that is neither letter, number nor white.
+/// How a text is divided into the pieces within which tokens are merged. The pieces together are
+/// the whole text: a byte that is not part of well-formed UTF-8 counts as a character that is
+/// neither letter, number nor white.
 enum class TextSplit : uint8_t {
-  /// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-  gpt2,
-  /// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
-  /// |\s*[\r\n]+|\s+(?!\S)|\s+
-  llama3,
-  /// The same with \p{N} alone: each digit is a piece.
-  qwen2,
-  /// Every space begins a piece.
-  spaces,
+  gpt2,    ///< by GPT-2's pattern
+  llama3,  ///< by Llama 3's
+  qwen2,   ///< by Llama 3's, but each digit is a piece
+  spaces,  ///< every space begins a piece
   /// Every run of spaces begins a piece. The tokens are those of `whole` if no token has a space
   /// behind another character.
   space_runs,
-  /// A text is one piece.
-  whole,
+  whole,  ///< a text is one piece
 };
+
+/// The pattern of a split in the notation of tokenizer.json, where \s is Unicode's White_Space; ""
+/// of splits without one.
+std::string_view pattern_of(TextSplit split);
 
 /// Length in bytes of the piece that begins at `position` (< text.size()), where a piece ended.
 size_t piece_length(TextSplit split, std::string_view text, size_t position);

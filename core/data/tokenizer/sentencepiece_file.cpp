@@ -9,7 +9,6 @@
 #include <sentencepiece_processor.h>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 #include "core/data/tokenizer/vocabulary.h"
 
@@ -133,29 +132,26 @@ SentencePieceSpec read_sentencepiece_spec(std::string_view model) {
 using sentencepiece::SentencePieceProcessor;
 
 void require_known(const SentencePieceSpec& spec) {
-  const auto refuse = [](const std::string& reason, const std::string& hint = "") {
-    throw Error(reason, hint);
-  };
   if (spec.model_type != SentencePieceSpec::bpe) {
     const char* const names[] = {"unknown", "unigram", "BPE", "word", "character"};
-    refuse(
+    throw Error(
         std::string("its model is ") + names[std::min<uint64_t>(spec.model_type, 4)] + ", not BPE",
         "spm_train --model_type=bpe makes one that forge reads");
   }
   if (!spec.byte_fallback) {
-    refuse("it has no byte_fallback: characters that it lacks would be lost",
-           "spm_train --byte_fallback=true makes one that forge reads");
+    throw Error("it has no byte_fallback: characters that it lacks would be lost",
+                "spm_train --byte_fallback=true makes one that forge reads");
   }
   if (spec.has_rule) {
-    refuse("its rule of normalisation '" + spec.normalizer + "' would change the text",
-           "spm_train --normalization_rule_name=identity makes one that forge reads");
+    throw Error("its rule of normalisation '" + spec.normalizer + "' would change the text",
+                "spm_train --normalization_rule_name=identity makes one that forge reads");
   }
   if (spec.removes_spaces) {
-    refuse("it removes spaces (remove_extra_whitespaces)",
-           "spm_train --remove_extra_whitespaces=false makes one that forge reads");
+    throw Error("it removes spaces (remove_extra_whitespaces)",
+                "spm_train --remove_extra_whitespaces=false makes one that forge reads");
   }
   if (spec.space_behind_word || !spec.escapes_spaces || spec.has_decoding_rule) {
-    refuse(
+    throw Error(
         "it treats spaces in a way of its own (treat_whitespace_as_suffix, no "
         "escape_whitespaces, or a denormalizer)");
   }
@@ -245,7 +241,9 @@ void require_characters(const std::vector<int32_t>& pieces,
   }
 }
 
-Tokenizer tokenizer_from_model(std::string_view content) {
+}  // namespace
+
+Tokenizer tokenizer_from_sentencepiece(std::string_view content) {
   const SentencePieceSpec spec = read_sentencepiece_spec(content);
   require_known(spec);
   SentencePieceProcessor model;
@@ -264,18 +262,6 @@ Tokenizer tokenizer_from_model(std::string_view content) {
   if (model.bos_id() >= 0) vocabulary.before_text = {model.bos_id()};
   find_special_ids(vocabulary);
   return Tokenizer(std::move(vocabulary));
-}
-
-}  // namespace
-
-Tokenizer load_sentencepiece(const std::filesystem::path& path) {
-  const std::string content = read_file(path);
-  try {
-    return tokenizer_from_model(content);
-  } catch (const Error& error) {
-    throw Error("cannot use the SentencePiece model '" + shown_path(path) + "': " + error.message(),
-                error.hint());
-  }
 }
 
 }  // namespace forge::data

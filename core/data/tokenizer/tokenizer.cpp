@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/data/tokenizer/vocabulary.h"
 
 namespace forge::data {
 namespace {
@@ -23,6 +22,35 @@ bool has_inner_space(std::string_view name) {
 
 bool is_whole_word(std::string_view text, size_t begin, size_t end) {
   return !ends_with_word(text.substr(0, begin)) && !begins_with_word(text.substr(end));
+}
+
+/// Length of a character in UTF-8 as its first byte tells it.
+size_t length_from(char first) {
+  const uint8_t byte = static_cast<uint8_t>(first);
+  return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+uint32_t packed(std::string_view character) {
+  uint32_t bytes = 0;
+  for (const char byte : character) bytes = bytes << 8 | static_cast<uint8_t>(byte);
+  return bytes;
+}
+
+bool has_space_behind_other(std::string_view token) {
+  const size_t word = token.find_first_not_of(' ');
+  return word != std::string_view::npos && token.find(' ', word) != std::string_view::npos;
+}
+
+/// Nothing merges across a space behind another character where no token holds one, so the words
+/// of a text can be merged one by one, and remembered.
+TextSplit smallest_split(const Vocabulary& vocabulary) {
+  if (vocabulary.split != TextSplit::whole || vocabulary.whole_pieces_first)
+    return vocabulary.split;
+  const bool crosses =
+      std::any_of(vocabulary.merges.begin(), vocabulary.merges.end(), [&](const Merge& merge) {
+        return has_space_behind_other(vocabulary.tokens[merge.merged]);
+      });
+  return crosses ? TextSplit::whole : TextSplit::space_runs;
 }
 
 }  // namespace
@@ -77,42 +105,9 @@ std::optional<FoundToken> AddedTokens::find(std::string_view text,
   return std::nullopt;
 }
 
-namespace {
-
-/// Length of a character in UTF-8 as its first byte tells it.
-size_t length_from(char first) {
-  const uint8_t byte = static_cast<uint8_t>(first);
-  return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-}
-
-uint32_t packed(std::string_view character) {
-  uint32_t bytes = 0;
-  for (const char byte : character) bytes = bytes << 8 | static_cast<uint8_t>(byte);
-  return bytes;
-}
-
-bool has_space_behind_other(std::string_view token) {
-  const size_t word = token.find_first_not_of(' ');
-  return word != std::string_view::npos && token.find(' ', word) != std::string_view::npos;
-}
-
-/// Nothing merges across a space behind another character where no token holds one, so the words
-/// of a text can be merged one by one, and remembered.
-TextSplit smallest_split(const Vocabulary& vocabulary) {
-  if (vocabulary.split != TextSplit::whole || vocabulary.whole_pieces_first)
-    return vocabulary.split;
-  const bool crosses =
-      std::any_of(vocabulary.merges.begin(), vocabulary.merges.end(), [&](const Merge& merge) {
-        return has_space_behind_other(vocabulary.tokens[merge.merged]);
-      });
-  return crosses ? TextSplit::whole : TextSplit::space_runs;
-}
-
-}  // namespace
-
 struct Tokenizer::Output {
   std::vector<int32_t>& ids;
-  PieceCache& cache;
+  PieceCaches::Lease cache;
 };
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
@@ -128,9 +123,7 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
     const std::string& token = vocabulary_.tokens[id];
     if (is_added[id]) continue;
     if (vocabulary_.whole_pieces_first) whole_pieces_.emplace(token, id);
-    const bool is_byte =
-        token.size() == 1 && vocabulary_.byte_ids[static_cast<uint8_t>(token[0])] == id;
-    if (vocabulary_.alphabet == Alphabet::characters && !is_byte &&
+    if (vocabulary_.alphabet == Alphabet::characters && !vocabulary_.is_byte(id) &&
         token.size() == length_from(token[0])) {
       character_ids_.emplace(packed(token), id);
     }
@@ -139,8 +132,7 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   std::vector<int32_t> ids;
-  const PieceCaches::Lease cache(caches_);
-  Output out{ids, *cache};
+  Output out{ids, PieceCaches::Lease(caches_)};
   append_text(text, Place::start, special, out);
   return ids;
 }
@@ -158,14 +150,12 @@ void Tokenizer::append_document(std::string_view text, std::vector<int32_t>& ids
 
 void Tokenizer::append_beginning(std::string_view text, std::vector<int32_t>& ids) const {
   ids.insert(ids.end(), vocabulary_.before_text.begin(), vocabulary_.before_text.end());
-  const PieceCaches::Lease cache(caches_);
-  Output out{ids, *cache};
+  Output out{ids, PieceCaches::Lease(caches_)};
   append_text(text, Place::start, SpecialTokens::as_text, out);
 }
 
 void Tokenizer::append_continuation(std::string_view text, std::vector<int32_t>& ids) const {
-  const PieceCaches::Lease cache(caches_);
-  Output out{ids, *cache};
+  Output out{ids, PieceCaches::Lease(caches_)};
   append_text(text, Place::continuation, SpecialTokens::as_text, out);
 }
 
@@ -250,10 +240,10 @@ void Tokenizer::append_pieces(std::string_view text, Output& out) const {
   for (size_t position = 0; position < text.size();) {
     const std::string_view piece = text.substr(position, piece_length(split_, text, position));
     position += piece.size();
-    if (out.cache.append(piece, out.ids)) continue;
+    if (out.cache->append(piece, out.ids)) continue;
     const size_t begin = out.ids.size();
     append_piece(piece, out.ids);
-    out.cache.remember(piece, out.ids, begin);
+    out.cache->remember(piece, out.ids, begin);
   }
 }
 

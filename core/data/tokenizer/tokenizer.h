@@ -29,7 +29,6 @@ struct FoundToken {
 /// Finds added tokens in a text: the first one, at the same place the longest. Immutable.
 class AddedTokens {
  public:
-  AddedTokens() = default;
   /// Those of a vocabulary that are sought in the text as given, or in the normalised one, where
   /// their names are normalised like it.
   AddedTokens(const Vocabulary& vocabulary, bool normalized);
@@ -95,7 +94,7 @@ class Tokenizer {
   /// The text that ids stand for, special tokens left out and one prefix space removed. Throws
   /// Error for an id outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids) const;
-  /// As decode, for ids that go on after others: a space in front is text.
+  /// As decode, for ids that continue others: a space in front is text.
   std::string decode_continuation(const std::vector<int32_t>& ids) const;
 
  private:

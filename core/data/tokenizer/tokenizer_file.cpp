@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
 
 #include "core/base/error.h"
@@ -18,9 +17,7 @@ void append_merges_of_tokens(const std::vector<int32_t>& tokens, Vocabulary& voc
     const std::string& token = vocabulary.tokens[id];
     if (vocabulary.special[id]) continue;
     // No text gives a byte token where a character token has the same byte.
-    const bool is_byte =
-        token.size() == 1 && vocabulary.byte_ids[static_cast<uint8_t>(token[0])] == id;
-    if (is_byte && vocabulary.alphabet == Alphabet::characters) continue;
+    if (vocabulary.is_byte(id) && vocabulary.alphabet == Alphabet::characters) continue;
     ids.emplace(token, id);
   }
   vocabulary.ranked_by_token = true;
@@ -87,6 +84,10 @@ std::string_view next_line(std::string_view& content) {
   return line;
 }
 
+bool begins_as_ranks(std::string_view content) {
+  return parse_line(next_line(content)).has_value();
+}
+
 /// The tokens by rank. Ranks are ids, so none may be left out or taken twice.
 void read_ranks(std::string_view content, Vocabulary& vocabulary) {
   std::unordered_map<std::string, int32_t> seen;
@@ -126,6 +127,9 @@ std::vector<std::string> llama3_special_tokens() {
   return names;
 }
 
+/// Such a file names neither a split pattern nor special tokens; both are Llama 3's
+/// (github.com/meta-llama/llama3, llama/tokenizer.py): 256 special tokens behind the others, of
+/// which <|begin_of_text|> is put in front of a document.
 Tokenizer tokenizer_from_ranks(std::string_view content) {
   Vocabulary vocabulary;
   vocabulary.prefix_space = PrefixSpace::none;
@@ -146,26 +150,19 @@ Tokenizer tokenizer_from_ranks(std::string_view content) {
 
 }  // namespace
 
-bool looks_like_tiktoken(std::string_view content) {
-  return parse_line(next_line(content)).has_value();
-}
-
-Tokenizer load_tiktoken(const std::filesystem::path& path) {
-  const std::string content = read_file(path);
-  try {
-    return tokenizer_from_ranks(content);
-  } catch (const Error& error) {
-    throw Error("cannot use the rank file '" + shown_path(path) + "': " + error.message(),
-                error.hint());
-  }
-}
-
 Tokenizer read_tokenizer_file(const std::filesystem::path& path) {
   const std::string content = read_file(path);
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || content[first] == '{') return load_tokenizer(path);
-  if (looks_like_tiktoken(content)) return load_tiktoken(path);
-  return load_sentencepiece(path);
+  const bool is_tiktoken = begins_as_ranks(content);
+  try {
+    return is_tiktoken ? tokenizer_from_ranks(content) : tokenizer_from_sentencepiece(content);
+  } catch (const Error& error) {
+    throw Error(std::string("cannot use the ") +
+                    (is_tiktoken ? "rank file" : "SentencePiece model") + " '" + shown_path(path) +
+                    "': " + error.message(),
+                error.hint());
+  }
 }
 
 }  // namespace forge::data

@@ -15,24 +15,16 @@ namespace forge::data {
 /// each pair of tokens that together are one of `tokens`, earliest first.
 void append_merges_of_tokens(const std::vector<int32_t>& tokens, Vocabulary& vocabulary);
 
-/// Reads a .model file of SentencePiece: BPE with byte fallback, as of Llama 2, through
-/// SentencePiece's own library. BOS, where the model has one, is put in front of a document.
-/// Throws Error naming the file and what in it forge cannot follow exactly: a unigram model, a
-/// normalisation rule, removal of spaces, characters without bytes.
-Tokenizer load_sentencepiece(const std::filesystem::path& path);
-
-/// Whether a file's content begins as a rank file does: a token in Base64, a space, its rank.
-bool looks_like_tiktoken(std::string_view content);
-
-/// Reads a rank file of tiktoken: one token a line. Such a file names neither a split pattern nor
-/// special tokens; both are Llama 3's (github.com/meta-llama/llama3, llama/tokenizer.py): 256
-/// special tokens behind the others, of which <|begin_of_text|> is put in front of a document.
-/// Throws Error naming the file, the line and what is wrong there.
-Tokenizer load_tiktoken(const std::filesystem::path& path);
+/// The content of a .model file of SentencePiece: BPE with byte fallback, as of Llama 2, through
+/// SentencePiece's own library. BOS, where the model has one, is put in front of a document. Throws
+/// Error naming what forge cannot follow exactly: a unigram model, a normalisation rule, removal of
+/// spaces, characters without bytes.
+Tokenizer tokenizer_from_sentencepiece(std::string_view content);
 
 /// Reads a tokenizer file of any kind that forge knows, told apart by content: a tokenizer.json
-/// (tokenizer_json.h), a rank file of tiktoken (tiktoken_file.h), a SentencePiece model
-/// (sentencepiece_model.h). Throws their Errors.
+/// (tokenizer_json.h), a rank file of tiktoken (a line for each token: the token in Base64, a
+/// space, its rank), a SentencePiece model. Throws Error naming the file and what in it forge
+/// cannot follow exactly, of a rank file with the line.
 Tokenizer read_tokenizer_file(const std::filesystem::path& path);
 
 }  // namespace forge::data

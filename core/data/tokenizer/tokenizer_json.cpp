@@ -11,7 +11,6 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/data/tokenizer/tokenizer_json_pipeline.h"
 #include "core/data/tokenizer/vocabulary.h"
 
 namespace forge::data {
@@ -19,6 +18,249 @@ namespace {
 
 using Json = nlohmann::json;
 using Ids = std::unordered_map<std::string, int32_t>;  ///< of tokens as the file writes them
+
+// Values of a tokenizer.json, each with its type checked: the file may be anything.
+
+/// Throws the Error for a file that cannot be used; load_tokenizer puts the file's name in front.
+[[noreturn]] void refuse(const std::string& reason, const std::string& hint = "") {
+  throw Error(reason, hint);
+}
+
+/// A member of an object; null where there is none, or no object.
+const Json& member(const Json& object, const char* key) {
+  static const Json null;
+  if (!object.is_object()) return null;
+  const auto found = object.find(key);
+  return found == object.end() ? null : *found;
+}
+
+/// A value for a message; only scalars, for a deep tree must not be walked recursively.
+std::string shown(const Json& value) {
+  return value.is_structured() ? "a " + std::string(value.type_name()) : json_text(value);
+}
+
+std::string text_of(const Json& value, const std::string& what) {
+  if (!value.is_string()) refuse(what + " is not a string");
+  return value.get<std::string>();
+}
+
+bool flag_of(const Json& value, bool absent, const std::string& what) {
+  if (value.is_null()) return absent;
+  if (!value.is_boolean()) refuse(what + " is " + shown(value) + ", not true or false");
+  return value.get<bool>();
+}
+
+/// An id below `limit`.
+int32_t id_of(const Json& value, const std::string& what, size_t limit) {
+  if (!value.is_number_integer() || value < 0 || value >= static_cast<int64_t>(limit)) {
+    refuse(what + " is not an id from 0 to " + std::to_string(limit - 1) + ": " + shown(value));
+  }
+  return value.get<int32_t>();
+}
+
+bool is_type(const Json& value, const char* type) { return member(value, "type") == type; }
+
+/// Whether a key is absent, null, false, 0 or "".
+bool asks_nothing(const Json& value) {
+  return value.is_null() || value == false || value == 0 || value == "";
+}
+
+/// The steps of a value that is null, one step, or a Sequence that lists them under `key`. Throws
+/// Error where a Sequence is within a Sequence.
+std::vector<const Json*> steps_of(const Json& value, const char* key, const std::string& what) {
+  if (value.is_null()) return {};
+  if (!is_type(value, "Sequence")) return {&value};
+  std::vector<const Json*> steps;
+  for (const Json& step : member(value, key)) {
+    if (is_type(step, "Sequence")) refuse("its " + what + " has a Sequence within a Sequence");
+    steps.push_back(&step);
+  }
+  return steps;
+}
+
+std::string type_of(const Json& step) { return shown(member(step, "type")); }
+
+/// none where a step of that type is another one.
+UnicodeForm unicode_form_of(const Json& type) {
+  for (const auto form :
+       {UnicodeForm::nfc, UnicodeForm::nfd, UnicodeForm::nfkc, UnicodeForm::nfkd}) {
+    if (type == name_of(form)) return form;
+  }
+  return UnicodeForm::none;
+}
+
+/// Whether a step writes spaces as U+2581.
+bool replaces_spaces(const Json& step) {
+  return is_type(step, "Replace") && member(member(step, "pattern"), "String") == " " &&
+         member(step, "content") == space_symbol;
+}
+
+/// Returns whether the normaliser writes spaces as U+2581.
+bool read_normalizer(const Json& json, Vocabulary& vocabulary) {
+  bool spaces_replaced = false;
+  for (const Json* step : steps_of(json, "normalizers", "normalizer")) {
+    const Json& type = member(*step, "type");
+    const Json& prepended = member(*step, "prepend");
+    if (const UnicodeForm form = unicode_form_of(type); form != UnicodeForm::none) {
+      if (vocabulary.unicode_form != UnicodeForm::none && vocabulary.unicode_form != form) {
+        refuse("its normalizer asks for " + std::string(name_of(form)) +
+               " and another Unicode form");
+      }
+      vocabulary.unicode_form = form;
+    } else if (type == "Prepend" && (prepended == " " || prepended == space_symbol)) {
+      vocabulary.prefix_space = PrefixSpace::every_text;
+    } else if (replaces_spaces(*step)) {
+      spaces_replaced = true;
+    } else {
+      refuse("its normalizer " + type_of(*step) + " would change the text in a way of its own",
+             "forge follows NFC, NFD, NFKC, NFKD, Prepend of a space, and Replace of spaces by "
+             "U+2581");
+    }
+  }
+  return spaces_replaced;
+}
+
+TextSplit split_of_pattern(const Json& step) {
+  const Json& pattern = member(member(step, "pattern"), "Regex");
+  for (const TextSplit split : {TextSplit::gpt2, TextSplit::llama3, TextSplit::qwen2}) {
+    if (pattern == pattern_of(split)) return split;
+  }
+  // The same language: an optional quantifier's possessiveness and (?i:...)'s place differ.
+  if (pattern ==
+      R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)") {
+    return TextSplit::llama3;
+  }
+  refuse("its pre_tokenizer splits by a pattern that forge does not know: " + shown(pattern),
+         "forge knows the patterns of GPT-2, of Llama 3 (and GPT-4), and of Qwen 2");
+}
+
+/// The matches of a known pattern are the whole text, so both ways to say it mean the same.
+bool keeps_matches(const Json& step) {
+  const bool inverted = flag_of(member(step, "invert"), false, "pre_tokenizer's invert");
+  return member(step, "behavior") == (inverted ? "Removed" : "Isolated");
+}
+
+void read_byte_level(const std::vector<const Json*>& steps, Vocabulary& vocabulary) {
+  const Json& byte_level = *steps.back();
+  if (!is_type(byte_level, "ByteLevel") || steps.size() > 2) {
+    refuse("its pre_tokenizer has other steps than a Split and ByteLevel");
+  }
+  const bool prefixed = flag_of(member(byte_level, "add_prefix_space"), true, "add_prefix_space");
+  const bool by_gpt2 = flag_of(member(byte_level, "use_regex"), true, "use_regex");
+  vocabulary.split = by_gpt2 ? TextSplit::gpt2 : TextSplit::whole;
+  if (steps.size() == 2) {
+    if (!is_type(*steps[0], "Split") || !keeps_matches(*steps[0])) {
+      refuse("its pre_tokenizer " + type_of(*steps[0]) + " is not a Split into what matches");
+    }
+    if (by_gpt2 || prefixed) refuse("its pre_tokenizer ByteLevel changes what Split has divided");
+    vocabulary.split = split_of_pattern(*steps[0]);
+  }
+  if (prefixed && vocabulary.prefix_space == PrefixSpace::none) {
+    vocabulary.prefix_space = PrefixSpace::unless_there;
+  }
+}
+
+PrefixSpace prefix_of_metaspace(const Json& step) {
+  const Json& scheme = member(step, "prepend_scheme");
+  if (scheme == "never") return PrefixSpace::none;
+  if (scheme == "first") return PrefixSpace::first_of_several;
+  if (!scheme.is_null() && scheme != "always") {
+    refuse("Metaspace's prepend_scheme is " + shown(scheme), "always, first or never");
+  }
+  const bool prefixed = flag_of(member(step, "add_prefix_space"), true, "add_prefix_space");
+  return prefixed ? PrefixSpace::unless_there : PrefixSpace::none;
+}
+
+/// Pieces of characters, in which a space is U+2581.
+void read_metaspace(const std::vector<const Json*>& steps,
+                    bool spaces_replaced,
+                    Vocabulary& vocabulary) {
+  vocabulary.split = TextSplit::whole;
+  for (const Json* step : steps) {
+    const bool splits_at_space =
+        is_type(*step, "Split") && member(member(*step, "pattern"), "String") == " ";
+    if (splits_at_space && spaces_replaced) continue;  // there is no space any more
+    if (!is_type(*step, "Metaspace") || member(*step, "replacement") != space_symbol) {
+      refuse("its pre_tokenizer " + type_of(*step) + " is neither ByteLevel nor Metaspace");
+    }
+    spaces_replaced = true;
+    if (flag_of(member(*step, "split"), true, "Metaspace's split")) {
+      vocabulary.split = TextSplit::spaces;
+    }
+    if (vocabulary.prefix_space == PrefixSpace::none) {
+      vocabulary.prefix_space = prefix_of_metaspace(*step);
+    }
+  }
+  if (!spaces_replaced) {
+    refuse("neither its normalizer nor its pre_tokenizer writes spaces as U+2581");
+  }
+}
+
+int32_t special_id_of(const Json& processor,
+                      const std::string& name,
+                      const Vocabulary& vocabulary) {
+  const Json& tokens = member(processor, "special_tokens");
+  const Json& ids = member(member(tokens, name.c_str()), "ids");
+  for (int32_t id = 0; id < vocabulary.size(); ++id) {
+    if (!vocabulary.special[id] || vocabulary.tokens[id] != name) continue;
+    if (!ids.is_null() && ids != Json::array({id})) {
+      refuse("its post_processor gives '" + name + "' other ids than " + std::to_string(id));
+    }
+    return id;
+  }
+  refuse("its post_processor's token '" + name + "' is not special");
+}
+
+void read_template(const Json& processor, Vocabulary& vocabulary) {
+  bool text_seen = false;
+  for (const Json& item : member(processor, "single")) {
+    const Json& special = member(item, "SpecialToken");
+    if (!special.is_null()) {
+      const std::string name = text_of(member(special, "id"), "the post_processor's special token");
+      (text_seen ? vocabulary.after_text : vocabulary.before_text)
+          .push_back(special_id_of(processor, name, vocabulary));
+    } else if (member(member(item, "Sequence"), "id") == "A" && !text_seen) {
+      text_seen = true;
+    } else {
+      refuse("its post_processor's template for one text holds more than that and special tokens");
+    }
+  }
+  if (!text_seen) refuse("its post_processor's template for one text leaves the text out");
+}
+
+/// Reads normalizer and pre_tokenizer: sets alphabet, unicode_form, prefix_space and split.
+void read_text_steps(const Json& json, Vocabulary& vocabulary) {
+  vocabulary.prefix_space = PrefixSpace::none;
+  const bool spaces_replaced = read_normalizer(member(json, "normalizer"), vocabulary);
+  const std::vector<const Json*> steps =
+      steps_of(member(json, "pre_tokenizer"), "pretokenizers", "pre_tokenizer");
+  bool is_byte_level = false;
+  for (const Json* step : steps) is_byte_level |= is_type(*step, "ByteLevel");
+  vocabulary.alphabet = is_byte_level ? Alphabet::bytes : Alphabet::characters;
+  if (is_byte_level) {
+    if (spaces_replaced) refuse("its normalizer replaces spaces, which ByteLevel writes itself");
+    read_byte_level(steps, vocabulary);
+  } else if (member(member(json, "model"), "byte_fallback") == true) {
+    read_metaspace(steps, spaces_replaced, vocabulary);
+  } else {
+    refuse("its pre_tokenizer is not ByteLevel and its model has no byte_fallback",
+           "text that its vocabulary lacks would be lost");
+  }
+}
+
+/// Reads the post_processor: sets before_text and after_text. The tokens must be known.
+void read_post_processor(const Json& json, Vocabulary& vocabulary) {
+  bool seen = false;
+  for (const Json* step :
+       steps_of(member(json, "post_processor"), "processors", "post_processor")) {
+    if (is_type(*step, "ByteLevel")) continue;  // is about offsets only
+    if (!is_type(*step, "TemplateProcessing") || seen) {
+      refuse("its post_processor " + type_of(*step) + " is not one TemplateProcessing");
+    }
+    seen = true;
+    read_template(*step, vocabulary);
+  }
+}
 
 Json parsed(const std::string& text, const std::filesystem::path& path) {
   try {
@@ -209,89 +451,6 @@ Tokenizer load_tokenizer(const std::filesystem::path& path) {
     throw Error("cannot use the tokenizer '" + shown_path(path) + "': " + error.message(),
                 error.hint());
   }
-}
-
-namespace {
-
-using OrderedJson = nlohmann::ordered_json;  // the vocabulary is written in the order of its ids
-
-/// How each token is written in the file.
-std::vector<std::string> written_tokens(const Vocabulary& vocabulary) {
-  std::vector<char> as_it_is = vocabulary.special;
-  for (const AddedToken& token : vocabulary.added) as_it_is[token.id] = 1;
-  std::vector<std::string> written;
-  written.reserve(vocabulary.tokens.size());
-  for (int32_t id = 0; id < vocabulary.size(); ++id) {
-    const std::string& token = vocabulary.tokens[id];
-    const uint8_t first = token.empty() ? 0 : static_cast<uint8_t>(token[0]);
-    if (as_it_is[id]) {
-      written.push_back(token);
-    } else if (vocabulary.alphabet == Alphabet::bytes) {
-      written.push_back(to_symbols(token));
-    } else if (token.size() == 1 && vocabulary.byte_ids[first] == id) {
-      written.push_back(name_of_byte(first));
-    } else {
-      written.push_back(with_space_symbols(token));
-    }
-  }
-  return written;
-}
-
-OrderedJson added_tokens(const Vocabulary& vocabulary) {
-  OrderedJson tokens = OrderedJson::array();
-  for (const AddedToken& token : vocabulary.added) {
-    tokens.push_back({{"id", token.id},
-                      {"content", vocabulary.tokens[token.id]},
-                      {"single_word", token.single_word},
-                      {"lstrip", token.lstrip},
-                      {"rstrip", token.rstrip},
-                      {"normalized", token.normalized},
-                      {"special", vocabulary.special[token.id] != 0}});
-  }
-  return tokens;
-}
-
-OrderedJson model(const Vocabulary& vocabulary) {
-  const bool in_characters = vocabulary.alphabet == Alphabet::characters;
-  OrderedJson model = {{"type", "BPE"},
-                       {"dropout", nullptr},
-                       {"unk_token", nullptr},
-                       {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr},
-                       {"fuse_unk", in_characters},
-                       {"byte_fallback", in_characters},
-                       {"ignore_merges", vocabulary.whole_pieces_first}};
-  if (vocabulary.ranked_by_token) model["ranked_by_token"] = true;
-  if (vocabulary.unk_id >= 0) model["unk_token"] = vocabulary.tokens[vocabulary.unk_id];
-  const std::vector<std::string> written = written_tokens(vocabulary);
-  // Pushed to the underlying list: a look-up for each key would be quadratic.
-  OrderedJson::object_t entries;
-  for (int32_t id = 0; id < vocabulary.size(); ++id) {
-    static_cast<std::vector<std::pair<const std::string, OrderedJson>>&>(entries).emplace_back(
-        written[id], id);
-  }
-  model["vocab"] = std::move(entries);
-  OrderedJson merges = OrderedJson::array();
-  for (const Merge& merge : vocabulary.merges) {
-    merges.push_back(written[merge.left] + " " + written[merge.right]);
-  }
-  model["merges"] = std::move(merges);
-  return model;
-}
-
-}  // namespace
-
-std::string tokenizer_to_json(const Tokenizer& tokenizer) {
-  const Vocabulary& vocabulary = tokenizer.vocabulary();
-  OrderedJson json = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
-  json["added_tokens"] = added_tokens(vocabulary);
-  write_text_steps(vocabulary, json);
-  json["model"] = model(vocabulary);
-  return json_text(json, 2) + "\n";
-}
-
-void save_tokenizer(const Tokenizer& tokenizer, const std::filesystem::path& path) {
-  write_file_atomic(path, tokenizer_to_json(tokenizer));
 }
 
 }  // namespace forge::data

@@ -1,9 +1,7 @@
 #include "core/data/tokenizer/vocabulary.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
-#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
@@ -13,28 +11,80 @@ namespace forge::data {
 namespace {
 
 constexpr int max_symbol = 0x143;  // 68 bytes are not printable: U+0100 … U+0143
+constexpr std::string_view digits = "0123456789ABCDEF";
 
-std::array<uint16_t, 256> make_symbols() {
-  std::array<uint16_t, 256> symbols{};
-  uint16_t next = 0x100;
-  for (int byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
-    symbols[byte] = printable ? static_cast<uint16_t>(byte) : next++;
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  for (size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
+    result.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
   }
-  return symbols;
+  return result.append(text);
 }
 
-std::array<int16_t, max_symbol + 1> make_inverse() {
-  std::array<int16_t, max_symbol + 1> inverse;
-  inverse.fill(-1);
-  for (int byte = 0; byte < 256; ++byte) inverse[byte_symbols()[byte]] = static_cast<int16_t>(byte);
-  return inverse;
+/// The first special token with one of these names; -1 where there is none.
+int32_t special_id_of(const Vocabulary& vocabulary, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    for (int32_t id = 0; id < vocabulary.size(); ++id) {
+      if (vocabulary.special[id] && vocabulary.tokens[id] == name) return id;
+    }
+  }
+  return -1;
+}
+
+class NumberHasher {
+ public:
+  void text(std::string_view text) { hasher_.update(text); }
+  void number(int64_t value) { hasher_.update(std::to_string(value) + "\n"); }
+  std::string hex() const { return hasher_.hex(); }
+
+ private:
+  Hasher hasher_;
+};
+
+/// What tells a vocabulary from those of byte-level BPE that forge trains.
+void add_settings(const Vocabulary& vocabulary, NumberHasher& hash) {
+  const auto setting = [&](const char* name, int64_t value, int64_t usual) {
+    if (value == usual) return;
+    hash.text(name);
+    hash.number(value);
+  };
+  setting("split ", static_cast<int64_t>(vocabulary.split), static_cast<int64_t>(TextSplit::gpt2));
+  setting("unicode_form ", static_cast<int64_t>(vocabulary.unicode_form), 0);
+  setting("ranked_by_token ", vocabulary.ranked_by_token, 0);
+  setting("whole_pieces_first ", vocabulary.whole_pieces_first, 0);
+  if (vocabulary.alphabet == Alphabet::characters) {
+    hash.text("characters\n");
+    for (const int32_t id : vocabulary.byte_ids) hash.number(id);
+  }
+  if (vocabulary.before_text.size() > 1 || !vocabulary.after_text.empty()) {
+    hash.text("template\n");
+    for (const int32_t id : vocabulary.before_text) hash.number(id);
+    hash.number(-1);
+    for (const int32_t id : vocabulary.after_text) hash.number(id);
+  }
+  for (const AddedToken& token : vocabulary.added) {
+    const int flags = token.normalized + 2 * token.single_word + 4 * token.lstrip +
+                      8 * token.rstrip + 16 * (vocabulary.special[token.id] == 0);
+    if (flags == 0) continue;
+    hash.text("added ");
+    hash.number(token.id);
+    hash.number(flags);
+  }
 }
 
 }  // namespace
 
 const std::array<uint16_t, 256>& byte_symbols() {
-  static const std::array<uint16_t, 256> symbols = make_symbols();
+  static const std::array<uint16_t, 256> symbols = [] {
+    std::array<uint16_t, 256> all{};
+    uint16_t next = 0x100;
+    for (int byte = 0; byte < 256; ++byte) {
+      const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+      all[byte] = printable ? static_cast<uint16_t>(byte) : next++;
+    }
+    return all;
+  }();
   return symbols;
 }
 
@@ -66,7 +116,12 @@ std::string to_symbols(std::string_view bytes) {
 }
 
 std::optional<std::string> from_symbols(std::string_view symbols) {
-  static const std::array<int16_t, max_symbol + 1> inverse = make_inverse();
+  static const std::array<int16_t, max_symbol + 1> inverse = [] {
+    std::array<int16_t, max_symbol + 1> all;
+    all.fill(-1);
+    for (int byte = 0; byte < 256; ++byte) all[byte_symbols()[byte]] = static_cast<int16_t>(byte);
+    return all;
+  }();
   std::string bytes;
   for (size_t i = 0; i < symbols.size(); ++i) {
     int symbol = static_cast<uint8_t>(symbols[i]);
@@ -81,21 +136,6 @@ std::optional<std::string> from_symbols(std::string_view symbols) {
   }
   return bytes;
 }
-
-namespace {
-
-constexpr std::string_view digits = "0123456789ABCDEF";
-
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string result;
-  for (size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
-    result.append(text.substr(0, at)).append(to);
-    text.remove_prefix(at + from.size());
-  }
-  return result.append(text);
-}
-
-}  // namespace
 
 std::string with_spaces(std::string_view text) { return replaced(text, space_symbol, " "); }
 
@@ -113,24 +153,15 @@ std::optional<uint8_t> byte_of_name(std::string_view name) {
   return static_cast<uint8_t>(high * 16 + low);
 }
 
-namespace {
-
-/// The first special token with one of these names; -1 where there is none.
-int32_t special_id_of(const Vocabulary& vocabulary, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    for (int32_t id = 0; id < vocabulary.size(); ++id) {
-      if (vocabulary.special[id] && vocabulary.tokens[id] == name) return id;
-    }
-  }
-  return -1;
-}
-
-}  // namespace
-
 const std::vector<std::string>& special_token_names() {
   static const std::vector<std::string> names = {
       "<|BOS|>", "<|PAD|>", "<|EOS|>", "<|UNK|>", "<|im_start|>", "<|im_end|>"};
   return names;
+}
+
+bool Vocabulary::is_byte(int32_t id) const {
+  const std::string& token = tokens[id];
+  return token.size() == 1 && byte_ids[static_cast<uint8_t>(token[0])] == id;
 }
 
 int32_t add_special_token(Vocabulary& vocabulary, const std::string& name) {
@@ -179,51 +210,6 @@ Vocabulary initial_vocabulary() {
   find_special_ids(vocabulary);
   return vocabulary;
 }
-
-namespace {
-
-class NumberHasher {
- public:
-  void text(std::string_view text) { hasher_.update(text); }
-  void number(int64_t value) { hasher_.update(std::to_string(value) + "\n"); }
-  std::string hex() const { return hasher_.hex(); }
-
- private:
-  Hasher hasher_;
-};
-
-/// What tells a vocabulary from those of byte-level BPE that forge trains.
-void add_settings(const Vocabulary& vocabulary, NumberHasher& hash) {
-  const auto setting = [&](const char* name, int64_t value, int64_t usual) {
-    if (value == usual) return;
-    hash.text(name);
-    hash.number(value);
-  };
-  setting("split ", static_cast<int64_t>(vocabulary.split), static_cast<int64_t>(TextSplit::gpt2));
-  setting("unicode_form ", static_cast<int64_t>(vocabulary.unicode_form), 0);
-  setting("ranked_by_token ", vocabulary.ranked_by_token, 0);
-  setting("whole_pieces_first ", vocabulary.whole_pieces_first, 0);
-  if (vocabulary.alphabet == Alphabet::characters) {
-    hash.text("characters\n");
-    for (const int32_t id : vocabulary.byte_ids) hash.number(id);
-  }
-  if (vocabulary.before_text.size() > 1 || !vocabulary.after_text.empty()) {
-    hash.text("template\n");
-    for (const int32_t id : vocabulary.before_text) hash.number(id);
-    hash.number(-1);
-    for (const int32_t id : vocabulary.after_text) hash.number(id);
-  }
-  for (const AddedToken& token : vocabulary.added) {
-    const int flags = token.normalized + 2 * token.single_word + 4 * token.lstrip +
-                      8 * token.rstrip + 16 * (vocabulary.special[token.id] == 0);
-    if (flags == 0) continue;
-    hash.text("added ");
-    hash.number(token.id);
-    hash.number(flags);
-  }
-}
-
-}  // namespace
 
 std::string fingerprint_of(const Vocabulary& vocabulary) {
   NumberHasher hash;

@@ -57,7 +57,7 @@ enum class PrefixSpace {
   first_of_several,  ///< the same, and only where no special token comes before
 };
 
-/// A token that is found in a text as it is, before anything is merged. As of Hugging Face's
+/// A token that is found in a text before anything is merged. As of Hugging Face's
 /// tokenizers; special ones are found only where that is asked for.
 struct AddedToken {
   int32_t id = 0;
@@ -71,7 +71,7 @@ struct AddedToken {
 struct Vocabulary {
   std::vector<std::string> tokens;  ///< bytes that an id stands for; of a special token its name
   std::vector<char> special;        ///< per id: not 0 where it is a special token
-  std::vector<AddedToken> added;    ///< special tokens and others that are found as they are
+  std::vector<AddedToken> added;    ///< special tokens and others that are found before merging
   std::vector<Merge> merges;        ///< earlier ones are applied first
   /// Merges that make the same token are equally early, so the leftmost is applied: tiktoken's and
   /// SentencePiece's rule, where Hugging Face's tokenizers go by the order of merges alone.
@@ -93,6 +93,8 @@ struct Vocabulary {
   int32_t unk_id = -1;
 
   int32_t size() const { return static_cast<int32_t>(tokens.size()); }
+  /// Whether an id is the token of a byte; a character's token may consist of the same byte.
+  bool is_byte(int32_t id) const;
 };
 
 /// Special tokens in the order of their ids, 0 … 5, in the vocabularies that forge trains.

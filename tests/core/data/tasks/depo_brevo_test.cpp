@@ -1,8 +1,7 @@
 #include <map>
 #include <set>
 
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/depo.h"
+#include "core/data/tasks/tasks.h"
 #include "tests/core/data/tasks/published.h"
 #include "tests/support/support.h"
 

@@ -5,6 +5,7 @@
 #include "core/data/tasks/grammar.h"
 #include "core/data/tasks/lano.h"
 #include "tests/core/data/tasks/published.h"
+#include "tests/core/data/tasks/validators.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -23,8 +24,8 @@ TEST_CASE("a grammar file is read into levels and written again") {
   REQUIRE(grammar.symbols().size() == 6);
   REQUIRE(grammar.root() == 5);
   REQUIRE(grammar.symbols()[5].level == 2);
-  REQUIRE(grammar.find(4) == 3);
-  REQUIRE(grammar.find(7) == -1);
+  REQUIRE(published::find_symbol(grammar, 4) == 3);
+  REQUIRE(published::find_symbol(grammar, 7) == -1);
   REQUIRE(grammar.min_length(5) == 1);
   REQUIRE(grammar.max_length(5) == 3);
   // Two choices of the root and of 5 each; mean length 1.5 + 0.5.
@@ -193,7 +194,7 @@ TEST_CASE("Lano's validator accepts of all changes of a token those that are sen
 TEST_CASE("Lano's validator says where a sentence goes wrong") {
   const Lano task({Grammar::parse(R"({"4": [[1, 2, 3], [1, 3]]})", "g")});
   const auto fault = [&](const std::vector<int32_t>& sentence) {
-    const std::optional<Fault> found = task.find_sentence_fault(sentence);
+    const std::optional<Fault> found = find_sentence_fault(task, sentence);
     return found ? std::to_string(found->position) + " " + found->message : "";
   };
   REQUIRE(fault({1, 2, 3}) == "");

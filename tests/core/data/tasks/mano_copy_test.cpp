@@ -1,7 +1,6 @@
 #include <set>
 
-#include "core/data/tasks/copy.h"
-#include "core/data/tasks/mano.h"
+#include "core/data/tasks/tasks.h"
 #include "tests/core/data/tasks/published.h"
 #include "tests/support/support.h"
 

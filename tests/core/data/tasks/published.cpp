@@ -126,6 +126,15 @@ Grammar grammar(const std::string& name) {
                        (name + ".json"));
 }
 
+int find_symbol(const Grammar& grammar, int name) {
+  const std::vector<Grammar::Symbol>& symbols = grammar.symbols();
+  const auto found =
+      std::find_if(symbols.begin(), symbols.end(), [&](const Grammar::Symbol& symbol) {
+        return symbol.name == name;
+      });
+  return found == symbols.end() ? -1 : static_cast<int>(found - symbols.begin());
+}
+
 std::string fault(const Task& task, const Instance& instance) {
   const std::optional<Fault> found = find_fault(task, instance);
   if (!found) return "";

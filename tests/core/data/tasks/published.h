@@ -6,9 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/depo.h"
 #include "core/data/tasks/task.h"
+#include "core/data/tasks/tasks.h"
 #include "tests/support/catch.h"
 
 /// The samples of tests/golden/tasks, in the ids of the authors' code, as instances in dense ids.
@@ -29,6 +28,8 @@ Instance copy(int length, const nlohmann::json& sample);
 
 /// A grammar that ships with the program: "cfg3f".
 Grammar grammar(const std::string& name);
+/// The symbol of a name, -1 when there is none.
+int find_symbol(const Grammar& grammar, int name);
 
 /// What a validator says, "" where it accepts.
 std::string fault(const Task& task, const Instance& instance);

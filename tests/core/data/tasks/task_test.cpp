@@ -230,10 +230,8 @@ TEST_CASE("scores are means of what was added") {
   Scores scores;
   scores.add("a", 1);
   scores.add("a", 3, 4);
-  Scores more;
-  more.add("a", 1, 5);
-  more.add("b", 0);
-  scores.add(more);
+  scores.add("a", 1, 5);
+  scores.add("b", 0);
   REQUIRE(*scores.mean("a") == 0.5);
   REQUIRE(*scores.mean("b") == 0);
   REQUIRE(!scores.mean("c"));

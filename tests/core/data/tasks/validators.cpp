@@ -7,12 +7,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "core/data/tasks/brevo.h"
-#include "core/data/tasks/copy.h"
-#include "core/data/tasks/depo.h"
-#include "core/data/tasks/lano.h"
-#include "core/data/tasks/mano.h"
 #include "core/data/tasks/task_support.h"
+#include "core/data/tasks/tasks.h"
 
 namespace forge::data::tasks {
 namespace {
@@ -298,7 +294,8 @@ void check(const Brevo& task, const Instance& instance) {
 void check(const Lano& task, const Instance& instance) {
   size_t at = 0;
   expect(instance.tokens, at, Lano::bos(), "bos");
-  if (auto fault = task.find_sentence_fault({instance.tokens.begin() + 1, instance.tokens.end()})) {
+  if (auto fault =
+          find_sentence_fault(task, {instance.tokens.begin() + 1, instance.tokens.end()})) {
     ++fault->position;
     throw *fault;
   }
@@ -314,6 +311,23 @@ bool check_as(const Task& task, const Instance& instance) {
 }
 
 }  // namespace
+
+std::optional<Fault> find_sentence_fault(const Lano& task, const std::vector<int32_t>& terminals) {
+  const Grammar& grammar = task.grammar();
+  const Chart chart(grammar, terminals);
+  if (chart.accepts()) return std::nullopt;
+  const std::vector<double> truth = chart.next_token_distribution();
+  for (size_t i = 0; i < terminals.size(); ++i) {
+    const int32_t token = terminals[i];
+    if (token < 1 || token > grammar.terminals()) {
+      return Fault{static_cast<int32_t>(i), "not a terminal"};
+    }
+    if (truth[i * task.vocab_size() + token] > 0) continue;
+    return Fault{static_cast<int32_t>(i),
+                 "no sentence of the grammar goes on with " + std::to_string(token) + " here"};
+  }
+  return Fault{static_cast<int32_t>(terminals.size()), "the sentence is not over here"};
+}
 
 std::optional<Fault> find_fault(const Task& task, const Instance& instance) {
   return fault_of([&] {

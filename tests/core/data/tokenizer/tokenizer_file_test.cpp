@@ -156,12 +156,12 @@ TEST_CASE("a SentencePiece model gives the ids of its own library") {
 }
 
 TEST_CASE("special tokens of files have the roles of their models") {
-  const Tokenizer llama2 = load_sentencepiece(folder_of_cases() / "llama_like.model");
+  const Tokenizer llama2 = read_tokenizer_file(folder_of_cases() / "llama_like.model");
   REQUIRE(llama2.bos_id() == 1);
   REQUIRE(llama2.eos_id() == 2);
   REQUIRE(llama2.vocabulary().unk_id == 0);
   REQUIRE(llama2.encode_document("") == Ids{1});
-  const Tokenizer llama3 = load_tiktoken(folder_of_cases() / "llama3_like.tiktoken");
+  const Tokenizer llama3 = read_tokenizer_file(folder_of_cases() / "llama3_like.tiktoken");
   REQUIRE(llama3.vocab_size() == 414 + 256);
   REQUIRE(llama3.bos_id() == 414);
   REQUIRE(llama3.eos_id() == 415);

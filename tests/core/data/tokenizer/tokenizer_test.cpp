@@ -144,7 +144,7 @@ TEST_CASE("short and long pieces merge as the definition says") {
   RandomStream random(seed, 2);
   const Tokenizer& tokenizer = story_tokenizer();
   const std::vector<Merge>& merges = tokenizer.vocabulary().merges;
-  const BpeMerger merger(merges);
+  const BpeMerger merger(merges, /*ranked_by_token=*/false);
   std::string letters;
   for (int i = 0; letters.size() < 4000; ++i) {
     for (const char letter : toy_story(2, Split::training, static_cast<uint64_t>(i))) {
