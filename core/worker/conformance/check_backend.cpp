@@ -21,32 +21,22 @@
 
 namespace forge::conformance {
 
+namespace {
+
+using Json = nlohmann::json;
+using worker::Request;
+using worker::TrainMetrics;
+
 /// A training run of a few thousand weights, a hundred tokens a step and no tokenizer, for trying a
 /// backend out.
 struct TinyCase {
-  nlohmann::json experiment;  ///< complete, as in config.json
+  Json experiment;  ///< complete, as in config.json
   worker::TokenSource train_tokens;
   worker::TokenSource evaluation_tokens;
 };
 
-inline constexpr int64_t tiny_steps = 8;
-inline constexpr int64_t tiny_checkpoint_every = 4;
-
-/// Writes its token files to `folder`. Where the backend said which values a key may have and the
-/// case's is none of them, the first of them takes its place.
-TinyCase make_tiny_case(const std::filesystem::path& folder,
-                        const std::optional<worker::Supports>& supports);
-
-/// The request to train it for so many steps in `run_dir`.
-worker::Request training_request(const TinyCase& tiny,
-                                 const std::filesystem::path& run_dir,
-                                 int64_t steps);
-
-namespace {
-
-using Json = nlohmann::json;
-namespace fs = std::filesystem;
-
+constexpr int64_t tiny_steps = 8;
+constexpr int64_t tiny_checkpoint_every = 4;
 constexpr int vocabulary = 300;
 constexpr int seq_len = 16;
 constexpr int batch_size = 4;
@@ -119,8 +109,8 @@ worker::TokenSource source_of(const fs::path& path, int64_t tokens) {
   return source;
 }
 
-}  // namespace
-
+/// Writes its token files to `folder`. Where the backend said which values a key may have and the
+/// case's is none of them, the first of them takes its place.
 TinyCase make_tiny_case(const fs::path& folder, const std::optional<worker::Supports>& supports) {
   TinyCase tiny;
   tiny.experiment = config::to_json(tiny_experiment());
@@ -132,8 +122,9 @@ TinyCase make_tiny_case(const fs::path& folder, const std::optional<worker::Supp
   return tiny;
 }
 
-worker::Request training_request(const TinyCase& tiny, const fs::path& run_dir, int64_t steps) {
-  worker::Request request;
+/// The request to train it for so many steps in `run_dir`.
+Request training_request(const TinyCase& tiny, const fs::path& run_dir, int64_t steps) {
+  Request request;
   request.job = worker::Job::train;
   request.run_dir = fs::absolute(run_dir).string();
   request.experiment = tiny.experiment;
@@ -146,11 +137,6 @@ worker::Request training_request(const TinyCase& tiny, const fs::path& run_dir, 
   return request;
 }
 
-namespace {
-
-using worker::Request;
-using worker::TrainMetrics;
-
 constexpr int64_t endless_steps = 1'000'000;
 constexpr double max_silence = 10;  // seconds: a tenth of what ends a run
 
@@ -158,8 +144,6 @@ constexpr double max_silence = 10;  // seconds: a tenth of what ends a run
 struct Skipped {
   std::string reason;
 };
-
-std::string text_of(double value) { return shortest(value); }
 
 class Checker {
  public:
@@ -175,7 +159,7 @@ class Checker {
     check("wrong job", [&] { return refuse(R"({"job":"no such job"})", "a job that is none"); });
     check("malformed request",
           [&] { return refuse("{\"job\":\"train\",", "a request that is no JSON"); });
-    make_case();
+    tiny_ = make_tiny_case(folder_, supports_);
     check("train", [&] { return train(); });
     check("repeat", [&] { return repeat(); });
     check("resume", [&] { return resume(); });
@@ -226,18 +210,17 @@ class Checker {
   std::string describe() {
     const Transcript said = ask(describe_request());
     require_opening(said);
-    if (const auto* failed = said.last<worker::Failed>())
-      fail_check("it failed: " + failed->message, failed->hint);
-    require_exit(said, worker::exit_done);
+    require_success(said);
     const auto* supports = said.last<worker::Supports>();
     const size_t wanted = supports ? 3 : 2;
     if (said.events.size() != wanted) {
-      fail_check("'" + std::string(worker::name_of(said.events.back())) + "' came after a describe",
-                 "it is answered with hello, environment and supports");
+      throw Error(
+          "'" + std::string(worker::name_of(said.events.back())) + "' came after a describe",
+          "it is answered with hello, environment and supports");
     }
     if (supports) {
       for (const auto& [key, values] : supports->config.items()) {
-        if (!values.is_array()) fail_check("'" + key + "' of 'supports' is no list of values");
+        if (!values.is_array()) throw Error("'" + key + "' of 'supports' is no list of values");
       }
       supports_ = *supports;
     }
@@ -252,7 +235,7 @@ class Checker {
     const Transcript said = ask(worker::to_line(request));
     require_opening(said);
     if (said.last<worker::Failed>() || said.exit.code != worker::exit_done)
-      fail_check("a request with a key that it does not know made it fail", "ignore such keys");
+      throw Error("a request with a key that it does not know made it fail", "ignore such keys");
     return "";
   }
 
@@ -261,8 +244,6 @@ class Checker {
     return "";
   }
 
-  void make_case() { tiny_ = make_tiny_case(folder_, supports_); }
-
   std::string train() {
     if (!can("train")) throw Skipped{"it does not say that it trains"};
     const Request request = training_request(tiny_, folder_ / "train", tiny_steps);
@@ -270,16 +251,16 @@ class Checker {
     require_training(straight_, request, 0);
     require_exit(straight_, worker::exit_done);
     if (!straight_.last<worker::Finished>()->completed)
-      fail_check("'completed' is false though nobody asked it to stop");
+      throw Error("'completed' is false though nobody asked it to stop");
     if (straight_.longest_silence > max_silence) {
-      fail_check("it said nothing new for " + human_duration(straight_.longest_silence),
-                 "send 'progress' at least every second; after two minutes forge ends a worker");
+      throw Error("it said nothing new for " + human_duration(straight_.longest_silence),
+                  "send 'progress' at least every second; after two minutes forge ends a worker");
     }
     has_trained_ = true;
     return std::to_string(tiny_steps) + " steps, loss " +
-           text_of(straight_.all<TrainMetrics>().front().loss) + " to " +
-           text_of(straight_.last<TrainMetrics>()->loss) + ", evaluation " +
-           text_of(straight_.last<worker::Evaluation>()->loss);
+           shortest(straight_.all<TrainMetrics>().front().loss) + " to " +
+           shortest(straight_.last<TrainMetrics>()->loss) + ", evaluation " +
+           shortest(straight_.last<worker::Evaluation>()->loss);
   }
 
   /// The losses after `first_step` must be those of the straight run.
@@ -289,12 +270,14 @@ class Checker {
       if (train.step > first_step) wanted.push_back(train);
     }
     const std::vector<TrainMetrics> got = other.all<TrainMetrics>();
-    if (got.size() != wanted.size()) fail_check("it gave other 'train' events than the first time");
+    if (got.size() != wanted.size())
+      throw Error("it gave other 'train' events than the first time");
     for (size_t i = 0; i < got.size(); ++i) {
       if (got[i].loss == wanted[i].loss) continue;
-      fail_check("the loss of step " + std::to_string(got[i].step) + " is " + text_of(got[i].loss) +
-                     ", and was " + text_of(wanted[i].loss) + " in the straight run",
-                 "train.deterministic is true: the same bits each time, and after a resume");
+      throw Error("the loss of step " + std::to_string(got[i].step) + " is " +
+                      shortest(got[i].loss) + ", and was " + shortest(wanted[i].loss) +
+                      " in the straight run",
+                  "train.deterministic is true: the same bits each time, and after a resume");
     }
   }
 
@@ -312,7 +295,7 @@ class Checker {
     Request request = training_request(tiny_, folder_ / "train", tiny_steps);
     const fs::path half =
         folder_ / "train" / "checkpoints" / weights::checkpoint_name(tiny_checkpoint_every);
-    if (!fs::exists(half)) fail_check("the checkpoint before the last one is gone", "keep two");
+    if (!fs::exists(half)) throw Error("the checkpoint before the last one is gone", "keep two");
     request.weights.clear();
     request.resume_from = fs::absolute(half).string();
     request.run_dir = fs::absolute(folder_ / "resume").string();
@@ -341,13 +324,13 @@ class Checker {
           }
         });
     if (goes_on || (said.was_killed && asked_at && said.wrong_line.empty()))
-      fail_check("it went on after SIGTERM", "finish the step, save, say 'finished' and leave");
+      throw Error("it went on after SIGTERM", "finish the step, save, say 'finished' and leave");
     if (said.exit.signal != 0)
-      fail_check("SIGTERM ended it by " + said.exit.describe(),
-                 "handle it: save and say 'finished'");
+      throw Error("SIGTERM ended it by " + said.exit.describe(),
+                  "handle it: save and say 'finished'");
     require_training(said, request, 0);
     const auto* finished = said.last<worker::Finished>();
-    if (finished->completed) fail_check("'completed' is true though it was stopped");
+    if (finished->completed) throw Error("'completed' is true though it was stopped");
     require_exit(said, worker::exit_stopped);
     return "saved and left after step " + std::to_string(finished->step);
   }
@@ -379,8 +362,8 @@ class Checker {
           }
         });
     if (!saved && said.exit.signal != 0 && !said.was_killed && !given_up)
-      fail_check("SIGUSR1 ended it by " + said.exit.describe(), "handle it: save and go on");
-    if (!saved) fail_check("SIGUSR1 brought no 'checkpoint'", "save after the step, and go on");
+      throw Error("SIGUSR1 ended it by " + said.exit.describe(), "handle it: save and go on");
+    if (!saved) throw Error("SIGUSR1 brought no 'checkpoint'", "save after the step, and go on");
     require_training(said, request, 0);
     return "saved after step " + std::to_string(*saved) + " and went on";
   }
@@ -397,23 +380,21 @@ class Checker {
             .string();
     const Transcript said = ask(request);
     require_opening(said);
-    if (const auto* failed = said.last<worker::Failed>())
-      fail_check("it failed: " + failed->message, failed->hint);
-    require_exit(said, worker::exit_done);
+    require_success(said);
     const auto* result = said.last<worker::Result>();
-    if (!result) fail_check("there was no 'result'");
+    if (!result) throw Error("there was no 'result'");
     for (const char* key : {"loss", "tokens", "seconds"}) {
       const auto value = result->values.find(key);
       if (value == result->values.end() || !value->is_number())
-        fail_check(std::string("'") + key + "' of the result's 'values' is no number");
+        throw Error(std::string("'") + key + "' of the result's 'values' is no number");
     }
     const double loss = result->values.at("loss").get<double>();
     const double wanted = straight_.last<worker::Evaluation>()->loss;
     if (std::abs(loss - wanted) > 1e-5 * std::max(1.0, std::abs(wanted))) {
-      fail_check("the last checkpoint's loss is " + text_of(loss) + ", and was " + text_of(wanted) +
-                 " when training ended");
+      throw Error("the last checkpoint's loss is " + shortest(loss) + ", and was " +
+                  shortest(wanted) + " when training ended");
     }
-    return "loss " + text_of(loss);
+    return "loss " + shortest(loss);
   }
 
   bool can(const std::string& job) const {
@@ -425,8 +406,6 @@ class Checker {
   void require_trained() const {
     if (!has_trained_) throw Skipped{"it needs what 'train' would have left"};
   }
-
-  using Json = nlohmann::json;
 
   worker::Launcher& launcher_;
   const worker::WorkerCommand& command_;

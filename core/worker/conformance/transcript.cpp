@@ -77,12 +77,12 @@ std::string at_step(int64_t step) { return " of step " + std::to_string(step); }
 
 void require_number(double value, const std::string& key, int64_t step) {
   if (std::isfinite(value)) return;
-  fail_check("'" + key + "'" + at_step(step) + " is " + shortest(value) + ", no finite number");
+  throw Error("'" + key + "'" + at_step(step) + " is " + shortest(value) + ", no finite number");
 }
 
 void require_equal(int64_t value, int64_t wanted, const std::string& what) {
   if (value == wanted) return;
-  fail_check(what + " is " + std::to_string(value) + " instead of " + std::to_string(wanted));
+  throw Error(what + " is " + std::to_string(value) + " instead of " + std::to_string(wanted));
 }
 
 /// Listens to the events of a training run in their order.
@@ -98,7 +98,7 @@ class TrainingRules {
         step_(first_step) {}
 
   void operator()(const worker::Started& started) {
-    if (is_started_) fail_check("'started' was said twice");
+    if (is_started_) throw Error("'started' was said twice");
     is_started_ = true;
     require_equal(started.first_step, first_step_, "'first_step' of 'started'");
     require_equal(started.max_steps, max_steps_, "'max_steps' of 'started'");
@@ -110,16 +110,16 @@ class TrainingRules {
     require_started("train");
     const auto log_every = train_.at("log_every").get<int64_t>();
     if (train.step <= step_) {
-      fail_check("'train'" + at_step(train.step) + " came after" + at_step(step_).substr(3),
-                 "steps count what is done and only grow");
+      throw Error("'train'" + at_step(train.step) + " came after" + at_step(step_).substr(3),
+                  "steps count what is done and only grow");
     }
     if (train.step % log_every != 0 && train.step != max_steps_) {
-      fail_check("'train'" + at_step(train.step) + ", though train.log_every is " +
-                 std::to_string(log_every));
+      throw Error("'train'" + at_step(train.step) + ", though train.log_every is " +
+                  std::to_string(log_every));
     }
     if (train.step - step_ > log_every)
-      fail_check("no 'train'" + at_step(step_ + log_every),
-                 "one is due every train.log_every steps");
+      throw Error("no 'train'" + at_step(step_ + log_every),
+                  "one is due every train.log_every steps");
     require_equal(train.tokens, train.step * tokens_per_step_, "'tokens'" + at_step(train.step));
     require_number(train.loss, "loss", train.step);
     require_number(train.gradient_norm, "gradient_norm", train.step);
@@ -140,11 +140,11 @@ class TrainingRules {
   void operator()(const worker::CheckpointSaved& saved) {
     require_started("checkpoint");
     const std::string wanted = "checkpoints/" + weights::checkpoint_name(saved.step);
-    if (saved.path != wanted) fail_check("'path'" + at_step(saved.step) + " is not " + wanted);
+    if (saved.path != wanted) throw Error("'path'" + at_step(saved.step) + " is not " + wanted);
     const fs::path folder = fs::path(request_.run_dir) / wanted;
     if (!fs::is_directory(folder)) {
-      fail_check("there is no " + wanted + " in the run folder when 'checkpoint' is said",
-                 "write it aside, sync, rename, and only then say so");
+      throw Error("there is no " + wanted + " in the run folder when 'checkpoint' is said",
+                  "write it aside, sync, rename, and only then say so");
     }
     weights::CheckpointState state;
     state.step = saved.step;
@@ -155,7 +155,7 @@ class TrainingRules {
 
   void operator()(const worker::Finished& finished) {
     require_started("finished");
-    if (is_finished_) fail_check("'finished' was said twice");
+    if (is_finished_) throw Error("'finished' was said twice");
     is_finished_ = true;
     require_number(finished.train_loss, "train_loss", finished.step);
     require_number(finished.tokens_per_second, "tokens_per_second", finished.step);
@@ -163,8 +163,8 @@ class TrainingRules {
     require_equal(finished.parameters, parameters_, "'parameters' of 'finished'");
     require_equal(finished.step, step_, "'step' of 'finished'");
     if (saved_ != finished.step) {
-      fail_check("no checkpoint" + at_step(finished.step) + " before 'finished'",
-                 "the last one is of the last step, however training ends");
+      throw Error("no checkpoint" + at_step(finished.step) + " before 'finished'",
+                  "the last one is of the last step, however training ends");
     }
     if (finished.completed) require_completed(finished);
   }
@@ -174,22 +174,22 @@ class TrainingRules {
 
   void require_finished() const {
     if (is_finished_) return;
-    fail_check("the last word was not 'finished'",
-               "end its line with a newline and flush it before leaving");
+    throw Error("the last word was not 'finished'",
+                "end its line with a newline and flush it before leaving");
   }
 
  private:
   void require_started(const char* event) const {
-    if (!is_started_) fail_check(std::string("'") + event + "' came before 'started'");
-    if (is_finished_) fail_check(std::string("'") + event + "' came after 'finished'");
+    if (!is_started_) throw Error(std::string("'") + event + "' came before 'started'");
+    if (is_finished_) throw Error(std::string("'") + event + "' came after 'finished'");
   }
 
   void require_completed(const worker::Finished& finished) const {
     require_equal(finished.step, max_steps_, "'step' of a 'finished' that is completed");
     if (!evaluated_ || evaluated_->step != max_steps_)
-      fail_check("no 'evaluation'" + at_step(max_steps_), "one is due at the end");
+      throw Error("no 'evaluation'" + at_step(max_steps_), "one is due at the end");
     if (!finished.eval_loss || *finished.eval_loss != evaluated_->loss)
-      fail_check("'eval_loss' of 'finished' is not the loss of the last 'evaluation'");
+      throw Error("'eval_loss' of 'finished' is not the loss of the last 'evaluation'");
   }
 
   const worker::Request& request_;
@@ -207,47 +207,54 @@ class TrainingRules {
 
 }  // namespace
 
-void fail_check(const std::string& text, const std::string& hint) { throw Error(text, hint); }
-
 void require_opening(const Transcript& transcript) {
-  if (!transcript.wrong_line.empty()) fail_check(transcript.wrong_line, transcript.wrong_hint);
+  if (!transcript.wrong_line.empty()) throw Error(transcript.wrong_line, transcript.wrong_hint);
   if (transcript.was_killed) {
-    fail_check("nothing new was heard for too long, or it did not come to an end",
-               "send 'progress' at least every second, and leave when all is said");
+    throw Error("nothing new was heard for too long, or it did not come to an end",
+                "send 'progress' at least every second, and leave when all is said");
   }
   const std::string ended = "it ended with " + transcript.exit.describe();
   if (transcript.events.empty())
-    fail_check(ended + " and said nothing", "the first event is 'hello'");
+    throw Error(ended + " and said nothing", "the first event is 'hello'");
   const auto* hello = std::get_if<worker::Hello>(&transcript.events[0]);
   if (!hello) {
-    fail_check("the first event was '" + std::string(worker::name_of(transcript.events[0])) + "'",
-               "it must be 'hello'");
+    throw Error("the first event was '" + std::string(worker::name_of(transcript.events[0])) + "'",
+                "it must be 'hello'");
   }
   if (hello->protocol != worker::version) {
-    fail_check("'protocol' is " + std::to_string(hello->protocol),
-               "forge speaks version " + std::to_string(worker::version));
+    throw Error("'protocol' is " + std::to_string(hello->protocol),
+                "forge speaks version " + std::to_string(worker::version));
   }
-  if (hello->backend.empty()) fail_check("'backend' of 'hello' is empty");
+  if (hello->backend.empty()) throw Error("'backend' of 'hello' is empty");
   if (transcript.last<worker::Failed>()) return;
   if (transcript.events.size() < 2 ||
       !std::holds_alternative<worker::Environment>(transcript.events[1])) {
-    fail_check("'hello' was not followed by 'environment'",
-               "a line counts when its newline has come: flush after each");
+    throw Error("'hello' was not followed by 'environment'",
+                "a line counts when its newline has come: flush after each");
   }
+}
+
+static void require_no_failure(const Transcript& transcript) {
+  if (const auto* failed = transcript.last<worker::Failed>())
+    throw Error("it failed: " + failed->message, failed->hint);
+}
+
+void require_success(const Transcript& transcript) {
+  require_no_failure(transcript);
+  require_exit(transcript, worker::exit_done);
 }
 
 void require_exit(const Transcript& transcript, int code) {
   if (transcript.exit.signal == 0 && transcript.exit.code == code) return;
-  fail_check("it ended with " + transcript.exit.describe(),
-             "exit status " + std::to_string(code) + " says what happened");
+  throw Error("it ended with " + transcript.exit.describe(),
+              "exit status " + std::to_string(code) + " says what happened");
 }
 
 void require_training(const Transcript& transcript,
                       const worker::Request& request,
                       int64_t first_step) {
   require_opening(transcript);
-  if (const auto* failed = transcript.last<worker::Failed>())
-    fail_check("it failed: " + failed->message, failed->hint);
+  require_no_failure(transcript);
   TrainingRules rules(request, first_step);
   for (const worker::Event& event : transcript.events) std::visit(rules, event);
   rules.require_finished();
@@ -257,8 +264,8 @@ void require_refusal(const Transcript& transcript, const std::string& of_what) {
   require_opening(transcript);
   const auto* failed = transcript.last<worker::Failed>();
   if (!failed || failed->message.empty()) {
-    fail_check("there was no 'failed' with a message for " + of_what,
-               "say what cannot be done before leaving");
+    throw Error("there was no 'failed' with a message for " + of_what,
+                "say what cannot be done before leaving");
   }
   require_exit(transcript, worker::exit_wrong_request);
 }

@@ -51,11 +51,11 @@ Transcript run_worker(
 // What a worker's words must be like. Each function throws Error that says what is not, with a
 // hint what would be right.
 
-/// Throws it.
-[[noreturn]] void fail_check(const std::string& text, const std::string& hint = "");
-
 /// It said hello and environment first, every line was an event, and it ended by itself.
 void require_opening(const Transcript& transcript);
+
+/// It did not say `failed`, and ended with exit status 0.
+void require_success(const Transcript& transcript);
 
 /// It ended with that exit status.
 void require_exit(const Transcript& transcript, int code);
