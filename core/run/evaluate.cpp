@@ -186,21 +186,15 @@ int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
   return bytes;
 }
 
-/// What a worker's result must hold.
-struct MeasuredLoss {
-  double loss = 0;
-  int64_t tokens = 0;
-  double seconds = 0;
-};
-
-template <class Visitor>
-void fields(Visitor& visit, MeasuredLoss& answer) {
-  visit.field("loss", answer.loss);
-  visit.field("tokens", answer.tokens);
-  visit.field("seconds", answer.seconds);
-}
-
 }  // namespace
+
+/// What a worker's result must hold.
+template <class Visitor>
+void fields(Visitor& visit, ModelEvaluation& evaluation) {
+  visit.field("loss", evaluation.loss);
+  visit.field("tokens", evaluation.tokens);
+  visit.field("seconds", evaluation.seconds);
+}
 
 ModelEvaluation evaluate(const RunModel& model,
                          const EvaluationData& data,
@@ -213,19 +207,17 @@ ModelEvaluation evaluate(const RunModel& model,
   request.evaluation_tokens = data.tokens;
   request_answers(model.experiment, request);
   Scorer scorer(request, model.tokenizer);
-  ModelEvaluation evaluation;
+  std::string device_name;
   const auto listen = [&](const worker::Event& event) {
     if (const auto* made = std::get_if<worker::Progress>(&event)) progress(made->fraction);
     if (const auto* machine = std::get_if<worker::Environment>(&event))
-      evaluation.device = machine->device_name;
+      device_name = machine->device_name;
     if (const auto* answers = std::get_if<worker::Answers>(&event)) scorer.add(*answers);
   };
   const nlohmann::json values =
       worker::job_result(launcher, backend.command(request), request, listen);
-  const auto answer = worker::read_fields<MeasuredLoss>(values, "the worker's result");
-  evaluation.loss = answer.loss;
-  evaluation.tokens = answer.tokens;
-  evaluation.seconds = answer.seconds;
+  auto evaluation = worker::read_fields<ModelEvaluation>(values, "the worker's result");
+  evaluation.device = device_name;
   evaluation.perplexity = std::exp(evaluation.loss);
   evaluation.scores = scorer.finish();
   evaluation.bytes = bytes_of(model, data);
