@@ -149,17 +149,6 @@ void fields(Visitor& visit, Progress& progress) {
 }
 
 template <class Visitor>
-void fields(Visitor& visit, TrainMetrics& metrics) {
-  visit.field("step", metrics.step);
-  visit.field("tokens", metrics.tokens);
-  visit.field("loss", metrics.loss);
-  visit.field("learning_rate", metrics.learning_rate);
-  visit.field("gradient_norm", metrics.gradient_norm);
-  visit.field("tokens_per_second", metrics.tokens_per_second);
-  visit.field("elapsed_seconds", metrics.elapsed_seconds);
-}
-
-template <class Visitor>
 void fields(Visitor& visit, Evaluation& evaluation) {
   visit.field("step", evaluation.step);
   visit.field("loss", evaluation.loss);

@@ -185,6 +185,17 @@ struct TrainMetrics {
   double elapsed_seconds = 0;    ///< wall time since training began, earlier attempts included
 };
 
+template <class Visitor>
+void fields(Visitor& visit, TrainMetrics& metrics) {
+  visit.field("step", metrics.step);
+  visit.field("tokens", metrics.tokens);
+  visit.field("loss", metrics.loss);
+  visit.field("learning_rate", metrics.learning_rate);
+  visit.field("gradient_norm", metrics.gradient_norm);
+  visit.field("tokens_per_second", metrics.tokens_per_second);
+  visit.field("elapsed_seconds", metrics.elapsed_seconds);
+}
+
 /// What the model answered for one row, on the way to the evaluation of `step`. Not stored: forge
 /// turns answers into scores.
 struct Answers {

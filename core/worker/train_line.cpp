@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace forge::worker {
 namespace {
@@ -37,23 +38,15 @@ class Scanner {
     return found;
   }
 
-  double number() {
-    double value = 0;
-    const std::string_view digits = number_text();
-    const auto [end, problem] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (problem != std::errc() || end != digits.data() + digits.size()) fine_ = false;
-    return value;
-  }
+  void read(std::string_view& text) { text = string(); }
 
-  int64_t count() {
-    int64_t value = -1;
+  template <class Number>
+  void read(Number& value) {
     const std::string_view digits = number_text();
-    const auto [end, problem] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (problem != std::errc() || end != digits.data() + digits.size()) fine_ = false;
-    if (value < 0 || value > largest_count) fine_ = false;
-    return value;
+    const char* last = digits.data() + digits.size();
+    const auto [end, problem] = std::from_chars(digits.data(), last, value);
+    if (problem != std::errc() || end != last) fine_ = false;
+    if (std::is_integral_v<Number> && (value < 0 || value > largest_count)) fine_ = false;
   }
 
  private:
@@ -81,64 +74,46 @@ class Scanner {
   bool fine_ = true;
 };
 
-/// A bit for each field, so that one which is missing or there twice is noticed.
-enum Field {
-  time = 1,
-  attempt = 2,
-  event = 4,
-  step = 8,
-  tokens = 16,
-  loss = 32,
-  learning_rate = 64,
-  gradient_norm = 128,
-  tokens_per_second = 256,
-  elapsed_seconds = 512,
-  all_fields = 1023
-};
+/// A visitor of fields (json_fields.h) that reads the value behind one key. Each field has a bit,
+/// so that one which is missing or there twice is noticed.
+struct FieldScanner {
+  std::string_view key;
+  Scanner& scanner;
+  unsigned found = 0;     ///< bit of the key's field; 0: there is none
+  unsigned next_bit = 1;  ///< all fields' bits together, and 1 more, once all are visited
 
-/// Reads the value behind the key; 0 where the key is none of a train event's.
-int read_field(std::string_view key, Scanner& scanner, TrainLine& line) {
-  TrainMetrics& metrics = line.metrics;
-  const auto number = [&](Field field, double& value) {
-    value = scanner.number();
-    return field;
-  };
-  const auto count = [&](Field field, int64_t& value) {
-    value = scanner.count();
-    return field;
-  };
-  if (key == "event") return scanner.string() == "train" ? event : 0;
-  if (key == "step") return count(step, metrics.step);
-  if (key == "tokens") return count(tokens, metrics.tokens);
-  if (key == "loss") return number(loss, metrics.loss);
-  if (key == "learning_rate") return number(learning_rate, metrics.learning_rate);
-  if (key == "gradient_norm") return number(gradient_norm, metrics.gradient_norm);
-  if (key == "tokens_per_second") return number(tokens_per_second, metrics.tokens_per_second);
-  if (key == "elapsed_seconds") return number(elapsed_seconds, metrics.elapsed_seconds);
-  if (key == "time") return number(time, line.time);
-  if (key != "attempt") return 0;
-  const int64_t value = scanner.count();
-  line.attempt = static_cast<int>(value);
-  return value == line.attempt ? attempt : 0;
-}
+  template <class T>
+  void field(const char* name, T& value) {
+    if (key == name) {
+      scanner.read(value);
+      found = next_bit;
+    }
+    next_bit *= 2;
+  }
+};
 
 }  // namespace
 
 std::optional<TrainLine> train_from_line(const std::string& line) {
   Scanner scanner(line);
   TrainLine read;
-  int seen = 0;
+  std::string_view event;
+  unsigned seen = 0, all = 0;
   scanner.expect('{');
   do {
-    const std::string_view key = scanner.string();
+    FieldScanner visit{scanner.string(), scanner};
     scanner.expect(':');
     if (!scanner.fine()) return std::nullopt;
-    const int field = read_field(key, scanner, read);
-    if (field == 0 || (seen & field) != 0 || !scanner.fine()) return std::nullopt;
-    seen |= field;
+    visit.field("time", read.time);
+    visit.field("attempt", read.attempt);
+    visit.field("event", event);
+    fields(visit, read.metrics);
+    if (visit.found == 0 || (seen & visit.found) != 0 || !scanner.fine()) return std::nullopt;
+    seen |= visit.found;
+    all = visit.next_bit - 1;
   } while (scanner.take(','));
   scanner.expect('}');
-  if (!scanner.fine() || !scanner.at_end() || seen != all_fields) return std::nullopt;
+  if (!scanner.fine() || !scanner.at_end() || seen != all || event != "train") return std::nullopt;
   return read;
 }
 
