@@ -29,8 +29,8 @@ void check_and_complete(Draft& draft,
 /// The same for the section `model` alone. Returns whether the model has all keys that it needs.
 bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
 
-/// Refuses keys that somebody set in the section of a mixer that model.layers does not name. What
-/// an earlier layer had set goes back to its default.
+/// Refuses keys that somebody set in the section of a mixer that model.layers does not name. Keys
+/// that an earlier layer set get their defaults instead.
 void refuse_unused_sections(Draft& draft,
                             const std::vector<const model::BlockKind*>& mixers,
                             const ProblemSink& on_problem = nullptr);
@@ -55,9 +55,9 @@ void check_word(const Draft& draft,
                 const std::string& word,
                 const std::vector<std::string>& known);
 
-/// Refuses a key that nothing reads because of the value of the key `because`. Where an earlier
-/// layer than the one that gave `because` had set it, it goes back to its default instead: who
-/// turns a part of a model off need not know how it was set up. The caller sets the default.
+/// Refuses a key that nothing reads because of the value of the key `because`. A key set by an
+/// earlier layer than `because` gets its default instead: who turns a part of a model off need not
+/// know how it was set up. The caller sets the default.
 void drop_unused(Draft& draft,
                  const std::string& key,
                  const std::string& because,

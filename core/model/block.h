@@ -31,8 +31,8 @@ class ConfigChecks {
   virtual void derive(const std::string& key,
                       const std::string& from,
                       const std::string& value) = 0;
-  /// A key that nothing reads because of the value of `because`: throws, or notes that it goes back
-  /// to its default.
+  /// A key that nothing reads because of the value of `because`: throws, or notes that the key gets
+  /// its default.
   virtual void drop(const std::string& key,
                     const std::string& because,
                     const std::string& reason,

@@ -24,12 +24,16 @@ void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
 }
 
 void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
+  std::string positions;
+  for (const BlockKind* kind : kinds_in(model)) positions += kind->canon_positions;
+  std::sort(positions.begin(), positions.end());
   std::string& set = model.canon.set;
-  const char* hint = "give letters of ABCD, each at most once; \"\" is no Canon layer";
+  const std::string hint =
+      "give letters of " + positions + ", each at most once; \"\" is no Canon layer";
   const std::string whole = "model.canon.set '" + set + "' ";
   for (size_t i = 0; i < set.size(); ++i) {
     const std::string letter(1, set[i]);
-    if (letter.find_first_of("ABCD") == std::string::npos) {
+    if (positions.find(letter) == std::string::npos) {
       throw checks.complaint(
           {"model.canon.set"}, whole + "has '" + letter + "', which is no Canon position", hint);
     }

@@ -19,7 +19,7 @@ cuda::ZLossKind kind_of(ZLoss z_loss) {
 
 /// Rows whose logits are in memory at a time. The gradient of the head is read and written once a
 /// chunk, so chunks are large; but not so large that their memory would matter.
-int64_t rows_at_once(int64_t stride, int64_t element_size) {
+int64_t chunk_rows(int64_t stride, int64_t element_size) {
   constexpr int64_t bytes = int64_t{256} << 20;
   return std::max<int64_t>(1024, bytes / (stride * element_size) / 256 * 256);
 }
@@ -48,7 +48,7 @@ at::Tensor losses_and_gradients(const at::Tensor& x,
                                 at::Tensor& grad_w) {
   const int64_t rows = x.size(0), vocabulary = w.size(0);
   const int64_t stride = (vocabulary + 7) / 8 * 8;
-  const int64_t at_once = std::min(rows, rows_at_once(stride, x.element_size()));
+  const int64_t at_once = std::min(rows, chunk_rows(stride, x.element_size()));
   const at::Tensor losses = at::empty({rows}, x.options().dtype(at::kFloat));
   const at::Tensor memory = at::empty({at_once, stride}, x.options());
   if (grad_w.defined() && rows == 0) grad_w.zero_();
