@@ -113,9 +113,8 @@ std::filesystem::path tables_folder(const project::Project& project) {
 
 std::vector<std::string> yaml_names(const std::filesystem::path& folder) {
   std::vector<std::string> names;
-  std::error_code missing;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (entry.extension() == ".yaml") names.push_back(entry.stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -56,6 +57,16 @@ bool is_file(const fs::path& path) {
 bool is_folder(const fs::path& path) {
   std::error_code unreadable;
   return fs::is_directory(path, unreadable);
+}
+
+std::vector<fs::path> folder_entries(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    entries.push_back(entry->path());
+  std::sort(entries.begin(), entries.end());
+  return entries;
 }
 
 std::string read_file(const fs::path& path) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace forge {
 
@@ -14,6 +15,10 @@ namespace fs = std::filesystem;
 bool path_exists(const fs::path& path);
 bool is_file(const fs::path& path);
 bool is_folder(const fs::path& path);
+
+/// Paths of what lies directly in a folder, sorted. Empty where there is no folder, or where it
+/// cannot be read.
+std::vector<fs::path> folder_entries(const fs::path& folder);
 
 /// Whole content of a file. Throws Error naming the path and the system's reason.
 std::string read_file(const fs::path& path);

@@ -72,10 +72,8 @@ DeclaredBackend read_declaration(const fs::path& file) {
 
 std::vector<fs::path> declarations_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(folder, missing)) {
-    const fs::path file = entry.path() / declaration_file;
-    if (is_file(file)) files.push_back(file);
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (is_file(entry / declaration_file)) files.push_back(entry / declaration_file);
   }
   return files;
 }

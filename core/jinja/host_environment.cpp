@@ -154,10 +154,8 @@ std::vector<fs::path> package_folders(const Python& python, const std::string& h
 /// The version that a package's folder of metadata is named after, "torch-2.1.0.dist-info".
 std::string package_version(const std::vector<fs::path>& folders, const std::string& package) {
   for (const fs::path& folder : folders) {
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string name = entry->path().filename().string();
+    for (const fs::path& entry : folder_entries(folder)) {
+      const std::string name = entry.filename().string();
       if (!starts_with(name, package + "-")) continue;
       for (const char* kind : {".dist-info", ".egg-info"}) {
         const size_t at = name.rfind(kind);

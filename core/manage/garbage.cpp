@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -32,16 +31,6 @@ double changed(const fs::path& path) {
 std::string days_text(double seconds) {
   const long long days = std::llround(std::floor(seconds / day));
   return days == 1 ? "1 day" : std::to_string(days) + " days";
-}
-
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
-    entries.push_back(entry->path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
 }
 
 /// Names of what is on its way in or out: ".tmp-…", "….tmp-1234", ".reindex-1234".
@@ -77,7 +66,7 @@ class GarbageFinder {
   }
 
   void look_at_trash() {
-    for (const fs::path& removal : entries_of(trash_folder(runs_dir_))) {
+    for (const fs::path& removal : folder_entries(trash_folder(runs_dir_))) {
       const fs::path record = removal / "removed.json";
       const double age = options_.now - changed(fs::exists(record) ? record : removal);
       if (age < options_.days * day) continue;
@@ -86,7 +75,7 @@ class GarbageFinder {
         add(GarbageKind::leftover, removal, "", days_text(age) + " old");
         continue;
       }
-      for (const fs::path& run : entries_of(removal)) {
+      for (const fs::path& run : folder_entries(removal)) {
         if (run.filename() != "removed.json")
           add(GarbageKind::removed_run, run, "", "removed " + days_text(age) + " ago");
       }
@@ -94,7 +83,7 @@ class GarbageFinder {
   }
 
   void add_leftovers(const fs::path& folder, const std::string& run) {
-    for (const fs::path& entry : entries_of(folder)) {
+    for (const fs::path& entry : folder_entries(folder)) {
       const double age = options_.now - changed(entry);
       if (is_aside(entry.filename().string()) && age >= day)
         add(GarbageKind::leftover, entry, run, "broken off " + days_text(age) + " ago");
@@ -250,7 +239,7 @@ Freed free_garbage(const fs::path& runs_dir, const std::vector<Garbage>& garbage
     if (item.kind != GarbageKind::removed_run) continue;
     // removed.json goes with the last run of its removal.
     const fs::path removal = item.path.parent_path();
-    const std::vector<fs::path> rest = entries_of(removal);
+    const std::vector<fs::path> rest = folder_entries(removal);
     std::error_code ignored;
     if (rest.size() == 1 && rest[0].filename() == "removed.json") remove_tree(removal, ignored);
   }

@@ -36,10 +36,7 @@ int64_t tree_bytes(const fs::path& path) {
   if (::lstat(path.c_str(), &status) != 0) return 0;
   if (!S_ISDIR(status.st_mode)) return status.st_size;
   int64_t bytes = 0;
-  std::error_code error;
-  fs::directory_iterator entry(path, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
-    bytes += tree_bytes(entry->path());
+  for (const fs::path& entry : folder_entries(path)) bytes += tree_bytes(entry);
   return bytes;
 }
 
@@ -160,10 +157,9 @@ Removal remove_runs(const fs::path& runs_dir,
 
 std::vector<Removal> list_removals(const fs::path& runs_dir) {
   std::vector<Removal> removals;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(trash_folder(runs_dir), missing)) {
-    if (starts_with(entry.path().filename().string(), ".")) continue;
-    Removal removal = read_removal(entry.path());
+  for (const fs::path& entry : folder_entries(trash_folder(runs_dir))) {
+    if (starts_with(entry.filename().string(), ".")) continue;
+    Removal removal = read_removal(entry);
     if (!removal.runs.empty()) removals.push_back(std::move(removal));
   }
   std::sort(removals.begin(), removals.end(), [](const Removal& a, const Removal& b) {

@@ -73,15 +73,12 @@ void collect_projects(const fs::path& folder,
   constexpr int deepest = 32;
   if (is_project_folder(folder)) found.push_back({folder, around});
   if (depth == deepest) return;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
-    if (!is_entered(entry->path().filename().string())) continue;
-    const auto settings = settings_folder_of(entry->path());
-    const auto inner = settings ? std::optional(open_workspace(entry->path(), *settings)) : around;
-    collect_projects(entry->path(), inner, depth + 1, found);
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (!is_entered(entry.filename().string()) || !is_folder(entry) || fs::is_symlink(entry))
+      continue;
+    const auto settings = settings_folder_of(entry);
+    const auto inner = settings ? std::optional(open_workspace(entry, *settings)) : around;
+    collect_projects(entry, inner, depth + 1, found);
   }
 }
 

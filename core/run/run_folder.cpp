@@ -173,16 +173,12 @@ void RunFolder::request_save() const { write_file_atomic(save_file(), ""); }
 
 std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;
-  std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(runs_dir, unreadable)) {
+  for (const fs::path& entry : folder_entries(runs_dir)) {
     // A name with a dot in front is a folder that is being written.
-    if (starts_with(entry.path().filename().string(), ".")) continue;
-    RunFolder folder(entry.path());
+    if (starts_with(entry.filename().string(), ".")) continue;
+    RunFolder folder(entry);
     if (fs::exists(folder.record_file())) runs.push_back(std::move(folder));
   }
-  std::sort(runs.begin(), runs.end(), [](const RunFolder& a, const RunFolder& b) {
-    return a.path() < b.path();
-  });
   return runs;
 }
 

@@ -173,13 +173,12 @@ std::optional<PreparedTokens> tokens_at(const fs::path& path) {
 }
 
 void add_files(PreparedFolder& prepared) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(prepared.folder, error)) {
+  for (const fs::path& entry : folder_entries(prepared.folder)) {
     struct stat status {};
-    if (::stat(entry.path().c_str(), &status) != 0) continue;
+    if (::stat(entry.c_str(), &status) != 0) continue;
     prepared.bytes += status.st_size;
     prepared.modified = std::max<int64_t>(prepared.modified, status.st_mtime);
-    const std::string name = entry.path().filename().string();
+    const std::string name = entry.filename().string();
     prepared.unfinished = prepared.unfinished || name.find(".partial") != std::string::npos;
   }
 }
@@ -221,9 +220,8 @@ void add_words(PreparedFolder& prepared) {
 
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> folders;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory(error)) folders.push_back(entry.path());
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (is_folder(entry)) folders.push_back(entry);
   }
   return folders;
 }

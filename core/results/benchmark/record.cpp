@@ -298,12 +298,9 @@ Record read_record(const fs::path& file) {
 
 std::vector<fs::path> list_records(const fs::path& runs_dir) {
   std::vector<fs::path> files;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(benchmarks_dir(runs_dir), missing)) {
-    const fs::path& path = entry.path();
-    if (path.extension() == ".json" && !starts_with(path.filename().string(), ".")) {
+  for (const fs::path& path : folder_entries(benchmarks_dir(runs_dir))) {
+    if (path.extension() == ".json" && !starts_with(path.filename().string(), "."))
       files.push_back(path);
-    }
   }
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
     return a.stem().string() < b.stem().string();

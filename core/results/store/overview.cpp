@@ -98,15 +98,11 @@ Snapshot take_snapshot(ResultStore& store, const fs::path& runs_dir) {
 std::vector<DeviceUse> devices_in_use(const fs::path& runs_dir) {
   const fs::path folder = queue::leases_folder(runs_dir);
   std::vector<DeviceUse> devices;
-  std::error_code missing;
-  for (const auto& file : fs::directory_iterator(folder, missing)) {
-    queue::LeaseDevice device{file.path().filename().string(), queue::gpu_units};
+  for (const fs::path& file : folder_entries(folder)) {
+    queue::LeaseDevice device{file.filename().string(), queue::gpu_units};
     if (device.name == "cpu") device.units = usable_cores();
     devices.push_back({device, queue::used_units(folder, device)});
   }
-  std::sort(devices.begin(), devices.end(), [](const DeviceUse& a, const DeviceUse& b) {
-    return a.device.name < b.device.name;
-  });
   return devices;
 }
 

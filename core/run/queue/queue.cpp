@@ -137,18 +137,17 @@ fs::path made(const fs::path& folder) {
 
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
   std::vector<QueueEntry> entries;
-  std::error_code missing;
-  for (const auto& file : fs::directory_iterator(entries_folder(folder_of(runs_dir)), missing)) {
-    const std::string name = file.path().filename().string();
+  for (const fs::path& file : folder_entries(entries_folder(folder_of(runs_dir)))) {
+    const std::string name = file.filename().string();
     if (name.find(".tmp-") != std::string::npos) continue;  // on its way in
     try {
-      QueueEntry entry = entry_from_json(worker::object_from_line(read_file(file.path())));
+      QueueEntry entry = entry_from_json(worker::object_from_line(read_file(file)));
       if (entry.run != name) throw Error("it is of run '" + entry.run + "'");
       entries.push_back(std::move(entry));
     } catch (const Error& problem) {
       // It may have been removed since the folder was read.
-      if (problems && fs::exists(file.path()))
-        problems->push_back(file.path().string() + ": " + problem.message());
+      if (problems && fs::exists(file))
+        problems->push_back(file.string() + ": " + problem.message());
     }
   }
   std::sort(entries.begin(), entries.end(), starts_before);
