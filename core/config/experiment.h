@@ -115,13 +115,13 @@ struct TrainConfig {
   std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
 
-  /// Rows of a step that are computed at once.
-  int rows_at_once() const {
+  /// Rows of one forward and backward pass.
+  int effective_micro_batch_size() const {
     return micro_batch_size > 0 ? std::min(micro_batch_size, batch_size) : batch_size;
   }
   /// What decides its memory.
   model::TrainingShape shape() const {
-    return {rows_at_once(), seq_len, precision, bfloat16_weights, document_mask};
+    return {effective_micro_batch_size(), seq_len, precision, bfloat16_weights, document_mask};
   }
   /// On a device of that type, "cpu" or "cuda": where nobody asked, a CPU is, since it costs
   /// nothing there, and a GPU is not.
