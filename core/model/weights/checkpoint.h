@@ -51,18 +51,17 @@ std::string checkpoint_name(int64_t step);
 /// folder holds anything but plain files, or cannot be written.
 void seal_checkpoint(const std::filesystem::path& folder, const CheckpointState& state);
 
-/// Reads the manifest and checks size and hash of every file; throws Error naming what is damaged.
-CheckpointState read_checkpoint_state(const std::filesystem::path& folder);
+/// How the files that a manifest lists are checked: size and hash, size alone, not at all.
+enum class FileCheck { content, size, none };
+
+/// Reads and checks the manifest and, as `check` asks, the files that it lists. Throws Error naming
+/// what is damaged or missing.
+CheckpointState read_checkpoint_state(const std::filesystem::path& folder,
+                                      FileCheck check = FileCheck::content);
 
 /// Checkpoint folders below `checkpoints`, oldest first; unfinished ones are not listed. They are
 /// not read: whether one is whole, read_checkpoint_state tells.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
-
-/// The same without reading the files: they may be damaged, the state is what was written.
-CheckpointState read_checkpoint_manifest(const std::filesystem::path& folder);
-
-/// The same with a look at the files' sizes: it finds what is missing or cut short.
-CheckpointState check_checkpoint_sizes(const std::filesystem::path& folder);
 
 /// Which checkpoints are kept.
 struct Retention {
@@ -93,13 +92,6 @@ std::string manifest_text(const CheckpointState& state,
                           const std::filesystem::path& folder,
                           const std::vector<std::string>& files,
                           const OnBytes& on_bytes = {});
-
-/// How far the files that a manifest lists are looked at, too: read, only their sizes, not at all.
-enum class Content { checked, sizes, as_it_is };
-
-/// Reads manifest.json of `folder` and checks it and, where asked to, every file that it lists.
-/// Throws Error saying which is damaged or missing.
-CheckpointState read_manifest(const std::filesystem::path& folder, Content content);
 
 /// A checkpoint that is whole under its final name.
 struct WrittenCheckpoint {
