@@ -31,11 +31,10 @@ struct CheckpointState {
   nlohmann::json extra = nlohmann::json::object();  ///< backend's own (measures that go on)
 };
 
-/// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames: after a crash at any moment
-/// the folder is there whole or not at all. A checkpoint of the same step is replaced. Returns the
-/// folder's path; `bytes`, where given, receives its size. `on_bytes` is told of each tensor's
-/// bytes twice, when they are written and when they are hashed. After an error nothing is left
-/// behind.
+/// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames: a crash at any moment leaves
+/// the whole folder or none. A checkpoint of the same step is replaced. Returns the folder's path;
+/// `bytes`, where given, receives its size. `on_bytes` counts each tensor's bytes twice, when they
+/// are written and when they are hashed. An error leaves nothing behind.
 std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
                                        const CheckpointState& state,
                                        const std::map<std::string, TensorView>& weights,
@@ -65,7 +64,7 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 
 /// Which checkpoints are kept.
 struct Retention {
-  int newest = 2;    ///< so many of the last ones
+  int newest = 2;    ///< number of the latest ones
   bool best = true;  ///< and the one with the lowest eval_loss, the later of two equal ones
 };
 
@@ -87,7 +86,7 @@ void prune_checkpoints(const std::filesystem::path& checkpoints,
 ///      "hash": "…"}, …}}, "hash": "…"}
 ///
 /// The last hash is that of the inner object, so that damage to the manifest itself is found.
-/// `on_bytes`, where given, is told of the files' bytes as they are hashed.
+/// `on_bytes`, where given, counts the files' bytes as they are hashed.
 std::string manifest_text(const CheckpointState& state,
                           const std::filesystem::path& folder,
                           const std::vector<std::string>& files,
@@ -113,14 +112,14 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Begins to write. What the views show must stay as it is until take_written() has given this
-  /// checkpoint. Nothing else may be under way.
+  /// Begins to write. The viewed tensors must not change until take_written() has returned this
+  /// checkpoint. No other write may be in progress.
   void start(CheckpointState state, Tensors weights, Tensors optimizer);
 
-  /// Whether a checkpoint was begun that take_written() has not given yet.
+  /// Whether a checkpoint was begun that take_written() has not returned yet.
   bool is_busy() const { return pending_.valid(); }
 
-  /// How much of what was begun last is done, from 0 to 1: whoever waits sees that it goes on.
+  /// Progress of the last write that was begun, from 0 to 1.
   double fraction() const;
 
   /// The checkpoint that was begun, once it is written: waits for it, at most `seconds`. Throws
