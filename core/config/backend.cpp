@@ -109,10 +109,7 @@ void take(Draft& draft, const DeclaredBackend& declared) {
   const auto replace = [&](const char* key, auto& value, const auto& declared_value) {
     if (is_for_this_backend(draft, key)) return;
     value = declared_value;
-    Origin& origin = draft.origins.at(key);
-    if (origin.set_by.layer != default_layer)
-      origin.overrode.insert(origin.overrode.begin(), std::move(origin.set_by));
-    origin.set_by = declared.origins.at(key).set_by;
+    draft.origins.at(key).replace(declared.origins.at(key).set_by);
   };
   replace(external_keys[0], external.command, declared.external.command);
   // The declared one is absolute, which is what it stays.

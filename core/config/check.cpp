@@ -55,10 +55,6 @@ void refuse_unused(Draft& draft,
   draft.experiment = std::move(without);
 }
 
-std::string quoted(const std::string& key, long long value) {
-  return key + " " + std::to_string(value);
-}
-
 void check_word(const Draft& draft,
                 const std::string& key,
                 const std::string& word,

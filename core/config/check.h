@@ -21,7 +21,7 @@ struct PathBases {
 /// Checks all that concerns several keys or a key's meaning, and fills in what follows from others:
 /// num_kv_heads, head_dim, the canonical canon.set, max_steps from max_tokens (rounded up),
 /// absolute paths. Throws Error with the reason at the place that gave the guilty key its value, or
-/// tells `on_problem` all that is wrong.
+/// reports every mistake to `on_problem`.
 void check_and_complete(Draft& draft,
                         const PathBases& bases,
                         const ProblemSink& on_problem = nullptr);
@@ -29,13 +29,13 @@ void check_and_complete(Draft& draft,
 /// The same for the section `model` alone. Returns whether the model has all keys that it needs.
 bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
 
-/// Refuses keys that somebody set in the section of a mixer that model.layers does not name. Keys
-/// that an earlier layer set get their defaults instead.
+/// Refuses keys that somebody set in the section of a mixer that model.layers does not name. A
+/// value of an earlier layer is reset to its default.
 void refuse_unused_sections(Draft& draft,
                             const std::vector<const model::BlockKind*>& mixers,
                             const ProblemSink& on_problem = nullptr);
 
-// How the checks of a config say what is wrong.
+// Helpers of the checks.
 
 /// Place of a setting's layer in the order in which layers are applied.
 int rank(const Setting& setting);
@@ -46,8 +46,7 @@ Error complaint(const Draft& draft,
                 const std::string& message,
                 const std::string& hint = "");
 
-/// "model.attention.num_heads 5"
-std::string quoted(const std::string& key, long long value);
+using model::quoted;
 
 /// Throws where text is none of a few words which are not an enumeration of the schema.
 void check_word(const Draft& draft,
@@ -55,9 +54,9 @@ void check_word(const Draft& draft,
                 const std::string& word,
                 const std::vector<std::string>& known);
 
-/// Refuses a key that nothing reads because of the value of the key `because`. A key set by an
-/// earlier layer than `because` gets its default instead: who turns a part of a model off need not
-/// know how it was set up. The caller sets the default.
+/// Refuses a key that nothing reads because of the value of the key `because`. A value from an
+/// earlier layer than that of `because` is reset to its default instead: who turns a part of a
+/// model off need not know its settings. The caller sets the default.
 void drop_unused(Draft& draft,
                  const std::string& key,
                  const std::string& because,

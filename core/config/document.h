@@ -46,7 +46,7 @@ const yaml::NodePtr& require_experiment(const Document& document);
 ///     pp_kwargs        variables for the other config's templates
 /// Dotted keys at the other config's root are applied there. Throws Error at the node where
 /// something it names does not exist or where configs refer to each other in a circle. A graph of
-/// calls is left as it is.
+/// calls is not changed.
 Document read_document(const project::Project& project,
                        const std::string& config_name,
                        const jinja::HostEnvironment& host_environment,

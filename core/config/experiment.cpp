@@ -258,9 +258,7 @@ constexpr const char* free_keys[] = {"/name",
 
 /// "model.canon.set" of "/model/canon/set".
 std::string dotted(std::string pointer) {
-  for (char& letter : pointer) {
-    if (letter == '/') letter = '.';
-  }
+  std::replace(pointer.begin(), pointer.end(), '/', '.');
   return pointer.substr(1);
 }
 

@@ -39,7 +39,7 @@ struct TaskConfig {
   int max_hops = 0;           ///< depo: K
   int max_operators = 0;      ///< mano: L
   int length = 0;             ///< copy: N, tokens of the permutation
-  int scored_tokens = 0;      ///< copy: only the first so many copied tokens are; 0: all
+  int scored_tokens = 0;      ///< copy: number of copied tokens with loss, the first; 0: all
   std::string grammar;        ///< lano: a JSON file; "": one is drawn
   uint64_t grammar_seed = 0;  ///< lano: of the grammar that is drawn
   int people = 0;             ///< capo: N
@@ -110,7 +110,7 @@ struct TrainConfig {
   int eval_rows = 500;              ///< held-out rows of the test set: eval_loss
   int validation_rows = 0;  ///< held-out rows behind them: validation_loss, to choose runs by
   int eval_batch_size = 32;
-  int eval_prompts = 100;       ///< texts that the model goes on with, of tasks that ask for it
+  int eval_prompts = 100;       ///< prompts to continue, of tasks that are scored so
   bool document_mask = false;   ///< attention and convolution stay within a document
   std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
@@ -213,7 +213,7 @@ std::vector<TaskSize> sizes_of(const std::string& task);
 int task_vocab_size(const TaskConfig& task);
 
 /// Whether training that has done `step` steps under the config `before` is what it would be under
-/// `now`, so that it can go on under `now`. How long training lasts, what is measured on the way
+/// `now`, so that it can continue under `now`. How long training lasts, what is measured on the way
 /// and what is kept may differ, and where data lies; the schedule may differ, too, as long as every
 /// step done had the learning rate that `now` gives it. Throws Error naming the first difference.
 void check_resumable(const Experiment& before, const Experiment& now, int64_t step);

@@ -42,10 +42,8 @@ class KeyLister {
 
   template <class T>
   void field(const char* key, T& value, const char* help, Limits limits = {}) {
-    const nlohmann::json unset = nullptr;
-    const auto found = defaults_.find(key);
-    const nlohmann::json& default_value = found == defaults_.end() ? unset : *found;
-    Key described{prefix_ + key, type_name(value), help, json_text(default_value), limits.required};
+    const std::string default_value = json_text(defaults_.value(key, nlohmann::json()));
+    Key described{prefix_ + key, type_name(value), help, default_value, limits.required};
     if (limits.nullable) described.type += " or null";
     if (limits.nullable) described.default_value = "null";
     if (limits.required) described.default_value.clear();

@@ -13,13 +13,10 @@ namespace forge::config {
 namespace {
 
 void record(Origin& origin, const yaml::Entry& entry, const std::string& layer) {
-  std::vector<Setting> overrode;
-  for (const yaml::NodePtr& node : entry.overridden) {
-    overrode.push_back({layer, short_text(*node), node->origin, ""});
+  for (auto node = entry.overridden.rbegin(); node != entry.overridden.rend(); ++node) {
+    origin.replace({layer, short_text(**node), (*node)->origin, ""});
   }
-  if (origin.set_by.layer != default_layer) overrode.push_back(std::move(origin.set_by));
-  overrode.insert(overrode.end(), origin.overrode.begin(), origin.overrode.end());
-  origin = {{layer, short_text(*entry.value), entry.value->origin, ""}, std::move(overrode)};
+  origin.replace({layer, short_text(*entry.value), entry.value->origin, ""});
 }
 
 void take_back_excluded(Draft& draft, const std::set<std::string>& given) {
@@ -82,6 +79,11 @@ void add_defaults_of_sources(Draft& draft) {
 
 }  // namespace
 
+void Origin::replace(Setting setting) {
+  if (set_by.layer != default_layer) overrode.insert(overrode.begin(), std::move(set_by));
+  set_by = std::move(setting);
+}
+
 Draft new_draft() {
   Draft draft;
   for (const Key& key : all_keys()) {
@@ -121,19 +123,18 @@ void derive(Draft& draft,
   const Setting& cause = draft.origins[from].set_by;
   Setting derived{cause.layer, text, cause.origin, from};
   const bool derived_before = origin.set_by.derived_from == from;
-  if (origin.set_by.layer != default_layer && !derived_before) {
-    origin.overrode.insert(origin.overrode.begin(), std::move(origin.set_by));
+  if (derived_before) {
+    origin.set_by = std::move(derived);
+  } else {
+    origin.replace(std::move(derived));
   }
-  origin.set_by = std::move(derived);
 }
 
 nlohmann::json to_json(const Origins& origins) {
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [path, origin] : origins) {
     nlohmann::json entry = stored(origin.set_by);
-    if (!origin.overrode.empty()) {
-      for (const Setting& setting : origin.overrode) entry["overrode"].push_back(stored(setting));
-    }
+    for (const Setting& setting : origin.overrode) entry["overrode"].push_back(stored(setting));
     json[path] = std::move(entry);
   }
   return json;

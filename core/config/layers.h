@@ -30,6 +30,9 @@ struct Setting {
 struct Origin {
   Setting set_by;
   std::vector<Setting> overrode;  ///< nearest first
+
+  /// Sets a new value; `overrode` keeps the old one unless it is a default.
+  void replace(Setting setting);
 };
 using Origins = std::map<std::string, Origin>;  ///< by dotted path, for every leaf of the schema
 

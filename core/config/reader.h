@@ -33,7 +33,7 @@ struct Problem {
   }
 };
 
-/// Told of each mistake; reading goes on. Where there is none to tell, the first one is thrown.
+/// Receives each mistake; reading continues. Without a sink the first mistake is thrown.
 using ProblemSink = std::function<void(const Problem&)>;
 
 /// Runs `action`; what it throws goes to the sink, where there is one. Returns whether it
@@ -62,9 +62,9 @@ struct ReadOptions {
   bool partial = false;        ///< a required key may be missing: another layer gives it
   bool plain_is_text = false;  ///< text may be any unquoted scalar, as a shell hands it over
   const std::vector<std::string>* elsewhere = nullptr;  ///< dotted keys to suggest besides siblings
-  /// Told of every leaf that was read, with its dotted path.
+  /// Called for every leaf that was read, with its dotted path.
   std::function<void(const std::string& path, const yaml::Entry& entry)> on_leaf;
-  ProblemSink on_problem;  ///< told of every mistake, where the first is not to be thrown
+  ProblemSink on_problem;
 };
 
 /// Reads the mapping `node` over what `value` holds: a key that is missing keeps its value.

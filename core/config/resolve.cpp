@@ -23,8 +23,6 @@ struct DocumentParts {
   std::vector<Assignment> assignments;  ///< dotted keys, in order
 };
 
-bool reaches_into_profiles(const std::string& path) { return starts_with(path, "profiles."); }
-
 DocumentParts split_document(const NodePtr& root, const ProblemSink& on_problem) {
   DocumentParts document;
   auto sections = std::make_shared<Node>(*root);
@@ -34,7 +32,7 @@ DocumentParts split_document(const NodePtr& root, const ProblemSink& on_problem)
     const Assignment assignment{entry.key, entry.key_origin, entry.value};
     if (entry.key == "profiles") {
       profiles_only = merge(nest(entry.key, entry.key_origin, entry.value), profiles_only);
-    } else if (reaches_into_profiles(entry.key)) {
+    } else if (starts_with(entry.key, "profiles.")) {
       profiles_only = merge(profiles_only, nest(entry.key, entry.key_origin, entry.value));
     } else if (is_dotted(entry.key)) {
       const auto is_known = [&] { check_path(assignment); };
@@ -73,9 +71,7 @@ void apply_profile(Draft& draft, const Entry& profile, const ProblemSink& on_pro
 std::string chosen_profile(const Draft& draft, const Node* profiles, bool backend_has_gpu) {
   const std::string& wanted = draft.experiment.profile;
   std::vector<std::string> known;
-  if (profiles) {
-    for (const Entry& entry : profiles->entries) known.push_back(entry.key);
-  }
+  if (profiles) known = texts_of(profiles->entries, &Entry::key);
   const auto declared = [&](const std::string& name) {
     return std::find(known.begin(), known.end(), name) != known.end();
   };

@@ -16,8 +16,8 @@ struct ResolveOptions {
   std::vector<std::string> overrides;  ///< "path=value", as given to --set, in order
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
   jinja::HostEnvironment host_environment = jinja::HostEnvironment::current();
-  /// Told of every mistake in keys and values, where the first is not to be thrown. A config with
-  /// mistakes gives a ResolvedConfig that is good for nothing.
+  /// Receives every mistake in keys and values. The ResolvedConfig of a config with mistakes must
+  /// not be used.
   ProblemSink on_problem;
 };
 

@@ -114,14 +114,12 @@ class GarbageFinder {
     }
   }
 
-  /// "" where it is whole, as far as it is looked at.
+  /// What read_checkpoint_state finds; "" for an intact one.
   std::string damage_of(const fs::path& checkpoint) const {
     try {
-      if (options_.read_all) {
-        weights::read_checkpoint_state(checkpoint);
-      } else {
-        weights::check_checkpoint_sizes(checkpoint);
-      }
+      using weights::FileCheck;
+      weights::read_checkpoint_state(checkpoint,
+                                     options_.read_all ? FileCheck::content : FileCheck::size);
       return "";
     } catch (const Error& problem) {
       return problem.message();

@@ -96,7 +96,8 @@ void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<PackEntr
   if (whole) {
     entries.push_back({below + weights::manifest_file, checkpoint / weights::manifest_file, ""});
   } else {
-    const weights::CheckpointState state = weights::read_checkpoint_manifest(checkpoint);
+    const weights::CheckpointState state =
+        weights::read_checkpoint_state(checkpoint, weights::FileCheck::none);
     entries.push_back(
         {below + weights::manifest_file, "", weights::manifest_text(state, checkpoint, files)});
   }

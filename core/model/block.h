@@ -16,6 +16,11 @@ namespace forge::model {
 
 struct ModelConfig;
 
+/// A key with its value, for messages: "model.attention.num_heads 5".
+inline std::string quoted(const std::string& key, int64_t value) {
+  return key + " " + std::to_string(value);
+}
+
 /// How checks of a model speak of a config without knowing where its values came from.
 class ConfigChecks {
  public:
@@ -31,8 +36,8 @@ class ConfigChecks {
   virtual void derive(const std::string& key,
                       const std::string& from,
                       const std::string& value) = 0;
-  /// A key that nothing reads because of the value of `because`: throws, or notes that the key gets
-  /// its default.
+  /// A key that nothing reads because of the value of `because`: throws, or notes that it is reset
+  /// to its default.
   virtual void drop(const std::string& key,
                     const std::string& because,
                     const std::string& reason,

@@ -8,8 +8,7 @@ namespace forge::model {
 namespace {
 
 void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
-  std::vector<std::string> names;
-  for (const BlockKind* kind : mixer_kinds()) names.push_back(kind->name);
+  const std::vector<std::string> names = texts_of(mixer_kinds(), &BlockKind::name);
   if (model.layers.empty()) {
     throw checks.complaint(
         {"model.layers"}, "model.layers is empty", "for example [" + names.front() + "]");

@@ -14,27 +14,15 @@ namespace {
 constexpr int largest_num_layers = 10000;
 constexpr int64_t largest_count = int64_t{1} << 48;
 
-InitRule normal(double std) {
-  InitRule rule;
-  rule.kind = InitRule::Kind::normal;
-  rule.std = std;
-  return rule;
-}
+InitRule constant(double value) { return {InitRule::Kind::constant, value}; }
+
+InitRule normal(double std) { return {InitRule::Kind::normal, 0, std}; }
 
 InitRule truncated_normal(double std, double cut) {
-  InitRule rule;
-  rule.kind = InitRule::Kind::truncated_normal;
-  rule.std = std;
-  rule.cut = cut;
-  return rule;
+  return {InitRule::Kind::truncated_normal, 0, std, cut};
 }
 
-InitRule uniform(double bound) {
-  InitRule rule;
-  rule.kind = InitRule::Kind::uniform;
-  rule.bound = bound;
-  return rule;
-}
+InitRule uniform(double bound) { return {InitRule::Kind::uniform, 0, 0, 0, bound}; }
 
 /// Forgather's Llama: matrices that end a residual branch, and the gate, shrink with the depth. Its
 /// cut lies at +-2, a hundred standard deviations away, and cuts nothing.
@@ -125,9 +113,7 @@ void ParameterList::matrix(const std::string& module,
 
 void ParameterList::norm(const std::string& module, int64_t width) {
   for (const NormWeight& weight : norm_weights(model_.norm)) {
-    InitRule constant;
-    constant.value = weight.initial;
-    add(module, {weight.name, {width}, constant, "norm", false});
+    add(module, {weight.name, {width}, constant(weight.initial), "norm", false});
   }
 }
 

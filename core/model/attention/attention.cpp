@@ -10,10 +10,6 @@ namespace forge::model {
 namespace attention {
 namespace {
 
-std::string quoted(const std::string& key, int64_t value) {
-  return key + " " + std::to_string(value);
-}
-
 void complete_heads(ModelConfig& model, ConfigChecks& checks) {
   AttentionConfig& a = model.attention;
   if (a.num_kv_heads == 0) {

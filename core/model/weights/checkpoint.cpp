@@ -67,7 +67,7 @@ void check_name(const std::string& name) {
   if (!plain) throw Error(std::string(manifest_file) + " lists '" + name + "', which is no file");
 }
 
-void check_file(const fs::path& path, const Json& entry, Content content) {
+void check_file(const fs::path& path, const Json& entry, FileCheck check) {
   const std::string name = path.filename().string();
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
@@ -77,8 +77,32 @@ void check_file(const fs::path& path, const Json& entry, Content content) {
     throw Error(name + " has " + std::to_string(bytes) + " bytes instead of " +
                 std::to_string(expected));
   }
-  if (content == Content::checked && hash_file(path) != entry.at("hash").get<std::string>()) {
+  if (check == FileCheck::content && hash_file(path) != entry.at("hash").get<std::string>()) {
     throw Error("the content of " + name + " is not what was written");
+  }
+}
+
+CheckpointState read_manifest(const fs::path& folder, FileCheck check) {
+  const Json manifest = checked_object(bounded_text(folder / manifest_file));
+  try {
+    check_version(manifest);
+    for (const auto& [name, entry] : manifest.at("files").items()) {
+      check_name(name);
+      if (check != FileCheck::none) check_file(folder / name, entry, check);
+    }
+    const Json& state = manifest.at("state");
+    CheckpointState read;
+    state.at("step").get_to(read.step);
+    state.at("rows_served").get_to(read.rows_served);
+    state.at("elapsed_seconds").get_to(read.elapsed_seconds);
+    // Checkpoints of earlier versions of forge have neither.
+    read.identity = state.value("identity", "");
+    if (state.contains("eval_loss") && !state.at("eval_loss").is_null())
+      read.eval_loss = state.at("eval_loss").get<double>();
+    read.extra = state.at("extra");
+    return read;
+  } catch (const Json::exception& problem) {
+    throw Error(std::string(manifest_file) + " lacks a part: " + problem.what());
   }
 }
 
@@ -100,30 +124,6 @@ std::string manifest_text(const CheckpointState& state,
   return text_of({{"version", manifest_version}, {"state", written_state}, {"files", entries}});
 }
 
-CheckpointState read_manifest(const fs::path& folder, Content content) {
-  const Json manifest = checked_object(bounded_text(folder / manifest_file));
-  try {
-    check_version(manifest);
-    for (const auto& [name, entry] : manifest.at("files").items()) {
-      check_name(name);
-      if (content != Content::as_it_is) check_file(folder / name, entry, content);
-    }
-    const Json& state = manifest.at("state");
-    CheckpointState read;
-    state.at("step").get_to(read.step);
-    state.at("rows_served").get_to(read.rows_served);
-    state.at("elapsed_seconds").get_to(read.elapsed_seconds);
-    // Checkpoints of earlier versions of forge have neither.
-    read.identity = state.value("identity", "");
-    if (state.contains("eval_loss") && !state.at("eval_loss").is_null())
-      read.eval_loss = state.at("eval_loss").get<double>();
-    read.extra = state.at("extra");
-    return read;
-  } catch (const Json::exception& problem) {
-    throw Error(std::string(manifest_file) + " lacks a part: " + problem.what());
-  }
-}
-
 namespace {
 
 /// Folders get such a name when they are whole: one that lacks a file is damaged, not unfinished.
@@ -131,16 +131,6 @@ bool is_checkpoint(const fs::path& folder) {
   const std::string name = folder.filename().string();
   const bool digits = name.size() >= 9 && name.find_first_not_of("0123456789") == std::string::npos;
   return digits && is_folder(folder);
-}
-
-CheckpointState state_of(const fs::path& folder, Content content) {
-  try {
-    return read_manifest(folder, content);
-  } catch (const Error& error) {
-    throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
-                error.hint(),
-                ExitCode::failed);
-  }
 }
 
 int64_t step_of(const fs::path& folder) {
@@ -157,7 +147,7 @@ fs::path best_of(const std::vector<fs::path>& folders) {
   double lowest = std::numeric_limits<double>::infinity();
   for (const fs::path& folder : folders) {
     try {
-      const std::optional<double> loss = read_checkpoint_manifest(folder).eval_loss;
+      const std::optional<double> loss = read_checkpoint_state(folder, FileCheck::none).eval_loss;
       if (!loss || !(*loss <= lowest)) continue;
       lowest = *loss;
       best = folder;
@@ -253,12 +243,14 @@ fs::path write_checkpoint(const fs::path& checkpoints,
   return folder;
 }
 
-CheckpointState read_checkpoint_state(const fs::path& folder) {
-  return state_of(folder, Content::checked);
-}
-
-CheckpointState read_checkpoint_manifest(const fs::path& folder) {
-  return state_of(folder, Content::as_it_is);
+CheckpointState read_checkpoint_state(const fs::path& folder, FileCheck check) {
+  try {
+    return read_manifest(folder, check);
+  } catch (const Error& error) {
+    throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
+                error.hint(),
+                ExitCode::failed);
+  }
 }
 
 std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
@@ -272,10 +264,6 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
     return left.size() != right.size() ? left.size() < right.size() : left < right;
   });
   return folders;
-}
-
-CheckpointState check_checkpoint_sizes(const fs::path& folder) {
-  return state_of(folder, Content::sizes);
 }
 
 std::vector<fs::path> surplus_checkpoints(const fs::path& checkpoints, const Retention& retention) {
@@ -301,8 +289,6 @@ void prune_checkpoints(const fs::path& checkpoints, const Retention& retention, 
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// What is left to go on from.
 std::string earlier_ones(const fs::path& checkpoints) {

@@ -31,11 +31,10 @@ struct CheckpointState {
   nlohmann::json extra = nlohmann::json::object();  ///< backend's own (measures that go on)
 };
 
-/// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames: after a crash at any moment
-/// the folder is there whole or not at all. A checkpoint of the same step is replaced. Returns the
-/// folder's path; `bytes`, where given, receives its size. `on_bytes` is told of each tensor's
-/// bytes twice, when they are written and when they are hashed. After an error nothing is left
-/// behind.
+/// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames: a crash at any moment leaves
+/// the whole folder or none. A checkpoint of the same step is replaced. Returns the folder's path;
+/// `bytes`, where given, receives its size. `on_bytes` counts each tensor's bytes twice, when they
+/// are written and when they are hashed. An error leaves nothing behind.
 std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
                                        const CheckpointState& state,
                                        const std::map<std::string, TensorView>& weights,
@@ -51,22 +50,21 @@ std::string checkpoint_name(int64_t step);
 /// folder holds anything but plain files, or cannot be written.
 void seal_checkpoint(const std::filesystem::path& folder, const CheckpointState& state);
 
-/// Reads the manifest and checks size and hash of every file; throws Error naming what is damaged.
-CheckpointState read_checkpoint_state(const std::filesystem::path& folder);
+/// How the files that a manifest lists are checked: size and hash, size alone, not at all.
+enum class FileCheck { content, size, none };
+
+/// Reads and checks the manifest and, as `check` asks, the files that it lists. Throws Error naming
+/// what is damaged or missing.
+CheckpointState read_checkpoint_state(const std::filesystem::path& folder,
+                                      FileCheck check = FileCheck::content);
 
 /// Checkpoint folders below `checkpoints`, oldest first; unfinished ones are not listed. They are
 /// not read: whether one is whole, read_checkpoint_state tells.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
 
-/// The same without reading the files: they may be damaged, the state is what was written.
-CheckpointState read_checkpoint_manifest(const std::filesystem::path& folder);
-
-/// The same with a look at the files' sizes: it finds what is missing or cut short.
-CheckpointState check_checkpoint_sizes(const std::filesystem::path& folder);
-
 /// Which checkpoints are kept.
 struct Retention {
-  int newest = 2;    ///< so many of the last ones
+  int newest = 2;    ///< number of the latest ones
   bool best = true;  ///< and the one with the lowest eval_loss, the later of two equal ones
 };
 
@@ -88,18 +86,11 @@ void prune_checkpoints(const std::filesystem::path& checkpoints,
 ///      "hash": "…"}, …}}, "hash": "…"}
 ///
 /// The last hash is that of the inner object, so that damage to the manifest itself is found.
-/// `on_bytes`, where given, is told of the files' bytes as they are hashed.
+/// `on_bytes`, where given, counts the files' bytes as they are hashed.
 std::string manifest_text(const CheckpointState& state,
                           const std::filesystem::path& folder,
                           const std::vector<std::string>& files,
                           const OnBytes& on_bytes = {});
-
-/// How far the files that a manifest lists are looked at, too: read, only their sizes, not at all.
-enum class Content { checked, sizes, as_it_is };
-
-/// Reads manifest.json of `folder` and checks it and, where asked to, every file that it lists.
-/// Throws Error saying which is damaged or missing.
-CheckpointState read_manifest(const std::filesystem::path& folder, Content content);
 
 /// A checkpoint that is whole under its final name.
 struct WrittenCheckpoint {
@@ -121,14 +112,14 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Begins to write. What the views show must stay as it is until take_written() has given this
-  /// checkpoint. Nothing else may be under way.
+  /// Begins to write. The viewed tensors must not change until take_written() has returned this
+  /// checkpoint. No other write may be in progress.
   void start(CheckpointState state, Tensors weights, Tensors optimizer);
 
-  /// Whether a checkpoint was begun that take_written() has not given yet.
+  /// Whether a checkpoint was begun that take_written() has not returned yet.
   bool is_busy() const { return pending_.valid(); }
 
-  /// How much of what was begun last is done, from 0 to 1: whoever waits sees that it goes on.
+  /// Progress of the last write that was begun, from 0 to 1.
   double fraction() const;
 
   /// The checkpoint that was begun, once it is written: waits for it, at most `seconds`. Throws

@@ -272,9 +272,7 @@ const TensorView& SafetensorsFile::tensor(const std::string& name) const {
 
 namespace {
 
-using Json = nlohmann::json;
 constexpr size_t alignment = 64;
-
 constexpr size_t converted_at_once = size_t{1} << 16;  // values
 constexpr size_t written_at_once = size_t{16} << 20;   // bytes
 constexpr size_t synced_at_once = size_t{256} << 20;   // bytes
@@ -345,17 +343,14 @@ class Output {
   }
 
   void write(const void* bytes, size_t size) {
-    const char* at = static_cast<const char*>(bytes);
-    while (size > 0) {
-      const ssize_t written = ::write(file_.get(), at, std::min(size, written_at_once));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0)
-        throw system_error("write '" + path_.string() + "'", written < 0 ? errno : EIO);
-      at += written;
-      size -= static_cast<size_t>(written);
-      unsynced_ += static_cast<size_t>(written);
+    std::string_view rest(static_cast<const char*>(bytes), size);
+    while (!rest.empty()) {
+      const std::string_view piece = rest.substr(0, written_at_once);
+      write_all(file_.get(), piece, path_);
+      rest.remove_prefix(piece.size());
+      unsynced_ += piece.size();
       if (unsynced_ >= synced_at_once) sync();
-      if (on_bytes_) on_bytes_(written);
+      if (on_bytes_) on_bytes_(static_cast<int64_t>(piece.size()));
     }
   }
 

@@ -54,12 +54,12 @@ class SafetensorsFile {
   SafetensorsContents contents_;
 };
 
-/// Is told how many bytes were dealt with since it was last told.
+/// Receives the number of bytes processed since the last call.
 using OnBytes = std::function<void(int64_t)>;
 
 /// Writes tensors, those of wider dtypes first and then in the order of their names, the first of
 /// them 64-byte aligned. Floating-point tensors are converted to `floating` where that is given, a
-/// piece at a time (convert.h); a value beyond its range is an Error. Written aside, synced,
+/// piece at a time (dtype.h); a value beyond its range is an Error. Written aside, synced,
 /// renamed; synced on the way, too, so that no single call takes long. Returns the size of the file
 /// in bytes, of which `on_bytes` is told as they are written.
 int64_t write_safetensors(const std::filesystem::path& path,
