@@ -23,6 +23,7 @@ constexpr int zstd_level = 3;
 constexpr size_t longest_name = 255;
 
 struct Free {
+  void operator()(archive* handle) const { archive_free(handle); }
   void operator()(archive_entry* entry) const { archive_entry_free(entry); }
   void operator()(ZSTD_CCtx* stream) const { ZSTD_freeCCtx(stream); }
 };
@@ -82,11 +83,8 @@ class ArchiveReader {
   }
 
  private:
-  struct FreeReader {
-    void operator()(archive* reader) const { archive_read_free(reader); }
-  };
   FileDescriptor file_;
-  std::unique_ptr<archive, FreeReader> reader_{archive_read_new()};
+  std::unique_ptr<archive, Free> reader_{archive_read_new()};
 };
 
 std::string name_of(archive_entry* entry) {
@@ -136,14 +134,11 @@ void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimi
 
 // libarchive writes the tar and this compresses it: libarchive's own zstd has no checksum.
 struct ArchiveWriter::Stream {
-  struct FreeWriter {
-    void operator()(archive* writer) const { archive_write_free(writer); }
-  };
   OutputFile file;
   std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
   std::vector<char> out = std::vector<char>(ZSTD_CStreamOutSize());
   std::exception_ptr failure;  ///< thrown while libarchive called, which it must not pass through
-  std::unique_ptr<archive, FreeWriter> writer{archive_write_new()};
+  std::unique_ptr<archive, Free> writer{archive_write_new()};
 
   explicit Stream(const fs::path& path) : file(path) {}
 
