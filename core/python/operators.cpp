@@ -165,20 +165,11 @@ Bounds slice_bounds(const Value& begin, const Value& end, const Value& step, int
 }
 
 List slice_items(const List& items, const Bounds& bounds) {
+  const int64_t span = bounds.end - bounds.begin, direction = bounds.step > 0 ? 1 : -1;
+  const int64_t count = span * direction > 0 ? (span - direction) / bounds.step + 1 : 0;
   List part;
-  if (bounds.step > 0) {
-    for (int64_t i = bounds.begin; i < bounds.end;) {
-      part.push_back(items[static_cast<size_t>(i)]);
-      if (bounds.end - i <= bounds.step) break;  // so that i never overflows
-      i += bounds.step;
-    }
-  } else {
-    for (int64_t i = bounds.begin; i > bounds.end;) {
-      part.push_back(items[static_cast<size_t>(i)]);
-      if (bounds.end - i >= bounds.step) break;
-      i += bounds.step;
-    }
-  }
+  for (int64_t i = 0; i < count; ++i)
+    part.push_back(items[static_cast<size_t>(bounds.begin + i * bounds.step)]);
   return part;
 }
 
