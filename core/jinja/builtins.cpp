@@ -40,10 +40,8 @@ std::vector<std::string> filter_names() {
 namespace {
 
 Value make_dict(const Arguments& arguments) {
-  if (arguments.positional.size() > 1) throw OperationError("dict() takes at most one mapping");
   Dict dict;
-  if (!arguments.positional.empty()) update_dict(dict, arguments.positional[0]);
-  for (const auto& [name, value] : arguments.named) dict.set(Value::string(name), value);
+  update_dict(dict, "dict()", arguments);
   return Value::dict(std::move(dict));
 }
 
@@ -68,19 +66,17 @@ Value make_joiner(const Arguments& arguments) {
 /// Paths are cut into parts and joined.
 void charge_path(const std::string& path) { charge_walk(100 * path.size()); }
 
-/// Texts of a path function's arguments; what is undefined is named.
-std::vector<std::string> path_parts(const std::string& function, const Arguments& arguments) {
+Value join_paths(const Arguments& arguments) {
   std::vector<std::string> parts;
   for (const Value& part : arguments.positional) {
-    if (!require_defined(part).is_string()) {
-      throw OperationError(function + " takes strings, not '" + type_name(part) + "'");
-    }
+    if (!require_defined(part).is_string())
+      throw OperationError("joinpath() takes strings, not '" + type_name(part) + "'");
     charge_path(part.as_string());
     parts.push_back(part.as_string());
   }
   if (!arguments.named.empty() || parts.empty())
-    throw OperationError(function + " takes one or more strings");
-  return parts;
+    throw OperationError("joinpath() takes one or more strings");
+  return Value::string(join_path(parts));
 }
 
 /// A function of one path.
@@ -95,9 +91,7 @@ Value path_function(const std::string& name, Body body) {
 
 void add_path_functions(VariableMap& globals, const HostEnvironment& host_environment) {
   const std::string here = host_environment.working_directory;
-  globals["joinpath"] = make_function("joinpath", [](const Arguments& arguments) {
-    return Value::string(join_path(path_parts("joinpath()", arguments)));
-  });
+  globals["joinpath"] = make_function("joinpath", join_paths);
   globals["relpath"] = make_function("relpath", [here](const Arguments& arguments) {
     const Parameters parameters("relpath()", arguments, {"path", "start"}, 1);
     charge_path(parameters.text(0));
@@ -180,11 +174,10 @@ void add_machine(VariableMap& globals, const HostEnvironment& host_environment) 
   globals["hostname"] = Value::string(host_environment.host_name);
   struct utsname system {};
   ::uname(&system);
-  const std::string node = host_environment.host_name;
   globals["uname"] = Value::object(std::make_shared<Record>(
       "uname_result",
       Record::Fields{{"system", Value::string(std::string(system.sysname))},
-                     {"node", Value::string(node)},
+                     {"node", Value::string(host_environment.host_name)},
                      {"release", Value::string(std::string(system.release))},
                      {"version", Value::string(std::string(system.version))},
                      {"machine", Value::string(std::string(system.machine))}}));
@@ -228,9 +221,8 @@ Value make_versions(const RenderRequest& request) {
 const std::set<std::string>& known_names() {
   static const std::set<std::string> names = [] {
     std::set<std::string> list = {"loop", "self", "super", "caller", "varargs", "kwargs"};
-    list.insert("namespace");
-    list.insert("versions");
-    list.insert("forge_library_dir");  // known on machines where forge is installed
+    // Machines without an installed forge lack the last.
+    list.insert({"namespace", "versions", "forge_library_dir"});
     for (const auto& [name, value] : make_globals({})) list.insert(name);
     return list;
   }();
