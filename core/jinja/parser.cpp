@@ -40,7 +40,7 @@ class Parser {
     NameUses uses;
     expressions_.begin_tracking(&uses);
     template_.body = parse_body({});
-    template_.uses_self = uses.self;
+    template_.uses_self = uses.count("self") > 0;
     return std::move(template_);
   }
 
@@ -184,11 +184,7 @@ class Parser {
       tuple.parts.push_back(parse_simple_target());
       tuple.is_tuple = tuple.is_tuple || tokens_.is_symbol(",");
     } while (tokens_.skip_symbol(","));
-    if (!tuple.is_tuple) {
-      ast::Target only = std::move(tuple.parts[0]);
-      return only;
-    }
-    return tuple;
+    return tuple.is_tuple ? tuple : tuple.parts[0];
   }
 
   ast::Target parse_set_target() {
@@ -248,7 +244,7 @@ class Parser {
     ++loops_;
     loop.body = parse_tag_body({"endfor", "else"});
     expressions_.end_tracking();
-    loop.uses_loop = uses.loop || loop.recursive;
+    loop.uses_loop = uses.count("loop") > 0 || loop.recursive;
     if (tokens_.take().text == "else") {
       loop.otherwise = parse_tag_body({"endfor"});
       tokens_.take();
@@ -278,15 +274,14 @@ class Parser {
                         tag.position);
     }
     const ast::Block* result = block.get();
-    template_.blocks[block->name] =
-        nullptr;  // reserved, so that a block within it cannot take the name
-    if (block->scoped) expressions_.note_loop_use();
+    template_.blocks[block->name] = nullptr;  // a block within it cannot take the name
+    if (block->scoped) expressions_.note_use("loop");
     NameUses uses;
     std::vector<NameUses*> outer = expressions_.swap_trackers({&uses});
     block->body = parse_tag_body({"endblock"}, Scope::captured);
     expressions_.swap_trackers(std::move(outer));
-    block->uses_self = uses.self;
-    block->uses_super = uses.super;
+    block->uses_self = uses.count("self") > 0;
+    block->uses_super = uses.count("super") > 0;
     if (block->required) require_blank(*block, tag);
     tokens_.take();
     tokens_.skip_name(block->name);
@@ -309,10 +304,13 @@ class Parser {
     return {expressions_.parse()};
   }
 
+  bool at_context() const {
+    return (tokens_.is_name("with") || tokens_.is_name("without")) &&
+           TokenStream::is(tokens_.following(), Token::Kind::name, "context");
+  }
+
   bool parse_context(bool fallback) {
-    const bool stated = (tokens_.is_name("with") || tokens_.is_name("without")) &&
-                        TokenStream::is(tokens_.following(), Token::Kind::name, "context");
-    if (!stated) return fallback;
+    if (!at_context()) return fallback;
     const bool with = tokens_.take().text == "with";
     tokens_.take();
     return with;
@@ -346,10 +344,7 @@ class Parser {
     ast::FromImport import;
     import.name = expressions_.parse();
     tokens_.expect_name("import");
-    while (true) {
-      const bool at_context = (tokens_.is_name("with") || tokens_.is_name("without")) &&
-                              TokenStream::is(tokens_.following(), Token::Kind::name, "context");
-      if (at_context) break;
+    while (!at_context()) {
       const uint32_t position = tokens_.current().position;
       const std::string name = parse_name("a name to import");
       if (name[0] == '_')
@@ -391,19 +386,17 @@ class Parser {
     routine.body = parse_tag_body({end_name}, Scope::captured);
     expressions_.end_tracking();
     tokens_.take();
-    const auto declared = [&](const char* name) {
-      return std::find(routine.parameters.begin(), routine.parameters.end(), name) !=
-             routine.parameters.end();
-    };
-    const size_t required = routine.parameters.size() - routine.defaults.size();
-    const auto first_default = routine.parameters.begin() + static_cast<std::ptrdiff_t>(required);
-    if (uses.caller &&
-        std::find(routine.parameters.begin(), first_default, "caller") != first_default) {
+    const std::vector<std::string>& parameters = routine.parameters;
+    const size_t required = parameters.size() - routine.defaults.size();
+    const auto first_default = parameters.begin() + static_cast<std::ptrdiff_t>(required);
+    if (uses.count("caller") &&
+        std::find(parameters.begin(), first_default, "caller") != first_default) {
       throw SyntaxError("the parameter 'caller' needs a default", routine_tag.position);
     }
-    routine.uses_caller = uses.caller && !declared("caller");
-    routine.uses_named = uses.kwargs && !declared("kwargs");
-    routine.uses_positional = uses.varargs && !declared("varargs");
+    for (const std::string& name : parameters) uses.erase(name);
+    routine.uses_caller = uses.count("caller") > 0;
+    routine.uses_named = uses.count("kwargs") > 0;
+    routine.uses_positional = uses.count("varargs") > 0;
   }
 
   ast::MacroDefinition parse_macro() {
