@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "core/jinja/evaluator.h"
 #include "core/python/objects.h"
 #include "core/python/operation.h"
@@ -70,9 +71,7 @@ std::optional<Value> Namespace::attribute(const std::string& name) {
 }
 
 std::vector<std::string> Namespace::attribute_names() const {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : attributes_.entries()) names.push_back(key.as_string());
-  return names;
+  return texts_of(attributes_.entries(), [](const auto& entry) { return entry.first.as_string(); });
 }
 
 Value make_group(Value grouper, Value list) {
@@ -154,9 +153,7 @@ std::optional<Value> Module::attribute(const std::string& name) {
 }
 
 std::vector<std::string> Module::attribute_names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : exported_) names.push_back(name);
-  return names;
+  return texts_of(exported_, &VariableMap::value_type::first);
 }
 
 std::string LoopState::repr() const {
