@@ -48,18 +48,10 @@ bool has_length_and_items(const Value& value) {
   return value.is_string() || value.is_sequence() || value.is_dict();
 }
 
-/// Whether the text has letters with case and none of the other one.
 template <bool upper>
-bool is_cased(Evaluator&, const Value& input, const Arguments& arguments) {
+bool has_case(Evaluator&, const Value& input, const Arguments& arguments) {
   refuse_arguments(arguments);
-  bool found = false;
-  const std::string text = str_of(input);
-  for (size_t i = 0; i < text.size();) {
-    const int32_t c = next_code_point(text, i);
-    if (upper ? is_lower(c) : is_upper(c)) return false;
-    found = found || (upper ? is_upper(c) : is_lower(c));
-  }
-  return found;
+  return is_of_case(str_of(input), upper);
 }
 
 template <int remainder>
@@ -109,8 +101,8 @@ const TestTable& tests() {
       {"callable", of_kind<is_callable>},
       {"iterable", of_kind<can_be_iterated>},
       {"sequence", of_kind<has_length_and_items>},
-      {"lower", is_cased<false>},
-      {"upper", is_cased<true>},
+      {"lower", has_case<false>},
+      {"upper", has_case<true>},
       {"odd", has_parity<1>},
       {"even", has_parity<0>},
       {"divisibleby", is_divisible},

@@ -27,18 +27,10 @@ Value all_are(const Value& self, const Arguments& arguments) {
 bool is_letter_or_digit(int32_t c) { return is_letter(c) || is_numeric(c) || is_digit(c); }
 bool is_ascii_character(int32_t c) { return c < 0x80; }
 
-/// Whether there are cased letters and all of them are of one case.
 template <bool upper>
-Value is_of_case(const Value& self, const Arguments& arguments) {
+Value has_case(const Value& self, const Arguments& arguments) {
   Parameters("this method", arguments, {});
-  const std::string& text = self.as_string();
-  bool found = false;
-  for (size_t i = 0; i < text.size();) {
-    const int32_t c = next_code_point(text, i);
-    if ((upper ? is_lower(c) : is_upper(c)) || is_title(c)) return Value::boolean(false);
-    found = found || (upper ? is_upper(c) : is_lower(c));
-  }
-  return Value::boolean(found);
+  return Value::boolean(is_of_case(self.as_string(), upper));
 }
 
 /// Whether upper case begins the words, and only them.
@@ -366,8 +358,8 @@ Method find_string_method(std::string_view name) {
       {"isspace", all_are<is_space>},
       {"isascii", all_are<is_ascii_character, true>},
       {"isprintable", all_are<is_printable, true>},
-      {"isupper", is_of_case<true>},
-      {"islower", is_of_case<false>},
+      {"isupper", has_case<true>},
+      {"islower", has_case<false>},
       {"istitle", is_title_case},
       {"isidentifier", is_identifier},
   };

@@ -244,6 +244,16 @@ bool is_title(int32_t c) { return c >= 0x80 && utf8proc_category(c) == UTF8PROC_
 
 bool is_cased(int32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
 
+bool is_of_case(std::string_view text, bool upper) {
+  bool found = false;
+  for (size_t i = 0; i < text.size();) {
+    const int32_t c = next_code_point(text, i);
+    if ((upper ? is_lower(c) : is_upper(c)) || is_title(c)) return false;
+    found = found || (upper ? is_upper(c) : is_lower(c));
+  }
+  return found;
+}
+
 bool is_digit(int32_t c) { return is_decimal_digit(c) || is_among(letter_tables::other_digits, c); }
 
 bool is_numeric(int32_t c) {
