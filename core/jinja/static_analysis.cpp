@@ -275,13 +275,8 @@ class Analyzer {
 }  // namespace
 
 const char* name_of(Reference::Kind kind) {
-  switch (kind) {
-    case Reference::Kind::extends: return "extends";
-    case Reference::Kind::include: return "include";
-    case Reference::Kind::import: return "import";
-    case Reference::Kind::from_import: return "from";
-  }
-  return "";
+  static constexpr const char* names[] = {"extends", "include", "import", "from"};
+  return names[static_cast<size_t>(kind)];
 }
 
 const Reference* TemplateAnalysis::parent() const {

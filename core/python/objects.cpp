@@ -143,12 +143,7 @@ Value make_generator(List items) {
 }
 
 std::string DictView::type_name() const {
-  switch (part_) {
-    case Part::keys: return "dict_keys";
-    case Part::values: return "dict_values";
-    case Part::items: break;
-  }
-  return "dict_items";
+  return part_ == Part::keys ? "dict_keys" : part_ == Part::values ? "dict_values" : "dict_items";
 }
 
 List DictView::list() const {

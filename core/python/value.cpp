@@ -50,6 +50,8 @@ void Value::release(Data data) {
   is_draining = false;
 }
 
+bool Value::is_lenient() const { return is_undefined() && as_undefined().lenient; }
+
 List& Value::items() const {
   if (const auto* list = std::get_if<ListPtr>(&data_)) return **list;
   return std::get<TuplePtr>(data_)->items;
@@ -90,7 +92,7 @@ size_t KeyHash::hash(const Value& key, int depth) {
     }
     case Value::Kind::object: return std::hash<const void*>{}(key.as_object().get());
     case Value::Kind::undefined:
-      if (key.as_undefined().lenient) return 2;
+      if (key.is_lenient()) return 2;
       throw UndefinedError(key);
     default: throw OperationError("unhashable type: '" + type_name(key) + "'");
   }

@@ -46,6 +46,8 @@ class Value {
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool is_undefined() const { return kind() == Kind::undefined; }
+  /// An undefined value whose use is no error.
+  bool is_lenient() const;
   bool is_none() const { return kind() == Kind::none; }
   bool is_boolean() const { return kind() == Kind::boolean; }
   bool is_string() const { return kind() == Kind::string; }
