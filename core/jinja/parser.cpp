@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 
 #include "core/base/text.h"
 #include "core/jinja/expression_parser.h"
@@ -12,25 +13,6 @@ namespace {
 
 /// Tags inside tags: deeper ones are refused, so that walking the tree never exhausts the stack.
 constexpr int max_nesting = 100;
-
-const std::vector<std::string>& tag_names() {
-  static const std::vector<std::string> names = {"autoescape",
-                                                 "block",
-                                                 "call",
-                                                 "extends",
-                                                 "filter",
-                                                 "for",
-                                                 "from",
-                                                 "if",
-                                                 "import",
-                                                 "include",
-                                                 "macro",
-                                                 "print",
-                                                 "set",
-                                                 "with",
-                                                 "raw"};
-  return names;
-}
 
 class Parser {
  public:
@@ -112,36 +94,49 @@ class Parser {
     return joined;
   }
 
+  /// Parses one tag with all that belongs to it, and adds the statement.
+  template <auto parse>
+  void add(ast::Body& body) {
+    const uint32_t position = tag_.position;
+    body.push_back({(this->*parse)(), position});
+  }
+
+  using Tags = std::map<std::string_view, void (Parser::*)(ast::Body&)>;
+  static const Tags& tags() {
+    static const Tags table = {{"autoescape", &Parser::add<&Parser::parse_autoescape>},
+                               {"block", &Parser::add<&Parser::parse_block>},
+                               {"call", &Parser::add<&Parser::parse_call_block>},
+                               {"extends", &Parser::add<&Parser::parse_extends>},
+                               {"filter", &Parser::add<&Parser::parse_filter_block>},
+                               {"for", &Parser::add<&Parser::parse_for>},
+                               {"from", &Parser::add<&Parser::parse_from>},
+                               {"if", &Parser::add<&Parser::parse_if>},
+                               {"import", &Parser::add<&Parser::parse_import>},
+                               {"include", &Parser::add<&Parser::parse_include>},
+                               {"macro", &Parser::add<&Parser::parse_macro>},
+                               {"print", &Parser::parse_print},
+                               {"set", &Parser::parse_set},
+                               {"with", &Parser::add<&Parser::parse_with>}};
+    return table;
+  }
+
   void parse_statement(ast::Body& body, EndNames end_names) {
-    const Token tag = tokens_.expect(Token::Kind::name, "the name of a tag");
-    tag_ = tag;
-    const auto add = [&](auto node) { body.push_back({std::move(node), tag.position}); };
-    if (tag.text == "block") return add(parse_block());
-    if (tag.text == "set") return parse_set(body);
-    if (tag.text == "if") return add(parse_if());
-    if (tag.text == "for") return add(parse_for());
-    if (tag.text == "include") return add(parse_include());
-    if (tag.text == "extends") return add(parse_extends());
-    if (tag.text == "filter") return add(parse_filter_block());
-    if (tag.text == "macro") return add(parse_macro());
-    if (tag.text == "from") return add(parse_from());
-    if (tag.text == "import") return add(parse_import());
-    if (tag.text == "call") return add(parse_call_block());
-    if (tag.text == "with") return add(parse_with());
-    if (tag.text == "print") return parse_print(body);
-    if (tag.text == "autoescape") return add(parse_autoescape());
-    refuse_tag(tag, end_names);
+    tag_ = tokens_.expect(Token::Kind::name, "the name of a tag");
+    const auto tag = tags().find(tag_.text);
+    if (tag == tags().end()) refuse_tag(tag_, end_names);
+    (this->*tag->second)(body);
   }
 
   [[noreturn]] static void refuse_tag(const Token& tag, EndNames end_names) {
     const std::string name(tag.text);
-    std::string hint = did_you_mean(name, tag_names());
     if (starts_with(name, "end") || name == "else" || name == "elif") {
       const std::string expected =
           end_names.size() == 0 ? "" : "{% " + join_names(end_names) + " %} is due here";
       throw SyntaxError("'" + name + "' ends nothing here", tag.position, expected);
     }
-    throw SyntaxError("there is no tag '" + name + "'", tag.position, hint);
+    std::vector<std::string> known = {"raw"};
+    for (const auto& [tag_name, parse] : tags()) known.emplace_back(tag_name);
+    throw SyntaxError("there is no tag '" + name + "'", tag.position, did_you_mean(name, known));
   }
 
   std::string parse_name(const std::string& what) {
