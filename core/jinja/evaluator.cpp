@@ -2,12 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/jinja/builtins.h"
-#include "core/jinja/runtime.h"
-#include "core/python/objects.h"
-#include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
 
@@ -298,7 +294,7 @@ void Evaluator::fail_nesting(const TemplateUse* use) const {
   throw Error(message, *via);
 }
 
-/// The name by which a template was asked for.
+/// The name under which a template was requested.
 std::string Evaluator::name_of(const SourceText& source) const {
   for (const LoadedTemplate& loaded : loaded_) {
     if (loaded.source.get() == &source) return loaded.name;

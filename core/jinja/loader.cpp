@@ -1,9 +1,7 @@
 #include "core/jinja/loader.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/jinja/lexer.h"
@@ -134,7 +132,7 @@ SourceSpan ParsedTemplate::span(size_t position, std::shared_ptr<const SourceSpa
 }
 
 const ParsedTemplate& TemplateSource::parsed(const std::shared_ptr<const SourceSpan>& via) const {
-  // Not std::call_once: what it calls had better not throw, which parsing does.
+  // Not std::call_once, whose function should not throw, as parsing does.
   const std::lock_guard lock(mutex_);
   if (!parsed_) parsed_ = std::make_unique<const ParsedTemplate>(text_, via);
   return *parsed_;

@@ -1,12 +1,8 @@
 #include "core/jinja/render.h"
 
 #include <algorithm>
-#include <memory>
-#include <vector>
 
 #include "core/jinja/evaluator.h"
-#include "core/jinja/loader.h"
-#include "core/python/traced_text.h"
 
 namespace forge::jinja {
 

@@ -4,7 +4,6 @@
 
 #include "core/base/text.h"
 #include "core/jinja/evaluator.h"
-#include "core/python/objects.h"
 #include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
