@@ -20,7 +20,7 @@ struct Place {
 };
 
 /// A text that knows which template wrote each part of it, through block inheritance, macros and
-/// trimming. It costs one Run for each segment; lines and columns are worked out at the end.
+/// trimming. It costs one Run for each segment; lines and columns are computed at the end.
 class TracedText {
  public:
   struct Run {
