@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "core/base/text.h"
 #include "core/jinja/builtins.h"
+#include "core/python/plain_scalar.h"
 
 namespace forge::jinja {
 
@@ -88,10 +88,12 @@ ExpressionPtr ExpressionParser::checked(ExpressionPtr expression) {
   return expression;
 }
 
-void ExpressionParser::note_unknown(const std::string& message,
-                                    uint32_t position,
-                                    std::string hint) {
-  if (conditional_depth == 0 && !unknown_) unknown_.emplace(message, position, std::move(hint));
+void ExpressionParser::note_unknown(const std::string& kind,
+                                    const std::string& name,
+                                    const std::vector<std::string>& known,
+                                    uint32_t position) {
+  if (conditional_depth > 0 || unknown_) return;
+  unknown_.emplace("there is no " + kind + " '" + name + "'", position, did_you_mean(name, known));
 }
 
 ExpressionPtr ExpressionParser::parse_conditional() {
@@ -253,13 +255,8 @@ ExpressionPtr ExpressionParser::parse_number() {
   const Token token = tokens_.take();
   std::string digits(token.text);
   digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
-  if (token.kind == Token::Kind::real) {
-    double value = 0;
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    // Out of range, as 1e999: strtod knows infinity from zero.
-    if (read.ec != std::errc()) value = std::strtod(digits.c_str(), nullptr);
-    return make(ast::Constant{Value::real(value)}, token.position);
-  }
+  if (token.kind == Token::Kind::real)
+    return make(ast::Constant{Value::real(read_decimal(digits))}, token.position);
   int base = 10;
   const char letter = digits.size() > 1 ? static_cast<char>(digits[1] | 0x20) : '\0';
   if (letter == 'x') base = 16;
@@ -416,10 +413,7 @@ ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr input) {
   const uint32_t position = tokens_.current().position;
   ast::Filter filter;
   filter.name = parse_dotted_name();
-  if (!find_filter(filter.name)) {
-    const std::string hint = did_you_mean(filter.name, filter_names());
-    note_unknown("there is no filter '" + filter.name + "'", position, hint);
-  }
+  if (!find_filter(filter.name)) note_unknown("filter", filter.name, filter_names(), position);
   if (tokens_.is_symbol("(")) filter.arguments = parse_arguments();
   filter.input = std::move(input);
   return make(std::move(filter), position);
@@ -431,10 +425,7 @@ ExpressionPtr ExpressionParser::parse_test(ExpressionPtr input) {
   const uint32_t position = tokens_.current().position;
   ast::Test test;
   test.name = parse_dotted_name();
-  if (!find_test(test.name)) {
-    const std::string hint = did_you_mean(test.name, test_names());
-    note_unknown("there is no test '" + test.name + "'", position, hint);
-  }
+  if (!find_test(test.name)) note_unknown("test", test.name, test_names(), position);
   const bool ends = tokens_.is_name("else") || tokens_.is_name("or") || tokens_.is_name("and");
   const Token::Kind kind = tokens_.current().kind;
   const bool has_argument = kind == Token::Kind::name || kind == Token::Kind::string ||

@@ -46,7 +46,10 @@ class ExpressionParser {
   Ptr parse_conditional();
   Ptr parse_items(bool with_conditional, std::string_view end_name);
   Ptr checked(Ptr expression);
-  void note_unknown(const std::string& message, uint32_t position, std::string hint);
+  void note_unknown(const std::string& kind,
+                    const std::string& name,
+                    const std::vector<std::string>& known,
+                    uint32_t position);
   Ptr parse_or();
   Ptr parse_and();
   Ptr parse_logical(bool is_and, Ptr (ExpressionParser::*operand)());

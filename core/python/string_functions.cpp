@@ -180,13 +180,6 @@ namespace {
 
 using Characters = std::u32string;
 
-Characters characters_of(std::string_view text) {
-  Characters characters;
-  for (size_t i = 0; i < text.size();)
-    characters += static_cast<char32_t>(next_code_point(text, i));
-  return characters;
-}
-
 std::string text_of(const Characters& characters) {
   std::string text;
   for (const char32_t c : characters) append_code_point(text, static_cast<int32_t>(c));
@@ -304,8 +297,8 @@ Characters take_line(std::deque<Characters>& chunks, const WrapOptions& options)
 
 std::vector<std::string> wrap_words(std::string_view text, const WrapOptions& options) {
   if (options.width < 1) throw OperationError("the width of wrapped lines must be positive");
-  std::deque<Characters> chunks =
-      ChunkSplitter(characters_of(text), options.break_on_hyphens).split();
+  const Characters characters = code_points(text);
+  std::deque<Characters> chunks = ChunkSplitter(characters, options.break_on_hyphens).split();
   std::vector<std::string> lines;
   while (!chunks.empty()) {
     if (!lines.empty() && is_only_blanks(chunks.front())) chunks.pop_front();

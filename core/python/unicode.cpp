@@ -47,6 +47,12 @@ void append_code_point(std::string& text, int32_t code_point) {
   text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
 }
 
+std::u32string code_points(std::string_view text) {
+  std::u32string points;
+  for (size_t i = 0; i < text.size();) points += static_cast<char32_t>(next_code_point(text, i));
+  return points;
+}
+
 bool is_ascii(std::string_view text) {
   return std::all_of(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });

@@ -13,6 +13,7 @@ int32_t next_code_point(std::string_view text, size_t& position);
 /// Where the code point begins that ends at `end` (which is not 0).
 size_t previous_code_point(std::string_view text, size_t end);
 void append_code_point(std::string& text, int32_t code_point);
+std::u32string code_points(std::string_view text);
 
 bool is_ascii(std::string_view text);
 inline bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
