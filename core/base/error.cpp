@@ -28,11 +28,7 @@ std::string SourceSpan::line_text() const {
 }
 
 SourceSpan make_span(std::shared_ptr<const SourceText> source, int line, int column) {
-  SourceSpan span;
-  span.source = std::move(source);
-  span.line = line;
-  span.column = column;
-  return span;
+  return {std::move(source), line, column, nullptr};
 }
 
 Error::Error(const std::string& message, SourceSpan where, std::string hint, ExitCode exit_code)

@@ -65,11 +65,8 @@ class SourceMap {
     const size_t begin = std::max(written.begin, line_starts_[line]);
     Place place = written.place;
     if (written.literal) place.position += static_cast<uint32_t>(begin - written.begin);
-    OutputSegment origin;
-    origin.column = static_cast<int>(begin - line_starts_[line]) + 1;
-    origin.span = span_of(place);
-    origin.verbatim = written.literal;
-    return origin;
+    const int column = static_cast<int>(begin - line_starts_[line]) + 1;
+    return {column, span_of(place), written.literal};
   }
 
   std::shared_ptr<const RenderedTemplates> templates_;

@@ -161,13 +161,10 @@ class Analyzer {
   void add_reference(Reference::Kind kind,
                      const ast::ExpressionPtr& name,
                      bool ignores_missing = false) {
-    Reference reference;
-    reference.kind = kind;
-    if (!add_names(*name, reference.names)) reference.names.clear();
-    reference.is_conditional = conditions_ > 0;
-    reference.ignores_missing = ignores_missing;
-    reference.span = here(position_);
-    result_.references.push_back(std::move(reference));
+    std::vector<std::string> names;
+    if (!add_names(*name, names)) names.clear();
+    result_.references.push_back(
+        {kind, std::move(names), conditions_ > 0, ignores_missing, here(position_)});
     visit(name);
   }
   void visit(const ast::Literal& node) {
