@@ -16,16 +16,19 @@
 #include "core/base/text.h"
 
 namespace forge {
+
+/// Outside of the namespace without a name, because a member class of ArchiveWriter holds it.
+struct ArchiveDeleter {
+  void operator()(archive* handle) const { archive_free(handle); }
+  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
+  void operator()(ZSTD_CCtx* stream) const { ZSTD_freeCCtx(stream); }
+};
+
 namespace {
 
 constexpr size_t buffer_bytes = size_t{1} << 17;
 constexpr int zstd_level = 3;
 constexpr size_t longest_name = 255;
-
-struct Free {
-  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
-  void operator()(ZSTD_CCtx* stream) const { ZSTD_freeCCtx(stream); }
-};
 
 void require_ok(archive* archive, la_ssize_t result) {
   if (result >= ARCHIVE_OK) return;
@@ -82,11 +85,8 @@ class ArchiveReader {
   }
 
  private:
-  struct FreeReader {
-    void operator()(archive* reader) const { archive_read_free(reader); }
-  };
   FileDescriptor file_;
-  std::unique_ptr<archive, FreeReader> reader_{archive_read_new()};
+  std::unique_ptr<archive, ArchiveDeleter> reader_{archive_read_new()};
 };
 
 std::string name_of(archive_entry* entry) {
@@ -136,14 +136,11 @@ void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimi
 
 // libarchive writes the tar and this compresses it: libarchive's own zstd has no checksum.
 struct ArchiveWriter::Stream {
-  struct FreeWriter {
-    void operator()(archive* writer) const { archive_write_free(writer); }
-  };
   OutputFile file;
-  std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
+  std::unique_ptr<ZSTD_CCtx, ArchiveDeleter> zstd{ZSTD_createCCtx()};
   std::vector<char> out = std::vector<char>(ZSTD_CStreamOutSize());
   std::exception_ptr failure;  ///< thrown while libarchive called, which it must not pass through
-  std::unique_ptr<archive, FreeWriter> writer{archive_write_new()};
+  std::unique_ptr<archive, ArchiveDeleter> writer{archive_write_new()};
 
   explicit Stream(const fs::path& path) : file(path) {}
 
@@ -194,7 +191,7 @@ void ArchiveWriter::write(std::string_view bytes) {
 
 void ArchiveWriter::begin_entry(const std::string& name, int64_t bytes) {
   require_inner_path(name);
-  const std::unique_ptr<archive_entry, Free> entry(archive_entry_new());
+  const std::unique_ptr<archive_entry, ArchiveDeleter> entry(archive_entry_new());
   archive_entry_set_pathname(entry.get(), name.c_str());
   archive_entry_set_size(entry.get(), bytes);
   archive_entry_set_filetype(entry.get(), AE_IFREG);

@@ -28,11 +28,7 @@ std::string SourceSpan::line_text() const {
 }
 
 SourceSpan make_span(std::shared_ptr<const SourceText> source, int line, int column) {
-  SourceSpan span;
-  span.source = std::move(source);
-  span.line = line;
-  span.column = column;
-  return span;
+  return {std::move(source), line, column, nullptr};
 }
 
 Error::Error(const std::string& message, SourceSpan where, std::string hint, ExitCode exit_code)
@@ -55,6 +51,17 @@ std::string caret_lines(const SourceSpan& where) {
   return lines + "\n    " + pad + "^";
 }
 
+bool is_of_storage(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EIO:
+    case EROFS: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 std::string describe(const Error& error) {
@@ -72,21 +79,6 @@ std::string describe_remark(const std::string& headline,
   if (!hint.empty()) text += "\nhint: " + hint;
   return text;
 }
-
-namespace {
-
-bool is_of_storage(int errno_value) {
-  switch (errno_value) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-    case EIO:
-    case EROFS: return true;
-    default: return false;
-  }
-}
-
-}  // namespace
 
 Error system_error(const std::string& what, int errno_value, std::string hint) {
   return Error("cannot " + what + ": " + std::strerror(errno_value),

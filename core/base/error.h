@@ -86,8 +86,8 @@ std::string describe_remark(const std::string& headline,
 /// disk is full or fails, else `failed`.
 Error system_error(const std::string& what, int errno_value, std::string hint = "");
 
-/// Any exception as an Error: an Error as it is, what the machine refused (memory, a file) with the
-/// exit code of system_error, everything else as an internal fault.
+/// Any exception as an Error: an Error unchanged, what the machine refused (memory, a file) with
+/// the exit code of system_error, everything else as an internal fault.
 Error as_error(const std::exception& problem);
 
 }  // namespace forge

@@ -11,7 +11,7 @@ namespace forge {
 
 namespace fs = std::filesystem;
 
-/// What stands at a path, links followed. What cannot be looked at is not there.
+/// What exists at a path, following links. A path that cannot be examined counts as absent.
 bool path_exists(const fs::path& path);
 bool is_file(const fs::path& path);
 bool is_folder(const fs::path& path);
@@ -121,25 +121,25 @@ class MappedFile {
 /// Path of the running program.
 fs::path program_path();
 
-/// Where forge keeps what it can make again: FORGE_CACHE_DIR, else forge/ in XDG_CACHE_HOME, else
+/// Folder of files that forge can make again: FORGE_CACHE_DIR, else forge/ in XDG_CACHE_HOME, else
 /// ~/.cache/forge, else a folder of this user's for temporary files. Makes nothing.
 fs::path user_cache_dir();
 
-/// Where public texts lie that were got from the network: corpora/ in the user's cache.
+/// Folder of downloaded public texts: corpora/ in the user's cache.
 fs::path corpora_dir();
 
 /// `path` as a user in the current folder would type it: relative when it lies below.
 std::string shown_path(const fs::path& path);
 
-/// A file that the user names for what a command writes. One that is new or a regular file gets the
-/// whole or, where anything fails, stays as it was. A device, a pipe, or what a link leads to, such
-/// as /dev/stdout, is written into and never replaced.
+/// A file that the user names for the output of a command. A new or regular file is replaced as a
+/// whole; after a failure it is unchanged. A device, a pipe, or the target of a link, such as
+/// /dev/stdout, is written to and never replaced.
 class OutputFile {
  public:
   /// Throws Error naming the file where it cannot be written. Without `follows_links` the path is
   /// replaced whatever stands there.
   explicit OutputFile(fs::path path, bool follows_links = true);
-  /// Without `finish` what was written to a new or regular file is thrown away.
+  /// Discards what was written to a new or regular file, unless `finish` was called.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -42,11 +42,11 @@ std::string hash_hex(std::string_view text) {
 
 std::string hash_file(const std::filesystem::path& path,
                       const std::function<void(int64_t)>& on_bytes) {
-  constexpr size_t hashed_at_once = size_t{16} << 20;
+  constexpr size_t piece_bytes = size_t{16} << 20;
   const MappedFile file(path);
   Hasher hasher;
-  for (size_t begin = 0; begin < file.size(); begin += hashed_at_once) {
-    const size_t here = std::min(hashed_at_once, file.size() - begin);
+  for (size_t begin = 0; begin < file.size(); begin += piece_bytes) {
+    const size_t here = std::min(piece_bytes, file.size() - begin);
     hasher.update(file.data() + begin, here);
     if (on_bytes) on_bytes(static_cast<int64_t>(here));
   }

@@ -30,7 +30,7 @@ class Hasher {
 std::string to_hex(const unsigned char* bytes, size_t size);
 
 std::string hash_hex(std::string_view text);
-/// `on_bytes`, where given, is told of each piece when it is done with.
+/// Calls `on_bytes`, if given, with the size of each piece after hashing it.
 std::string hash_file(const std::filesystem::path& path,
                       const std::function<void(int64_t)>& on_bytes = {});
 

@@ -8,7 +8,7 @@ namespace forge {
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011):
 /// four 32-bit words for a 128-bit counter under a 64-bit key. No state: any number of any stream
-/// is had at once, in any order, on any machine.
+/// can be computed directly, in any order, on any machine.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t key);
 
 /// 64-bit number of a stream's name, to give each use of one seed a stream of its own.

@@ -7,24 +7,6 @@
 
 namespace forge {
 
-FolderWriter::FolderWriter(fs::path folder)
-    : folder_(std::move(folder)), aside_(aside_path(folder_)) {
-  remove_tree(aside_);
-  make_directories(aside_);
-}
-
-FolderWriter::~FolderWriter() {
-  std::error_code ignored;
-  remove_tree(aside_, ignored);
-}
-
-void FolderWriter::create() {
-  rename_path(aside_, folder_);
-  sync_path(folder_.parent_path());
-}
-
-void FolderWriter::replace() { replace_folder(aside_, folder_); }
-
 ScratchFolder::ScratchFolder(fs::path path) : path_(std::move(path)) {
   remove_tree(path_);
   make_directories(path_);
@@ -33,6 +15,11 @@ ScratchFolder::ScratchFolder(fs::path path) : path_(std::move(path)) {
 ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   remove_tree(path_, ignored);
+}
+
+void FolderWriter::create() {
+  rename_path(path(), folder_);
+  sync_path(folder_.parent_path());
 }
 
 fs::path existing_ancestor(fs::path path) {

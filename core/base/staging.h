@@ -5,28 +5,6 @@
 /// Files and folders that exist until they are put in their place, or no longer needed.
 namespace forge {
 
-/// A folder that is filled beside its place and put there when it is whole. One that is not put
-/// there is removed with the object.
-class FolderWriter {
- public:
-  explicit FolderWriter(fs::path folder);
-  ~FolderWriter();
-  FolderWriter(const FolderWriter&) = delete;
-  FolderWriter& operator=(const FolderWriter&) = delete;
-
-  /// To be filled.
-  const fs::path& path() const { return aside_; }
-  /// Puts the folder in its place, which must be free, and syncs the rename. Throws Error where it
-  /// is not.
-  void create();
-  /// The same; what stands there is replaced.
-  void replace();
-
- private:
-  fs::path folder_;
-  fs::path aside_;
-};
-
 /// An empty folder that is removed with the object.
 class ScratchFolder {
  public:
@@ -39,6 +17,26 @@ class ScratchFolder {
 
  private:
   fs::path path_;
+};
+
+/// A folder that is filled beside its place and put there when it is whole. One that is not put
+/// there is removed with the object.
+class FolderWriter {
+ public:
+  explicit FolderWriter(fs::path folder)
+      : folder_(std::move(folder)), aside_(aside_path(folder_)) {}
+
+  /// To be filled.
+  const fs::path& path() const { return aside_.path(); }
+  /// Puts the folder in its place, which must be free, and syncs the rename. Throws Error where it
+  /// is not.
+  void create();
+  /// The same; what stands there is replaced.
+  void replace() { replace_folder(path(), folder_); }
+
+ private:
+  fs::path folder_;
+  ScratchFolder aside_;
 };
 
 /// `path` or the nearest folder above it that exists.

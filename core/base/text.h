@@ -7,7 +7,7 @@
 
 namespace forge {
 
-/// What `pick`, a member or a function, gives for each item.
+/// The result of `pick`, a member or a function, for each item.
 template <class Items, class Pick>
 std::vector<std::string> texts_of(const Items& items, const Pick& pick) {
   std::vector<std::string> texts;

@@ -242,8 +242,7 @@ struct Routine {
   std::vector<ExpressionPtr> defaults;  ///< of the last parameters
   Body body;
   UnassignedNames unassigned;
-  bool uses_caller = false, uses_named = false,
-       uses_positional = false;  ///< caller, kwargs, varargs
+  bool uses_caller = false, uses_named = false, uses_positional = false;  ///< caller, kwargs …
 };
 struct MacroDefinition {
   Routine routine;

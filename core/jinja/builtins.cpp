@@ -40,10 +40,8 @@ std::vector<std::string> filter_names() {
 namespace {
 
 Value make_dict(const Arguments& arguments) {
-  if (arguments.positional.size() > 1) throw OperationError("dict() takes at most one mapping");
   Dict dict;
-  if (!arguments.positional.empty()) update_dict(dict, arguments.positional[0]);
-  for (const auto& [name, value] : arguments.named) dict.set(Value::string(name), value);
+  update_dict(dict, "dict()", arguments);
   return Value::dict(std::move(dict));
 }
 
@@ -68,75 +66,69 @@ Value make_joiner(const Arguments& arguments) {
 /// Paths are cut into parts and joined.
 void charge_path(const std::string& path) { charge_walk(100 * path.size()); }
 
-/// Texts of a path function's arguments; what is undefined is named.
-std::vector<std::string> path_parts(const std::string& function, const Arguments& arguments) {
+Value join_paths(const Arguments& arguments) {
   std::vector<std::string> parts;
   for (const Value& part : arguments.positional) {
-    if (!require_defined(part).is_string()) {
-      throw OperationError(function + " takes strings, not '" + type_name(part) + "'");
-    }
+    if (!require_defined(part).is_string())
+      throw OperationError("joinpath() takes strings, not '" + type_name(part) + "'");
     charge_path(part.as_string());
     parts.push_back(part.as_string());
   }
   if (!arguments.named.empty() || parts.empty())
-    throw OperationError(function + " takes one or more strings");
-  return parts;
+    throw OperationError("joinpath() takes one or more strings");
+  return Value::string(join_path(parts));
 }
 
-/// A function of one path.
+/// Adds a function of one path.
 template <typename Body>
-Value path_function(const std::string& name, Body body) {
-  return make_function(name, [name, body](const Arguments& arguments) {
+void add_path_function(VariableMap& globals, const std::string& name, Body body) {
+  globals[name] = make_function(name, [name, body](const Arguments& arguments) {
     const std::string path = Parameters(name + "()", arguments, {"path"}, 1).text(0);
     charge_path(path);
     return body(path);
   });
 }
 
+/// Adds a function without arguments that gives a text.
+void add_text_function(VariableMap& globals, const std::string& name, const std::string& text) {
+  globals[name] = make_function(name, [name, text](const Arguments& arguments) {
+    Parameters(name + "()", arguments, {});
+    return Value::string(text);
+  });
+}
+
 void add_path_functions(VariableMap& globals, const HostEnvironment& host_environment) {
   const std::string here = host_environment.working_directory;
-  globals["joinpath"] = make_function("joinpath", [](const Arguments& arguments) {
-    return Value::string(join_path(path_parts("joinpath()", arguments)));
-  });
+  globals["joinpath"] = make_function("joinpath", join_paths);
   globals["relpath"] = make_function("relpath", [here](const Arguments& arguments) {
     const Parameters parameters("relpath()", arguments, {"path", "start"}, 1);
     charge_path(parameters.text(0));
     charge_path(parameters.text(1, "."));
     return Value::string(relative_path(parameters.text(0), parameters.text(1, "."), here));
   });
-  globals["normpath"] = path_function(
-      "normpath", [](const std::string& path) { return Value::string(normalize_path(path)); });
-  globals["abspath"] = path_function("abspath", [here](const std::string& path) {
-    return Value::string(absolute_path(path, here));
-  });
-  globals["dirname"] = path_function(
-      "dirname", [](const std::string& path) { return Value::string(directory_name(path)); });
-  globals["basename"] = path_function(
-      "basename", [](const std::string& path) { return Value::string(base_name(path)); });
-  globals["splitext"] = path_function("splitext", [](const std::string& path) {
+  const auto add = [&globals](const std::string& name, auto body) {
+    add_path_function(
+        globals, name, [body](const std::string& path) { return Value::string(body(path)); });
+  };
+  add("normpath", normalize_path);
+  add("abspath", [here](const std::string& path) { return absolute_path(path, here); });
+  add("dirname", directory_name);
+  add("basename", base_name);
+  add("modname_from_path",
+      [](const std::string& path) { return split_extension(base_name(path)).first; });
+  add_path_function(globals, "splitext", [](const std::string& path) {
     const auto [stem, extension] = split_extension(path);
     return Value::tuple({Value::string(stem), Value::string(extension)});
-  });
-  globals["modname_from_path"] = path_function("modname_from_path", [](const std::string& path) {
-    return Value::string(split_extension(base_name(path)).first);
-  });
-}
-
-/// A function without arguments that gives a text.
-Value text_function(const std::string& name, const std::string& text) {
-  return make_function(name, [name, text](const Arguments& arguments) {
-    Parameters(name + "()", arguments, {});
-    return Value::string(text);
   });
 }
 
 void add_time_functions(VariableMap& globals, double unix_time) {
   const DateTime local = DateTime::local(unix_time), utc = DateTime::utc(unix_time);
   const std::string iso = "%Y-%m-%dT%H:%M:%S", file = "%Y-%m-%dT%H-%M-%S";
-  globals["isotime"] = text_function("isotime", local.format(iso));
-  globals["utcisotime"] = text_function("utcisotime", utc.format(iso));
-  globals["filetime"] = text_function("filetime", local.format(file));
-  globals["utcfiletime"] = text_function("utcfiletime", utc.format(file));
+  add_text_function(globals, "isotime", local.format(iso));
+  add_text_function(globals, "utcisotime", utc.format(iso));
+  add_text_function(globals, "filetime", local.format(file));
+  add_text_function(globals, "utcfiletime", utc.format(file));
   globals["now"] = make_function("now", [local](const Arguments&) {
     return Value::object(std::make_shared<DateTime>(local));
   });
@@ -145,8 +137,10 @@ void add_time_functions(VariableMap& globals, double unix_time) {
 }
 
 /// user_data_dir('name') and its like of platformdirs: a folder for an application's files.
-Value application_folder(const std::string& name, const std::string& folder) {
-  return make_function(name, [name, folder](const Arguments& arguments) {
+void add_application_folder(VariableMap& globals,
+                            const std::string& name,
+                            const std::string& folder) {
+  globals[name] = make_function(name, [name, folder](const Arguments& arguments) {
     const std::vector<std::string> names = {"appname", "appauthor", "version"};
     const Parameters parameters(name + "()", arguments, names);
     std::string path = folder;
@@ -163,28 +157,26 @@ void add_folder_functions(VariableMap& globals, const HostEnvironment& host_envi
     return folder.empty() ? join_path({host_environment.home_directory, fallback}) : folder;
   };
   const std::string config = below_home(host_environment.config_home, ".config");
-  globals["user_home_dir"] = text_function("user_home_dir", host_environment.home_directory);
-  globals["getcwd"] = text_function("getcwd", host_environment.working_directory);
-  globals["forgather_config_dir"] =
-      text_function("forgather_config_dir", join_path({config, "forgather"}));
-  globals["user_config_dir"] = application_folder("user_config_dir", config);
-  globals["user_data_dir"] =
-      application_folder("user_data_dir", below_home(host_environment.data_home, ".local/share"));
-  globals["user_cache_dir"] =
-      application_folder("user_cache_dir", below_home(host_environment.cache_home, ".cache"));
-  globals["site_data_dir"] = application_folder("site_data_dir", "/usr/local/share");
-  globals["site_config_dir"] = application_folder("site_config_dir", "/etc/xdg");
+  add_text_function(globals, "user_home_dir", host_environment.home_directory);
+  add_text_function(globals, "getcwd", host_environment.working_directory);
+  add_text_function(globals, "forgather_config_dir", join_path({config, "forgather"}));
+  add_application_folder(globals, "user_config_dir", config);
+  add_application_folder(
+      globals, "user_data_dir", below_home(host_environment.data_home, ".local/share"));
+  add_application_folder(
+      globals, "user_cache_dir", below_home(host_environment.cache_home, ".cache"));
+  add_application_folder(globals, "site_data_dir", "/usr/local/share");
+  add_application_folder(globals, "site_config_dir", "/etc/xdg");
 }
 
 void add_machine(VariableMap& globals, const HostEnvironment& host_environment) {
   globals["hostname"] = Value::string(host_environment.host_name);
   struct utsname system {};
   ::uname(&system);
-  const std::string node = host_environment.host_name;
   globals["uname"] = Value::object(std::make_shared<Record>(
       "uname_result",
       Record::Fields{{"system", Value::string(std::string(system.sysname))},
-                     {"node", Value::string(node)},
+                     {"node", Value::string(host_environment.host_name)},
                      {"release", Value::string(std::string(system.release))},
                      {"version", Value::string(std::string(system.version))},
                      {"machine", Value::string(std::string(system.machine))}}));
@@ -228,9 +220,8 @@ Value make_versions(const RenderRequest& request) {
 const std::set<std::string>& known_names() {
   static const std::set<std::string> names = [] {
     std::set<std::string> list = {"loop", "self", "super", "caller", "varargs", "kwargs"};
-    list.insert("namespace");
-    list.insert("versions");
-    list.insert("forge_library_dir");  // known on machines where forge is installed
+    // Machines without an installed forge lack the last.
+    list.insert({"namespace", "versions", "forge_library_dir"});
     for (const auto& [name, value] : make_globals({})) list.insert(name);
     return list;
   }();

@@ -63,6 +63,8 @@ std::string number(double value) {
   return shortest(value);
 }
 
+/// What Jinja's `tojson` writes: json.dumps with sorted keys, non-ASCII escaped, and the characters
+/// that mean something in HTML escaped too.
 class JsonWriter {
  public:
   explicit JsonWriter(std::optional<int64_t> indentation) : indentation_(indentation) {
@@ -91,9 +93,9 @@ class JsonWriter {
 
  private:
   std::string write_list(const List& items, int level) {
-    std::vector<std::string> parts;
-    for (const Value& item : items) parts.push_back(write(item, level + 1));
-    return enclose("[", parts, "]", level);
+    std::string text;
+    for (const Value& item : items) append(text, write(item, level + 1), level + 1);
+    return enclose("[", text, "]", level);
   }
 
   std::string write_dict(const Dict& dict, int level) {
@@ -101,10 +103,10 @@ class JsonWriter {
     std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
       return less(a.first, b.first);
     });
-    std::vector<std::string> parts;
+    std::string text;
     for (const auto& [key, value] : entries)
-      parts.push_back(key_text(key) + ": " + write(value, level + 1));
-    return enclose("{", parts, "}", level);
+      append(text, key_text(key) + ": " + write(value, level + 1), level + 1);
+    return enclose("{", text, "}", level);
   }
 
   std::string key_text(const Value& key) {
@@ -113,18 +115,19 @@ class JsonWriter {
     throw OperationError("keys must be str, int, float, bool or None, not " + type_name(key));
   }
 
+  /// Appends an item of a container to those before it.
+  void append(std::string& items, const std::string& item, int level) const {
+    if (!items.empty()) items += indentation_ ? "," + line_break(level) : ", ";
+    items += item;
+    require_text_size(items.size());
+  }
+
   std::string enclose(const char* open,
-                      const std::vector<std::string>& parts,
+                      const std::string& items,
                       const char* close,
                       int level) const {
-    if (parts.empty()) return std::string(open) + close;
-    std::string text = open + line_break(level + 1);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (i > 0) text += indentation_ ? "," + line_break(level + 1) : ", ";
-      text += parts[i];
-      require_text_size(text.size());
-    }
-    return text + line_break(level) + close;
+    if (items.empty()) return std::string(open) + close;
+    return open + line_break(level + 1) + items + line_break(level) + close;
   }
 
   std::string line_break(int level) const {
@@ -136,12 +139,6 @@ class JsonWriter {
 
   std::optional<int64_t> indentation_;
 };
-
-/// The text of Jinja's `tojson`: json.dumps with sorted keys, non-ASCII escaped, and the
-/// characters that mean something in HTML escaped too.
-std::string tojson_text(const Value& value, std::optional<int64_t> indentation) {
-  return JsonWriter(indentation).write(value, 0);
-}
 
 /// Digits with single underscores between them, without the underscores; nothing for others.
 std::optional<std::string> digits_of_number(std::string_view text) {
@@ -156,7 +153,7 @@ std::optional<std::string> digits_of_number(std::string_view text) {
 }
 
 std::string_view stripped(std::string_view text) {
-  const Extent extent = strip_extent(text, nullptr, true, true);
+  const Extent extent = strip_extent(text);
   return text.substr(extent.begin, extent.size);
 }
 
@@ -309,9 +306,9 @@ Value file_size(Evaluator&, const Value& input, const Arguments& arguments) {
     return Value::string(format_value(Value::real(std::trunc(*number) + 0.0), ".0f") + " Bytes");
   }
   static const char letters[] = "kMGTPEZY";
-  double unit = base;
+  double unit = base * base;
   size_t index = 0;
-  for (unit = base * base; index < 7 && *number >= unit; ++index) unit *= base;
+  for (; index < 7 && *number >= unit; ++index) unit *= base;
   const std::string prefix = binary && letters[index] == 'k' ? "K" : std::string(1, letters[index]);
   return Value::string(format_value(Value::real(base * *number / unit), ".1f") + " " + prefix +
                        (binary ? "iB" : "B"));
@@ -332,9 +329,7 @@ Value to_yaml(Evaluator&, const Value& input, const Arguments& arguments) {
 
 Value to_json(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'tojson'", arguments, {"indent"});
-  const bool pretty = !parameters.value(0).is_none();
-  return Value::string(
-      tojson_text(input, pretty ? std::optional<int64_t>(parameters.integer(0)) : std::nullopt));
+  return Value::string(JsonWriter(parameters.optional_integer(0)).write(input, 0));
 }
 
 }  // namespace

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/jinja/builtins.h"
-#include "core/jinja/runtime.h"
-#include "core/python/objects.h"
-#include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
 
@@ -92,15 +88,12 @@ Evaluator::~Evaluator() {
 
 /// `namespace(mapping, name=value …)`. The end of the render cuts a cycle through it.
 Value Evaluator::make_namespace(const Arguments& arguments) {
-  if (arguments.positional.size() > 1)
-    throw OperationError("namespace() takes at most one mapping");
   charge(cost_of_call);
   auto result = std::make_shared<Namespace>();
   namespaces_.push_back(result);
   Dict initial;
-  if (!arguments.positional.empty()) update_dict(initial, arguments.positional[0]);
+  update_dict(initial, "namespace()", arguments);
   for (const auto& [key, value] : initial.entries()) result->set(str_of(key), value);
-  for (const auto& [name, value] : arguments.named) result->set(name, value);
   return Value::object(std::move(result));
 }
 
@@ -154,10 +147,7 @@ std::vector<std::string> Evaluator::template_names(const Value& value,
     fail("a template's name must be a string, not '" + type_name(value) + "'", place);
   }
   std::vector<std::string> names;
-  for (const Value& item : value.items()) {
-    const std::vector<std::string> one = template_names(item, false, place);
-    names.push_back(one[0]);
-  }
+  for (const Value& item : value.items()) names.push_back(template_names(item, false, place)[0]);
   return names;
 }
 
@@ -245,9 +235,7 @@ std::shared_ptr<Module> Evaluator::make_module(const TemplateUse* use, const Con
   run_template(use, context, text);
   VariableMap exported;
   for (const std::string& name : context->exported) exported[name] = context->variables[name];
-  auto module =
-      std::make_shared<Module>(use->instance->name(), std::move(exported), std::move(text));
-  return module;
+  return std::make_shared<Module>(use->instance->name(), std::move(exported), std::move(text));
 }
 
 /// A template imported without context runs once; all who import it share the result.
@@ -306,7 +294,7 @@ void Evaluator::fail_nesting(const TemplateUse* use) const {
   throw Error(message, *via);
 }
 
-/// The name by which a template was asked for.
+/// The name under which a template was requested.
 std::string Evaluator::name_of(const SourceText& source) const {
   for (const LoadedTemplate& loaded : loaded_) {
     if (loaded.source.get() == &source) return loaded.name;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "core/base/text.h"
 #include "core/jinja/builtins.h"
+#include "core/python/plain_scalar.h"
 
 namespace forge::jinja {
 
@@ -31,23 +31,14 @@ ExpressionPtr make(Node node, uint32_t position) {
   return expression;
 }
 
-std::optional<Comparison> comparison_of(const Token& token) {
+/// Which of the operators a token is, or nothing.
+template <typename Operator>
+std::optional<Operator> find_operator(
+    const Token& token, std::initializer_list<std::pair<std::string_view, Operator>> operators) {
   if (token.kind != Token::Kind::symbol) return std::nullopt;
-  if (token.text == "==") return Comparison::equal;
-  if (token.text == "!=") return Comparison::not_equal;
-  if (token.text == "<") return Comparison::less;
-  if (token.text == "<=") return Comparison::less_equal;
-  if (token.text == ">") return Comparison::greater;
-  if (token.text == ">=") return Comparison::greater_equal;
-  return std::nullopt;
-}
-
-std::optional<BinaryOperator> product_of(const Token& token) {
-  if (token.kind != Token::Kind::symbol) return std::nullopt;
-  if (token.text == "*") return BinaryOperator::multiply;
-  if (token.text == "/") return BinaryOperator::divide;
-  if (token.text == "//") return BinaryOperator::floor_divide;
-  if (token.text == "%") return BinaryOperator::modulo;
+  for (const auto& [symbol, operation] : operators) {
+    if (token.text == symbol) return operation;
+  }
   return std::nullopt;
 }
 
@@ -74,8 +65,8 @@ std::vector<NameUses*> ExpressionParser::swap_trackers(std::vector<NameUses*> tr
   return std::exchange(trackers_, std::move(trackers));
 }
 
-void ExpressionParser::note_loop_use() {
-  for (NameUses* uses : trackers_) uses->loop = true;
+void ExpressionParser::note_use(const std::string& name) {
+  for (NameUses* uses : trackers_) uses->insert(name);
 }
 
 ExpressionPtr ExpressionParser::parse() { return checked(parse_conditional()); }
@@ -97,10 +88,12 @@ ExpressionPtr ExpressionParser::checked(ExpressionPtr expression) {
   return expression;
 }
 
-void ExpressionParser::note_unknown(const std::string& message,
-                                    uint32_t position,
-                                    std::string hint) {
-  if (conditional_depth == 0 && !unknown_) unknown_.emplace(message, position, std::move(hint));
+void ExpressionParser::note_unknown(const std::string& kind,
+                                    const std::string& name,
+                                    const std::vector<std::string>& known,
+                                    uint32_t position) {
+  if (conditional_depth > 0 || unknown_) return;
+  unknown_.emplace("there is no " + kind + " '" + name + "'", position, did_you_mean(name, known));
 }
 
 ExpressionPtr ExpressionParser::parse_conditional() {
@@ -120,20 +113,30 @@ ExpressionPtr ExpressionParser::parse_conditional() {
   return value;
 }
 
-ExpressionPtr ExpressionParser::parse_or() {
-  ExpressionPtr left = parse_and();
-  while (tokens_.is_name("or")) {
+ExpressionPtr ExpressionParser::parse_logical(bool is_and, Ptr (ExpressionParser::*operand)()) {
+  ExpressionPtr left = (this->*operand)();
+  while (tokens_.is_name(is_and ? "and" : "or")) {
     const uint32_t position = tokens_.take().position;
-    left = make(ast::Logical{false, std::move(left), parse_and()}, position);
+    left = make(ast::Logical{is_and, std::move(left), (this->*operand)()}, position);
   }
   return left;
 }
 
+ExpressionPtr ExpressionParser::parse_or() {
+  return parse_logical(false, &ExpressionParser::parse_and);
+}
+
 ExpressionPtr ExpressionParser::parse_and() {
-  ExpressionPtr left = parse_not();
-  while (tokens_.is_name("and")) {
+  return parse_logical(true, &ExpressionParser::parse_not);
+}
+
+/// Operands with operators of one rank between them, grouped from the left.
+ExpressionPtr ExpressionParser::parse_binary(Ptr (ExpressionParser::*operand)(),
+                                             Operators<BinaryOperator> operators) {
+  ExpressionPtr left = (this->*operand)();
+  while (const auto operation = find_operator(tokens_.current(), operators)) {
     const uint32_t position = tokens_.take().position;
-    left = make(ast::Logical{true, std::move(left), parse_not()}, position);
+    left = make(ast::Binary{*operation, std::move(left), (this->*operand)()}, position);
   }
   return left;
 }
@@ -151,7 +154,13 @@ ExpressionPtr ExpressionParser::parse_comparison() {
   ast::ComparisonChain chain;
   chain.first = parse_sum();
   while (true) {
-    std::optional<Comparison> comparison = comparison_of(tokens_.current());
+    auto comparison = find_operator<Comparison>(tokens_.current(),
+                                                {{"==", Comparison::equal},
+                                                 {"!=", Comparison::not_equal},
+                                                 {"<", Comparison::less},
+                                                 {"<=", Comparison::less_equal},
+                                                 {">", Comparison::greater},
+                                                 {">=", Comparison::greater_equal}});
     if (tokens_.is_name("in")) comparison = Comparison::in;
     if (tokens_.is_name("not") && TokenStream::is(tokens_.following(), Token::Kind::name, "in")) {
       tokens_.take();
@@ -166,14 +175,8 @@ ExpressionPtr ExpressionParser::parse_comparison() {
 }
 
 ExpressionPtr ExpressionParser::parse_sum() {
-  ExpressionPtr left = parse_concatenation();
-  while (tokens_.is_symbol("+") || tokens_.is_symbol("-")) {
-    const Token token = tokens_.take();
-    const BinaryOperator operation =
-        token.text == "+" ? BinaryOperator::add : BinaryOperator::subtract;
-    left = make(ast::Binary{operation, std::move(left), parse_concatenation()}, token.position);
-  }
-  return left;
+  return parse_binary(&ExpressionParser::parse_concatenation,
+                      {{"+", BinaryOperator::add}, {"-", BinaryOperator::subtract}});
 }
 
 ExpressionPtr ExpressionParser::parse_concatenation() {
@@ -186,22 +189,18 @@ ExpressionPtr ExpressionParser::parse_concatenation() {
 }
 
 ExpressionPtr ExpressionParser::parse_product() {
-  ExpressionPtr left = parse_power();
-  while (const auto operation = product_of(tokens_.current())) {
-    const uint32_t position = tokens_.take().position;
-    left = make(ast::Binary{*operation, std::move(left), parse_power()}, position);
-  }
-  return left;
+  return parse_binary(&ExpressionParser::parse_power,
+                      {{"*", BinaryOperator::multiply},
+                       {"/", BinaryOperator::divide},
+                       {"//", BinaryOperator::floor_divide},
+                       {"%", BinaryOperator::modulo}});
 }
 
 ExpressionPtr ExpressionParser::parse_power() {
-  ExpressionPtr left = parse_unary(true);
-  while (tokens_.is_symbol("**")) {
-    const uint32_t position = tokens_.take().position;
-    left = make(ast::Binary{BinaryOperator::power, std::move(left), parse_unary(true)}, position);
-  }
-  return left;
+  return parse_binary(&ExpressionParser::parse_operand, {{"**", BinaryOperator::power}});
 }
+
+ExpressionPtr ExpressionParser::parse_operand() { return parse_unary(true); }
 
 ExpressionPtr ExpressionParser::parse_unary(bool with_filters) {
   const Nesting nesting(*this);
@@ -241,14 +240,7 @@ ExpressionPtr ExpressionParser::parse_name() {
   if (name == "false" || name == "False")
     return make(ast::Constant{Value::boolean(false)}, token.position);
   if (name == "none" || name == "None") return make(ast::Constant{Value()}, token.position);
-  for (NameUses* uses : trackers_) {
-    if (name == "loop") uses->loop = true;
-    if (name == "caller") uses->caller = true;
-    if (name == "kwargs") uses->kwargs = true;
-    if (name == "varargs") uses->varargs = true;
-    if (name == "self") uses->self = true;
-    if (name == "super") uses->super = true;
-  }
+  note_use(name);
   return make(ast::Name{name}, token.position);
 }
 
@@ -263,13 +255,8 @@ ExpressionPtr ExpressionParser::parse_number() {
   const Token token = tokens_.take();
   std::string digits(token.text);
   digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
-  if (token.kind == Token::Kind::real) {
-    double value = 0;
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    // Out of range, as 1e999: strtod knows infinity from zero.
-    if (read.ec != std::errc()) value = std::strtod(digits.c_str(), nullptr);
-    return make(ast::Constant{Value::real(value)}, token.position);
-  }
+  if (token.kind == Token::Kind::real)
+    return make(ast::Constant{Value::real(read_decimal(digits))}, token.position);
   int base = 10;
   const char letter = digits.size() > 1 ? static_cast<char>(digits[1] | 0x20) : '\0';
   if (letter == 'x') base = 16;
@@ -293,30 +280,30 @@ ExpressionPtr ExpressionParser::parse_parentheses() {
   return inner;
 }
 
+/// Items with commas between them, and perhaps one behind the last, up to a closing bracket.
+template <typename ParseItem>
+void ExpressionParser::parse_until(std::string_view close, const ParseItem& parse_item) {
+  while (!tokens_.skip_symbol(close)) {
+    parse_item();
+    if (!tokens_.is_symbol(close)) tokens_.expect_symbol(",");
+  }
+}
+
 ExpressionPtr ExpressionParser::parse_list() {
   ast::ListLiteral list;
   const uint32_t position = tokens_.take().position;
-  while (!tokens_.is_symbol("]")) {
-    if (!list.items.empty()) tokens_.expect_symbol(",");
-    if (tokens_.is_symbol("]")) break;
-    list.items.push_back(parse_conditional());
-  }
-  tokens_.expect_symbol("]");
+  parse_until("]", [&] { list.items.push_back(parse_conditional()); });
   return make(std::move(list), position);
 }
 
 ExpressionPtr ExpressionParser::parse_dict() {
   ast::DictLiteral dict;
   const uint32_t position = tokens_.take().position;
-  while (!tokens_.is_symbol("}")) {
-    if (!dict.entries.empty()) tokens_.expect_symbol(",");
-    if (tokens_.is_symbol("}")) break;
+  parse_until("}", [&] {
     ExpressionPtr key = parse_conditional();
     tokens_.expect_symbol(":");
-    ExpressionPtr value = parse_conditional();
-    dict.entries.emplace_back(std::move(key), std::move(value));
-  }
-  tokens_.expect_symbol("}");
+    dict.entries.emplace_back(std::move(key), parse_conditional());
+  });
   return make(std::move(dict), position);
 }
 
@@ -426,10 +413,7 @@ ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr input) {
   const uint32_t position = tokens_.current().position;
   ast::Filter filter;
   filter.name = parse_dotted_name();
-  if (!find_filter(filter.name)) {
-    const std::string hint = did_you_mean(filter.name, filter_names());
-    note_unknown("there is no filter '" + filter.name + "'", position, hint);
-  }
+  if (!find_filter(filter.name)) note_unknown("filter", filter.name, filter_names(), position);
   if (tokens_.is_symbol("(")) filter.arguments = parse_arguments();
   filter.input = std::move(input);
   return make(std::move(filter), position);
@@ -441,10 +425,7 @@ ExpressionPtr ExpressionParser::parse_test(ExpressionPtr input) {
   const uint32_t position = tokens_.current().position;
   ast::Test test;
   test.name = parse_dotted_name();
-  if (!find_test(test.name)) {
-    const std::string hint = did_you_mean(test.name, test_names());
-    note_unknown("there is no test '" + test.name + "'", position, hint);
-  }
+  if (!find_test(test.name)) note_unknown("test", test.name, test_names(), position);
   const bool ends = tokens_.is_name("else") || tokens_.is_name("or") || tokens_.is_name("and");
   const Token::Kind kind = tokens_.current().kind;
   const bool has_argument = kind == Token::Kind::name || kind == Token::Kind::string ||
@@ -466,11 +447,7 @@ ast::CallArguments ExpressionParser::parse_arguments() {
   const Nesting nesting(*this);
   ast::CallArguments arguments;
   tokens_.expect_symbol("(");
-  while (!tokens_.is_symbol(")")) {
-    parse_argument(arguments);
-    if (!tokens_.is_symbol(")")) tokens_.expect_symbol(",");
-  }
-  tokens_.take();
+  parse_until(")", [&] { parse_argument(arguments); });
   return arguments;
 }
 

@@ -5,10 +5,7 @@
 #include "core/base/text.h"
 #include "core/jinja/builtins.h"
 #include "core/jinja/evaluator.h"
-#include "core/jinja/runtime.h"
 #include "core/python/attributes.h"
-#include "core/python/operation.h"
-#include "core/python/operators.h"
 #include "core/python/repr.h"
 
 namespace forge::jinja {
@@ -195,11 +192,8 @@ Value Evaluator::visit(const ast::Conditional& node, const Frame& frame, Place p
   return Value::undefined({Undefined::What::other, "", message, {}, place, true});
 }
 
-}  // namespace forge::jinja
-
 // Calls of macros, blocks and functions.
 
-namespace forge::jinja {
 namespace {
 
 Value undefined_parameter(const std::string& name, const std::string& message, Place place) {

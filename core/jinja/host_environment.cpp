@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -86,8 +85,7 @@ std::string release_of(const fs::path& program) {
 }
 
 std::optional<Python> find_python(const std::string& path) {
-  std::istringstream folders(path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
+  for (const std::string& folder : split(path, ':')) {
     const fs::path program = behind_shim(fs::path(folder) / "python3");
     std::error_code error;
     const fs::path installed = fs::canonical(program, error);
@@ -157,11 +155,8 @@ std::string package_version(const std::vector<fs::path>& folders, const std::str
     for (const fs::path& entry : folder_entries(folder)) {
       const std::string name = entry.filename().string();
       if (!starts_with(name, package + "-")) continue;
-      for (const char* kind : {".dist-info", ".egg-info"}) {
-        const size_t at = name.rfind(kind);
-        if (at == std::string::npos || at + std::string(kind).size() != name.size()) continue;
-        return name.substr(package.size() + 1, at - package.size() - 1);
-      }
+      if (ends_with(name, ".dist-info") || ends_with(name, ".egg-info"))
+        return name.substr(package.size() + 1, name.rfind('.') - package.size() - 1);
     }
   }
   return "";

@@ -324,8 +324,6 @@ std::string string_value(const Token& token) {
 std::string describe(const Token& token) {
   switch (token.kind) {
     case Token::Kind::literal: return "template text";
-    case Token::Kind::print_begin:
-    case Token::Kind::tag_begin: return "'" + std::string(token.text) + "'";
     case Token::Kind::print_end: return "end of print statement";
     case Token::Kind::tag_end: return "end of tag";
     case Token::Kind::end: return "end of template";

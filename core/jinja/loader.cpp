@@ -1,9 +1,7 @@
 #include "core/jinja/loader.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/jinja/lexer.h"
@@ -124,17 +122,13 @@ SourceSpan ParsedTemplate::span(size_t position, std::shared_ptr<const SourceSpa
   const auto next = std::upper_bound(line_starts_.begin(), line_starts_.end(), position);
   const auto index = static_cast<size_t>(next - line_starts_.begin()) - 1;
   const LineOrigin& origin = preprocessed_.lines[std::min(index, preprocessed_.lines.size() - 1)];
-  SourceSpan span;
-  span.source = source_;
-  span.line = source_->first_line + origin.line - 1;
+  const int line = source_->first_line + origin.line - 1;
   const int column = static_cast<int>(position - line_starts_[index]) + 1 + origin.column_shift;
-  span.column = std::min(std::max(column, 1), origin.length + 1);
-  span.via = std::move(via);
-  return span;
+  return {source_, line, std::min(std::max(column, 1), origin.length + 1), std::move(via)};
 }
 
 const ParsedTemplate& TemplateSource::parsed(const std::shared_ptr<const SourceSpan>& via) const {
-  // Not std::call_once: what it calls had better not throw, which parsing does.
+  // Not std::call_once, whose function should not throw, as parsing does.
   const std::lock_guard lock(mutex_);
   if (!parsed_) parsed_ = std::make_unique<const ParsedTemplate>(text_, via);
   return *parsed_;
@@ -258,9 +252,8 @@ std::vector<std::string> Loader::known_names() const {
 }
 
 void Loader::fail_missing(const std::vector<std::string>& names, const SourceSpan& where) const {
-  std::string wanted;
-  for (const std::string& name : names) wanted += (wanted.empty() ? "'" : ", '") + name + "'";
-  if (names.empty()) wanted = "of an empty list";
+  const std::string wanted =
+      names.empty() ? "of an empty list" : "'" + forge::join(names, "', '") + "'";
   std::string folders;
   for (const fs::path& folder : search_path_) {
     if (is_folder(folder)) folders += (folders.empty() ? "" : ", ") + shown_path(folder);

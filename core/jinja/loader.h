@@ -60,7 +60,7 @@ class TemplateSource {
   const std::shared_ptr<const SourceText>& text() const { return text_; }
   /// Place of an inline template's name in its marker; unknown for a file's own template.
   const SourceSpan& marker() const { return marker_; }
-  /// Throws Error for a syntax error, to each who asks with the use that led to the template.
+  /// Throws Error for a syntax error, in each call, with the use that led to the template.
   const ParsedTemplate& parsed(const std::shared_ptr<const SourceSpan>& via) const;
 
  private:
@@ -84,7 +84,7 @@ TemplateFile read_template_file(const std::filesystem::path& path);
 /// out of it.
 std::optional<std::string> path_below_folder(const std::string& name);
 
-/// Template files by path: each is looked for and read once, and a template in it parsed once.
+/// Template files by path: each is searched and read once, and a template in it parsed once.
 /// Renders that share a cache see the files as they were then. Inline templates are per render (see
 /// Loader). Any thread may call.
 class TemplateCache {
@@ -175,7 +175,7 @@ class Loader {
   TemplateCache& cache_;
   std::map<std::string, TemplateSourcePtr> inlines_;
   std::deque<TemplateInstance>& instances_;
-  std::map<std::string, const TemplateInstance*> used_;  ///< by the name that was asked for
+  std::map<std::string, const TemplateInstance*> used_;  ///< by the requested name
 };
 
 }  // namespace forge::jinja

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 
 #include "core/base/text.h"
 #include "core/jinja/expression_parser.h"
@@ -13,25 +14,6 @@ namespace {
 /// Tags inside tags: deeper ones are refused, so that walking the tree never exhausts the stack.
 constexpr int max_nesting = 100;
 
-const std::vector<std::string>& tag_names() {
-  static const std::vector<std::string> names = {"autoescape",
-                                                 "block",
-                                                 "call",
-                                                 "extends",
-                                                 "filter",
-                                                 "for",
-                                                 "from",
-                                                 "if",
-                                                 "import",
-                                                 "include",
-                                                 "macro",
-                                                 "print",
-                                                 "set",
-                                                 "with",
-                                                 "raw"};
-  return names;
-}
-
 class Parser {
  public:
   explicit Parser(std::string_view text) : tokens_(tokenize(text)), expressions_(tokens_) {}
@@ -40,7 +22,7 @@ class Parser {
     NameUses uses;
     expressions_.begin_tracking(&uses);
     template_.body = parse_body({});
-    template_.uses_self = uses.self;
+    template_.uses_self = uses.count("self") > 0;
     return std::move(template_);
   }
 
@@ -112,36 +94,49 @@ class Parser {
     return joined;
   }
 
+  /// Parses one tag with all that belongs to it, and adds the statement.
+  template <auto parse>
+  void add(ast::Body& body) {
+    const uint32_t position = tag_.position;
+    body.push_back({(this->*parse)(), position});
+  }
+
+  using Tags = std::map<std::string_view, void (Parser::*)(ast::Body&)>;
+  static const Tags& tags() {
+    static const Tags table = {{"autoescape", &Parser::add<&Parser::parse_autoescape>},
+                               {"block", &Parser::add<&Parser::parse_block>},
+                               {"call", &Parser::add<&Parser::parse_call_block>},
+                               {"extends", &Parser::add<&Parser::parse_extends>},
+                               {"filter", &Parser::add<&Parser::parse_filter_block>},
+                               {"for", &Parser::add<&Parser::parse_for>},
+                               {"from", &Parser::add<&Parser::parse_from>},
+                               {"if", &Parser::add<&Parser::parse_if>},
+                               {"import", &Parser::add<&Parser::parse_import>},
+                               {"include", &Parser::add<&Parser::parse_include>},
+                               {"macro", &Parser::add<&Parser::parse_macro>},
+                               {"print", &Parser::parse_print},
+                               {"set", &Parser::parse_set},
+                               {"with", &Parser::add<&Parser::parse_with>}};
+    return table;
+  }
+
   void parse_statement(ast::Body& body, EndNames end_names) {
-    const Token tag = tokens_.expect(Token::Kind::name, "the name of a tag");
-    tag_ = tag;
-    const auto add = [&](auto node) { body.push_back({std::move(node), tag.position}); };
-    if (tag.text == "block") return add(parse_block());
-    if (tag.text == "set") return parse_set(body);
-    if (tag.text == "if") return add(parse_if());
-    if (tag.text == "for") return add(parse_for());
-    if (tag.text == "include") return add(parse_include());
-    if (tag.text == "extends") return add(parse_extends());
-    if (tag.text == "filter") return add(parse_filter_block());
-    if (tag.text == "macro") return add(parse_macro());
-    if (tag.text == "from") return add(parse_from());
-    if (tag.text == "import") return add(parse_import());
-    if (tag.text == "call") return add(parse_call_block());
-    if (tag.text == "with") return add(parse_with());
-    if (tag.text == "print") return parse_print(body);
-    if (tag.text == "autoescape") return add(parse_autoescape());
-    refuse_tag(tag, end_names);
+    tag_ = tokens_.expect(Token::Kind::name, "the name of a tag");
+    const auto tag = tags().find(tag_.text);
+    if (tag == tags().end()) refuse_tag(tag_, end_names);
+    (this->*tag->second)(body);
   }
 
   [[noreturn]] static void refuse_tag(const Token& tag, EndNames end_names) {
     const std::string name(tag.text);
-    std::string hint = did_you_mean(name, tag_names());
     if (starts_with(name, "end") || name == "else" || name == "elif") {
       const std::string expected =
           end_names.size() == 0 ? "" : "{% " + join_names(end_names) + " %} is due here";
       throw SyntaxError("'" + name + "' ends nothing here", tag.position, expected);
     }
-    throw SyntaxError("there is no tag '" + name + "'", tag.position, hint);
+    std::vector<std::string> known = {"raw"};
+    for (const auto& [tag_name, parse] : tags()) known.emplace_back(tag_name);
+    throw SyntaxError("there is no tag '" + name + "'", tag.position, did_you_mean(name, known));
   }
 
   std::string parse_name(const std::string& what) {
@@ -184,11 +179,7 @@ class Parser {
       tuple.parts.push_back(parse_simple_target());
       tuple.is_tuple = tuple.is_tuple || tokens_.is_symbol(",");
     } while (tokens_.skip_symbol(","));
-    if (!tuple.is_tuple) {
-      ast::Target only = std::move(tuple.parts[0]);
-      return only;
-    }
-    return tuple;
+    return tuple.is_tuple ? tuple : tuple.parts[0];
   }
 
   ast::Target parse_set_target() {
@@ -248,7 +239,7 @@ class Parser {
     ++loops_;
     loop.body = parse_tag_body({"endfor", "else"});
     expressions_.end_tracking();
-    loop.uses_loop = uses.loop || loop.recursive;
+    loop.uses_loop = uses.count("loop") > 0 || loop.recursive;
     if (tokens_.take().text == "else") {
       loop.otherwise = parse_tag_body({"endfor"});
       tokens_.take();
@@ -278,15 +269,14 @@ class Parser {
                         tag.position);
     }
     const ast::Block* result = block.get();
-    template_.blocks[block->name] =
-        nullptr;  // reserved, so that a block within it cannot take the name
-    if (block->scoped) expressions_.note_loop_use();
+    template_.blocks[block->name] = nullptr;  // a block within it cannot take the name
+    if (block->scoped) expressions_.note_use("loop");
     NameUses uses;
     std::vector<NameUses*> outer = expressions_.swap_trackers({&uses});
     block->body = parse_tag_body({"endblock"}, Scope::captured);
     expressions_.swap_trackers(std::move(outer));
-    block->uses_self = uses.self;
-    block->uses_super = uses.super;
+    block->uses_self = uses.count("self") > 0;
+    block->uses_super = uses.count("super") > 0;
     if (block->required) require_blank(*block, tag);
     tokens_.take();
     tokens_.skip_name(block->name);
@@ -309,10 +299,13 @@ class Parser {
     return {expressions_.parse()};
   }
 
+  bool at_context() const {
+    return (tokens_.is_name("with") || tokens_.is_name("without")) &&
+           TokenStream::is(tokens_.following(), Token::Kind::name, "context");
+  }
+
   bool parse_context(bool fallback) {
-    const bool stated = (tokens_.is_name("with") || tokens_.is_name("without")) &&
-                        TokenStream::is(tokens_.following(), Token::Kind::name, "context");
-    if (!stated) return fallback;
+    if (!at_context()) return fallback;
     const bool with = tokens_.take().text == "with";
     tokens_.take();
     return with;
@@ -346,10 +339,7 @@ class Parser {
     ast::FromImport import;
     import.name = expressions_.parse();
     tokens_.expect_name("import");
-    while (true) {
-      const bool at_context = (tokens_.is_name("with") || tokens_.is_name("without")) &&
-                              TokenStream::is(tokens_.following(), Token::Kind::name, "context");
-      if (at_context) break;
+    while (!at_context()) {
       const uint32_t position = tokens_.current().position;
       const std::string name = parse_name("a name to import");
       if (name[0] == '_')
@@ -391,19 +381,17 @@ class Parser {
     routine.body = parse_tag_body({end_name}, Scope::captured);
     expressions_.end_tracking();
     tokens_.take();
-    const auto declared = [&](const char* name) {
-      return std::find(routine.parameters.begin(), routine.parameters.end(), name) !=
-             routine.parameters.end();
-    };
-    const size_t required = routine.parameters.size() - routine.defaults.size();
-    const auto first_default = routine.parameters.begin() + static_cast<std::ptrdiff_t>(required);
-    if (uses.caller &&
-        std::find(routine.parameters.begin(), first_default, "caller") != first_default) {
+    const std::vector<std::string>& parameters = routine.parameters;
+    const size_t required = parameters.size() - routine.defaults.size();
+    const auto first_default = parameters.begin() + static_cast<std::ptrdiff_t>(required);
+    if (uses.count("caller") &&
+        std::find(parameters.begin(), first_default, "caller") != first_default) {
       throw SyntaxError("the parameter 'caller' needs a default", routine_tag.position);
     }
-    routine.uses_caller = uses.caller && !declared("caller");
-    routine.uses_named = uses.kwargs && !declared("kwargs");
-    routine.uses_positional = uses.varargs && !declared("varargs");
+    for (const std::string& name : parameters) uses.erase(name);
+    routine.uses_caller = uses.count("caller") > 0;
+    routine.uses_named = uses.count("kwargs") > 0;
+    routine.uses_positional = uses.count("varargs") > 0;
   }
 
   ast::MacroDefinition parse_macro() {

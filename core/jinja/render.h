@@ -55,8 +55,7 @@ class TemplateCache;
 struct RenderedText {
   std::string text;
   std::vector<LoadedTemplate> templates;
-  /// Who wrote which segment of `text`; worked out only where somebody asks. Null: nothing is
-  /// known.
+  /// Which template wrote which segment of `text`, computed on demand; null: unknown.
   std::shared_ptr<const SourceMap> map;
 
   /// Place in a template of a 1-based line and column of `text`.

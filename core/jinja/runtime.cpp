@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "core/jinja/evaluator.h"
-#include "core/python/objects.h"
 #include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
@@ -70,9 +70,7 @@ std::optional<Value> Namespace::attribute(const std::string& name) {
 }
 
 std::vector<std::string> Namespace::attribute_names() const {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : attributes_.entries()) names.push_back(key.as_string());
-  return names;
+  return texts_of(attributes_.entries(), [](const auto& entry) { return entry.first.as_string(); });
 }
 
 Value make_group(Value grouper, Value list) {
@@ -154,9 +152,7 @@ std::optional<Value> Module::attribute(const std::string& name) {
 }
 
 std::vector<std::string> Module::attribute_names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : exported_) names.push_back(name);
-  return names;
+  return texts_of(exported_, &VariableMap::value_type::first);
 }
 
 std::string LoopState::repr() const {

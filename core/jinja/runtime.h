@@ -40,14 +40,13 @@ struct BlockDefinition {
 /// What the templates of one inheritance chain share: their top-level variables and their blocks.
 struct Context {
   VariableMap variables;
-  std::set<std::string> exported;  ///< those that an import gives away
+  std::set<std::string> exported;  ///< those that an import can read
   /// By name, the most derived definition first.
   std::map<std::string, std::vector<BlockDefinition>> blocks;
   /// Of an included template: what it sees of the one that includes it.
   ScopePtr outer_scope;
   std::shared_ptr<Context> outer;
-  const VariableMap* base =
-      nullptr;  ///< the caller's variables and the globals, or only the globals
+  const VariableMap* base = nullptr;  ///< the globals, perhaps under the caller's variables
 
   const Value* find(const std::string& name) const;
 };
@@ -55,8 +54,7 @@ using ContextPtr = std::shared_ptr<Context>;
 
 /// The inheritance chain that a template's top level runs in.
 struct TopLevelState {
-  const TemplateUse* parent =
-      nullptr;  ///< set by `extends`: from then on the top level prints nothing
+  const TemplateUse* parent = nullptr;  ///< set by `extends`, after which nothing is printed
 };
 
 /// Where a statement runs.

@@ -83,6 +83,8 @@ class Visitor {
                           [this](const ast::ExpressionPtr& operand) { visit(operand); });
   }
 
+  void declare(const std::string& name) { symbols_->declare(name); }
+
   void declare(const ast::Target& target) {
     if (target.is_tuple) {
       for (const ast::Target& part : target.parts) declare(part);
@@ -158,24 +160,31 @@ class Visitor {
 
 void analyze_frames(ast::Body& body, const Symbols& symbols);
 
-/// Analyses one frame (what `read` visits) and then the frames within its body.
-template <typename Read>
-ast::UnassignedNames analyze_frame(ast::Body& body, const Symbols* outer, Read read) {
+/// Analyses one frame and then the frames within its body. `begin` declares the names that the
+/// frame has before its body; `filter`, which may be null, reads names after it.
+template <typename Begin>
+ast::UnassignedNames analyze_frame(ast::Body& body,
+                                   const Symbols* outer,
+                                   const Begin& begin,
+                                   const ast::ExpressionPtr& filter = nullptr) {
   Symbols symbols(outer);
   Visitor visitor(symbols);
-  read(visitor, symbols);
+  begin(visitor);
+  visitor.visit(body);
+  visitor.visit(filter);
   analyze_frames(body, symbols);
   return symbols.unassigned();
 }
 
+void declare_nothing(Visitor&) {}
+
 void analyze_routine(ast::Routine& routine, const Symbols& outer) {
-  routine.unassigned = analyze_frame(routine.body, &outer, [&](Visitor& visitor, Symbols& symbols) {
-    if (routine.uses_caller) symbols.declare("caller");
-    if (routine.uses_named) symbols.declare("kwargs");
-    if (routine.uses_positional) symbols.declare("varargs");
-    for (const std::string& parameter : routine.parameters) symbols.declare(parameter);
-    for (const ast::ExpressionPtr& value : routine.defaults) visitor.visit(value);
-    visitor.visit(routine.body);
+  routine.unassigned = analyze_frame(routine.body, &outer, [&](Visitor& frame) {
+    if (routine.uses_caller) frame.declare("caller");
+    if (routine.uses_named) frame.declare("kwargs");
+    if (routine.uses_positional) frame.declare("varargs");
+    for (const std::string& parameter : routine.parameters) frame.declare(parameter);
+    for (const ast::ExpressionPtr& value : routine.defaults) frame.visit(value);
   });
 }
 
@@ -191,31 +200,21 @@ class FrameFinder {
     analyze_frames(node.otherwise, symbols_);
   }
   void operator()(ast::For& node) {
-    node.body_unassigned =
-        analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols& symbols) {
-          if (node.uses_loop) symbols.declare("loop");
-          visitor.declare(node.target);
-          visitor.visit(node.body);
-        });
-    node.otherwise_unassigned =
-        analyze_frame(node.otherwise, &symbols_, [&](Visitor& visitor, Symbols&) {
-          visitor.visit(node.otherwise);
-        });
+    node.body_unassigned = analyze_frame(node.body, &symbols_, [&](Visitor& frame) {
+      if (node.uses_loop) frame.declare("loop");
+      frame.declare(node.target);
+    });
+    node.otherwise_unassigned = analyze_frame(node.otherwise, &symbols_, declare_nothing);
   }
   void operator()(ast::SetBlock& node) {
-    node.unassigned = analyze_frame(
-        node.body, &symbols_, [&](Visitor& visitor, Symbols&) { visitor.visit(node.body); });
+    node.unassigned = analyze_frame(node.body, &symbols_, declare_nothing);
   }
   void operator()(ast::FilterBlock& node) {
-    node.unassigned = analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols&) {
-      visitor.visit(node.body);
-      visitor.visit(node.filter);
-    });
+    node.unassigned = analyze_frame(node.body, &symbols_, declare_nothing, node.filter);
   }
   void operator()(ast::With& node) {
-    node.unassigned = analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols&) {
-      for (const auto& [target, value] : node.assignments) visitor.declare(target);
-      visitor.visit(node.body);
+    node.unassigned = analyze_frame(node.body, &symbols_, [&](Visitor& frame) {
+      for (const auto& [target, value] : node.assignments) frame.declare(target);
     });
   }
   void operator()(ast::MacroDefinition& node) { analyze_routine(node.routine, symbols_); }
@@ -232,17 +231,14 @@ void analyze_frames(ast::Body& body, const Symbols& symbols) {
 }  // namespace
 
 void find_unassigned_names(ast::Template& tree) {
-  tree.unassigned = analyze_frame(tree.body, nullptr, [&](Visitor& visitor, Symbols& symbols) {
-    if (tree.uses_self) symbols.declare("self");
-    visitor.visit(tree.body);
+  tree.unassigned = analyze_frame(tree.body, nullptr, [&](Visitor& frame) {
+    if (tree.uses_self) frame.declare("self");
   });
   for (auto& [name, block] : tree.blocks) {
-    block->unassigned =
-        analyze_frame(block->body, nullptr, [&block = block](Visitor& visitor, Symbols& symbols) {
-          if (block->uses_self) symbols.declare("self");
-          if (block->uses_super) symbols.declare("super");
-          visitor.visit(block->body);
-        });
+    block->unassigned = analyze_frame(block->body, nullptr, [&block = block](Visitor& frame) {
+      if (block->uses_self) frame.declare("self");
+      if (block->uses_super) frame.declare("super");
+    });
   }
 }
 

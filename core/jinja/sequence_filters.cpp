@@ -17,7 +17,7 @@ namespace forge::jinja {
 
 namespace {
 
-/// A string in lower case; anything else as it is.
+/// A string in lower case; any other value unchanged.
 Value casefolded(const Value& value) {
   return value.is_string() ? Value::string(to_lower(value.as_string())) : value;
 }

@@ -1,10 +1,6 @@
 // Execution of statements.
 
 #include "core/jinja/evaluator.h"
-#include "core/jinja/runtime.h"
-#include "core/python/objects.h"
-#include "core/python/operation.h"
-#include "core/python/operators.h"
 #include "core/python/repr.h"
 
 namespace forge::jinja {

@@ -37,12 +37,10 @@ bool add_names(const ast::Expression& expression, std::vector<std::string>& name
     return std::all_of(
         items.begin(), items.end(), [&](const auto& item) { return add_names(*item, names); });
   };
-  if (const auto* list = std::get_if<ast::ListLiteral>(&expression.node)) {
+  if (const auto* list = std::get_if<ast::ListLiteral>(&expression.node))
     return add_all(list->items);
-  }
-  if (const auto* tuple = std::get_if<ast::TupleLiteral>(&expression.node)) {
+  if (const auto* tuple = std::get_if<ast::TupleLiteral>(&expression.node))
     return add_all(tuple->items);
-  }
   if (const auto* choice = std::get_if<ast::Conditional>(&expression.node)) {
     return choice->otherwise && add_names(*choice->value, names) &&
            add_names(*choice->otherwise, names);
@@ -65,11 +63,6 @@ class Analyzer {
   }
 
  private:
-  struct VisitOperand {
-    Analyzer& surveyor;
-    void operator()(const ast::ExpressionPtr& operand) const { surveyor.visit(operand); }
-  };
-
   SourceSpan here(uint32_t position) const { return parsed_.span(position, nullptr); }
 
   // Names.
@@ -127,7 +120,11 @@ class Analyzer {
     if (const auto* choice = std::get_if<ast::Conditional>(&node)) return visit(*choice);
     const auto* both = std::get_if<ast::Logical>(&node);
     if (both && both->is_and) return visit_and(*both);
-    ast::for_each_operand(*expression, visit_operand_);
+    visit_operands(*expression);
+  }
+  template <typename Node>
+  void visit_operands(const Node& node) {
+    ast::for_each_operand(node, [this](const ast::ExpressionPtr& operand) { visit(operand); });
   }
   void visit(const ast::Filter& node) {
     const auto& arguments = node.arguments;
@@ -140,7 +137,7 @@ class Analyzer {
     } else {
       visit(node.input);
     }
-    ast::for_each_operand(arguments, visit_operand_);
+    visit_operands(arguments);
   }
   void visit(const ast::Test& node) {
     if (node.name == "defined" || node.name == "undefined") {
@@ -148,7 +145,7 @@ class Analyzer {
     } else {
       visit(node.input);
     }
-    ast::for_each_operand(node.arguments, visit_operand_);
+    visit_operands(node.arguments);
   }
   void visit_and(const ast::Logical& node) {
     visit(node.left);
@@ -164,13 +161,10 @@ class Analyzer {
   void add_reference(Reference::Kind kind,
                      const ast::ExpressionPtr& name,
                      bool ignores_missing = false) {
-    Reference reference;
-    reference.kind = kind;
-    if (!add_names(*name, reference.names)) reference.names.clear();
-    reference.is_conditional = conditions_ > 0;
-    reference.ignores_missing = ignores_missing;
-    reference.span = here(position_);
-    result_.references.push_back(std::move(reference));
+    std::vector<std::string> names;
+    if (!add_names(*name, names)) names.clear();
+    result_.references.push_back(
+        {kind, std::move(names), conditions_ > 0, ignores_missing, here(position_)});
     visit(name);
   }
   void visit(const ast::Literal& node) {
@@ -268,7 +262,6 @@ class Analyzer {
 
   const ParsedTemplate& parsed_;
   TemplateAnalysis& result_;
-  const VisitOperand visit_operand_{*this};
   std::string block_;                 ///< the block around the statement
   std::vector<std::string> defined_;  ///< paths that tests around it found defined
   uint32_t position_ = 0;             ///< of the statement
@@ -279,21 +272,15 @@ class Analyzer {
 }  // namespace
 
 const char* name_of(Reference::Kind kind) {
-  switch (kind) {
-    case Reference::Kind::extends: return "extends";
-    case Reference::Kind::include: return "include";
-    case Reference::Kind::import: return "import";
-    case Reference::Kind::from_import: return "from";
-  }
-  return "";
+  static constexpr const char* names[] = {"extends", "include", "import", "from"};
+  return names[static_cast<size_t>(kind)];
 }
 
 const Reference* TemplateAnalysis::parent() const {
-  const auto found =
-      std::find_if(references.begin(), references.end(), [](const Reference& reference) {
-        return reference.kind == Reference::Kind::extends && !reference.is_expression();
-      });
-  return found == references.end() ? nullptr : &*found;
+  for (const Reference& reference : references) {
+    if (reference.kind == Reference::Kind::extends && !reference.is_expression()) return &reference;
+  }
+  return nullptr;
 }
 
 const BlockInfo* TemplateAnalysis::block_at(int line) const {

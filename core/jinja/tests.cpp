@@ -1,8 +1,9 @@
 #include "core/jinja/builtins.h"
 
-#include <algorithm>
-#include <unordered_map>
+#include <functional>
+#include <map>
 
+#include "core/base/text.h"
 #include "core/python/objects.h"
 #include "core/python/operation.h"
 #include "core/python/operators.h"
@@ -12,7 +13,7 @@
 namespace forge::jinja {
 namespace {
 
-using TestTable = std::unordered_map<std::string, TestFunction>;
+using TestTable = std::map<std::string, TestFunction>;
 
 void refuse_arguments(const Arguments& arguments) { Parameters("this test", arguments, {}); }
 
@@ -21,10 +22,10 @@ Value argument(const Arguments& arguments) {
 }
 
 /// A test of the value's kind alone; an undefined value is no error.
-template <bool (*matches)(const Value&)>
+template <auto matches>
 bool of_kind(Evaluator&, const Value& input, const Arguments& arguments) {
   refuse_arguments(arguments);
-  return matches(input);
+  return std::invoke(matches, input);
 }
 
 template <Comparison comparison>
@@ -33,16 +34,10 @@ bool compared(Evaluator&, const Value& input, const Arguments& arguments) {
 }
 
 bool is_defined(const Value& value) { return !value.is_undefined(); }
-bool is_undefined(const Value& value) { return value.is_undefined(); }
-bool is_none(const Value& value) { return value.is_none(); }
-bool is_boolean(const Value& value) { return value.is_boolean(); }
 bool is_true(const Value& value) { return value.is_boolean() && value.as_boolean(); }
 bool is_false(const Value& value) { return value.is_boolean() && !value.as_boolean(); }
 bool is_integer(const Value& value) { return value.kind() == Value::Kind::integer; }
 bool is_float(const Value& value) { return value.kind() == Value::Kind::real; }
-bool is_number(const Value& value) { return value.is_number(); }
-bool is_text(const Value& value) { return value.is_string(); }
-bool is_mapping(const Value& value) { return value.is_dict(); }
 bool is_escaped(const Value&) { return false; }
 bool is_callable(const Value& value) {
   return value.is_undefined() || (value.is_object() && value.as_object()->callable());
@@ -53,18 +48,10 @@ bool has_length_and_items(const Value& value) {
   return value.is_string() || value.is_sequence() || value.is_dict();
 }
 
-/// Whether the text has letters with case and none of the other one.
 template <bool upper>
-bool is_cased(Evaluator&, const Value& input, const Arguments& arguments) {
+bool has_case(Evaluator&, const Value& input, const Arguments& arguments) {
   refuse_arguments(arguments);
-  bool found = false;
-  const std::string text = str_of(input);
-  for (size_t i = 0; i < text.size();) {
-    const int32_t c = next_code_point(text, i);
-    if (upper ? is_lower(c) : is_upper(c)) return false;
-    found = found || (upper ? is_upper(c) : is_lower(c));
-  }
-  return found;
+  return is_of_case(str_of(input), upper);
 }
 
 template <int remainder>
@@ -100,22 +87,22 @@ bool is_test(Evaluator&, const Value& input, const Arguments& arguments) {
 const TestTable& tests() {
   static const TestTable table = {
       {"defined", of_kind<is_defined>},
-      {"undefined", of_kind<is_undefined>},
-      {"none", of_kind<is_none>},
-      {"boolean", of_kind<is_boolean>},
+      {"undefined", of_kind<&Value::is_undefined>},
+      {"none", of_kind<&Value::is_none>},
+      {"boolean", of_kind<&Value::is_boolean>},
       {"true", of_kind<is_true>},
       {"false", of_kind<is_false>},
       {"integer", of_kind<is_integer>},
       {"float", of_kind<is_float>},
-      {"number", of_kind<is_number>},
-      {"string", of_kind<is_text>},
-      {"mapping", of_kind<is_mapping>},
+      {"number", of_kind<&Value::is_number>},
+      {"string", of_kind<&Value::is_string>},
+      {"mapping", of_kind<&Value::is_dict>},
       {"escaped", of_kind<is_escaped>},
       {"callable", of_kind<is_callable>},
       {"iterable", of_kind<can_be_iterated>},
       {"sequence", of_kind<has_length_and_items>},
-      {"lower", is_cased<false>},
-      {"upper", is_cased<true>},
+      {"lower", has_case<false>},
+      {"upper", has_case<true>},
       {"odd", has_parity<1>},
       {"even", has_parity<0>},
       {"divisibleby", is_divisible},
@@ -149,11 +136,6 @@ TestFunction find_test(const std::string& name) {
   return found == tests().end() ? nullptr : found->second;
 }
 
-std::vector<std::string> test_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, function] : tests()) names.push_back(name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> test_names() { return texts_of(tests(), &TestTable::value_type::first); }
 
 }  // namespace forge::jinja

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/text.h"
 #include "core/jinja/builtins.h"
 #include "core/python/format.h"
 #include "core/python/objects.h"
@@ -46,10 +47,9 @@ std::string title(std::string_view text) {
 
 Value trim(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'trim'", arguments, {"chars"});
-  const std::string characters = parameters.value(0).is_none() ? "" : parameters.text(0);
+  const std::optional<std::string> characters = parameters.optional_text(0);
   const Value text = to_text(input);
-  const Extent kept = strip_extent(
-      text.as_string(), parameters.value(0).is_none() ? nullptr : &characters, true, true);
+  const Extent kept = strip_extent(text.as_string(), characters);
   return Value::string(text.traced().substring(kept.begin, kept.size));
 }
 
@@ -60,7 +60,7 @@ Value to_string(Evaluator&, const Value& input, const Arguments& arguments) {
 
 Value replace_text(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'replace'", arguments, {"old", "new", "count"}, 2);
-  const int64_t limit = parameters.value(2).is_none() ? -1 : parameters.integer(2);
+  const int64_t limit = parameters.optional_integer(2).value_or(-1);
   return Value::string(
       replace(str_of(input), str_of(parameters.value(0)), str_of(parameters.value(1)), limit));
 }
@@ -120,7 +120,7 @@ Value truncate(Evaluator&, const Value& input, const Arguments& arguments) {
   const std::string end = parameters.text(2, "...");
   const auto length = parameters.integer(0, 255);
   const auto end_length = static_cast<int64_t>(length_of(end));
-  const int64_t leeway = parameters.value(3).is_none() ? 5 : parameters.integer(3);
+  const int64_t leeway = parameters.optional_integer(3).value_or(5);
   if (length < end_length || leeway < 0)
     throw OperationError("filter 'truncate': the length is too small");
   const auto size = static_cast<int64_t>(len(input));
@@ -154,7 +154,7 @@ Value wrap(Evaluator&, const Value& input, const Arguments& arguments) {
   options.width = parameters.integer(0, options.width);
   options.break_long_words = parameters.flag(1, true);
   options.break_on_hyphens = parameters.flag(3, true);
-  const std::string line_break = parameters.value(2).is_none() ? "\n" : parameters.text(2);
+  const std::string line_break = parameters.optional_text(2).value_or("\n");
   if (!require_defined(input).is_string())
     throw OperationError("filter 'wordwrap' takes a string, not '" + type_name(input) + "'");
   std::string wrapped;
@@ -309,10 +309,7 @@ std::string unescape_html(std::string_view text) {
 Value strip_tags(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'striptags'", arguments, {});
   const std::string text = without(without(str_of(input), "<!--", "-->"), "<", ">");
-  std::string joined;
-  for (const std::string& word : split_text(text, nullptr, -1))
-    joined += (joined.empty() ? "" : " ") + word;
-  return Value::string(unescape_html(joined));
+  return Value::string(unescape_html(forge::join(split_text(text), " ")));
 }
 
 }  // namespace

@@ -12,115 +12,6 @@
 namespace forge::python {
 namespace {
 
-Value missing(const Value& owner, const std::string& name, const std::string& what, Place place) {
-  const std::string subject = owner.is_dict()     ? "this dict"
-                              : owner.is_object() ? owner.as_object()->shown_type()
-                                                  : "'" + type_name(owner) + " object'";
-  return Value::undefined(
-      {Undefined::What::attribute, name, subject + " has no " + what, owner, place});
-}
-
-Value missing_attribute(const Value& owner, const std::string& name, Place place) {
-  return missing(owner, name, (owner.is_dict() ? "key '" : "attribute '") + name + "'", place);
-}
-
-/// getattr(value, name): what the type itself has.
-std::optional<Value> own_attribute(const Value& value, const std::string& name) {
-  if (value.is_object()) return value.as_object()->attribute(name);
-  if (value.is_number()) return number_attribute(value, name);
-  Method method = value.is_string() ? find_string_method(name) : find_container_method(value, name);
-  if (!method) return std::nullopt;
-  return make_function(name, [value, method](const Arguments& arguments) {
-    charge_walk(value.is_string() ? value.as_string().size() : 16 * len(value));
-    return method(value, arguments);
-  });
-}
-
-Value guarded(const Value& owner, const std::string& name, Value attribute) {
-  if (name.empty() || name[0] != '_') return attribute;
-  return Value::undefined_because("access to attribute '" + name + "' of '" + type_name(owner) +
-                                  "' is not safe");
-}
-
-}  // namespace
-
-Value attribute_of(const Value& value, const std::string& name, Place place) {
-  require_defined(value);
-  if (auto attribute = own_attribute(value, name))
-    return guarded(value, name, std::move(*attribute));
-  const bool has_items = value.is_dict() || value.is_object();
-  if (has_items) {
-    if (auto item = get_item(value, Value::string(name))) return *item;
-  }
-  return missing_attribute(value, name, place);
-}
-
-Value own_attribute_of(const Value& value, const std::string& name) {
-  require_defined(value);
-  if (auto attribute = own_attribute(value, name))
-    return guarded(value, name, std::move(*attribute));
-  return missing_attribute(value, name, {});
-}
-
-Value subscript_of(const Value& value, const Value& key, Place place) {
-  require_defined(value);
-  if (auto item = get_item(value, require_defined(key))) return *item;
-  if (key.is_string()) {
-    const std::string& name = key.as_string();
-    if (auto attribute = own_attribute(value, name))
-      return guarded(value, name, std::move(*attribute));
-    return missing_attribute(value, name, place);
-  }
-  return missing(value, "", "element " + repr_of(key), place);
-}
-
-}  // namespace forge::python
-
-// What Python's int, bool and float have besides their operators.
-
-namespace forge::python {
-namespace {
-
-Value zero_like(const Value& number) {
-  return number.is_integral() ? Value::integer(0) : Value::real(0);
-}
-
-Value bit_length(const Value& number) {
-  int64_t length = 0;
-  for (int64_t rest = number.as_integer(); rest != 0; rest /= 2) ++length;
-  return Value::integer(length);
-}
-
-Value is_whole(const Value& number) {
-  return Value::boolean(std::isfinite(number.as_real()) &&
-                        std::floor(number.as_real()) == number.as_real());
-}
-
-/// A method without arguments.
-Value method(const std::string& name, const Value& number, Value (*body)(const Value&)) {
-  return make_function(name, [name, number, body](const Arguments& arguments) {
-    Parameters(name + "()", arguments, {});
-    return body(number);
-  });
-}
-
-}  // namespace
-
-std::optional<Value> number_attribute(const Value& number, const std::string& name) {
-  if (name == "real") return unary_plus(number);
-  if (name == "imag") return zero_like(number);
-  if (name == "conjugate") return method(name, number, unary_plus);
-  if (!number.is_integral())
-    return name == "is_integer" ? std::optional<Value>(method(name, number, is_whole))
-                                : std::nullopt;
-  if (name == "numerator") return unary_plus(number);
-  if (name == "denominator") return Value::integer(1);
-  if (name == "bit_length") return method(name, number, bit_length);
-  return std::nullopt;
-}
-
-namespace {
-
 using MethodTable = std::unordered_map<std::string_view, Method>;
 
 Value sequence_index(const Value& self, const Arguments& arguments) {
@@ -194,14 +85,11 @@ Value list_reverse(const Value& self, const Arguments& arguments) {
 }
 
 Value list_sort(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("sort()", arguments, {"reverse"});
+  const bool reverse = Parameters("sort()", arguments, {"reverse"}).flag(0);
   List sorted = self.items();  // a failed comparison must not leave half a list behind
-  if (parameters.flag(0)) {
-    std::stable_sort(
-        sorted.begin(), sorted.end(), [](const Value& a, const Value& b) { return less(b, a); });
-  } else {
-    std::stable_sort(sorted.begin(), sorted.end(), less);
-  }
+  std::stable_sort(sorted.begin(), sorted.end(), [reverse](const Value& a, const Value& b) {
+    return reverse ? less(b, a) : less(a, b);
+  });
   self.items() = std::move(sorted);
   return Value();
 }
@@ -263,9 +151,7 @@ Value dict_set_default(const Value& self, const Arguments& arguments) {
 }
 
 Value dict_update(const Value& self, const Arguments& arguments) {
-  if (arguments.positional.size() > 1) throw OperationError("update() takes at most one mapping");
-  if (!arguments.positional.empty()) update_dict(self.as_dict(), arguments.positional[0]);
-  for (const auto& [name, value] : arguments.named) self.as_dict().set(Value::string(name), value);
+  update_dict(self.as_dict(), "update()", arguments);
   return Value();
 }
 
@@ -280,23 +166,9 @@ Value dict_copy(const Value& self, const Arguments& arguments) {
   return Value::dict(self.as_dict());
 }
 
-}  // namespace
-
-void update_dict(Dict& dict, const Value& source) {
-  require_defined(source);
-  if (source.is_dict()) {
-    const Dict copy = source.as_dict();  // a dict may be updated from itself
-    for (const auto& [key, value] : copy.entries()) dict.set(key, value);
-    return;
-  }
-  for (const Value& pair : iterate(source)) {
-    const List items = iterate(pair);
-    if (items.size() != 2) throw OperationError("a dict is made of pairs of key and value");
-    dict.set(items[0], items[1]);
-  }
-}
-
-Method find_container_method(const Value& container, std::string_view name) {
+/// The method of a string, list, tuple or dict, or null.
+Method find_method(const Value& value, std::string_view name) {
+  if (value.is_string()) return find_string_method(name);
   static const MethodTable tuple_methods = {{"index", sequence_index}, {"count", sequence_count}};
   static const MethodTable list_methods = {{"index", sequence_index},
                                            {"count", sequence_count},
@@ -320,13 +192,130 @@ Method find_container_method(const Value& container, std::string_view name) {
                                            {"update", dict_update},
                                            {"clear", dict_clear},
                                            {"copy", dict_copy}};
-  const MethodTable* table = container.is_dict()                      ? &dict_methods
-                             : container.kind() == Value::Kind::list  ? &list_methods
-                             : container.kind() == Value::Kind::tuple ? &tuple_methods
-                                                                      : nullptr;
+  const MethodTable* table = value.is_dict()                      ? &dict_methods
+                             : value.kind() == Value::Kind::list  ? &list_methods
+                             : value.kind() == Value::Kind::tuple ? &tuple_methods
+                                                                  : nullptr;
   if (!table) return nullptr;
   const auto found = table->find(name);
   return found == table->end() ? nullptr : found->second;
+}
+
+// What Python's int, bool and float have besides their operators.
+
+Value zero_like(const Value& number) {
+  return number.is_integral() ? Value::integer(0) : Value::real(0);
+}
+
+Value bit_length(const Value& number) {
+  int64_t length = 0;
+  for (int64_t rest = number.as_integer(); rest != 0; rest /= 2) ++length;
+  return Value::integer(length);
+}
+
+Value is_whole(const Value& number) {
+  return Value::boolean(std::isfinite(number.as_real()) &&
+                        std::floor(number.as_real()) == number.as_real());
+}
+
+/// A method without arguments.
+Value method(const std::string& name, const Value& number, Value (*body)(const Value&)) {
+  return make_function(name, [name, number, body](const Arguments& arguments) {
+    Parameters(name + "()", arguments, {});
+    return body(number);
+  });
+}
+
+/// An attribute of a number, or nothing.
+std::optional<Value> number_attribute(const Value& number, const std::string& name) {
+  if (name == "real") return unary_plus(number);
+  if (name == "imag") return zero_like(number);
+  if (name == "conjugate") return method(name, number, unary_plus);
+  if (!number.is_integral())
+    return name == "is_integer" ? std::optional<Value>(method(name, number, is_whole))
+                                : std::nullopt;
+  if (name == "numerator") return unary_plus(number);
+  if (name == "denominator") return Value::integer(1);
+  if (name == "bit_length") return method(name, number, bit_length);
+  return std::nullopt;
+}
+
+Value missing(const Value& owner, const std::string& name, const std::string& what, Place place) {
+  const std::string subject = owner.is_dict()     ? "this dict"
+                              : owner.is_object() ? owner.as_object()->shown_type()
+                                                  : "'" + type_name(owner) + " object'";
+  return Value::undefined(
+      {Undefined::What::attribute, name, subject + " has no " + what, owner, place});
+}
+
+Value missing_attribute(const Value& owner, const std::string& name, Place place) {
+  return missing(owner, name, (owner.is_dict() ? "key '" : "attribute '") + name + "'", place);
+}
+
+/// getattr(value, name): what the type itself has.
+std::optional<Value> own_attribute(const Value& value, const std::string& name) {
+  std::optional<Value> attribute;
+  if (value.is_object()) {
+    attribute = value.as_object()->attribute(name);
+  } else if (value.is_number()) {
+    attribute = number_attribute(value, name);
+  } else if (const Method method = find_method(value, name)) {
+    attribute = make_function(name, [value, method](const Arguments& arguments) {
+      charge_walk(value.is_string() ? value.as_string().size() : 16 * len(value));
+      return method(value, arguments);
+    });
+  }
+  if (!attribute || name.empty() || name[0] != '_') return attribute;
+  return Value::undefined_because("access to attribute '" + name + "' of '" + type_name(value) +
+                                  "' is not safe");
+}
+
+}  // namespace
+
+Value attribute_of(const Value& value, const std::string& name, Place place) {
+  require_defined(value);
+  if (auto attribute = own_attribute(value, name)) return *attribute;
+  if (value.is_dict() || value.is_object()) {
+    if (auto item = get_item(value, Value::string(name))) return *item;
+  }
+  return missing_attribute(value, name, place);
+}
+
+Value own_attribute_of(const Value& value, const std::string& name) {
+  require_defined(value);
+  const auto attribute = own_attribute(value, name);
+  return attribute ? *attribute : missing_attribute(value, name, {});
+}
+
+Value subscript_of(const Value& value, const Value& key, Place place) {
+  require_defined(value);
+  if (auto item = get_item(value, require_defined(key))) return *item;
+  if (key.is_string()) {
+    const auto attribute = own_attribute(value, key.as_string());
+    return attribute ? *attribute : missing_attribute(value, key.as_string(), place);
+  }
+  return missing(value, "", "element " + repr_of(key), place);
+}
+
+void update_dict(Dict& dict, const Value& source) {
+  require_defined(source);
+  if (source.is_dict()) {
+    const Dict copy = source.as_dict();  // a dict may be updated from itself
+    for (const auto& [key, value] : copy.entries()) dict.set(key, value);
+    return;
+  }
+  for (const Value& pair : iterate(source)) {
+    const List items = iterate(pair);
+    if (items.size() != 2) throw OperationError("a dict is made of pairs of key and value");
+    dict.set(items[0], items[1]);
+  }
+}
+
+void update_dict(Dict& dict, const std::string& function, const Arguments& arguments) {
+  if (arguments.positional.size() > 1)
+    throw OperationError(function + " takes at most one mapping");
+  if (!arguments.positional.empty()) update_dict(dict, arguments.positional[0]);
+  for (const auto& [name, value] : arguments.named) dict.set(Value::string(name), value);
 }
 
 }  // namespace forge::python

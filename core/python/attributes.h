@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,13 +18,8 @@ Value own_attribute_of(const Value& value, const std::string& name);
 /// `value[key]`: the item, else the attribute of that name. Undefined where there is neither.
 Value subscript_of(const Value& value, const Value& key, Place place = {});
 
-/// An attribute of a number, or nothing.
-std::optional<Value> number_attribute(const Value& number, const std::string& name);
-
 /// A method of a built-in type.
 using Method = Value (*)(const Value& self, const Arguments& arguments);
-Method find_string_method(std::string_view name);     ///< or null
-Method find_container_method(const Value& container,  ///< of a list, tuple or dict, or null
-                             std::string_view name);
+Method find_string_method(std::string_view name);  ///< or null
 
 }  // namespace forge::python

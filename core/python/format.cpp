@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <optional>
 
 #include "core/base/text.h"
 #include "core/python/attributes.h"

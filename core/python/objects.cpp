@@ -66,6 +66,14 @@ bool Parameters::flag(size_t index, bool fallback) const {
   return values_[index] ? is_truthy(*values_[index]) : fallback;
 }
 
+std::optional<std::string> Parameters::optional_text(size_t index) const {
+  return value(index).is_none() ? std::nullopt : std::optional<std::string>(text(index));
+}
+
+std::optional<int64_t> Parameters::optional_integer(size_t index) const {
+  return value(index).is_none() ? std::nullopt : std::optional<int64_t>(integer(index));
+}
+
 std::optional<Value> Object::attribute(const std::string&) { return std::nullopt; }
 std::optional<Value> Object::item(const Value&) { return std::nullopt; }
 Value Object::call(const Arguments&) {
@@ -94,10 +102,9 @@ std::string Range::repr() const {
 
 std::optional<Value> Range::item(const Value& key) {
   if (!key.is_integral()) return std::nullopt;
-  int64_t index = key.as_integer();
-  if (index < 0) index += static_cast<int64_t>(size_);
-  if (index < 0 || index >= static_cast<int64_t>(size_)) return std::nullopt;
-  return Value::integer(begin_ + index * step_);
+  const auto index = resolve_index(key.as_integer(), size_);
+  if (!index) return std::nullopt;
+  return Value::integer(begin_ + static_cast<int64_t>(*index) * step_);
 }
 
 List Range::iterate() {
@@ -136,12 +143,7 @@ Value make_generator(List items) {
 }
 
 std::string DictView::type_name() const {
-  switch (part_) {
-    case Part::keys: return "dict_keys";
-    case Part::values: return "dict_values";
-    case Part::items: break;
-  }
-  return "dict_items";
+  return part_ == Part::keys ? "dict_keys" : part_ == Part::values ? "dict_values" : "dict_items";
 }
 
 List DictView::list() const {
@@ -188,9 +190,7 @@ List Record::values() const {
 }
 
 std::vector<std::string> Record::attribute_names() const {
-  std::vector<std::string> names;
-  for (const auto& [field, value] : fields_) names.push_back(field);
-  return names;
+  return texts_of(fields_, &Fields::value_type::first);
 }
 
 }  // namespace forge::python

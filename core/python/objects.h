@@ -38,6 +38,9 @@ class Parameters {
   std::string text(size_t index, std::string fallback = "") const;
   int64_t integer(size_t index, int64_t fallback = 0) const;
   bool flag(size_t index, bool fallback = false) const;
+  /// Nothing for an argument that is not given, or none.
+  std::optional<std::string> optional_text(size_t index) const;
+  std::optional<int64_t> optional_integer(size_t index) const;
 
  private:
   std::string where(size_t index) const;

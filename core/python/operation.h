@@ -77,10 +77,10 @@ inline void charge_text(size_t bytes) {
 inline void charge_items(size_t items) {
   charge(cost_of_value + static_cast<int64_t>(items) * cost_of_item);
 }
-/// For walking over so many bytes or items.
+/// For a walk over `steps` bytes or items.
 inline void charge_walk(size_t steps) { charge(static_cast<int64_t>(steps)); }
 
-/// For looking for a text in another, which takes every place of it at worst.
+/// For a search of one text in another, which compares at every position in the worst case.
 inline void charge_search(size_t bytes, size_t wanted) {
   charge(static_cast<int64_t>(bytes) + static_cast<int64_t>(bytes / 4 * (wanted / 4)));
 }

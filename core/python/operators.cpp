@@ -16,18 +16,8 @@ void refuse_work() { throw OperationError("this template does too much work", wo
 namespace forge::python {
 namespace {
 
-const char* symbol_of(BinaryOperator operation) {
-  switch (operation) {
-    case BinaryOperator::add: return "+";
-    case BinaryOperator::subtract: return "-";
-    case BinaryOperator::multiply: return "*";
-    case BinaryOperator::divide: return "/";
-    case BinaryOperator::floor_divide: return "//";
-    case BinaryOperator::modulo: return "%";
-    case BinaryOperator::power: return "**";
-  }
-  return "";
-}
+/// In the order of BinaryOperator.
+constexpr const char* operator_symbols[] = {"+", "-", "*", "/", "//", "%", "**"};
 
 /// Order of two numbers: negative, zero, positive, or nothing when one is not a number (NaN).
 std::optional<int> order_numbers(const Value& left, const Value& right) {
@@ -55,8 +45,7 @@ class Comparer {
  public:
   bool equal(const Value& left, const Value& right) {
     const Step step(*this);
-    const bool lenient = is_lenient(left), other_lenient = is_lenient(right);
-    if (lenient || other_lenient) return lenient && other_lenient;
+    if (left.is_lenient() || right.is_lenient()) return left.is_lenient() && right.is_lenient();
     require_defined(left);
     require_defined(right);
     if (left.is_number() && right.is_number()) return order_numbers(left, right) == 0;
@@ -113,10 +102,6 @@ class Comparer {
     Comparer& comparer_;
   };
 
-  static bool is_lenient(const Value& value) {
-    return value.is_undefined() && value.as_undefined().lenient;
-  }
-
   bool equal_items(const List& left, const List& right) {
     const auto equal_pair = [this](const Value& a, const Value& b) { return equal(a, b); };
     return left.size() == right.size() &&
@@ -165,20 +150,11 @@ Bounds slice_bounds(const Value& begin, const Value& end, const Value& step, int
 }
 
 List slice_items(const List& items, const Bounds& bounds) {
+  const int64_t span = bounds.end - bounds.begin, direction = bounds.step > 0 ? 1 : -1;
+  const int64_t count = span * direction > 0 ? (span - direction) / bounds.step + 1 : 0;
   List part;
-  if (bounds.step > 0) {
-    for (int64_t i = bounds.begin; i < bounds.end;) {
-      part.push_back(items[static_cast<size_t>(i)]);
-      if (bounds.end - i <= bounds.step) break;  // so that i never overflows
-      i += bounds.step;
-    }
-  } else {
-    for (int64_t i = bounds.begin; i > bounds.end;) {
-      part.push_back(items[static_cast<size_t>(i)]);
-      if (bounds.end - i >= bounds.step) break;
-      i += bounds.step;
-    }
-  }
+  for (int64_t i = 0; i < count; ++i)
+    part.push_back(items[static_cast<size_t>(bounds.begin + i * bounds.step)]);
   return part;
 }
 
@@ -193,19 +169,11 @@ void require_list_size(size_t size) {
 }
 
 std::string type_name(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::undefined: return "StrictUndefined";
-    case Value::Kind::none: return "NoneType";
-    case Value::Kind::boolean: return "bool";
-    case Value::Kind::integer: return "int";
-    case Value::Kind::real: return "float";
-    case Value::Kind::string: return "str";
-    case Value::Kind::list: return "list";
-    case Value::Kind::tuple: return "tuple";
-    case Value::Kind::dict: return "dict";
-    case Value::Kind::object: return value.as_object()->type_name();
-  }
-  return "";
+  // In the order of Value::Kind.
+  static constexpr const char* names[] = {
+      "NoneType", "StrictUndefined", "bool", "int", "float", "str", "list", "tuple", "dict"};
+  if (value.is_object()) return value.as_object()->type_name();
+  return names[static_cast<size_t>(value.kind())];
 }
 
 Value apply(BinaryOperator operation, const Value& left, const Value& right) {
@@ -214,8 +182,9 @@ Value apply(BinaryOperator operation, const Value& left, const Value& right) {
   if (!formats) require_defined(right);  // a format may leave an undefined value unused
   if (left.is_number() && right.is_number()) return calculate(operation, left, right);
   if (auto value = combine(operation, left, right)) return *value;
-  throw OperationError(std::string("unsupported operand types for ") + symbol_of(operation) +
-                       ": '" + type_name(left) + "' and '" + type_name(right) + "'");
+  throw OperationError(std::string("unsupported operand types for ") +
+                       operator_symbols[static_cast<size_t>(operation)] + ": '" + type_name(left) +
+                       "' and '" + type_name(right) + "'");
 }
 
 bool compare(Comparison comparison, const Value& left, const Value& right) {
@@ -241,7 +210,7 @@ bool less(const Value& left, const Value& right) { return compare(Comparison::le
 bool equals(const Value& left, const Value& right) { return Comparer().equal(left, right); }
 
 bool contains(const Value& container, const Value& item) {
-  if (container.is_undefined() && container.as_undefined().lenient) return false;
+  if (container.is_lenient()) return false;
   require_defined(container);
   if (container.is_dict()) return container.as_dict().find(item) != nullptr;
   if (container.is_string()) {
@@ -264,7 +233,7 @@ bool contains(const Value& container, const Value& item) {
 bool is_truthy(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::undefined:
-      if (value.as_undefined().lenient) return false;
+      if (value.is_lenient()) return false;
       throw UndefinedError(value);
     case Value::Kind::none: return false;
     case Value::Kind::boolean:
@@ -280,7 +249,7 @@ bool is_truthy(const Value& value) {
 }
 
 size_t len(const Value& value) {
-  if (value.is_undefined() && value.as_undefined().lenient) return 0;
+  if (value.is_lenient()) return 0;
   require_defined(value);
   if (value.is_string()) {
     charge_walk(value.as_string().size());
@@ -300,7 +269,7 @@ bool is_iterable(const Value& value) {
 }
 
 List iterate(const Value& value) {
-  if (value.is_undefined() && value.as_undefined().lenient) return {};
+  if (value.is_lenient()) return {};
   require_defined(value);
   if (value.is_sequence()) {
     charge_items(value.items().size());

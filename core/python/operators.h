@@ -44,6 +44,9 @@ Value slice(const Value& value, const Value& begin, const Value& end, const Valu
 
 /// dict.update(source): another dict, or pairs of key and value.
 void update_dict(Dict& dict, const Value& source);
+/// The same for the arguments (mapping, name=value …) of the function that is called so in
+/// messages.
+void update_dict(Dict& dict, const std::string& function, const Arguments& arguments);
 
 /// Index of a sequence of `size` items: negative ones count from the end.
 std::optional<size_t> resolve_index(int64_t index, size_t size);

@@ -182,13 +182,6 @@ void read_integer(std::string_view text, PlainScalar& scalar) {
     scalar.integer = static_cast<int64_t>(negative ? ~magnitude + 1 : magnitude);
 }
 
-double read_decimal(std::string_view text) {
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc()) value = std::strtod(std::string(text).c_str(), nullptr);
-  return value;
-}
-
 double read_float(std::string_view text) {
   std::string digits = without_underscores(text);
   const double sign = digits[0] == '-' ? -1 : 1;
@@ -205,6 +198,13 @@ double read_float(std::string_view text) {
 }
 
 }  // namespace
+
+double read_decimal(std::string_view text) {
+  double value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc()) value = std::strtod(std::string(text).c_str(), nullptr);
+  return value;
+}
 
 PlainScalar resolve_plain_scalar(std::string_view text) {
   PlainScalar scalar;

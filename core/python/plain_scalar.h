@@ -28,4 +28,8 @@ struct PlainScalar {
 /// `1:30` (base 60) are integers, yes/no/on/off are booleans.
 PlainScalar resolve_plain_scalar(std::string_view text);
 
+/// The number that digits with a point or an exponent write; infinity or zero where it is out of
+/// range, as 1e999 is.
+double read_decimal(std::string_view text);
+
 }  // namespace forge::python

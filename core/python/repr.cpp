@@ -159,11 +159,7 @@ std::string repr_of_dict(const Dict& dict) { return ReprWriter().write(dict); }
 std::string str_of(const Value& value) {
   if (value.is_string()) return value.as_string();
   if (value.is_object()) return value.as_object()->str();
-  if (value.is_undefined()) {
-    if (value.as_undefined().lenient) return "";
-    throw UndefinedError(value);
-  }
-  return repr_of(value);
+  return value.is_lenient() ? "" : repr_of(require_defined(value));
 }
 
 namespace {

@@ -4,21 +4,11 @@
 #include <cmath>
 
 #include "core/base/text.h"
-#include "core/python/objects.h"
 #include "core/python/operation.h"
 #include "core/python/string_functions.h"
 
 namespace forge::python {
 namespace {
-
-/// Whole microseconds, split into seconds and the rest.
-std::pair<std::time_t, int> split_time(double unix_seconds) {
-  constexpr double latest = 253402300799.0;  // the end of the year 9999
-  if (!(unix_seconds >= 0)) unix_seconds = 0;
-  const long long microseconds = std::llround(std::min(unix_seconds, latest) * 1e6);
-  return {static_cast<std::time_t>(microseconds / 1'000'000),
-          static_cast<int>(microseconds % 1'000'000)};
-}
 
 std::string padded(int number, size_t width) {
   return pad(std::to_string(number), '>', width, "0");
@@ -26,18 +16,13 @@ std::string padded(int number, size_t width) {
 
 }  // namespace
 
-DateTime DateTime::local(double unix_seconds) {
-  const auto [seconds, microsecond] = split_time(unix_seconds);
-  std::tm parts{};
-  localtime_r(&seconds, &parts);
-  return DateTime(parts, microsecond);
-}
-
-DateTime DateTime::utc(double unix_seconds) {
-  const auto [seconds, microsecond] = split_time(unix_seconds);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  return DateTime(parts, microsecond);
+DateTime::DateTime(double unix_seconds, std::tm* (*split)(const std::time_t*, std::tm*)) {
+  constexpr double latest = 253402300799.0;  // the end of the year 9999
+  if (!(unix_seconds >= 0)) unix_seconds = 0;
+  const long long microseconds = std::llround(std::min(unix_seconds, latest) * 1e6);
+  const auto seconds = static_cast<std::time_t>(microseconds / 1'000'000);
+  microsecond_ = static_cast<int>(microseconds % 1'000'000);
+  split(&seconds, &parts_);
 }
 
 std::string DateTime::format(const std::string& pattern) const {

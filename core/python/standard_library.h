@@ -12,8 +12,8 @@ namespace forge::python {
 /// A naive date and time, as Python's datetime.now() and datetime.utcnow() give them.
 class DateTime : public Object {
  public:
-  static DateTime local(double unix_seconds);
-  static DateTime utc(double unix_seconds);
+  static DateTime local(double unix_seconds) { return DateTime(unix_seconds, localtime_r); }
+  static DateTime utc(double unix_seconds) { return DateTime(unix_seconds, gmtime_r); }
 
   /// strftime of the C library; `%f` gives the microseconds.
   std::string format(const std::string& pattern) const;
@@ -25,10 +25,10 @@ class DateTime : public Object {
   std::vector<std::string> attribute_names() const override;
 
  private:
-  DateTime(const std::tm& parts, int microsecond) : parts_(parts), microsecond_(microsecond) {}
+  DateTime(double unix_seconds, std::tm* (*split)(const std::time_t* seconds, std::tm* parts));
   std::string iso_format(const std::string& separator) const;
 
-  std::tm parts_;
+  std::tm parts_{};
   int microsecond_;
 };
 

@@ -16,7 +16,7 @@ bool is_line_break(int32_t c) {
          c == 0x2029;
 }
 
-bool is_stripped(std::string_view character, const std::string* characters) {
+bool is_stripped(std::string_view character, const std::optional<std::string>& characters) {
   if (characters) return characters->find(character) != std::string::npos;
   size_t position = 0;
   return is_space(next_code_point(character, position));
@@ -74,7 +74,10 @@ std::vector<std::string> split_at_text(std::string_view text,
 
 }  // namespace
 
-Extent strip_extent(std::string_view text, const std::string* characters, bool left, bool right) {
+Extent strip_extent(std::string_view text,
+                    const std::optional<std::string>& characters,
+                    bool left,
+                    bool right) {
   size_t begin = 0, end = text.size();
   while (left && begin < end) {
     size_t next = begin;
@@ -164,7 +167,7 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
 }
 
 std::vector<std::string> split_text(std::string_view text,
-                                    const std::string* separator,
+                                    const std::optional<std::string>& separator,
                                     int64_t limit,
                                     bool from_right) {
   std::vector<std::string> parts = separator ? split_at_text(text, *separator, limit, from_right)
@@ -176,13 +179,6 @@ std::vector<std::string> split_text(std::string_view text,
 namespace {
 
 using Characters = std::u32string;
-
-Characters characters_of(std::string_view text) {
-  Characters characters;
-  for (size_t i = 0; i < text.size();)
-    characters += static_cast<char32_t>(next_code_point(text, i));
-  return characters;
-}
 
 std::string text_of(const Characters& characters) {
   std::string text;
@@ -301,8 +297,8 @@ Characters take_line(std::deque<Characters>& chunks, const WrapOptions& options)
 
 std::vector<std::string> wrap_words(std::string_view text, const WrapOptions& options) {
   if (options.width < 1) throw OperationError("the width of wrapped lines must be positive");
-  std::deque<Characters> chunks =
-      ChunkSplitter(characters_of(text), options.break_on_hyphens).split();
+  const Characters characters = code_points(text);
+  std::deque<Characters> chunks = ChunkSplitter(characters, options.break_on_hyphens).split();
   std::vector<std::string> lines;
   while (!chunks.empty()) {
     if (!lines.empty() && is_only_blanks(chunks.front())) chunks.pop_front();

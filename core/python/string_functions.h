@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +11,15 @@ namespace forge::python {
 /// Text functions that methods and filters share; each does what Python's str method of the name
 /// does (lengths and indices in code points).
 
-/// Where the text lies without leading and trailing `characters` (white space when null).
+/// Where the text lies without leading and trailing `characters` (white space where there are
+/// none).
 struct Extent {
   size_t begin, size;
 };
-Extent strip_extent(std::string_view text, const std::string* characters, bool left, bool right);
+Extent strip_extent(std::string_view text,
+                    const std::optional<std::string>& characters = {},
+                    bool left = true,
+                    bool right = true);
 
 /// At most `limit` replacements; all when negative.
 std::string replace(std::string_view text,
@@ -25,10 +30,10 @@ std::string pad(std::string_view text, char align, size_t width, std::string_vie
 /// The text with every CR LF and every other CR as LF.
 std::string with_line_feeds(std::string text);
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
-/// A null separator splits at white space; a negative limit means no limit.
+/// Without a separator it splits at white space; a negative limit means no limit.
 std::vector<std::string> split_text(std::string_view text,
-                                    const std::string* separator,
-                                    int64_t limit,
+                                    const std::optional<std::string>& separator = {},
+                                    int64_t limit = -1,
                                     bool from_right = false);
 struct WrapOptions {
   int64_t width = 79;            ///< in characters, at least 1

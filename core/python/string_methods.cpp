@@ -27,18 +27,10 @@ Value all_are(const Value& self, const Arguments& arguments) {
 bool is_letter_or_digit(int32_t c) { return is_letter(c) || is_numeric(c) || is_digit(c); }
 bool is_ascii_character(int32_t c) { return c < 0x80; }
 
-/// Whether there are cased letters and all of them are of one case.
 template <bool upper>
-Value is_of_case(const Value& self, const Arguments& arguments) {
+Value has_case(const Value& self, const Arguments& arguments) {
   Parameters("this method", arguments, {});
-  const std::string& text = self.as_string();
-  bool found = false;
-  for (size_t i = 0; i < text.size();) {
-    const int32_t c = next_code_point(text, i);
-    if ((upper ? is_lower(c) : is_upper(c)) || is_title(c)) return Value::boolean(false);
-    found = found || (upper ? is_upper(c) : is_lower(c));
-  }
-  return Value::boolean(found);
+  return Value::boolean(is_of_case(self.as_string(), upper));
 }
 
 /// Whether upper case begins the words, and only them.
@@ -72,19 +64,6 @@ Value strings(const std::vector<std::string>& parts) {
   return Value::list(std::move(items));
 }
 
-/// An argument that may be none, as a pointer to its text.
-struct OptionalText {
-  OptionalText(const Parameters& parameters, size_t index) {
-    if (parameters.value(index).is_none()) return;
-    text = parameters.text(index);
-    pointer = &text;
-  }
-  OptionalText(const OptionalText&) = delete;
-  OptionalText& operator=(const OptionalText&) = delete;
-  std::string text;
-  const std::string* pointer = nullptr;
-};
-
 template <std::string (*function)(std::string_view)>
 Value mapped(const Value& self, const Arguments& arguments) {
   Parameters("this method", arguments, {});
@@ -94,17 +73,15 @@ Value mapped(const Value& self, const Arguments& arguments) {
 template <bool left, bool right>
 Value strip(const Value& self, const Arguments& arguments) {
   const auto parameters = Parameters::positional("strip()", arguments, {"chars"});
-  const OptionalText characters(parameters, 0);
-  const Extent kept = strip_extent(self.as_string(), characters.pointer, left, right);
+  const Extent kept = strip_extent(self.as_string(), parameters.optional_text(0), left, right);
   return Value::string(self.traced().substring(kept.begin, kept.size));
 }
 
 template <bool from_right>
 Value split_by(const Value& self, const Arguments& arguments) {
   const Parameters parameters(from_right ? "rsplit()" : "split()", arguments, {"sep", "maxsplit"});
-  const OptionalText separator(parameters, 0);
-  return strings(
-      split_text(self.as_string(), separator.pointer, parameters.integer(1, -1), from_right));
+  return strings(split_text(
+      self.as_string(), parameters.optional_text(0), parameters.integer(1, -1), from_right));
 }
 
 Value splitlines(const Value& self, const Arguments& arguments) {
@@ -128,6 +105,7 @@ Value partition(const Value& self, const Arguments& arguments) {
   return Value::tuple(
       {part(text.substr(0, at)), part(separator), part(text.substr(at + separator.size()))});
 }
+
 Value join_texts(const Value& self, const Arguments& arguments) {
   std::string joined;
   const List items = iterate(Parameters::positional("join()", arguments, {"iterable"}, 1).value(0));
@@ -157,8 +135,7 @@ struct SearchedPart {
     const std::string& whole = self.as_string();
     const auto length = static_cast<int64_t>(length_of(whole));
     const auto bound = [&](size_t index, int64_t fallback) {
-      const bool given = !parameters.value(index).is_none();
-      const int64_t value = given ? parameters.integer(index) : fallback;
+      const int64_t value = parameters.optional_integer(index).value_or(fallback);
       return std::max<int64_t>(0, value < 0 ? value + length : value);
     };
     const int64_t from = bound(1, 0), to = std::min(length, bound(2, length));
@@ -247,14 +224,11 @@ Value padded(const Value& self, const Arguments& arguments) {
 }
 
 Value fill_with_zeros(const Value& self, const Arguments& arguments) {
-  const auto width =
-      std::max<int64_t>(0, Parameters::positional("zfill()", arguments, {"width"}, 1).integer(0));
+  const int64_t width = Parameters::positional("zfill()", arguments, {"width"}, 1).integer(0);
   const std::string& text = self.as_string();
-  const bool has_sign = !text.empty() && (text[0] == '-' || text[0] == '+');
-  const std::string sign = has_sign ? text.substr(0, 1) : "";
-  const size_t digits_width =
-      static_cast<size_t>(width) - std::min(sign.size(), static_cast<size_t>(width));
-  return Value::string(sign + pad(text.substr(sign.size()), '>', digits_width, "0"));
+  const size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+  const auto digits = static_cast<size_t>(std::max<int64_t>(width, sign)) - sign;
+  return Value::string(text.substr(0, sign) + pad(text.substr(sign), '>', digits, "0"));
 }
 
 Value expand_tabs(const Value& self, const Arguments& arguments) {
@@ -384,8 +358,8 @@ Method find_string_method(std::string_view name) {
       {"isspace", all_are<is_space>},
       {"isascii", all_are<is_ascii_character, true>},
       {"isprintable", all_are<is_printable, true>},
-      {"isupper", is_of_case<true>},
-      {"islower", is_of_case<false>},
+      {"isupper", has_case<true>},
+      {"islower", has_case<false>},
       {"istitle", is_title_case},
       {"isidentifier", is_identifier},
   };

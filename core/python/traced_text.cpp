@@ -2,42 +2,31 @@
 
 namespace forge::python {
 
-void TracedText::add_run(Place place, bool literal) {
+void TracedText::append_run(std::string_view text, Place place, bool literal) {
+  if (text.empty()) return;
+  bool continues = false;
   if (!runs_.empty()) {
     const Run& last = runs_.back();
     const size_t length = text_.size() - last.begin;
     const uint32_t expected =
         last.place.position + static_cast<uint32_t>(last.literal ? length : 0);
-    const bool continues =
+    continues =
         last.literal == literal && last.place.use == place.use && expected == place.position;
-    if (continues) return;
   }
-  runs_.push_back({text_.size(), place, literal});
-}
-
-void TracedText::append_literal(std::string_view text, Place place) {
-  if (text.empty()) return;
-  add_run(place, true);
-  text_ += text;
-}
-
-void TracedText::append_printed(std::string_view text, Place place) {
-  if (text.empty()) return;
-  add_run(place, false);
+  if (!continues) runs_.push_back({text_.size(), place, literal});
   text_ += text;
 }
 
 void TracedText::append(const TracedText& other, Place place) {
-  const size_t size = other.text_.size();
-  const size_t first = other.runs_.empty() ? size : other.runs_.front().begin;
-  append_printed(std::string_view(other.text_).substr(0, first), place);
+  const std::string_view text = other.text_;
+  const size_t first = other.runs_.empty() ? text.size() : other.runs_.front().begin;
+  append_printed(text.substr(0, first), place);
   for (size_t i = 0; i < other.runs_.size(); ++i) {
     const Run& run = other.runs_[i];
-    const size_t end = i + 1 < other.runs_.size() ? other.runs_[i + 1].begin : size;
-    if (end == run.begin) continue;
+    const size_t end = i + 1 < other.runs_.size() ? other.runs_[i + 1].begin : text.size();
     const bool known = run.place.use != nullptr;
-    add_run(known ? run.place : place, known && run.literal);
-    text_.append(other.text_, run.begin, end - run.begin);
+    append_run(
+        text.substr(run.begin, end - run.begin), known ? run.place : place, known && run.literal);
   }
 }
 

@@ -20,7 +20,7 @@ struct Place {
 };
 
 /// A text that knows which template wrote each part of it, through block inheritance, macros and
-/// trimming. It costs one Run for each segment; lines and columns are worked out at the end.
+/// trimming. It costs one Run for each segment; lines and columns are computed at the end.
 class TracedText {
  public:
   struct Run {
@@ -37,15 +37,15 @@ class TracedText {
   std::string take_text() && { return std::move(text_); }
 
   /// Template text that stands at `place`.
-  void append_literal(std::string_view text, Place place);
+  void append_literal(std::string_view text, Place place) { append_run(text, place, true); }
   /// A value printed at `place`.
-  void append_printed(std::string_view text, Place place);
+  void append_printed(std::string_view text, Place place) { append_run(text, place, false); }
   /// A text with origins of its own; what has none was printed at `place`.
   void append(const TracedText& other, Place place);
   TracedText substring(size_t begin, size_t size) const;
 
  private:
-  void add_run(Place place, bool literal);
+  void append_run(std::string_view text, Place place, bool literal);
 
   std::string text_;
   std::vector<Run> runs_;

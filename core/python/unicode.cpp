@@ -47,6 +47,12 @@ void append_code_point(std::string& text, int32_t code_point) {
   text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
 }
 
+std::u32string code_points(std::string_view text) {
+  std::u32string points;
+  for (size_t i = 0; i < text.size();) points += static_cast<char32_t>(next_code_point(text, i));
+  return points;
+}
+
 bool is_ascii(std::string_view text) {
   return std::all_of(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -243,6 +249,16 @@ bool is_lower(int32_t c) {
 bool is_title(int32_t c) { return c >= 0x80 && utf8proc_category(c) == UTF8PROC_CATEGORY_LT; }
 
 bool is_cased(int32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
+
+bool is_of_case(std::string_view text, bool upper) {
+  bool found = false;
+  for (size_t i = 0; i < text.size();) {
+    const int32_t c = next_code_point(text, i);
+    if ((upper ? is_lower(c) : is_upper(c)) || is_title(c)) return false;
+    found = found || (upper ? is_upper(c) : is_lower(c));
+  }
+  return found;
+}
 
 bool is_digit(int32_t c) { return is_decimal_digit(c) || is_among(letter_tables::other_digits, c); }
 

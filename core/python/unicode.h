@@ -13,6 +13,7 @@ int32_t next_code_point(std::string_view text, size_t& position);
 /// Where the code point begins that ends at `end` (which is not 0).
 size_t previous_code_point(std::string_view text, size_t end);
 void append_code_point(std::string& text, int32_t code_point);
+std::u32string code_points(std::string_view text);
 
 bool is_ascii(std::string_view text);
 inline bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
@@ -31,7 +32,7 @@ bool is_space(int32_t code_point);
 bool is_word(int32_t code_point);
 bool is_letter(int32_t code_point);
 bool is_decimal_digit(int32_t code_point);
-/// Whether Python's repr() prints it as it is.
+/// Whether Python's repr() prints it without an escape.
 bool is_printable(int32_t code_point);
 
 /// Number of bytes of white space at the beginning, and at the end.
@@ -44,6 +45,8 @@ bool is_upper(int32_t code_point);
 bool is_lower(int32_t code_point);
 bool is_title(int32_t code_point);
 bool is_cased(int32_t code_point);
+/// str.isupper() or str.islower(): there are cased letters, and all of them are of this case.
+bool is_of_case(std::string_view text, bool upper);
 /// Digits that str.isdigit() takes: also superscripts and the like.
 bool is_digit(int32_t code_point);
 /// Whether Python allows it in a name: at its begin, or behind that.

@@ -16,9 +16,7 @@ Value Value::undefined(Undefined what) {
   return Value(Data(std::make_shared<const Undefined>(std::move(what))));
 }
 Value Value::undefined_because(std::string message) {
-  Undefined what;
-  what.message = std::move(message);
-  return undefined(std::move(what));
+  return undefined({Undefined::What::other, "", std::move(message)});
 }
 Value Value::string(std::string text) { return string(TracedText(std::move(text))); }
 Value Value::string(TracedText text) {
@@ -52,20 +50,7 @@ void Value::release(Data data) {
   is_draining = false;
 }
 
-Value::Kind Value::kind() const {
-  switch (data_.index()) {
-    case 0: return Kind::none;
-    case 1: return Kind::undefined;
-    case 2: return Kind::boolean;
-    case 3: return Kind::integer;
-    case 4: return Kind::real;
-    case 5: return Kind::string;
-    case 6: return Kind::list;
-    case 7: return Kind::tuple;
-    case 8: return Kind::dict;
-    default: return Kind::object;
-  }
-}
+bool Value::is_lenient() const { return is_undefined() && as_undefined().lenient; }
 
 List& Value::items() const {
   if (const auto* list = std::get_if<ListPtr>(&data_)) return **list;
@@ -107,7 +92,7 @@ size_t KeyHash::hash(const Value& key, int depth) {
     }
     case Value::Kind::object: return std::hash<const void*>{}(key.as_object().get());
     case Value::Kind::undefined:
-      if (key.as_undefined().lenient) return 2;
+      if (key.is_lenient()) return 2;
       throw UndefinedError(key);
     default: throw OperationError("unhashable type: '" + type_name(key) + "'");
   }

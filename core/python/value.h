@@ -21,7 +21,8 @@ using List = std::vector<Value>;
 /// A value of the template language, with Python's types. Copies share strings and containers.
 class Value {
  public:
-  enum class Kind { undefined, none, boolean, integer, real, string, list, tuple, dict, object };
+  /// In the order of Data's types.
+  enum class Kind { none, undefined, boolean, integer, real, string, list, tuple, dict, object };
 
   Value() = default;  ///< none
   Value(const Value&) = default;
@@ -43,8 +44,10 @@ class Value {
   static Value dict(Dict entries);
   static Value object(std::shared_ptr<Object> object) { return Value(Data(std::move(object))); }
 
-  Kind kind() const;
+  Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool is_undefined() const { return kind() == Kind::undefined; }
+  /// An undefined value whose use is no error.
+  bool is_lenient() const;
   bool is_none() const { return kind() == Kind::none; }
   bool is_boolean() const { return kind() == Kind::boolean; }
   bool is_string() const { return kind() == Kind::string; }
@@ -94,7 +97,7 @@ class Value {
                             ObjectPtr>;
 
   explicit Value(Data data) : data_(std::move(data)) {}
-  bool is_container() const { return data_.index() >= 6; }  ///< a list or one of those behind it
+  bool is_container() const { return kind() >= Kind::list; }
   /// Frees a container without recursion, however deeply containers are nested in it.
   static void release(Data data);
 

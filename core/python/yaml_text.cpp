@@ -33,25 +33,19 @@ struct Analysis {
   bool flow_plain = true, block_plain = true, single_quoted = true, multiline = false;
 };
 
-std::vector<int32_t> code_points(std::string_view text) {
-  std::vector<int32_t> points;
-  for (size_t i = 0; i < text.size();) points.push_back(next_code_point(text, i));
-  return points;
-}
-
 Analysis analyze(std::string_view text) {
   Analysis analysis;
   if (text.empty()) {
     analysis.flow_plain = false;
     return analysis;
   }
-  const std::vector<int32_t> points = code_points(text);
+  const std::u32string points = code_points(text);
   const size_t size = points.size();
   bool block_indicator = starts_with(text, "---") || starts_with(text, "...");
   bool flow_indicator = block_indicator;
   bool special = false, break_space = false, space_break = false;
   for (size_t i = 0; i < size; ++i) {
-    const int32_t c = points[i];
+    const auto c = static_cast<int32_t>(points[i]);
     const bool blank_before = i == 0 || is_blank_or_end(points[i - 1]);
     const bool blank_after = i + 1 >= size || is_blank_or_end(points[i + 1]);
     if (i == 0) {
@@ -78,7 +72,7 @@ Analysis analyze(std::string_view text) {
 }
 
 std::string single_quoted(std::string_view text, int indentation) {
-  const std::vector<int32_t> points = code_points(text);
+  const std::u32string points = code_points(text);
   std::string quoted = "'";
   for (size_t i = 0; i < points.size(); ++i) {
     if (is_break(points[i])) {
@@ -88,7 +82,7 @@ std::string single_quoted(std::string_view text, int indentation) {
       quoted.append(static_cast<size_t>(indentation), ' ');
     }
     if (points[i] == '\'') quoted += '\'';
-    append_code_point(quoted, points[i]);
+    append_code_point(quoted, static_cast<int32_t>(points[i]));
   }
   if (!points.empty() && is_break(points.back()))
     quoted.append(static_cast<size_t>(indentation), ' ');
@@ -271,7 +265,8 @@ std::string double_quoted_yaml(std::string_view text) {
                                                      {0x2028, 'L'},
                                                      {0x2029, 'P'}};
   std::string quoted = "\"";
-  for (const int32_t c : code_points(text)) {
+  for (const char32_t point : code_points(text)) {
+    const auto c = static_cast<int32_t>(point);
     const auto* known = std::find_if(
         std::begin(escapes), std::end(escapes), [c](const auto& e) { return e.first == c; });
     const bool plain =

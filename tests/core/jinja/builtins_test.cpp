@@ -155,6 +155,8 @@ TEST_CASE("letters change case as in Python, one to several where Unicode says s
   CHECK(rendered("{{ 'ΟΔΟΣ ΣΑΣ.'.lower() }}") == "οδος σας.");
   CHECK(rendered("{{ 'ǆ ﬁ ß'.title() }} {{ 'ǆX'.capitalize() }}") == "ǅ Fi Ss ǅx");
   CHECK(rendered("{{ 'ß'.casefold() }} {{ 'İ'.lower() | length }}") == "ss 2");
+  CHECK(rendered("{{ 'Aǅ'.isupper() }} {{ 'Aǅ' is upper }} {{ 'aǅ' is lower }}") ==
+        "False False False");
   CHECK(rendered("{{ \"it's\".title() }} {{ \"it's a-b\" | title }}") == "It'S It's A-B");
 }
 

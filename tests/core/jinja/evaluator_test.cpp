@@ -326,7 +326,9 @@ TEST_CASE("no operation makes a text or list that fills the memory") {
                                  "'x'.zfill(100000000000)",
                                  "'\\t'.expandtabs(10000000000)",
                                  "('a' * 100000).replace('a', 'b' * 10000)",
-                                 "(['a' * 1000000] * 1000) | join"}) {
+                                 "(['a' * 1000000] * 1000) | join",
+                                 "(['a' * 1000000] * 1000) | tojson",
+                                 "{'k': ['a' * 1000000] * 1000} | tojson(1)"}) {
     CHECK(refuses(std::string("{{ ") + expression + " }}", "a text grows past 64 MiB"));
   }
   CHECK(refuses("{{ [1] * 1000000000 }}", "a list grows past 10 million items"));
