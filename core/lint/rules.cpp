@@ -70,19 +70,18 @@ void analyze_templates(CheckedConfig& checked, TemplateAnalyses& analyses) {
   }
 }
 
-void read_as_graph(CheckedConfig& checked) {
+/// Adds `arguments`, which a graph of calls or an experiment declares.
+void read_arguments(CheckedConfig& checked, Findings& findings) {
   const bool takes_arguments = checked.parsed.root->find("dynamic_args") != nullptr;
   if (checked.is_experiment && !takes_arguments) return;
+  bool is_graph = false;
   try {
-    checked.graph = graph::read_graph(checked.parsed.root);
+    const graph::Graph graph = graph::read_graph(checked.parsed.root);
+    is_graph = true;
+    checked.arguments = project::read_template_arguments(graph);
   } catch (const Error& error) {
-    checked.graph_problem = error;
-    return;
-  }
-  try {
-    if (takes_arguments) checked.arguments = project::read_template_arguments(*checked.graph);
-  } catch (const Error& error) {
-    checked.arguments_problem = error;
+    if (is_graph) findings.push_back(finding_of(error, "invalid-arguments"));
+    if (!is_graph && !checked.is_experiment) findings.push_back(finding_of(error, "invalid-graph"));
   }
 }
 
@@ -106,7 +105,7 @@ std::optional<CheckedConfig> load_checked_config(const project::Project& project
   }
   checked.nodes = nodes_of(*checked.parsed.root);
   checked.is_experiment = config::is_experiment(*checked.parsed.root);
-  read_as_graph(checked);
+  read_arguments(checked, findings);
   analyze_templates(checked, analyses);
   return checked;
 }

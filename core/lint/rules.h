@@ -13,7 +13,6 @@
 #include "core/lint/check.h"
 #include "core/project/project.h"
 #include "core/project/template_arguments.h"
-#include "core/yaml/graph/graph.h"
 #include "core/yaml/yaml.h"
 
 namespace forge::lint {
@@ -49,10 +48,7 @@ struct CheckedConfig {
   config::ParsedConfig parsed = {};
   std::vector<const yaml::Node*> nodes = {};              ///< all of the document
   bool is_experiment = false;                             ///< in forge's own schema
-  std::optional<graph::Graph> graph = {};                 ///< the document as a graph of calls
-  std::optional<Error> graph_problem = {};                ///< why it is none
   std::vector<project::TemplateArgument> arguments = {};  ///< that its templates take
-  std::optional<Error> arguments_problem = {};            ///< why nothing is known of them
   std::vector<UsedTemplate> templates = {};  ///< in order of loading, the config's own first
   /// Every template of every file that was loaded, also those that were not used.
   std::vector<const jinja::TemplateAnalysis*> parts = {};
@@ -61,8 +57,8 @@ struct CheckedConfig {
   const UsedTemplate* find(const std::string& name) const;
 };
 
-/// Renders the config and gathers the facts. Nothing where it does not render or is not YAML; then
-/// a finding says why.
+/// Renders the config and gathers the facts. Findings: does-not-render and invalid-yaml, which
+/// leave nothing to check; invalid-graph of a graph of calls; invalid-arguments.
 std::optional<CheckedConfig> load_checked_config(const project::Project& project,
                                                  const project::Config& config,
                                                  const jinja::HostEnvironment& host_environment,
@@ -80,10 +76,10 @@ void check_project(const project::Project& project, Findings& findings);
 /// unsupported, and does-not-resolve for what hides the rest.
 void check_experiment(const CheckedConfig& checked, Findings& findings);
 
-/// For a graph of calls: invalid-graph, identity-as-constructor, lost-identity.
+/// For a graph of calls: identity-as-constructor, lost-identity.
 void check_graph(const CheckedConfig& checked, Findings& findings);
 
-/// stray-quote, invalid-arguments: the arguments that a config declares for its templates.
+/// stray-quote: the arguments that a config declares for its templates.
 void check_arguments(const CheckedConfig& checked, Findings& findings);
 
 /// unknown-block: a block that overrides nothing in the templates that its own one extends.
