@@ -82,14 +82,9 @@ void apply_rules(const CheckedConfig& checked, Findings& findings) {
 Outcome check_config(const Task& task,
                      TemplateAnalyses& analyses,
                      const jinja::HostEnvironment& host_environment) {
-  const Selection& selection = task.selection;
   Outcome outcome;
-  const auto checked = load_checked_config(selection.project,
-                                           task.config,
-                                           host_environment,
-                                           selection.variables,
-                                           analyses,
-                                           outcome.findings);
+  const auto checked = load_checked_config(
+      task.selection, task.config, host_environment, analyses, outcome.findings);
   if (!checked) return outcome;
   apply_rules(*checked, outcome.findings);
   for (const UsedTemplate& used : checked->templates) {

@@ -10,6 +10,10 @@
 
 namespace forge::lint {
 
+using jinja::LoadedTemplate;
+using jinja::TemplateAnalysis;
+using jinja::TemplateFile;
+
 const std::vector<jinja::TemplateAnalysis>& TemplateAnalyses::get(const jinja::TemplateFile& file) {
   Slot* slot = nullptr;
   {
@@ -36,10 +40,6 @@ static std::vector<const yaml::Node*> nodes_of(const yaml::Node& root) {
   }
   return nodes;
 }
-
-using jinja::LoadedTemplate;
-using jinja::TemplateAnalysis;
-using jinja::TemplateFile;
 
 const UsedTemplate* CheckedConfig::find(const std::string& name) const {
   for (const UsedTemplate& used : templates) {
@@ -87,16 +87,17 @@ void read_arguments(CheckedConfig& checked, Findings& findings) {
 
 }  // namespace
 
-std::optional<CheckedConfig> load_checked_config(const project::Project& project,
+std::optional<CheckedConfig> load_checked_config(const Selection& selection,
                                                  const project::Config& config,
                                                  const jinja::HostEnvironment& host_environment,
-                                                 const jinja::Variables& variables,
                                                  TemplateAnalyses& analyses,
                                                  Findings& findings) {
-  CheckedConfig checked{project, config, host_environment, variables};
+  const project::Project& project = selection.project;
+  CheckedConfig checked{project, config, host_environment, selection.variables};
   const char* stage = "does-not-render";
   try {
-    checked.parsed.rendered = project::render_config(project, config, host_environment, variables);
+    checked.parsed.rendered =
+        project::render_config(project, config, host_environment, selection.variables);
     stage = "invalid-yaml";
     checked.parsed.root = project::parse_rendered(project, checked.parsed.rendered);
   } catch (const Error& error) {

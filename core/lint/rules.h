@@ -59,10 +59,9 @@ struct CheckedConfig {
 
 /// Renders the config and gathers the facts. Findings: does-not-render and invalid-yaml, which
 /// leave nothing to check; invalid-graph of a graph of calls; invalid-arguments.
-std::optional<CheckedConfig> load_checked_config(const project::Project& project,
+std::optional<CheckedConfig> load_checked_config(const Selection& selection,
                                                  const project::Config& config,
                                                  const jinja::HostEnvironment& host_environment,
-                                                 const jinja::Variables& variables,
                                                  TemplateAnalyses& analyses,
                                                  Findings& findings);
 

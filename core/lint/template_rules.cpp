@@ -89,9 +89,9 @@ void check_blocks(const CheckedConfig& checked, Findings& findings) {
       // A block within another is a place for others to fill.
       if (!block.enclosing.empty()) continue;
       if (std::binary_search(known.begin(), known.end(), block.name)) continue;
-      std::vector<std::string> names;
-      for (const UsedTemplate* ancestor : ancestors) names.push_back(ancestor->loaded->name);
-      const std::string hint = did_you_mean(block.name, known, "it extends " + join(names, ", "));
+      const auto name = [](const UsedTemplate* ancestor) { return ancestor->loaded->name; };
+      const std::string hint =
+          did_you_mean(block.name, known, "it extends " + join(texts_of(ancestors, name), ", "));
       findings.push_back({Severity::warning,
                           "unknown-block",
                           block.span,
