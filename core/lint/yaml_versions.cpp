@@ -42,6 +42,12 @@ bool is_real_of_1_2(std::string_view text) {
   return skip(text, digits) > 0 && text.empty();
 }
 
+void set_integer(std::string_view text, int base, PlainScalar& scalar) {
+  errno = 0;
+  scalar.integer = std::strtoll(std::string(text).c_str(), nullptr, base);
+  scalar.overflow = errno == ERANGE;
+}
+
 /// The value by the core schema of YAML 1.2. Integers beyond 64 bits count as overflow.
 PlainScalar resolve_by_1_2(std::string_view text) {
   using Kind = PlainScalar::Kind;
@@ -54,9 +60,7 @@ PlainScalar resolve_by_1_2(std::string_view text) {
   } else if (is_real_of_1_2(text)) {
     const bool is_integer = text.find_first_of(".eE") == std::string_view::npos;
     scalar.kind = is_integer ? Kind::integer : Kind::real;
-    errno = 0;
-    if (is_integer) scalar.integer = std::strtoll(std::string(text).c_str(), nullptr, 10);
-    scalar.overflow = errno == ERANGE;
+    if (is_integer) set_integer(text, 10, scalar);
     scalar.real = std::strtod(std::string(text).c_str(), nullptr);
   } else if (text.size() > 2 && text[0] == '0' && (text[1] == 'o' || text[1] == 'x')) {
     const bool octal = text[1] == 'o';
@@ -65,9 +69,7 @@ PlainScalar resolve_by_1_2(std::string_view text) {
       return scalar;
     }
     scalar.kind = Kind::integer;
-    errno = 0;
-    scalar.integer = std::strtoll(std::string(text.substr(2)).c_str(), nullptr, octal ? 8 : 16);
-    scalar.overflow = errno == ERANGE;
+    set_integer(text.substr(2), octal ? 8 : 16, scalar);
   } else if (is_one_of(text, {".nan", ".NaN", ".NAN"})) {
     scalar.kind = Kind::real;
   } else {
