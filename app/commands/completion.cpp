@@ -54,7 +54,7 @@ Position position_of_last(const CLI::App& app, const std::vector<std::string>& w
 
 void offer_projects(const Context& context, Completions& found) {
   const project::ProjectList list =
-      project::load_projects(context.workspace(), context.host_environment());
+      project::load_projects(project::projects_of(context.workspace()), context.host_environment());
   for (const project::Project& project : list.projects)
     found.push_back({project.path, project.name});
 }
@@ -65,7 +65,9 @@ void offer_configs(const Context& context, Completions& found) {
   if (context.project_folder()) {
     projects.push_back(context.project());
   } else {
-    projects = project::load_projects(context.workspace(), context.host_environment()).projects;
+    projects = project::load_projects(project::projects_of(context.workspace()),
+                                      context.host_environment())
+                   .projects;
   }
   for (const project::Project& project : projects) {
     for (const project::Config& config : project.configs)

@@ -256,9 +256,9 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
       throw Error("no folder '" + library.string() + "' to search for templates");
     }
     // What lies in the workspace is named from its root, so that the whole can be moved.
-    const fs::path below = absolute_folder(library).lexically_relative(root);
-    const bool inside = !below.empty() && *below.begin() != "..";
-    libraries.push_back(inside ? below.generic_string() : absolute_folder(library).string());
+    const fs::path folder = absolute_folder(library);
+    libraries.push_back(lies_below(folder, root) ? folder.lexically_relative(root).generic_string()
+                                                 : folder.string());
   }
   const std::string name = request.name.empty() ? root.filename().string() : request.name;
   return write_folder(root / "forge_workspace",

@@ -152,7 +152,7 @@ Project read_project(const Workspace& workspace,
   project.shared = std::move(shared);
   project.folder = folder;
   project.workspace_root = workspace.root;
-  project.path = path_in_workspace(workspace, project.folder);
+  project.path = project.folder.lexically_relative(workspace.root).generic_string();
   project.name = project.folder.filename().string();
   project.search_path = {project.folder / "templates"};
   const yaml::NodePtr root =
