@@ -11,32 +11,21 @@
 #include "core/model/weights/model_files.h"
 
 namespace forge::huggingface {
-namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-struct Role {
-  const char* name;  ///< "bos" of bos_token, bos_token_id
-  int32_t id;        ///< -1: no token has it
-};
-
-std::vector<Role> roles_of(const data::Vocabulary& vocabulary) {
-  return {{"bos", vocabulary.bos_id},
-          {"eos", vocabulary.eos_id},
-          {"unk", vocabulary.unk_id},
-          {"pad", vocabulary.pad_id}};
-}
-
-}  // namespace
 
 OrderedJson special_tokens_map(const data::Tokenizer& tokenizer) {
   const data::Vocabulary& vocabulary = tokenizer.vocabulary();
   std::vector<char> has_role(vocabulary.tokens.size(), 0);
   OrderedJson map = OrderedJson::object();
-  for (const Role& role : roles_of(vocabulary)) {
-    if (role.id < 0) continue;
-    map[std::string(role.name) + "_token"] = vocabulary.tokens[static_cast<size_t>(role.id)];
-    has_role[static_cast<size_t>(role.id)] = 1;
+  const std::pair<const char*, int32_t> roles[] = {{"bos_token", vocabulary.bos_id},
+                                                   {"eos_token", vocabulary.eos_id},
+                                                   {"unk_token", vocabulary.unk_id},
+                                                   {"pad_token", vocabulary.pad_id}};
+  for (const auto& [name, id] : roles) {
+    if (id < 0) continue;
+    map[name] = vocabulary.tokens[static_cast<size_t>(id)];
+    has_role[static_cast<size_t>(id)] = 1;
   }
   OrderedJson others = OrderedJson::array();
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
