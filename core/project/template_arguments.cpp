@@ -198,11 +198,6 @@ std::vector<TemplateArgument> read_template_arguments(const graph::Graph& graph)
   return arguments;
 }
 
-std::vector<TemplateArgument> template_arguments_of(
-    const Project& project, const Config& config, const jinja::HostEnvironment& host_environment) {
-  return read_template_arguments(load_graph(project, config, host_environment));
-}
-
 std::string usage_of(const TemplateArgument& argument) {
   const std::string names = join(argument.names, ", ");
   if (argument.max_values == 0) return names;
