@@ -125,12 +125,6 @@ std::string broken_project_hint(const std::vector<Error>& problems) {
   throw Error("no config '" + name + "' in this workspace", hint);
 }
 
-/// Nothing where `name` is not a folder of a project.
-std::optional<fs::path> project_folder_at(const std::string& name, const fs::path& here) {
-  const fs::path folder = absolute_folder(here / name);
-  return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
-}
-
 }  // namespace
 
 ProjectList load_projects(const std::vector<ProjectFolder>& folders,
@@ -166,9 +160,8 @@ Project find_project(const Workspace& workspace,
                      const fs::path& here,
                      const HostEnvironment& host_environment,
                      const std::shared_ptr<RenderCache>& shared) {
-  if (const auto folder = project_folder_at(name, here)) {
-    return load_project(workspace, *folder, host_environment, shared);
-  }
+  const fs::path folder = absolute_folder(here / name);
+  if (is_project_folder(folder)) return load_project(workspace, folder, host_environment, shared);
   const ProjectList list = load_projects(projects_of(workspace), host_environment, shared);
   std::vector<Project> matches;
   std::vector<std::string> known;
