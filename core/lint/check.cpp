@@ -121,10 +121,8 @@ class ReportBuilder {
   void add(const Finding& finding, const std::string& config) {
     Reported& reported = findings_[finding];
     if (reported.configs.empty()) reported.finding = finding;
-    if (config.empty()) return;
-    if (reported.configs.empty() || reported.configs.back() != config) {
-      reported.configs.push_back(config);
-    }
+    const bool is_known = !reported.configs.empty() && reported.configs.back() == config;
+    if (!config.empty() && !is_known) reported.configs.push_back(config);
   }
   void add(const Outcome& outcome, const std::string& config) {
     for (const Finding& finding : outcome.findings) add(finding, config);

@@ -143,24 +143,21 @@ void check_tag(const yaml::Node& node, Findings& findings) {
   const std::string suffix = suffix_of(node.tag);
   if (!starts_with(suffix, "@") || starts_with(node.tag, "!!")) return;
   const std::string word = node.tag.substr(0, node.tag.size() - suffix.size());
+  if (word == "!var") return;
   const std::string name = suffix.substr(1);
   const bool is_container =
       word == "!tuple" || word == "!list" || word == "!dict" || word == "!dlist";
+  Finding finding{Severity::warning, "", node.origin, "", "", name};
   if (is_container) {
-    findings.push_back({Severity::warning,
-                        "lost-identity",
-                        node.origin,
-                        "the identity '" + name + "' of " + node.tag + " is lost",
-                        "write " + word + ":" + suffix,
-                        name});
-  } else if (word != "!var") {
-    findings.push_back({Severity::warning,
-                        "identity-as-constructor",
-                        node.origin,
-                        node.tag + " names the constructor '" + name + "', not an identity",
-                        "write " + word + ":CONSTRUCTOR" + suffix,
-                        name});
+    finding.rule = "lost-identity";
+    finding.message = "the identity '" + name + "' of " + node.tag + " is lost";
+    finding.hint = "write " + word + ":" + suffix;
+  } else {
+    finding.rule = "identity-as-constructor";
+    finding.message = node.tag + " names the constructor '" + name + "', not an identity";
+    finding.hint = "write " + word + ":CONSTRUCTOR" + suffix;
   }
+  findings.push_back(std::move(finding));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -95,6 +96,18 @@ void check_variables(const CheckedConfig& checked, Findings& findings);
 
 /// yaml-versions: what readers of YAML 1.1 and 1.2 take differently.
 void check_scalars(const CheckedConfig& checked, Findings& findings);
+
+/// A plain scalar that readers of YAML 1.1 (PyYAML) and of YAML 1.2 (its core schema) take for
+/// different values.
+struct YamlVersionDifference {
+  std::string in_1_1;  ///< "true", "the number 8", "text"
+  std::string in_1_2;
+  std::string advice;            ///< how to write it so that both agree
+  bool is_text_or_real = false;  ///< like 1e-3: text in YAML 1.1, a real number in 1.2
+};
+
+/// Nothing where both read the same.
+std::optional<YamlVersionDifference> yaml_version_difference(std::string_view plain);
 
 /// repeated-key: a key that one block of one template gives twice.
 void check_repeated_keys(const CheckedConfig& checked, Findings& findings);

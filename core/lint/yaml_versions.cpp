@@ -1,5 +1,3 @@
-#include "core/lint/yaml_versions.h"
-
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/lint/check.h"
-#include "core/lint/yaml_versions.h"
+#include "core/lint/rules.h"
 #include "core/project/names.h"
 #include "tests/core/lint/fixture.h"
 #include "tests/support/catch.h"
