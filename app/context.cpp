@@ -56,14 +56,16 @@ std::optional<std::filesystem::path> Context::project_folder() const {
 
 project::ProjectList Context::all_projects(bool search_here) const {
   if (const auto folder = chosen_folder(globals_.project, here_)) {
-    return project::load_projects_below(*folder, host_environment_, render_cache_);
+    return project::load_projects(
+        project::projects_below(*folder), host_environment_, render_cache_);
   }
   if (search_here && !project::find_workspace(here_)) {
     project::ProjectList below =
-        project::load_projects_below(here_, host_environment_, render_cache_);
+        project::load_projects(project::projects_below(here_), host_environment_, render_cache_);
     if (!below.projects.empty() || !below.problems.empty()) return below;
   }
-  return project::load_projects_below(workspace().root, host_environment_, render_cache_);
+  return project::load_projects(
+      project::projects_below(workspace().root), host_environment_, render_cache_);
 }
 
 project::Project Context::project() const {

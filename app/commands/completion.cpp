@@ -56,7 +56,9 @@ void offer_configs(const Context& context, Completions& found) {
   if (context.project_folder()) {
     projects.push_back(context.project());
   } else {
-    projects = project::load_projects(context.workspace(), context.host_environment()).projects;
+    projects = project::load_projects(project::projects_of(context.workspace()),
+                                      context.host_environment())
+                   .projects;
   }
   for (const project::Project& project : projects) {
     for (const project::Config& config : project.configs)
@@ -77,8 +79,9 @@ void offer_values(const CLI::Option& option,
   offer_all(texts.choices);
   for (const std::string& kind : split(texts.value_name, '|')) {
     if (kind == "PROJECT") {
-      for (const project::Project& project :
-           project::load_projects(context.workspace(), context.host_environment()).projects)
+      const project::ProjectList list = project::load_projects(
+          project::projects_of(context.workspace()), context.host_environment());
+      for (const project::Project& project : list.projects)
         found.push_back({project.path, project.name});
     } else if (kind == "CONFIG") {
       offer_configs(context, found);

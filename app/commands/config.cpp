@@ -99,8 +99,8 @@ struct ArgumentsOptions {
 
 int list_arguments(const Context& context, const ArgumentsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
-  const auto arguments =
-      project::template_arguments_of(chosen.project, chosen.config, context.host_environment());
+  const auto arguments = project::read_template_arguments(
+      project::load_graph(chosen.project, chosen.config, context.host_environment()));
   if (options.output.json) return write_output(to_json(arguments), options.output);
   std::vector<std::vector<std::string>> lines;
   for (const project::TemplateArgument& argument : arguments) {

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/parameters.h"
@@ -10,32 +11,21 @@
 #include "core/model/weights/model_files.h"
 
 namespace forge::huggingface {
-namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-struct Role {
-  const char* name;  ///< "bos" of bos_token, bos_token_id
-  int32_t id;        ///< -1: no token has it
-};
-
-std::vector<Role> roles_of(const data::Vocabulary& vocabulary) {
-  return {{"bos", vocabulary.bos_id},
-          {"eos", vocabulary.eos_id},
-          {"unk", vocabulary.unk_id},
-          {"pad", vocabulary.pad_id}};
-}
-
-}  // namespace
 
 OrderedJson special_tokens_map(const data::Tokenizer& tokenizer) {
   const data::Vocabulary& vocabulary = tokenizer.vocabulary();
   std::vector<char> has_role(vocabulary.tokens.size(), 0);
   OrderedJson map = OrderedJson::object();
-  for (const Role& role : roles_of(vocabulary)) {
-    if (role.id < 0) continue;
-    map[std::string(role.name) + "_token"] = vocabulary.tokens[static_cast<size_t>(role.id)];
-    has_role[static_cast<size_t>(role.id)] = 1;
+  const std::pair<const char*, int32_t> roles[] = {{"bos_token", vocabulary.bos_id},
+                                                   {"eos_token", vocabulary.eos_id},
+                                                   {"unk_token", vocabulary.unk_id},
+                                                   {"pad_token", vocabulary.pad_id}};
+  for (const auto& [name, id] : roles) {
+    if (id < 0) continue;
+    map[name] = vocabulary.tokens[static_cast<size_t>(id)];
+    has_role[static_cast<size_t>(id)] = 1;
   }
   OrderedJson others = OrderedJson::array();
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
@@ -80,15 +70,19 @@ OrderedJson generation_config(const data::Tokenizer& tokenizer) {
 
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+struct TorchDtype {
+  weights::Dtype dtype;
+  const char* name;
+};
+constexpr TorchDtype torch_dtypes[] = {{weights::Dtype::f32, "float32"},
+                                       {weights::Dtype::bf16, "bfloat16"},
+                                       {weights::Dtype::f16, "float16"}};
 
 const char* torch_name(weights::Dtype dtype) {
-  switch (dtype) {
-    case weights::Dtype::f32: return "float32";
-    case weights::Dtype::bf16: return "bfloat16";
-    case weights::Dtype::f16: return "float16";
-    default: throw Error("a model is written in float32, bfloat16 or float16");
+  for (const TorchDtype& known : torch_dtypes) {
+    if (known.dtype == dtype) return known.name;
   }
+  throw Error("a model is written in float32, bfloat16 or float16");
 }
 
 /// Without links and a slash at the end: it is the folder itself that is renamed.
@@ -127,10 +121,10 @@ std::optional<data::Tokenizer> load_fitting_tokenizer(const ExportSource& source
               with_thousands(source.model.vocab_size));
 }
 
-/// The files of a model folder as they are written, one after another.
+/// Writes the files of a model folder and lists them.
 class Writer {
  public:
-  explicit Writer(fs::path folder) : folder_(std::move(folder)) { make_directories(folder_); }
+  explicit Writer(const fs::path& folder) : folder_(folder) {}
 
   void text(const std::string& name, const std::string& content) {
     write_file_atomic(folder_ / name, content);
@@ -148,19 +142,18 @@ class Writer {
   std::vector<weights::WrittenFile> take() { return std::move(files_); }
 
  private:
-  fs::path folder_;
+  const fs::path& folder_;
   std::vector<weights::WrittenFile> files_;
 };
 
 }  // namespace
 
 weights::Dtype dtype_from_name(const std::string& name) {
-  for (const weights::Dtype dtype :
-       {weights::Dtype::f32, weights::Dtype::bf16, weights::Dtype::f16}) {
-    if (name == torch_name(dtype)) return dtype;
+  for (const TorchDtype& known : torch_dtypes) {
+    if (known.name == name) return known.dtype;
   }
-  throw Error("'" + name + "' is not one of float32, bfloat16, float16",
-              did_you_mean(name, {"float32", "bfloat16", "float16"}));
+  const auto names = texts_of(torch_dtypes, &TorchDtype::name);
+  throw Error("'" + name + "' is not one of " + join(names, ", "), did_you_mean(name, names));
 }
 
 Exported export_model(const ExportSource& source,
@@ -187,27 +180,20 @@ Exported export_model(const ExportSource& source,
   exported.forge_keys = config.forge_keys;
   exported.parameters = model::parameter_count(source.model);
 
-  const fs::path aside = aside_path(folder);
-  make_directories(folder.parent_path());
-  try {
-    Writer writer(aside);
-    writer.json("config.json", config.json);
-    if (tokenizer) {
-      writer.json("generation_config.json", generation_config(*tokenizer));
-      writer.text("tokenizer.json", read_file(source.tokenizer));
-      writer.json("tokenizer_config.json", tokenizer_config(*tokenizer, source.max_positions));
-      writer.json("special_tokens_map.json", special_tokens_map(*tokenizer));
-    } else {
-      writer.json("generation_config.json", OrderedJson::object());
-    }
-    writer.weights(tensors, options);
-    replace_folder(aside, folder);
-    exported.files = writer.take();
-  } catch (...) {
-    std::error_code ignored;  // the first error is the one to tell
-    remove_tree(aside, ignored);
-    throw;
+  FolderWriter aside(folder);
+  Writer writer(aside.path());
+  writer.json("config.json", config.json);
+  if (tokenizer) {
+    writer.json("generation_config.json", generation_config(*tokenizer));
+    writer.text("tokenizer.json", read_file(source.tokenizer));
+    writer.json("tokenizer_config.json", tokenizer_config(*tokenizer, source.max_positions));
+    writer.json("special_tokens_map.json", special_tokens_map(*tokenizer));
+  } else {
+    writer.json("generation_config.json", OrderedJson::object());
   }
+  writer.weights(tensors, options);
+  aside.replace();
+  exported.files = writer.take();
   return exported;
 }
 

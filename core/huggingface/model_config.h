@@ -20,6 +20,8 @@ enum class Architecture {
 };
 /// "LlamaForCausalLM" and so on, as `architectures` of config.json spells it.
 const char* class_name(Architecture architecture);
+/// "llama" and so on, as `model_type` of config.json spells it.
+const char* model_type(Architecture architecture);
 
 /// Every key of config.json that says what one of the model's keys says: the model's own, then
 /// those of each kind of block.
@@ -30,6 +32,10 @@ inline nlohmann::json::json_pointer place_of(const model::HuggingFaceKey& key) {
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   return nlohmann::json::json_pointer(pointer);
 }
+
+/// The section `model` of forge's configs, which has defaults for missing keys.
+nlohmann::json to_json(const model::ModelConfig& model);
+model::ModelConfig model_from_json(const nlohmann::json& section);
 
 /// What config.json says besides the model.
 struct ConfigFacts {

@@ -79,7 +79,7 @@ std::string shown(const Json& value) {
 }
 
 /// The keys of a config.json. Each accessor checks the value's type and remembers the key; a
-/// missing key is as good as null. Throws Error naming the key.
+/// missing key is null. Throws Error naming the key.
 class ConfigKeys {
  public:
   /// `json` is an object and outlives this.
@@ -93,10 +93,10 @@ class ConfigKeys {
     return found == json_.end() ? null : *found;
   }
 
-  /// A size from 1 on; 0 for `otherwise`: it must be there.
-  int size(const char* key, int otherwise = 0) {
+  /// A size from 1 on. Required unless there is a default.
+  int size(const char* key, std::optional<int> otherwise = std::nullopt) {
     const Json& json = value(key);
-    if (json.is_null() && otherwise > 0) return otherwise;
+    if (json.is_null() && otherwise) return *otherwise;
     require(json.is_number_integer() && json >= 1 && json <= std::numeric_limits<int>::max(),
             key,
             "a size from 1 on");
@@ -134,7 +134,7 @@ class ConfigKeys {
     }
   }
 
-  /// Keys that nobody asked for, but for those that are known to change no logit.
+  /// Keys that were not read, except those without effect.
   std::vector<std::string> unknown() const {
     std::vector<std::string> keys;
     for (const auto& [key, value] : json_.items()) {
@@ -159,22 +159,18 @@ using model::ModelConfig;
 
 Architecture read_architecture(ConfigKeys& keys) {
   const std::string type = keys.text("model_type");
-  Architecture architecture = Architecture::llama;
-  if (type == "LlamaCanon") {
-    architecture = Architecture::llama_canon;
-  } else if (type == "forge_llama_canon") {
-    architecture = Architecture::forge;
-  } else if (type != "llama") {
+  const auto known = {Architecture::llama, Architecture::llama_canon, Architecture::forge};
+  const auto found = std::find_if(
+      known.begin(), known.end(), [&](Architecture each) { return type == model_type(each); });
+  if (found == known.end()) {
     throw Error("model_type is '" + type + "'", "forge reads llama and LlamaCanon");
   }
   const Json& classes = keys.value("architectures");
-  const std::string wanted = class_name(architecture);
-  if (classes.is_null() || (classes.is_array() && classes.size() == 1 && classes[0] == wanted)) {
-    return architecture;
-  }
-  throw Error("architectures is " +
-                  (classes.is_array() && classes.size() == 1 ? shown(classes[0]) : shown(classes)) +
-                  " where model_type " + type + " asks for \"" + wanted + "\"",
+  const Json& named = classes.is_array() && classes.size() == 1 ? classes[0] : classes;
+  const std::string wanted = class_name(*found);
+  if (classes.is_null() || (classes.is_array() && named == wanted)) return *found;
+  throw Error("architectures is " + shown(named) + " where model_type " + type + " asks for \"" +
+                  wanted + "\"",
               "forge reads models that predict the next token");
 }
 
@@ -242,8 +238,8 @@ void read_canon(ModelConfig& model, std::vector<std::string>& notes) {
   }
 }
 
-/// Their value of a key as forge's. `value` is forge's default, whose type it must have; it stays
-/// where the key is missing.
+/// Replaces `value`, forge's default of a key, by the value in config.json, which must have the
+/// same type. A missing key changes nothing.
 void read_value(ConfigKeys& keys, const model::HuggingFaceKey& key, Json& value) {
   const Json& given = keys.value(key.name);
   const bool is_required = config::find_key(std::string("model.") + key.key)->required;
@@ -271,22 +267,22 @@ void read_value(ConfigKeys& keys, const model::HuggingFaceKey& key, Json& value)
   }
 }
 
-/// What keys of config.json say one by one, over the defaults of the architecture's code.
+/// The model that the keys of config.json describe, over the defaults of the architecture's code.
 ModelConfig read_model(ConfigKeys& keys, Architecture architecture) {
-  config::Experiment experiment;
-  experiment.model.norm.eps = 1e-6;
-  experiment.model.init = model::ModelInit::huggingface;
-  Json tree = config::to_json(experiment);
+  ModelConfig defaults;
+  defaults.norm.eps = 1e-6;
+  defaults.init = model::ModelInit::huggingface;
+  Json section = to_json(defaults);
   for (const model::HuggingFaceKey& key : huggingface_keys()) {
     if (key.is_canon_s && architecture == Architecture::llama) continue;
     // LlamaCanon takes 8/3 of the width where config.json names none.
-    Json& value = tree["model"][place_of(key)];
+    Json& value = section[place_of(key)];
     if (value == 0 && architecture == Architecture::llama_canon &&
         std::string_view(key.name) == "intermediate_size")
-      value = tree["model"]["hidden_size"].get<int64_t>() * 8 / 3;
+      value = section["hidden_size"].get<int64_t>() * 8 / 3;
     read_value(keys, key, value);
   }
-  return config::experiment_from_json(tree).model;
+  return model_from_json(section);
 }
 
 void complete_sizes(ModelConfig& model) {
@@ -327,12 +323,10 @@ struct LimitsCheck {
 
 /// The model with what `forge_model` says on top.
 ModelConfig with_forge_keys(const ModelConfig& model, const Json& forge_model) {
-  config::Experiment experiment;
-  experiment.model = model;
-  Json tree = config::to_json(experiment);
-  tree["model"].merge_patch(forge_model);
+  Json section = to_json(model);
+  section.merge_patch(forge_model);
   try {
-    return config::experiment_from_json(tree).model;
+    return model_from_json(section);
   } catch (const Error& error) {
     throw Error("'forge_model': " + error.message(), error.hint());
   }

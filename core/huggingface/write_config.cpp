@@ -1,5 +1,5 @@
-#include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/huggingface/model_config.h"
 #include "core/model/kinds.h"
@@ -13,17 +13,14 @@ using model::ModelConfig;
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Keys of the section `model` that say how training began, not what the model computes.
-bool is_of_the_beginning(const std::string& key) { return key.rfind("init", 0) == 0; }
-
-/// Keys that change a last bit in low precision only: they need not keep others from the model.
-bool is_of_rounding(const std::string& key) { return key == "rounding"; }
-
-Json to_json(const ModelConfig& model) {
-  config::Experiment experiment;
-  experiment.model = model;
-  return config::to_json(experiment).at("model");
-}
+struct ArchitectureNames {
+  const char* class_name;
+  const char* model_type;
+};
+/// In the order of Architecture.
+constexpr ArchitectureNames architectures[] = {{"LlamaForCausalLM", "llama"},
+                                               {"LlamaCanonForCausalLM", "LlamaCanon"},
+                                               {"ForgeLlamaCanonForCausalLM", "forge_llama_canon"}};
 
 /// Whether LlamaCanon's keys say anything: one of them has another value than it begins with.
 bool needs_canon_keys(const Json& model) {
@@ -73,26 +70,24 @@ void write_constant_keys(const ConfigFacts& facts, OrderedJson& json) {
 
 void set_architecture(Architecture architecture, OrderedJson& json) {
   json["architectures"] = {class_name(architecture)};
-  json["model_type"] = architecture == Architecture::llama         ? "llama"
-                       : architecture == Architecture::llama_canon ? "LlamaCanon"
-                                                                   : "forge_llama_canon";
+  json["model_type"] = model_type(architecture);
 }
 
-/// Leaves of `wanted` that `got` has otherwise, as a tree; each with its path in `paths`.
+/// Leaves of `wanted` whose value differs in `got`, as a tree; `paths` gets each with its path.
 Json differences(const Json& wanted,
                  const Json& got,
                  const std::string& prefix,
                  std::vector<std::string>& paths) {
   Json tree = Json::object();
   for (const auto& [key, value] : wanted.items()) {
-    if (is_of_the_beginning(key)) continue;
+    if (starts_with(key, "init")) continue;  // how training began, not what the model computes
     if (value.is_object()) {
       Json below = differences(value, got.at(key), prefix + key + ".", paths);
       if (!below.empty()) tree[key] = std::move(below);
     } else if (!got.contains(key) || value != got.at(key)) {
       tree[key] = value;
-      const std::string text = plain_text(value);
-      if (!is_of_rounding(key)) paths.push_back(prefix + key + ": " + text);
+      // Rounding changes a last bit in low precision only: other programs may load the model.
+      if (key != "rounding") paths.push_back(prefix + key + ": " + plain_text(value));
     }
   }
   return tree;
@@ -101,12 +96,21 @@ Json differences(const Json& wanted,
 }  // namespace
 
 const char* class_name(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::llama: return "LlamaForCausalLM";
-    case Architecture::llama_canon: return "LlamaCanonForCausalLM";
-    case Architecture::forge: return "ForgeLlamaCanonForCausalLM";
-  }
-  throw Error("no such architecture");
+  return architectures[static_cast<size_t>(architecture)].class_name;
+}
+
+const char* model_type(Architecture architecture) {
+  return architectures[static_cast<size_t>(architecture)].model_type;
+}
+
+Json to_json(const ModelConfig& model) {
+  config::Experiment experiment;
+  experiment.model = model;
+  return config::to_json(experiment).at("model");
+}
+
+ModelConfig model_from_json(const Json& section) {
+  return config::experiment_from_json({{"model", section}}).model;
 }
 
 const HuggingFaceKeys& huggingface_keys() {

@@ -32,7 +32,19 @@ std::string width_remark(const Model& model) {
   return remark + ", rounded up to a multiple of " + std::to_string(model.multiple_of);
 }
 
-/// A recipe on its way to a config.
+/// A tokenizer of lingua's as forge's.
+struct KnownTokenizer {
+  const char* name;
+  const char* kind;
+  int vocab_size;          ///< assumed where the recipe gives none
+  const char* assumption;  ///< whose vocabulary that is
+};
+constexpr KnownTokenizer known_tokenizers[] = {
+    {"sp", "sentencepiece", 32000, "Llama 2's"},
+    {"tiktoken", "tiktoken", 128256, "Llama 3's"},
+    {"bytes", "byte_level_bpe", 262, "256 bytes and forge's special tokens"}};
+
+/// Converts a recipe to a config.
 class Import {
  public:
   Import(const ReadRecipe& read, const ImportOptions& options)
@@ -149,12 +161,10 @@ class Import {
     set("model.init", model::ModelInit::lingua);
     require_word("model.init_std_factor", from.init_std_factor, names_of(model::InitStdFactor()));
     set("model.init_std_factor", from.init_std_factor);
-    if (from.init_base_std) {
-      set("model.init_base_std", *from.init_base_std);
-    }
+    if (from.init_base_std) set("model.init_base_std", *from.init_base_std);
   }
 
-  /// lingua asks whether a letter is in the text; order, repetition and others count for nothing.
+  /// lingua only checks which of the letters are in the text, not their order or number.
   void convert_canon() {
     const Model& from = recipe_.model;
     const std::string letters = from.canon_set.value_or("");
@@ -216,16 +226,17 @@ class Import {
 
   void convert_tokenizer() {
     const Tokenizer& from = recipe_.data.tokenizer;
-    require_word("data.tokenizer.name", from.name, {"sp", "tiktoken", "bytes"});
-    const std::string kind = from.name == "sp"         ? "sentencepiece"
-                             : from.name == "tiktoken" ? "tiktoken"
-                                                       : "byte_level_bpe";
-    set("tokenizer.kind", kind, from.name);
-    convert_vocabulary();
+    require_word(
+        "data.tokenizer.name", from.name, texts_of(known_tokenizers, &KnownTokenizer::name));
+    for (const KnownTokenizer& known : known_tokenizers) {
+      if (known.name != from.name) continue;
+      set("tokenizer.kind", known.kind, from.name);
+      convert_vocabulary(known);
+    }
     if (from.path) set("tokenizer.path", *from.path);
   }
 
-  void convert_vocabulary() {
+  void convert_vocabulary(const KnownTokenizer& tokenizer) {
     const int own = recipe_.model.vocab_size;
     if (own == 0) fail_at("model.vocab_size", "is 0", "-1 stands for the tokenizer's entries");
     if (own > 0 && options_.vocab_size > 0 && own != options_.vocab_size) {
@@ -236,11 +247,8 @@ class Import {
     int size = own > 0 ? own : options_.vocab_size;
     std::string remark;
     if (size == 0) {
-      const std::string& name = recipe_.data.tokenizer.name;
-      size = name == "sp" ? 32000 : name == "tiktoken" ? 128256 : 262;
-      remark = name == "sp"         ? "Llama 2's"
-               : name == "tiktoken" ? "Llama 3's"
-                                    : "256 bytes and forge's special tokens";
+      size = tokenizer.vocab_size;
+      remark = tokenizer.assumption;
       note("model.vocab_size is the tokenizer's, which is taken for " + remark + ": " +
            with_thousands(size) + "; --vocab-size gives another");
     }
@@ -334,9 +342,7 @@ class Import {
     if (is_cosine || is_wsd) set("schedule.cycle_length", from.cycle_length);
     if (is_cosine) set("schedule.cosine_theta", from.cosine_theta);
     if (is_wsd) set("schedule.decay_fraction", from.decay_fraction);
-    if (from.scheduler == "inv_sqrt") {
-      set("schedule.exp_factor", from.exp_factor);
-    }
+    if (from.scheduler == "inv_sqrt") set("schedule.exp_factor", from.exp_factor);
   }
 
   void convert_names(const config::Experiment& experiment) {
@@ -368,23 +374,22 @@ ImportedRecipe import_recipe(const ReadRecipe& read, const ImportOptions& option
 }
 
 nlohmann::ordered_json to_json(const ImportedRecipe& imported) {
-  nlohmann::ordered_json json;
-  json["name"] = imported.experiment.name;
-  json["gpus"] = imported.gpus;
-  json["config"] = config::to_json(imported.experiment);
-  json["notes"] = imported.notes;
-  json["no_counterpart"] = nlohmann::ordered_json::array();
-  for (const UnsupportedKey& unsupported : imported.unsupported) {
-    json["no_counterpart"].push_back(
-        {{"key", unsupported.path}, {"value", unsupported.value}, {"reason", unsupported.reason}});
+  nlohmann::ordered_json unsupported = nlohmann::ordered_json::array();
+  for (const UnsupportedKey& key : imported.unsupported) {
+    unsupported.push_back({{"key", key.path}, {"value", key.value}, {"reason", key.reason}});
   }
-  json["unknown"] = nlohmann::ordered_json::array();
-  for (const Error& unknown : imported.unknown) {
-    json["unknown"].push_back({{"message", unknown.message()},
-                               {"at", project::to_json(unknown.where())},
-                               {"hint", unknown.hint()}});
+  nlohmann::ordered_json unknown = nlohmann::ordered_json::array();
+  for (const Error& error : imported.unknown) {
+    unknown.push_back({{"message", error.message()},
+                       {"at", project::to_json(error.where())},
+                       {"hint", error.hint()}});
   }
-  return json;
+  return {{"name", imported.experiment.name},
+          {"gpus", imported.gpus},
+          {"config", config::to_json(imported.experiment)},
+          {"notes", imported.notes},
+          {"no_counterpart", std::move(unsupported)},
+          {"unknown", std::move(unknown)}};
 }
 
 }  // namespace forge::lingua

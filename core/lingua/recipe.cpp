@@ -185,10 +185,7 @@ void refuse_linear_models(const Node& root) {
               "LlamaCanon");
 }
 
-std::string shown(const Node& value) {
-  if (!value.is_scalar()) return "…";
-  return value.text.substr(0, 80);
-}
+std::string shown(const Node& value) { return value.is_scalar() ? value.text.substr(0, 80) : "…"; }
 
 /// Every key of lingua's, with its section: what a misplaced or misspelt one may have meant.
 struct PathCollector {
@@ -227,8 +224,8 @@ std::shared_ptr<Node> split_unsupported(const Node& section,
     const std::string path = above + entry.key;
     const auto known = no_counterparts().find(path);
     if (known != no_counterparts().end()) {
-      const bool says_something = !entry.value->is_null();
-      if (says_something) unsupported.push_back({path, shown(*entry.value), known->second});
+      if (!entry.value->is_null())
+        unsupported.push_back({path, shown(*entry.value), known->second});
       continue;
     }
     if (entry.value->is_mapping() && levels > 0) {

@@ -126,7 +126,6 @@ struct ReadRecipe {
   std::string file_name;                     ///< without its folder
   SourceSpan document;
 
-  bool gives(const std::string& path) const { return places.count(path) > 0; }
   /// Where the key's value stands, else where the document begins.
   SourceSpan place(const std::string& path) const;
 };

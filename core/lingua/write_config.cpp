@@ -13,34 +13,24 @@ namespace {
 
 /// Text as YAML in double quotes, with what begins a statement or a comment of a template spelt as
 /// an escape.
-std::string quoted(const std::string& text) {
-  std::string quoted;
+std::string yaml_text(const std::string& text) {
   const std::string json = json_text(nlohmann::json(text));
-  for (const char c : json) {
-    if (c == '{') {
-      quoted += "\\x7B";
-    } else if (c == '#') {
-      quoted += "\\x23";
-    } else {
-      quoted += c;
-    }
-  }
+  std::string quoted;
+  for (const char c : json) quoted += c == '{' ? "\\x7B" : c == '#' ? "\\x23" : std::string(1, c);
   return quoted;
 }
 
 /// A comment is read by the template engine too: on one line, nothing in it begins a statement.
 std::string escape_comment(const std::string& text) {
-  std::string escape_comment;
+  std::string line;
   for (const char c : text) {
-    const bool joins =
-        !escape_comment.empty() && (escape_comment.back() == '{' || escape_comment.back() == '#');
-    if (joins && (c == '{' || c == '%' || c == '#')) escape_comment += ' ';
-    escape_comment += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
+    const bool joins = ends_with(line, "{") || ends_with(line, "#");
+    if (joins && (c == '{' || c == '%' || c == '#')) line += ' ';
+    line += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
   }
-  return escape_comment;
+  return line;
 }
 
-std::string yaml_text(const std::string& text) { return quoted(text); }
 std::string yaml_text(bool value) { return value ? "true" : "false"; }
 std::string yaml_text(double value) { return shortest(value); }
 
@@ -62,16 +52,16 @@ std::string yaml_text(const std::vector<T>& values) {
   return "[" + join(texts, ", ") + "]";
 }
 
-/// Writes the keys that are key_comments, with the sections around them.
+/// Writes the keys that have a comment, which may be "", with the sections around them.
 class Writer {
  public:
   Writer(const std::map<std::string, std::string>& key_comments, std::string path, int depth)
-      : stated_(key_comments), path_(std::move(path)), depth_(depth) {}
+      : key_comments_(key_comments), path_(std::move(path)), depth_(depth) {}
 
   template <class T>
   void field(const char* key, T& value, const char*, config::Limits = {}) {
-    const auto found = stated_.find(path_ + key);
-    if (found == stated_.end()) return;
+    const auto found = key_comments_.find(path_ + key);
+    if (found == key_comments_.end()) return;
     text_ += std::string(2 * depth_, ' ') + key + ": " + yaml_text(value);
     if (!found->second.empty()) text_ += "  # " + escape_comment(found->second);
     text_ += "\n";
@@ -79,7 +69,7 @@ class Writer {
 
   template <class T>
   void section(const char* key, T& value, const char*) {
-    Writer inner(stated_, path_ + key + ".", depth_ + 1);
+    Writer inner(key_comments_, path_ + key + ".", depth_ + 1);
     fields(inner, value);
     if (inner.text_.empty()) return;
     if (depth_ == 0) text_ += "\n";
@@ -88,7 +78,7 @@ class Writer {
 
   template <class T>
   void sections(const char* key, std::map<std::string, T>& values, const char*) {
-    Writer all(stated_, path_ + key + ".", depth_ + 1);
+    Writer all(key_comments_, path_ + key + ".", depth_ + 1);
     for (auto& [name, value] : values) all.section(name.c_str(), value, "");
     if (!all.text_.empty()) text_ += std::string(2 * depth_, ' ') + key + ":\n" + all.text_;
   }
@@ -96,7 +86,7 @@ class Writer {
   const std::string& text() const { return text_; }
 
  private:
-  const std::map<std::string, std::string>& stated_;
+  const std::map<std::string, std::string>& key_comments_;
   std::string path_;
   int depth_;
   std::string text_;

@@ -14,14 +14,23 @@
 #include "core/project/origins.h"
 
 namespace forge::lint {
-const char* name_of(Severity severity) {
-  switch (severity) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::note: return "note";
-  }
-  return "";
+namespace {
+
+struct SeverityStyle {
+  const char* name;
+  const char* colour;  ///< escape sequence
+};
+/// In the order of Severity.
+constexpr SeverityStyle severity_styles[] = {
+    {"error", "\033[1;31m"}, {"warning", "\033[1;33m"}, {"note", "\033[1;36m"}};
+
+const SeverityStyle& style_of(Severity severity) {
+  return severity_styles[static_cast<size_t>(severity)];
 }
+
+}  // namespace
+
+const char* name_of(Severity severity) { return style_of(severity).name; }
 
 Finding finding_of(const Error& error, const std::string& rule) {
   return {Severity::error, rule, error.where(), error.message(), error.hint(), ""};
@@ -31,17 +40,17 @@ namespace {
 
 /// One config's check.
 struct Task {
-  const Selection* selection = nullptr;
-  const project::Config* config = nullptr;
+  const Selection& selection;
+  const project::Config& config;
   std::string name;  ///< "projects/canon:train_x"
 };
 
 struct Outcome {
   Findings findings;
-  /// Texts about which this config can tell whether they are of use: its templates, and the markers
-  /// of all inline templates in its files.
+  /// Texts whose use this config decides: its templates, and the markers of all inline templates in
+  /// its files.
   std::vector<std::shared_ptr<const SourceText>> evaluated_sources;
-  std::vector<std::string> passed;  ///< variables that it gives other configs' templates
+  std::vector<std::string> passed;  ///< variables that it sets for templates of other configs
 };
 
 /// Names of the variables that calls of other projects hand over.
@@ -73,14 +82,9 @@ void apply_rules(const CheckedConfig& checked, Findings& findings) {
 Outcome check_config(const Task& task,
                      TemplateAnalyses& analyses,
                      const jinja::HostEnvironment& host_environment) {
-  const Selection& selection = *task.selection;
   Outcome outcome;
-  const std::optional<CheckedConfig> checked = load_checked_config(selection.project,
-                                                                   *task.config,
-                                                                   host_environment,
-                                                                   selection.variables,
-                                                                   analyses,
-                                                                   outcome.findings);
+  const auto checked = load_checked_config(
+      task.selection, task.config, host_environment, analyses, outcome.findings);
   if (!checked) return outcome;
   apply_rules(*checked, outcome.findings);
   for (const UsedTemplate& used : checked->templates) {
@@ -99,19 +103,16 @@ bool needs_all_configs(const std::string& rule) {
   return rule == "unknown-block" || rule == "unused-inline" || rule == "duplicate-inline";
 }
 
-const std::string& file_of(const Finding& finding) {
-  static const std::string none;
-  return finding.where ? finding.where.source->name : none;
-}
-
 /// By file, line, column, then by rule.
-auto order_of(const Finding& finding) {
-  return std::make_tuple(std::cref(file_of(finding)),
-                         finding.where.line,
-                         finding.where.column,
+auto sort_key(const Finding& finding) {
+  const SourceSpan& where = finding.where;
+  const std::string_view file = where ? where.source->name : std::string_view();
+  return std::make_tuple(file,
+                         where.line,
+                         where.column,
                          finding.severity,
-                         std::cref(finding.rule),
-                         std::cref(finding.message));
+                         std::string_view(finding.rule),
+                         std::string_view(finding.message));
 }
 
 /// Gathers what the configs found.
@@ -120,10 +121,8 @@ class ReportBuilder {
   void add(const Finding& finding, const std::string& config) {
     Reported& reported = findings_[finding];
     if (reported.configs.empty()) reported.finding = finding;
-    if (config.empty()) return;
-    if (reported.configs.empty() || reported.configs.back() != config) {
-      reported.configs.push_back(config);
-    }
+    const bool is_known = !reported.configs.empty() && reported.configs.back() == config;
+    if (!config.empty() && !is_known) reported.configs.push_back(config);
   }
   void add(const Outcome& outcome, const std::string& config) {
     for (const Finding& finding : outcome.findings) add(finding, config);
@@ -140,7 +139,7 @@ class ReportBuilder {
 
  private:
   struct Before {
-    bool operator()(const Finding& a, const Finding& b) const { return order_of(a) < order_of(b); }
+    bool operator()(const Finding& a, const Finding& b) const { return sort_key(a) < sort_key(b); }
   };
 
   bool holds(const Reported& reported) const {
@@ -171,7 +170,7 @@ Report check(const std::vector<Selection>& selections,
   std::vector<Task> tasks;
   for (const Selection& selection : selections) {
     for (const project::Config& config : selection.configs) {
-      tasks.push_back({&selection, &config, selection.project.path + ":" + config.name});
+      tasks.push_back({selection, config, selection.project.path + ":" + config.name});
     }
   }
   TemplateAnalyses analyses;
@@ -192,19 +191,10 @@ Report check(const std::vector<Selection>& selections,
 
 namespace {
 
-const char* colour_of(Severity severity) {
-  switch (severity) {
-    case Severity::error: return "\033[1;31m";
-    case Severity::warning: return "\033[1;33m";
-    case Severity::note: return "\033[1;36m";
-  }
-  return "";
-}
-
 std::string headline(const Finding& finding, bool colour) {
   const std::string severity = name_of(finding.severity);
   const std::string word =
-      colour ? colour_of(finding.severity) + severity + ":\033[0m" : severity + ":";
+      colour ? style_of(finding.severity).colour + severity + ":\033[0m" : severity + ":";
   const std::string rule = " [" + finding.rule + "]";
   return word + " " + finding.message + (colour ? "\033[2m" + rule + "\033[0m" : rule);
 }
@@ -236,16 +226,14 @@ std::string summary(const Report& report) {
 
 nlohmann::ordered_json to_json(const Reported& reported) {
   const Finding& finding = reported.finding;
-  nlohmann::ordered_json json;
-  json["severity"] = name_of(finding.severity);
-  json["rule"] = finding.rule;
-  json["message"] = finding.message;
-  json["at"] = project::to_json(finding.where);
-  json["text"] = finding.where.line_text();
-  json["hint"] = finding.hint;
-  json["subject"] = finding.subject;
-  json["configs"] = reported.configs;
-  return json;
+  return {{"severity", name_of(finding.severity)},
+          {"rule", finding.rule},
+          {"message", finding.message},
+          {"at", project::to_json(finding.where)},
+          {"text", finding.where.line_text()},
+          {"hint", finding.hint},
+          {"subject", finding.subject},
+          {"configs", reported.configs}};
 }
 
 }  // namespace

@@ -31,52 +31,52 @@ namespace {
 
 using config::Problem;
 
-const char* rule_of(Problem::Kind kind) {
+/// The rule that reports such a problem, and its severity: the config may be right and this machine
+/// the wrong one.
+std::pair<const char*, Severity> rule_for(Problem::Kind kind) {
   switch (kind) {
-    case Problem::Kind::unknown_key: return "unknown-key";
-    case Problem::Kind::wrong_value: return "wrong-value";
-    case Problem::Kind::missing_key: return "missing-key";
-    case Problem::Kind::disagreement: return "disagreement";
-    case Problem::Kind::missing_file: return "missing-file";
-    case Problem::Kind::unsupported: return "unsupported";
+    case Problem::Kind::unknown_key: return {"unknown-key", Severity::error};
+    case Problem::Kind::wrong_value: return {"wrong-value", Severity::error};
+    case Problem::Kind::missing_key: return {"missing-key", Severity::error};
+    case Problem::Kind::disagreement: return {"disagreement", Severity::error};
+    case Problem::Kind::missing_file: return {"missing-file", Severity::warning};
+    case Problem::Kind::unsupported: return {"unsupported", Severity::note};
   }
-  return "";
-}
-
-/// The config may be as meant and this machine the wrong one.
-Severity severity_of(Problem::Kind kind) {
-  switch (kind) {
-    case Problem::Kind::missing_file: return Severity::warning;
-    case Problem::Kind::unsupported: return Severity::note;
-    default: return Severity::error;
-  }
+  return {"", Severity::error};
 }
 
 SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& key) {
   return resolved.origins.at(key).set_by.origin;
 }
 
-/// A tokenizer of the user's own: that it can be read, and has as many entries as the config says.
+/// An error about the file or folder that a key names, at the key's value.
+Finding finding_at(const config::ResolvedConfig& resolved,
+                   const std::string& key,
+                   const Error& error,
+                   const std::string& rule) {
+  Finding finding = finding_of(error, rule);
+  finding.where = origin_of(resolved, key);
+  finding.subject = key;
+  return finding;
+}
+
+/// A tokenizer of the user's own must be readable and have no more entries than model.vocab_size.
 void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings) {
   const config::TokenizerConfig& tokenizer = resolved.experiment.tokenizer;
-  const bool is_read = path_exists(tokenizer.path);
-  if (!is_read) return;
-  const SourceSpan where = origin_of(resolved, "tokenizer.path");
+  if (!path_exists(tokenizer.path)) return;
   try {
     const int entries = data::read_tokenizer_file(tokenizer.path).vocab_size();
     if (entries <= resolved.experiment.model.vocab_size) return;
     findings.push_back({Severity::error,
                         "disagreement",
-                        where,
+                        origin_of(resolved, "tokenizer.path"),
                         "the tokenizer has " + with_thousands(entries) +
                             " entries, but model.vocab_size is " +
                             with_thousands(resolved.experiment.model.vocab_size),
                         "set model.vocab_size to " + std::to_string(entries),
                         "tokenizer.path"});
   } catch (const Error& error) {
-    findings.push_back(finding_of(error, "unusable-tokenizer"));
-    findings.back().where = where;
-    findings.back().subject = "tokenizer.path";
+    findings.push_back(finding_at(resolved, "tokenizer.path", error, "unusable-tokenizer"));
   }
 }
 
@@ -86,13 +86,11 @@ void check_text(const config::ResolvedConfig& resolved,
                 const config::DataConfig& data,
                 Findings& findings) {
   const auto check = [&](const std::string& key, const std::string& path) {
-    if (path.empty() || !path_exists(path)) return;  // resolving it has said that
+    if (path.empty() || !path_exists(path)) return;  // a missing file is reported by resolving it
     try {
       data::list_text_files(path, data::document_rule(data));
     } catch (const Error& error) {
-      findings.push_back(finding_of(error, "missing-file"));
-      findings.back().where = origin_of(resolved, key);
-      findings.back().subject = key;
+      findings.push_back(finding_at(resolved, key, error, "missing-file"));
     }
   };
   check(section + ".path", data.path);
@@ -115,9 +113,9 @@ void check_experiment(const CheckedConfig& checked, Findings& findings) {
   bool wrong = false;
   options.on_problem = [&](const Problem& problem) {
     wrong = wrong || !problem.only_hinders_running();
-    Finding finding = finding_of(problem.error, rule_of(problem.kind));
-    finding.severity = severity_of(problem.kind);
-    findings.push_back(std::move(finding));
+    const auto [rule, severity] = rule_for(problem.kind);
+    findings.push_back(finding_of(problem.error, rule));
+    findings.back().severity = severity;
   };
   try {
     const config::ResolvedConfig resolved = config::resolve(
@@ -145,24 +143,21 @@ void check_tag(const yaml::Node& node, Findings& findings) {
   const std::string suffix = suffix_of(node.tag);
   if (!starts_with(suffix, "@") || starts_with(node.tag, "!!")) return;
   const std::string word = node.tag.substr(0, node.tag.size() - suffix.size());
+  if (word == "!var") return;
   const std::string name = suffix.substr(1);
   const bool is_container =
       word == "!tuple" || word == "!list" || word == "!dict" || word == "!dlist";
+  Finding finding{Severity::warning, "", node.origin, "", "", name};
   if (is_container) {
-    findings.push_back({Severity::warning,
-                        "lost-identity",
-                        node.origin,
-                        "the identity '" + name + "' of " + node.tag + " is lost",
-                        "write " + word + ":" + suffix,
-                        name});
-  } else if (word != "!var") {
-    findings.push_back({Severity::warning,
-                        "identity-as-constructor",
-                        node.origin,
-                        node.tag + " names the constructor '" + name + "', not an identity",
-                        "write " + word + ":CONSTRUCTOR" + suffix,
-                        name});
+    finding.rule = "lost-identity";
+    finding.message = "the identity '" + name + "' of " + node.tag + " is lost";
+    finding.hint = "write " + word + ":" + suffix;
+  } else {
+    finding.rule = "identity-as-constructor";
+    finding.message = node.tag + " names the constructor '" + name + "', not an identity";
+    finding.hint = "write " + word + ":CONSTRUCTOR" + suffix;
   }
+  findings.push_back(std::move(finding));
 }
 
 }  // namespace
@@ -171,15 +166,9 @@ void check_graph(const CheckedConfig& checked, Findings& findings) {
   for (const yaml::Node* node : checked.nodes) {
     if (!node->tag.empty()) check_tag(*node, findings);
   }
-  if (checked.graph_problem) {
-    findings.push_back(finding_of(*checked.graph_problem, "invalid-graph"));
-  }
 }
 
 void check_arguments(const CheckedConfig& checked, Findings& findings) {
-  if (checked.arguments_problem) {
-    findings.push_back(finding_of(*checked.arguments_problem, "invalid-arguments"));
-  }
   for (const project::TemplateArgument& argument : checked.arguments) {
     if (!argument.has_stray_quote) continue;
     const std::string name = argument.names.empty() ? argument.variable : argument.names.front();

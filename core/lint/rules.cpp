@@ -10,6 +10,10 @@
 
 namespace forge::lint {
 
+using jinja::LoadedTemplate;
+using jinja::TemplateAnalysis;
+using jinja::TemplateFile;
+
 const std::vector<jinja::TemplateAnalysis>& TemplateAnalyses::get(const jinja::TemplateFile& file) {
   Slot* slot = nullptr;
   {
@@ -36,10 +40,6 @@ static std::vector<const yaml::Node*> nodes_of(const yaml::Node& root) {
   }
   return nodes;
 }
-
-using jinja::LoadedTemplate;
-using jinja::TemplateAnalysis;
-using jinja::TemplateFile;
 
 const UsedTemplate* CheckedConfig::find(const std::string& name) const {
   for (const UsedTemplate& used : templates) {
@@ -70,34 +70,34 @@ void analyze_templates(CheckedConfig& checked, TemplateAnalyses& analyses) {
   }
 }
 
-void read_as_graph(CheckedConfig& checked) {
+/// Adds `arguments`, which a graph of calls or an experiment declares.
+void read_arguments(CheckedConfig& checked, Findings& findings) {
   const bool takes_arguments = checked.parsed.root->find("dynamic_args") != nullptr;
   if (checked.is_experiment && !takes_arguments) return;
+  bool is_graph = false;
   try {
-    checked.graph = graph::read_graph(checked.parsed.root);
+    const graph::Graph graph = graph::read_graph(checked.parsed.root);
+    is_graph = true;
+    checked.arguments = project::read_template_arguments(graph);
   } catch (const Error& error) {
-    checked.graph_problem = error;
-    return;
-  }
-  try {
-    if (takes_arguments) checked.arguments = project::read_template_arguments(*checked.graph);
-  } catch (const Error& error) {
-    checked.arguments_problem = error;
+    if (is_graph) findings.push_back(finding_of(error, "invalid-arguments"));
+    if (!is_graph && !checked.is_experiment) findings.push_back(finding_of(error, "invalid-graph"));
   }
 }
 
 }  // namespace
 
-std::optional<CheckedConfig> load_checked_config(const project::Project& project,
+std::optional<CheckedConfig> load_checked_config(const Selection& selection,
                                                  const project::Config& config,
                                                  const jinja::HostEnvironment& host_environment,
-                                                 const jinja::Variables& variables,
                                                  TemplateAnalyses& analyses,
                                                  Findings& findings) {
-  CheckedConfig checked{project, config, host_environment, variables};
+  const project::Project& project = selection.project;
+  CheckedConfig checked{project, config, host_environment, selection.variables};
   const char* stage = "does-not-render";
   try {
-    checked.parsed.rendered = project::render_config(project, config, host_environment, variables);
+    checked.parsed.rendered =
+        project::render_config(project, config, host_environment, selection.variables);
     stage = "invalid-yaml";
     checked.parsed.root = project::parse_rendered(project, checked.parsed.rendered);
   } catch (const Error& error) {
@@ -106,7 +106,7 @@ std::optional<CheckedConfig> load_checked_config(const project::Project& project
   }
   checked.nodes = nodes_of(*checked.parsed.root);
   checked.is_experiment = config::is_experiment(*checked.parsed.root);
-  read_as_graph(checked);
+  read_arguments(checked, findings);
   analyze_templates(checked, analyses);
   return checked;
 }

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -13,7 +14,6 @@
 #include "core/lint/check.h"
 #include "core/project/project.h"
 #include "core/project/template_arguments.h"
-#include "core/yaml/graph/graph.h"
 #include "core/yaml/yaml.h"
 
 namespace forge::lint {
@@ -49,10 +49,7 @@ struct CheckedConfig {
   config::ParsedConfig parsed = {};
   std::vector<const yaml::Node*> nodes = {};              ///< all of the document
   bool is_experiment = false;                             ///< in forge's own schema
-  std::optional<graph::Graph> graph = {};                 ///< the document as a graph of calls
-  std::optional<Error> graph_problem = {};                ///< why it is none
   std::vector<project::TemplateArgument> arguments = {};  ///< that its templates take
-  std::optional<Error> arguments_problem = {};            ///< why nothing is known of them
   std::vector<UsedTemplate> templates = {};  ///< in order of loading, the config's own first
   /// Every template of every file that was loaded, also those that were not used.
   std::vector<const jinja::TemplateAnalysis*> parts = {};
@@ -61,12 +58,11 @@ struct CheckedConfig {
   const UsedTemplate* find(const std::string& name) const;
 };
 
-/// Renders the config and gathers the facts. Nothing where it does not render or is not YAML; then
-/// a finding says why.
-std::optional<CheckedConfig> load_checked_config(const project::Project& project,
+/// Renders the config and gathers the facts. Findings: does-not-render and invalid-yaml, which
+/// leave nothing to check; invalid-graph of a graph of calls; invalid-arguments.
+std::optional<CheckedConfig> load_checked_config(const Selection& selection,
                                                  const project::Config& config,
                                                  const jinja::HostEnvironment& host_environment,
-                                                 const jinja::Variables& variables,
                                                  TemplateAnalyses& analyses,
                                                  Findings& findings);
 
@@ -80,10 +76,10 @@ void check_project(const project::Project& project, Findings& findings);
 /// unsupported, and does-not-resolve for what hides the rest.
 void check_experiment(const CheckedConfig& checked, Findings& findings);
 
-/// For a graph of calls: invalid-graph, identity-as-constructor, lost-identity.
+/// For a graph of calls: identity-as-constructor, lost-identity.
 void check_graph(const CheckedConfig& checked, Findings& findings);
 
-/// stray-quote, invalid-arguments: the arguments that a config declares for its templates.
+/// stray-quote: the arguments that a config declares for its templates.
 void check_arguments(const CheckedConfig& checked, Findings& findings);
 
 /// unknown-block: a block that overrides nothing in the templates that its own one extends.
@@ -100,6 +96,18 @@ void check_variables(const CheckedConfig& checked, Findings& findings);
 
 /// yaml-versions: what readers of YAML 1.1 and 1.2 take differently.
 void check_scalars(const CheckedConfig& checked, Findings& findings);
+
+/// A plain scalar that readers of YAML 1.1 (PyYAML) and of YAML 1.2 (its core schema) take for
+/// different values.
+struct YamlVersionDifference {
+  std::string in_1_1;  ///< "true", "the number 8", "text"
+  std::string in_1_2;
+  std::string advice;            ///< how to write it so that both agree
+  bool is_text_or_real = false;  ///< like 1e-3: text in YAML 1.1, a real number in 1.2
+};
+
+/// Nothing where both read the same.
+std::optional<YamlVersionDifference> yaml_version_difference(std::string_view plain);
 
 /// repeated-key: a key that one block of one template gives twice.
 void check_repeated_keys(const CheckedConfig& checked, Findings& findings);

@@ -11,6 +11,12 @@
 
 namespace forge::lint {
 
+using jinja::BlockInfo;
+using jinja::Reference;
+using jinja::TemplateAnalysis;
+using jinja::VariableRead;
+using jinja::VariableWrite;
+
 void check_parent(const CheckedConfig& checked, Findings& findings) {
   const auto& loaded = checked.parsed.rendered.templates;
   const bool alone =
@@ -28,9 +34,6 @@ void check_parent(const CheckedConfig& checked, Findings& findings) {
 }
 
 namespace {
-
-using jinja::BlockInfo;
-using jinja::Reference;
 
 /// The templates that this one extended in the render.
 std::vector<const UsedTemplate*> parents_of(const UsedTemplate& used,
@@ -86,9 +89,9 @@ void check_blocks(const CheckedConfig& checked, Findings& findings) {
       // A block within another is a place for others to fill.
       if (!block.enclosing.empty()) continue;
       if (std::binary_search(known.begin(), known.end(), block.name)) continue;
-      std::vector<std::string> names;
-      for (const UsedTemplate* ancestor : ancestors) names.push_back(ancestor->loaded->name);
-      const std::string hint = did_you_mean(block.name, known, "it extends " + join(names, ", "));
+      const auto name = [](const UsedTemplate* ancestor) { return ancestor->loaded->name; };
+      const std::string hint =
+          did_you_mean(block.name, known, "it extends " + join(texts_of(ancestors, name), ", "));
       findings.push_back({Severity::warning,
                           "unknown-block",
                           block.span,
@@ -102,9 +105,6 @@ void check_blocks(const CheckedConfig& checked, Findings& findings) {
 }
 
 namespace {
-
-using jinja::Reference;
-using jinja::TemplateAnalysis;
 
 bool is_used(const CheckedConfig& checked, const TemplateAnalysis& part) {
   return std::any_of(checked.templates.begin(),
@@ -177,11 +177,7 @@ void check_inline_templates(const CheckedConfig& checked, Findings& findings) {
 
 namespace {
 
-using jinja::TemplateAnalysis;
-using jinja::VariableRead;
-using jinja::VariableWrite;
-
-using Views = std::unordered_set<std::string_view>;  ///< of strings that the checked owns
+using Views = std::unordered_set<std::string_view>;  ///< of strings that the checked config owns
 
 /// What a config's templates can see besides what they set themselves.
 Views given_names(const CheckedConfig& checked) {

@@ -1,5 +1,3 @@
-#include "core/lint/yaml_versions.h"
-
 #include <algorithm>
 #include <cstdlib>
 
@@ -42,6 +40,12 @@ bool is_real_of_1_2(std::string_view text) {
   return skip(text, digits) > 0 && text.empty();
 }
 
+void set_integer(std::string_view text, int base, PlainScalar& scalar) {
+  errno = 0;
+  scalar.integer = std::strtoll(std::string(text).c_str(), nullptr, base);
+  scalar.overflow = errno == ERANGE;
+}
+
 /// The value by the core schema of YAML 1.2. Integers beyond 64 bits count as overflow.
 PlainScalar resolve_by_1_2(std::string_view text) {
   using Kind = PlainScalar::Kind;
@@ -54,9 +58,7 @@ PlainScalar resolve_by_1_2(std::string_view text) {
   } else if (is_real_of_1_2(text)) {
     const bool is_integer = text.find_first_of(".eE") == std::string_view::npos;
     scalar.kind = is_integer ? Kind::integer : Kind::real;
-    errno = 0;
-    if (is_integer) scalar.integer = std::strtoll(std::string(text).c_str(), nullptr, 10);
-    scalar.overflow = errno == ERANGE;
+    if (is_integer) set_integer(text, 10, scalar);
     scalar.real = std::strtod(std::string(text).c_str(), nullptr);
   } else if (text.size() > 2 && text[0] == '0' && (text[1] == 'o' || text[1] == 'x')) {
     const bool octal = text[1] == 'o';
@@ -65,9 +67,7 @@ PlainScalar resolve_by_1_2(std::string_view text) {
       return scalar;
     }
     scalar.kind = Kind::integer;
-    errno = 0;
-    scalar.integer = std::strtoll(std::string(text.substr(2)).c_str(), nullptr, octal ? 8 : 16);
-    scalar.overflow = errno == ERANGE;
+    set_integer(text.substr(2), octal ? 8 : 16, scalar);
   } else if (is_one_of(text, {".nan", ".NaN", ".NAN"})) {
     scalar.kind = Kind::real;
   } else {
@@ -145,72 +145,51 @@ std::optional<YamlVersionDifference> yaml_version_difference(std::string_view pl
 
 namespace {
 
-/// What was written at a place; a key keeps no record of its quotes.
+/// Whether quotes stand at a place: a key keeps no record of its own.
 bool is_quoted(const SourceSpan& place) {
   const std::string line = place.line_text();
   const auto at = static_cast<size_t>(std::max(place.column, 1)) - 1;
   return at < line.size() && (line[at] == '"' || line[at] == '\'');
 }
 
-class ScalarCheck {
- public:
-  ScalarCheck(const CheckedConfig& checked, Findings& findings)
-      : is_experiment_(checked.is_experiment), findings_(findings) {}
+/// Booleans of YAML 1.1 that PyYAML takes for text.
+bool is_letter(const std::string& text) { return is_one_of(text, {"y", "Y", "n", "N"}); }
 
-  void check_value(const yaml::Node& node) {
-    if (node.is_scalar() && node.plain && node.tag.empty()) check(node.text, node.origin, "");
+/// The difference that a plain scalar makes. `what` precedes it in the message: "" or "the key ".
+std::optional<Finding> find_difference(bool is_experiment,
+                                       const std::string& text,
+                                       const SourceSpan& where,
+                                       const std::string& what) {
+  Finding finding{Severity::note, "yaml-versions", where, what + "'" + text + "' is ", "", text};
+  if (is_letter(text)) {
+    finding.message += "a boolean to some readers of YAML 1.1";
+    finding.hint = "quote it";
+    return finding;
   }
-
-  void check_key(const yaml::Entry& entry) {
-    if (entry.key.size() > 64) return;
-    const bool may_differ = !entry.key_is_string || is_letter(entry.key);
-    if (may_differ && !is_quoted(entry.key_origin)) check(entry.key, entry.key_origin, "the key ");
-  }
-
- private:
-  /// Booleans of YAML 1.1 that PyYAML takes for text.
-  static bool is_letter(const std::string& text) {
-    return text == "y" || text == "Y" || text == "n" || text == "N";
-  }
-
-  void check(const std::string& text, const SourceSpan& where, const std::string& what) {
-    if (is_letter(text)) {
-      add(Severity::note,
-          where,
-          what + "'" + text + "' is a boolean to some readers of YAML 1.1",
-          "quote it",
-          text);
-    } else if (const auto readings = yaml_version_difference(text)) {
-      // forge's own reader takes 1e-3 for the number that it is, wherever one is wanted.
-      if (is_experiment_ && readings->is_text_or_real) return;
-      add(is_experiment_ ? Severity::note : Severity::warning,
-          where,
-          what + "'" + text + "' is " + readings->in_1_1 + " in YAML 1.1 (PyYAML) and " +
-              readings->in_1_2 + " in YAML 1.2",
-          readings->advice,
-          text);
-    }
-  }
-
-  void add(Severity severity,
-           const SourceSpan& where,
-           const std::string& message,
-           const std::string& hint,
-           const std::string& checked) {
-    findings_.push_back({severity, "yaml-versions", where, message, hint, checked});
-  }
-
-  bool is_experiment_;
-  Findings& findings_;
-};
+  const auto readings = yaml_version_difference(text);
+  // forge's own reader takes 1e-3 for the number that it is, wherever one is wanted.
+  if (!readings || (is_experiment && readings->is_text_or_real)) return std::nullopt;
+  if (!is_experiment) finding.severity = Severity::warning;
+  finding.message +=
+      readings->in_1_1 + " in YAML 1.1 (PyYAML) and " + readings->in_1_2 + " in YAML 1.2";
+  finding.hint = readings->advice;
+  return finding;
+}
 
 }  // namespace
 
 void check_scalars(const CheckedConfig& checked, Findings& findings) {
-  ScalarCheck check(checked, findings);
+  const auto check = [&](const std::string& text, const SourceSpan& where, const char* what) {
+    auto finding = find_difference(checked.is_experiment, text, where, what);
+    if (finding) findings.push_back(*std::move(finding));
+  };
   for (const yaml::Node* node : checked.nodes) {
-    check.check_value(*node);
-    for (const yaml::Entry& entry : node->entries) check.check_key(entry);
+    if (node->is_scalar() && node->plain && node->tag.empty()) check(node->text, node->origin, "");
+    for (const yaml::Entry& entry : node->entries) {
+      const bool may_differ = !entry.key_is_string || is_letter(entry.key);
+      const bool is_plain = may_differ && !is_quoted(entry.key_origin);
+      if (is_plain) check(entry.key, entry.key_origin, "the key ");
+    }
   }
 }
 

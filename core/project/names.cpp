@@ -14,11 +14,6 @@ namespace {
 
 using jinja::HostEnvironment;
 
-bool lies_below(const fs::path& file, const fs::path& folder) {
-  const fs::path below = file.lexically_relative(folder);
-  return !below.empty() && *below.begin() != "..";
-}
-
 /// Whether a user may call the project so: "canon", "projects/canon" or its display name.
 bool matches_name(const Project& project, std::string_view name) {
   while (ends_with(name, "/")) name.remove_suffix(1);
@@ -130,15 +125,11 @@ std::string broken_project_hint(const std::vector<Error>& problems) {
   throw Error("no config '" + name + "' in this workspace", hint);
 }
 
-/// Nothing where `name` is not a folder of a project.
-std::optional<fs::path> project_folder_at(const std::string& name, const fs::path& here) {
-  const fs::path folder = absolute_folder(here / name);
-  return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
-}
+}  // namespace
 
-ProjectList load_all(const std::vector<ProjectFolder>& folders,
-                     const HostEnvironment& host_environment,
-                     const std::shared_ptr<RenderCache>& known) {
+ProjectList load_projects(const std::vector<ProjectFolder>& folders,
+                          const HostEnvironment& host_environment,
+                          const std::shared_ptr<RenderCache>& known) {
   const auto shared = known ? known : std::make_shared<RenderCache>();
   std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
   parallel_for(folders.size(), [&](size_t i) {
@@ -164,29 +155,14 @@ ProjectList load_all(const std::vector<ProjectFolder>& folders,
   return list;
 }
 
-}  // namespace
-
-ProjectList load_projects(const Workspace& workspace,
-                          const HostEnvironment& host_environment,
-                          const std::shared_ptr<RenderCache>& shared) {
-  return load_all(projects_of(workspace), host_environment, shared);
-}
-
-ProjectList load_projects_below(const fs::path& folder,
-                                const HostEnvironment& host_environment,
-                                const std::shared_ptr<RenderCache>& shared) {
-  return load_all(projects_below(folder), host_environment, shared);
-}
-
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const fs::path& here,
                      const HostEnvironment& host_environment,
                      const std::shared_ptr<RenderCache>& shared) {
-  if (const auto folder = project_folder_at(name, here)) {
-    return load_project(workspace, *folder, host_environment, shared);
-  }
-  const ProjectList list = load_projects(workspace, host_environment, shared);
+  const fs::path folder = absolute_folder(here / name);
+  if (is_project_folder(folder)) return load_project(workspace, folder, host_environment, shared);
+  const ProjectList list = load_projects(projects_of(workspace), host_environment, shared);
   std::vector<Project> matches;
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
@@ -218,7 +194,7 @@ NamedConfig find_config(const Workspace& workspace,
     const std::vector<const Config*> prefixed = configs_named(*own, name, Match::prefix);
     if (prefixed.size() == 1) return {*own, *prefixed.front()};
   }
-  const ProjectList list = load_projects(workspace, host_environment, shared);
+  const ProjectList list = load_projects(projects_of(workspace), host_environment, shared);
   if (const auto found = single_match(candidates(list.projects, name, Match::whole), name))
     return *found;
   if (own) {
@@ -255,23 +231,6 @@ std::vector<Config> configs_matching(const Project& project, const std::string& 
               "'forge ls' lists them; quote a pattern, or the shell reads it first");
 }
 
-namespace {
-
-ListedConfig list_config(const Project& project,
-                         const Config& config,
-                         const jinja::HostEnvironment& host_environment) {
-  ListedConfig listed;
-  try {
-    listed.summary = summarize(project, config, host_environment);
-  } catch (const Error& error) {
-    listed.problem = error;
-  }
-  if (listed.summary.name.empty()) listed.summary.name = config.name;
-  return listed;
-}
-
-}  // namespace
-
 std::vector<ListedProject> list_configs(std::vector<Project> projects,
                                         const jinja::HostEnvironment& host_environment) {
   struct Task {
@@ -285,9 +244,15 @@ std::vector<ListedProject> list_configs(std::vector<Project> projects,
     listing.push_back({std::move(project), std::move(configs)});
   }
   parallel_for(tasks.size(), [&](size_t i) {
-    ListedProject& listed = listing[tasks[i].project];
-    const Config& config = listed.project.configs[tasks[i].config];
-    listed.configs[tasks[i].config] = list_config(listed.project, config, host_environment);
+    ListedProject& owner = listing[tasks[i].project];
+    const Config& config = owner.project.configs[tasks[i].config];
+    ListedConfig& listed = owner.configs[tasks[i].config];
+    try {
+      listed.summary = summarize(owner.project, config, host_environment);
+    } catch (const Error& error) {
+      listed.problem = error;
+    }
+    if (listed.summary.name.empty()) listed.summary.name = config.name;
   });
   return listing;
 }

@@ -17,20 +17,17 @@ struct NamedConfig {
   Config config;
 };
 
-/// All projects of a workspace. A project with a wrong meta.yaml is left out; its error is kept.
-/// `shared`, here and below, is the command's cache; null makes a new one.
+/// Projects in the order of their folders, and the errors of those that could not be read.
 struct ProjectList {
-  std::vector<Project> projects;  ///< sorted bytewise by path
+  std::vector<Project> projects;
   std::vector<Error> problems;
 };
-ProjectList load_projects(const Workspace& workspace,
+
+/// Loads the projects on all cores: projects_of(workspace) or projects_below(folder). `shared`,
+/// here and below, is the command's cache; null makes a new one.
+ProjectList load_projects(const std::vector<ProjectFolder>& folders,
                           const jinja::HostEnvironment& host_environment,
                           const std::shared_ptr<RenderCache>& shared = nullptr);
-
-/// All projects below a folder, whatever workspaces they are in.
-ProjectList load_projects_below(const std::filesystem::path& folder,
-                                const jinja::HostEnvironment& host_environment,
-                                const std::shared_ptr<RenderCache>& shared = nullptr);
 
 /// The project that a user means by `name`: a folder (from `here`), a path below the workspace or
 /// the end of one ("canon", "projects/canon"), or a display name. Throws Error unless exactly one

@@ -1,6 +1,7 @@
 #include "core/project/new_files.h"
 
 #include <unistd.h>
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <string>
@@ -32,11 +33,7 @@ std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
-      result += ' ';
-    } else {
-      result += c;
-    }
+    result += c == '\n' ? ' ' : c;
   }
   return result + "\"";
 }
@@ -176,11 +173,9 @@ std::vector<fs::path> write_folder(const fs::path& folder, const NewFiles& files
 /// A name that may stand in a path below a folder.
 void check_relative(const std::string& name, const std::string& what) {
   const fs::path path(name);
-  bool leads_out = path.is_absolute() || path.empty();
-  for (const fs::path& part : path) leads_out = leads_out || part == "..";
-  if (leads_out) {
+  const bool leads_up = std::find(path.begin(), path.end(), "..") != path.end();
+  if (leads_up || path.is_absolute() || path.empty())
     throw Error("'" + name + "' cannot name " + what, "give a path without '..'");
-  }
 }
 
 /// Refuses what would be template code or a comment in the files made from it.
@@ -256,9 +251,9 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
       throw Error("no folder '" + library.string() + "' to search for templates");
     }
     // What lies in the workspace is named from its root, so that the whole can be moved.
-    const fs::path below = absolute_folder(library).lexically_relative(root);
-    const bool inside = !below.empty() && *below.begin() != "..";
-    libraries.push_back(inside ? below.generic_string() : absolute_folder(library).string());
+    const fs::path folder = absolute_folder(library);
+    libraries.push_back(lies_below(folder, root) ? folder.lexically_relative(root).generic_string()
+                                                 : folder.string());
   }
   const std::string name = request.name.empty() ? root.filename().string() : request.name;
   return write_folder(root / "forge_workspace",

@@ -99,6 +99,30 @@ std::string scalar_under(const yaml::Node& mapping, std::string_view key) {
   return value && value->is_scalar() && !value->is_null() ? value->text : "";
 }
 
+Project read_project(const Workspace& workspace,
+                     const fs::path& folder,
+                     const HostEnvironment& host_environment,
+                     std::shared_ptr<RenderCache> shared) {
+  Project project;
+  project.shared = std::move(shared);
+  project.folder = folder;
+  project.workspace_root = workspace.root;
+  project.path = project.folder.lexically_relative(workspace.root).generic_string();
+  project.name = project.folder.filename().string();
+  project.search_path = {project.folder / "templates"};
+  const yaml::NodePtr root =
+      parse_rendered(project, render_meta(project, workspace, host_environment));
+  if (!root->is_mapping() && !root->is_null()) {
+    throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
+  }
+  for (const yaml::Entry& entry : root->entries) read_key(entry, project);
+  project.configs = find_config_files(project);
+  if (project.default_config.empty() && !project.configs.empty()) {
+    project.default_config = project.configs.front().name;
+  }
+  return project;
+}
+
 }  // namespace
 
 std::vector<std::string> files_below(const fs::path& folder, bool (*is_wanted)(const fs::path&)) {
@@ -141,34 +165,6 @@ RenderedText render_meta(const Project& project,
   request.host_environment = host_environment;
   return jinja::render(request, project.shared->templates);
 }
-
-namespace {
-
-Project read_project(const Workspace& workspace,
-                     const fs::path& folder,
-                     const HostEnvironment& host_environment,
-                     std::shared_ptr<RenderCache> shared) {
-  Project project;
-  project.shared = std::move(shared);
-  project.folder = folder;
-  project.workspace_root = workspace.root;
-  project.path = path_in_workspace(workspace, project.folder);
-  project.name = project.folder.filename().string();
-  project.search_path = {project.folder / "templates"};
-  const yaml::NodePtr root =
-      parse_rendered(project, render_meta(project, workspace, host_environment));
-  if (!root->is_mapping() && !root->is_null()) {
-    throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
-  }
-  for (const yaml::Entry& entry : root->entries) read_key(entry, project);
-  project.configs = find_config_files(project);
-  if (project.default_config.empty() && !project.configs.empty()) {
-    project.default_config = project.configs.front().name;
-  }
-  return project;
-}
-
-}  // namespace
 
 Project load_project(const Workspace& workspace,
                      const fs::path& project_folder,

@@ -15,7 +15,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 /// The text up to the first section: what a README says of the whole, less its title.
-std::string beginning_of(const std::string& readme) {
+std::string introduction(const std::string& readme) {
   constexpr size_t most = 40;
   std::vector<std::string> kept;
   for (const std::string& line : split(readme, '\n')) {
@@ -27,21 +27,16 @@ std::string beginning_of(const std::string& readme) {
   return join(kept, "\n");
 }
 
-std::string readme_of(const fs::path& folder) {
-  const fs::path file = folder / "README.md";
-  return is_file(file) ? beginning_of(read_file(file)) : "";
-}
-
-std::string shown(const fs::path& folder, const fs::path& here) {
-  return folder.lexically_relative(here).generic_string();
-}
-
-std::string search_path_markdown(const MetaPage& page, const fs::path& here) {
-  std::string text;
-  for (const SearchFolder& folder : page.search_path) {
-    text += "- " + shown(folder.folder, here) + (folder.exists ? "" : " (does not exist)") + "\n";
+/// What both pages end with.
+std::string templates_markdown(const MetaPage& page, const fs::path& here) {
+  std::string text = "## Templates of meta.yaml\n\n" + tree_as_markdown(page.templates) +
+                     "\n## Search path of templates\n\n";
+  const Project& project = page.project;
+  for (const fs::path& folder : project.search_path) {
+    text += "- " + folder.lexically_relative(here).generic_string() +
+            (is_folder(folder) ? "" : " (does not exist)") + "\n";
   }
-  return text.empty() ? "None.\n" : text;
+  return project.search_path.empty() ? text + "None.\n" : text;
 }
 
 /// One line of text as Markdown's own.
@@ -105,14 +100,9 @@ MetaPage meta_page(const Project& project,
                    const Workspace& workspace,
                    const jinja::HostEnvironment& host_environment) {
   const jinja::RenderedText rendered = render_meta(project, workspace, host_environment);
-  MetaPage page;
-  page.project = project;
-  page.keys = graph::read_graph(parse_rendered(project, rendered));
-  page.templates = template_tree(rendered.templates, project.folder);
-  for (const fs::path& folder : project.search_path) {
-    page.search_path.push_back({folder, is_folder(folder)});
-  }
-  return page;
+  return {project,
+          graph::read_graph(parse_rendered(project, rendered)),
+          template_tree(rendered.templates, project.folder)};
 }
 
 ProjectPage project_page(const Project& project,
@@ -120,7 +110,8 @@ ProjectPage project_page(const Project& project,
                          const jinja::HostEnvironment& host_environment) {
   ProjectPage page;
   page.meta = meta_page(project, workspace, host_environment);
-  page.readme = readme_of(project.folder);
+  const fs::path readme = project.folder / "README.md";
+  if (is_file(readme)) page.readme = introduction(read_file(readme));
   page.configs.resize(project.configs.size());
   parallel_for(page.configs.size(), [&](size_t i) {
     page.configs[i] = config_entry(project, project.configs[i], host_environment);
@@ -138,8 +129,7 @@ std::string to_markdown(const MetaPage& page, const fs::path& here) {
   std::string text = "# " + page.project.name + "\n\n";
   text += "Folder: " + page.project.path + "\n\n";
   text += "## Keys of meta.yaml\n\n```yaml\n" + write_yaml(page.keys) + "```\n\n";
-  text += "## Templates of meta.yaml\n\n" + tree_as_markdown(page.templates) + "\n";
-  return text + "## Search path of templates\n\n" + search_path_markdown(page, here);
+  return text + templates_markdown(page, here);
 }
 
 std::string to_markdown(const ProjectPage& page, const fs::path& here) {
@@ -150,8 +140,7 @@ std::string to_markdown(const ProjectPage& page, const fs::path& here) {
   text += "Folder: " + project.path + "\n\n## Configs\n\n";
   for (const ConfigEntry& config : page.configs) text += config_markdown(config, project);
   if (page.configs.empty()) text += "None.\n";
-  text += "\n## Templates of meta.yaml\n\n" + tree_as_markdown(page.meta.templates) + "\n";
-  return text + "## Search path of templates\n\n" + search_path_markdown(page.meta, here);
+  return text + "\n" + templates_markdown(page.meta, here);
 }
 
 nlohmann::ordered_json to_json(const MetaPage& page) {
@@ -162,8 +151,8 @@ nlohmann::ordered_json to_json(const MetaPage& page) {
     unknown.push_back({{"key", key.key}, {"at", key.origin.describe()}});
   }
   json folders = json::array();
-  for (const SearchFolder& folder : page.search_path) {
-    folders.push_back({{"folder", folder.folder.generic_string()}, {"exists", folder.exists}});
+  for (const fs::path& folder : project.search_path) {
+    folders.push_back({{"folder", folder.generic_string()}, {"exists", is_folder(folder)}});
   }
   return {{"project", project.path},
           {"name", project.name},

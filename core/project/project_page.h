@@ -12,18 +12,11 @@
 
 namespace forge::project {
 
-/// A folder of a project's template search path.
-struct SearchFolder {
-  std::filesystem::path folder;
-  bool exists = false;
-};
-
-/// What a project's meta.yaml says and how it came to say so.
+/// What a project's meta.yaml says, and the templates that it came from.
 struct MetaPage {
   Project project;
   graph::Graph keys;
   std::vector<TreeTemplate> templates;  ///< that meta.yaml was rendered from
-  std::vector<SearchFolder> search_path;
 };
 MetaPage meta_page(const Project& project,
                    const Workspace& workspace,

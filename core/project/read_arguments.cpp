@@ -49,13 +49,10 @@ std::optional<bool> boolean_of(std::string word) {
   std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
     return static_cast<char>(std::tolower(c));
   });
-  for (const char* yes : {"true", "1", "yes", "on"}) {
-    if (word == yes) return true;
-  }
-  for (const char* no : {"false", "0", "no", "off"}) {
-    if (word == no) return false;
-  }
-  return std::nullopt;
+  static const std::set<std::string> yes = {"true", "1", "yes", "on"};
+  static const std::set<std::string> no = {"false", "0", "no", "off"};
+  if (yes.count(word) + no.count(word) == 0) return std::nullopt;
+  return yes.count(word) == 1;
 }
 
 /// The value of a word, or nothing where it is of another type.
@@ -93,15 +90,11 @@ bool is_option(const std::string& word) {
 }
 
 bool equal(const Variable& a, const Variable& b) {
-  const auto is_number = [](const Variable& v) {
-    return v.kind == Variable::Kind::integer || v.kind == Variable::Kind::real;
+  const auto number = [](const Variable& v) -> std::optional<double> {
+    if (v.kind == Variable::Kind::integer) return static_cast<double>(v.integer);
+    return v.kind == Variable::Kind::real ? std::optional(v.real) : std::nullopt;
   };
-  if (is_number(a) && is_number(b)) {
-    const auto real = [](const Variable& v) {
-      return v.kind == Variable::Kind::integer ? static_cast<double>(v.integer) : v.real;
-    };
-    return real(a) == real(b);
-  }
+  if (const auto left = number(a), right = number(b); left && right) return *left == *right;
   return a.kind == b.kind && text_of(a) == text_of(b);
 }
 

@@ -32,32 +32,6 @@ Variable variable_of(const Entry& entry, const Node& node) {
   fail_key(entry, "it takes plain values");
 }
 
-Variable boolean(bool value) {
-  Variable variable;
-  variable.kind = Variable::Kind::boolean;
-  variable.boolean = value;
-  return variable;
-}
-
-const std::vector<std::string>& known_keys() {
-  // The last ones mean something to other front ends of Forgather, or nothing at all.
-  static const std::vector<std::string> keys = {"names",
-                                                "type",
-                                                "choices",
-                                                "action",
-                                                "const",
-                                                "nargs",
-                                                "help",
-                                                "default",
-                                                "metavar",
-                                                "dest",
-                                                "required",
-                                                "group",
-                                                "min",
-                                                "max"};
-  return keys;
-}
-
 void read_name(const Entry& entry, const Node& node, TemplateArgument& argument) {
   std::string name = node.kind == Node::Kind::string ? node.text : "";
   while (ends_with(name, "\"") || ends_with(name, "'")) {
@@ -78,13 +52,11 @@ void read_names(const Entry& entry, TemplateArgument& argument) {
   const bool is_list = entry.value->kind == Node::Kind::list;
   if (!is_list) read_name(entry, *entry.value, argument);
   for (const graph::NodePtr& name : entry.value->items) read_name(entry, *name, argument);
-  if (argument.names.empty()) fail_key(entry, "it names no option");
-  std::string shown = argument.names.front();
-  for (const std::string& name : argument.names) {
-    if (!starts_with(name, "--")) continue;
-    shown = name;
-    break;
-  }
+  const std::vector<std::string>& names = argument.names;
+  if (names.empty()) fail_key(entry, "it names no option");
+  const auto is_long = [](const std::string& name) { return starts_with(name, "--"); };
+  const auto found = std::find_if(names.begin(), names.end(), is_long);
+  const std::string& shown = found == names.end() ? names.front() : *found;
   argument.variable = shown.substr(shown.find_first_not_of('-'));
   std::replace(argument.variable.begin(), argument.variable.end(), '-', '_');
 }
@@ -112,7 +84,9 @@ void read_action(const Entry& entry, TemplateArgument& argument) {
   }
   argument.action = Action::store_constant;
   argument.min_values = argument.max_values = 0;
-  if (name != "store_const") argument.constant = boolean(name == "store_true");
+  if (name == "store_const") return;
+  argument.constant.kind = Variable::Kind::boolean;
+  argument.constant.boolean = name == "store_true";
 }
 
 void read_count(const Entry& entry, TemplateArgument& argument) {
@@ -142,6 +116,38 @@ void read_choices(const Entry& entry, TemplateArgument& argument) {
   }
 }
 
+void read_constant(const Entry& entry, TemplateArgument& argument) {
+  argument.constant = variable_of(entry, *entry.value);
+}
+
+void read_help(const Entry& entry, TemplateArgument& argument) {
+  argument.help = text_under(entry, "it is a text");
+}
+
+struct ArgumentKey {
+  const char* name;
+  void (*read)(const Entry& entry, TemplateArgument& argument);
+};
+/// In the order of reading.
+constexpr ArgumentKey argument_keys[] = {{"names", read_names},
+                                         {"type", read_type},
+                                         {"action", read_action},
+                                         {"nargs", read_count},
+                                         {"choices", read_choices},
+                                         {"const", read_constant},
+                                         {"help", read_help}};
+
+void require_known_keys(const Node& node) {
+  std::vector<std::string> known = texts_of(argument_keys, &ArgumentKey::name);
+  // Those of other front ends of Forgather change nothing here.
+  known.insert(known.end(), {"default", "metavar", "dest", "required", "group", "min", "max"});
+  for (const Entry& entry : node.entries) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    throw Error(
+        "an argument has no '" + entry.key + "'", entry.key_origin, did_you_mean(entry.key, known));
+  }
+}
+
 TemplateArgument read_argument(const Node& node) {
   if (node.kind != Node::Kind::mapping) {
     throw Error("an argument in 'dynamic_args' is " + describe_kind(node),
@@ -150,28 +156,13 @@ TemplateArgument read_argument(const Node& node) {
   }
   TemplateArgument argument;
   argument.origin = node.origin;
-  const auto read = [&](const char* key, auto reader) {
+  require_known_keys(node);
+  for (const ArgumentKey& key : argument_keys) {
     for (const Entry& entry : node.entries) {
-      if (entry.key == key && entry.value->kind != Node::Kind::null) reader(entry, argument);
+      if (entry.key == key.name && entry.value->kind != Node::Kind::null) key.read(entry, argument);
     }
-  };
-  for (const Entry& entry : node.entries) {
-    const std::vector<std::string>& known = known_keys();
-    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
-    throw Error(
-        "an argument has no '" + entry.key + "'", entry.key_origin, did_you_mean(entry.key, known));
+    if (argument.names.empty()) throw Error("an argument needs 'names'", node.origin);
   }
-  read("names", read_names);
-  if (argument.names.empty()) throw Error("an argument needs 'names'", node.origin);
-  read("type", read_type);
-  read("action", read_action);
-  read("nargs", read_count);
-  read("choices", read_choices);
-  read("const", [](const Entry& entry, TemplateArgument& a) {
-    a.constant = variable_of(entry, *entry.value);
-  });
-  read("help",
-       [](const Entry& entry, TemplateArgument& a) { a.help = text_under(entry, "it is a text"); });
   return argument;
 }
 
@@ -205,11 +196,6 @@ std::vector<TemplateArgument> read_template_arguments(const graph::Graph& graph)
   }
   for (const graph::NodePtr& item : list->items) arguments.push_back(read_argument(*item));
   return arguments;
-}
-
-std::vector<TemplateArgument> template_arguments_of(
-    const Project& project, const Config& config, const jinja::HostEnvironment& host_environment) {
-  return read_template_arguments(load_graph(project, config, host_environment));
 }
 
 std::string usage_of(const TemplateArgument& argument) {

@@ -59,11 +59,6 @@ inline constexpr size_t any_number = static_cast<size_t>(-1);
 /// not given is not there. No such target: none. Throws Error at what is wrong.
 std::vector<TemplateArgument> read_template_arguments(const graph::Graph& graph);
 
-/// The same of a config, rendered without any.
-std::vector<TemplateArgument> template_arguments_of(const Project& project,
-                                                    const Config& config,
-                                                    const jinja::HostEnvironment& host_environment);
-
 /// "--max-steps INT", "--mode {fast,slow}", "-f, --flag", "--names TEXT…"
 std::string usage_of(const TemplateArgument& argument);
 

@@ -1,6 +1,7 @@
 #include "core/project/templates.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -19,45 +20,19 @@ namespace {
 
 using jinja::LoadedTemplate;
 
-/// Lays the templates out depth first.
-class TemplateTreeBuilder {
- public:
-  TemplateTreeBuilder(const std::vector<LoadedTemplate>& loaded, const fs::path& here)
-      : loaded_(loaded), here_(here), children_(loaded.size()) {
-    std::map<std::string, size_t> index;
-    for (size_t i = 0; i < loaded.size(); ++i) {
-      if (i > 0) {
-        const auto parent = index.find(loaded[i].loaded_by);
-        children_[parent == index.end() ? 0 : parent->second].push_back(i);
-      }
-      index.emplace(loaded[i].name, i);
-    }
-  }
-
-  std::vector<TreeTemplate> build() {
-    if (!loaded_.empty()) add(0, 0, 0);
-    return std::move(tree_);
-  }
-
- private:
-  void add(size_t index, size_t level, size_t parent) {
-    const LoadedTemplate& loaded = loaded_[index];
-    const size_t place = tree_.size();
-    tree_.push_back({loaded.name,
-                     loaded.relation,
-                     relative_file(loaded.source->name, here_),
-                     loaded.source->inline_name,
-                     loaded.source->inline_name.empty() ? 1 : loaded.source->first_line,
-                     level,
-                     parent});
-    for (const size_t child : children_[index]) add(child, level + 1, place);
-  }
-
-  const std::vector<LoadedTemplate>& loaded_;
-  const fs::path& here_;
-  std::vector<std::vector<size_t>> children_;
-  std::vector<TreeTemplate> tree_;
-};
+TreeTemplate tree_template(const LoadedTemplate& loaded,
+                           const fs::path& here,
+                           size_t level,
+                           size_t parent) {
+  const SourceText& source = *loaded.source;
+  return {loaded.name,
+          loaded.relation,
+          relative_file(source.name, here),
+          source.inline_name,
+          source.inline_name.empty() ? 1 : source.first_line,
+          level,
+          parent};
+}
 
 std::string place_of(const TreeTemplate& node) {
   return node.inline_name.empty() ? node.file
@@ -86,7 +61,22 @@ std::string branch_to(const std::vector<TreeTemplate>& tree, size_t index) {
 
 std::vector<TreeTemplate> template_tree(const std::vector<LoadedTemplate>& loaded,
                                         const fs::path& here) {
-  return TemplateTreeBuilder(loaded, here).build();
+  std::vector<std::vector<size_t>> children(loaded.size());
+  std::map<std::string, size_t> index;
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    const auto parent = index.find(loaded[i].loaded_by);
+    if (i > 0) children[parent == index.end() ? 0 : parent->second].push_back(i);
+    index.emplace(loaded[i].name, i);
+  }
+  std::vector<TreeTemplate> tree;
+  const std::function<void(size_t, size_t, size_t)> add =
+      [&](size_t i, size_t level, size_t parent) {
+        const size_t place = tree.size();
+        tree.push_back(tree_template(loaded[i], here, level, parent));
+        for (const size_t child : children[i]) add(child, level + 1, place);
+      };
+  if (!loaded.empty()) add(0, 0, 0);
+  return tree;
 }
 
 std::string tree_as_files(const std::vector<TreeTemplate>& tree) {
@@ -188,25 +178,21 @@ class ExtendsTree {
   ExtendsTree(const std::vector<ListedTemplate>& templates, const fs::path& here)
       : templates_(templates), here_(here), children_(templates.size()) {
     for (size_t i = 0; i < templates.size(); ++i) {
-      const auto parent = parent_of(i);
-      if (parent) {
-        children_[*parent].push_back(i);
-      } else {
-        roots_.push_back(i);
-      }
+      const auto parent = find_parent(i);
+      (parent ? children_[*parent] : roots_).push_back(i);
     }
   }
 
   std::string write() {
     for (const size_t root : roots_) write(root, 0);
-    // What is left extends itself over others.
+    // The rest are cycles of templates that extend each other.
     for (size_t i = 0; i < templates_.size(); ++i) write(i, 0);
     return std::move(text_);
   }
 
  private:
-  /// The template that a name means where one extends it: inline ones of the same file go first.
-  std::optional<size_t> parent_of(size_t index) const {
+  /// The template that another one extends: an inline one of the same file wins.
+  std::optional<size_t> find_parent(size_t index) const {
     const ListedTemplate& child = templates_[index];
     if (child.extends.empty()) return std::nullopt;
     std::optional<size_t> found;

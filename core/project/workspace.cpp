@@ -44,9 +44,7 @@ void read_settings(Workspace& workspace) {
 }
 
 Workspace open_workspace(const fs::path& root, const fs::path& settings) {
-  Workspace workspace;
-  workspace.root = root;
-  workspace.settings = settings;
+  Workspace workspace{root, settings, "", false};
   read_settings(workspace);
   return workspace;
 }
@@ -120,15 +118,20 @@ fs::path absolute_folder(const fs::path& folder) {
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
+bool lies_below(const fs::path& path, const fs::path& folder) {
+  const fs::path below = path.lexically_relative(folder);
+  return !below.empty() && *below.begin() != "..";
+}
+
 bool is_project_folder(const fs::path& folder) { return is_file(folder / "meta.yaml"); }
 
 std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {
-  const fs::path below = absolute_folder(from).lexically_relative(workspace.root);
-  if (below.empty() || *below.begin() == "..") return std::nullopt;
-  for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
+  for (fs::path folder = absolute_folder(from); lies_below(folder, workspace.root);
+       folder = folder.parent_path()) {
     if (is_project_folder(folder)) return folder;
-    if (folder == workspace.root || folder == folder.parent_path()) return std::nullopt;
+    if (folder == folder.parent_path()) break;
   }
+  return std::nullopt;
 }
 
 std::vector<ProjectFolder> projects_below(const fs::path& folder) {
@@ -148,10 +151,6 @@ std::vector<ProjectFolder> projects_of(const Workspace& workspace) {
   };
   found.erase(std::remove_if(found.begin(), found.end(), is_foreign), found.end());
   return found;
-}
-
-std::string path_in_workspace(const Workspace& workspace, const fs::path& folder) {
-  return folder.lexically_relative(workspace.root).generic_string();
 }
 
 }  // namespace forge::project

@@ -30,6 +30,9 @@ std::filesystem::path library_folder(const std::filesystem::path& program);
 /// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
 std::filesystem::path absolute_folder(const std::filesystem::path& folder);
 
+/// Whether a path is the folder or lies below it, by their text alone.
+bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder);
+
 /// Whether the folder is a project: it holds meta.yaml.
 bool is_project_folder(const std::filesystem::path& folder);
 
@@ -50,8 +53,5 @@ std::vector<ProjectFolder> projects_below(const std::filesystem::path& folder);
 
 /// Those of the workspace itself, less those of workspaces within it.
 std::vector<ProjectFolder> projects_of(const Workspace& workspace);
-
-/// A folder below the workspace's root as text, "." for the root itself.
-std::string path_in_workspace(const Workspace& workspace, const std::filesystem::path& folder);
 
 }  // namespace forge::project

@@ -16,6 +16,8 @@
 namespace forge::yaml {
 namespace {
 
+using python::PlainScalar;
+
 /// Limit of remembered overridden values. Merges of merges would double them without end.
 constexpr size_t max_history = 64;
 
@@ -23,7 +25,6 @@ constexpr int64_t max_exact_integer = int64_t{1} << 53;  ///< that a double hold
 
 /// What makes a key the same as another: 1, 1.0 and yes are one key, as in Python's dicts.
 std::string identity_of(const Entry& entry) {
-  using python::PlainScalar;
   if (entry.key_is_string) return "s" + entry.key;
   const PlainScalar scalar = python::resolve_plain_scalar(entry.key);
   switch (scalar.kind) {
@@ -38,52 +39,6 @@ std::string identity_of(const Entry& entry) {
     default: return "p" + entry.key;
   }
 }
-
-}  // namespace
-
-void MappingBuilder::merge_mapping(const Node& mapping) {
-  if (!mapping.is_mapping()) {
-    throw Error("'<<' merges mappings, but this is " + describe_kind(mapping), mapping.origin);
-  }
-  merged_.insert(merged_.end(), mapping.entries.begin(), mapping.entries.end());
-}
-
-void MappingBuilder::merge(const Node& value) {
-  if (!value.is_sequence()) return merge_mapping(value);
-  // Of several mappings the first wins, so it comes last.
-  for (auto item = value.items.rbegin(); item != value.items.rend(); ++item) merge_mapping(**item);
-}
-
-void MappingBuilder::put(Entry entry, bool is_own) {
-  const auto [found, is_new] = index_.emplace(identity_of(entry), entries_.size());
-  if (is_new) {
-    entries_.push_back(std::move(entry));
-    owned_.push_back(is_own);
-    return;
-  }
-  Entry& replaced = entries_[found->second];
-  entry.repeats = owned_[found->second] ? replaced.repeats + 1 : 0;
-  owned_[found->second] = is_own;
-  std::vector<NodePtr> history = std::move(entry.overridden);
-  history.push_back(replaced.value);
-  history.insert(history.end(), replaced.overridden.begin(), replaced.overridden.end());
-  if (history.size() > max_history) history.resize(max_history);
-  entry.overridden = std::move(history);
-  replaced = std::move(entry);
-}
-
-std::vector<Entry> MappingBuilder::finish() {
-  for (Entry& entry : merged_) {
-    entry.repeats = 0;
-    put(std::move(entry), false);
-  }
-  for (Entry& entry : own_) put(std::move(entry), true);
-  return std::move(entries_);
-}
-
-namespace {
-
-using python::PlainScalar;
 
 // Limits against malicious input. Real configs stay below a hundredth of each.
 constexpr size_t max_depth = 200;
@@ -222,6 +177,46 @@ class EventAdapter : public YAML::EventHandler {
 };
 
 }  // namespace
+
+void MappingBuilder::merge_mapping(const Node& mapping) {
+  if (!mapping.is_mapping()) {
+    throw Error("'<<' merges mappings, but this is " + describe_kind(mapping), mapping.origin);
+  }
+  merged_.insert(merged_.end(), mapping.entries.begin(), mapping.entries.end());
+}
+
+void MappingBuilder::merge(const Node& value) {
+  if (!value.is_sequence()) return merge_mapping(value);
+  // Of several mappings the first wins, so it comes last.
+  for (auto item = value.items.rbegin(); item != value.items.rend(); ++item) merge_mapping(**item);
+}
+
+void MappingBuilder::put(Entry entry, bool is_own) {
+  const auto [found, is_new] = index_.emplace(identity_of(entry), entries_.size());
+  if (is_new) {
+    entries_.push_back(std::move(entry));
+    owned_.push_back(is_own);
+    return;
+  }
+  Entry& replaced = entries_[found->second];
+  entry.repeats = owned_[found->second] ? replaced.repeats + 1 : 0;
+  owned_[found->second] = is_own;
+  std::vector<NodePtr> history = std::move(entry.overridden);
+  history.push_back(replaced.value);
+  history.insert(history.end(), replaced.overridden.begin(), replaced.overridden.end());
+  if (history.size() > max_history) history.resize(max_history);
+  entry.overridden = std::move(history);
+  replaced = std::move(entry);
+}
+
+std::vector<Entry> MappingBuilder::finish() {
+  for (Entry& entry : merged_) {
+    entry.repeats = 0;
+    put(std::move(entry), false);
+  }
+  for (Entry& entry : own_) put(std::move(entry), true);
+  return std::move(entries_);
+}
 
 void parse_events(const std::string& text, const std::function<void(const Event&)>& take) {
   EventAdapter adapter(take);

@@ -41,9 +41,6 @@ void replay_section(const SectionedText& text,
 
 }  // namespace
 
-SectionCache::SectionCache() = default;
-SectionCache::~SectionCache() = default;
-
 /// Null where a section is not known yet.
 std::vector<SectionCache::Events> SectionCache::known_events(
     const std::vector<Section>& sections) const {

@@ -25,11 +25,6 @@ struct Section;
 /// check fails, or the document has an error, the document is parsed as a whole.
 class SectionCache {
  public:
-  SectionCache();
-  ~SectionCache();
-  SectionCache(const SectionCache&) = delete;
-  SectionCache& operator=(const SectionCache&) = delete;
-
   /// Gives the builder the events of the document `text`, as parse_events would. If false, or if
   /// the builder throws, the caller parses the whole text with a new builder.
   bool build(const std::string& text, NodeBuilder& builder);

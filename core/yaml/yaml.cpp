@@ -70,18 +70,10 @@ void refuse_control_characters(const std::string& text, const OriginMap& origin)
   bool found = false;
   for (const char c : text) found |= is_control(c);  // a loop that the compiler can vectorise
   if (!found) return;
-  int line = 1, column = 0;
-  for (const char c : text) {
-    ++column;
-    if (is_control(c)) {
-      const int code = static_cast<unsigned char>(c);
-      throw Error("the YAML contains the control character " + std::to_string(code),
-                  origin(line, column));
-    }
-    if (c != '\n') continue;
-    ++line;
-    column = 0;
-  }
+  const auto first = std::find_if(text.begin(), text.end(), is_control);
+  throw Error("the YAML contains the control character " +
+                  std::to_string(static_cast<unsigned char>(*first)),
+              place_of(static_cast<size_t>(first - text.begin()), text, origin));
 }
 
 /// What a document with the value null may contain: an anchor, a tag, an empty string tagged null.

@@ -113,27 +113,23 @@ CallArguments read_arguments(const yaml::Node& call) {
   return is_explicit(call) ? read_explicit(call) : read_named(call);
 }
 
-struct NamedKind {
-  const char* name;
-  Tag::Kind kind;
-};
-constexpr NamedKind words[] = {{"call", Tag::Kind::singleton},
-                               {"singleton", Tag::Kind::singleton},
-                               {"factory", Tag::Kind::factory},
-                               {"partial", Tag::Kind::partial},
-                               {"lambda", Tag::Kind::partial},
-                               {"meta", Tag::Kind::meta},
-                               {"var", Tag::Kind::variable},
-                               {"list", Tag::Kind::list},
-                               {"tuple", Tag::Kind::tuple},
-                               {"dict", Tag::Kind::dict},
-                               {"dlist", Tag::Kind::dlist}};
+constexpr std::pair<std::string_view, Tag::Kind> words[] = {{"call", Tag::Kind::singleton},
+                                                            {"singleton", Tag::Kind::singleton},
+                                                            {"factory", Tag::Kind::factory},
+                                                            {"partial", Tag::Kind::partial},
+                                                            {"lambda", Tag::Kind::partial},
+                                                            {"meta", Tag::Kind::meta},
+                                                            {"var", Tag::Kind::variable},
+                                                            {"list", Tag::Kind::list},
+                                                            {"tuple", Tag::Kind::tuple},
+                                                            {"dict", Tag::Kind::dict},
+                                                            {"dlist", Tag::Kind::dlist}};
 
 Tag::Kind tag_kind(const std::string& name, const yaml::Node& node) {
   std::vector<std::string> known;
-  for (const NamedKind& candidate : words) {
-    if (candidate.name == name) return candidate.kind;
-    known.push_back(std::string("!") + candidate.name);
+  for (const auto& [word, kind] : words) {
+    if (word == name) return kind;
+    known.push_back("!" + std::string(word));
   }
   throw Error("unknown tag '" + node.tag + "'",
               node.origin,

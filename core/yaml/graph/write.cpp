@@ -26,7 +26,24 @@ bool is_value(const Node& node) {
   return !node.default_value || is_value(*node.default_value);
 }
 
+/// Calls `visit` for each node that this one refers to, in order.
+template <typename Visit>
+void for_each_child(const Node& node, const Visit& visit) {
+  for (const NodePtr& item : node.items) visit(*item);
+  for (const Entry& entry : node.entries) visit(*entry.value);
+  for (const auto& [key, child] : extra_children(node)) visit(*child);
+}
+
 }  // namespace
+
+std::vector<std::pair<const char*, const Node*>> extra_children(const Node& node) {
+  std::vector<std::pair<const char*, const Node*>> children;
+  if (node.submodule_searchpath)
+    children.emplace_back("submodule_searchpath", node.submodule_searchpath.get());
+  if (node.latent_args) children.emplace_back("latent_args", node.latent_args.get());
+  if (node.default_value) children.emplace_back("default", node.default_value.get());
+  return children;
+}
 
 SharedNodes::SharedNodes(const Node& root) {
   count(root);
@@ -49,11 +66,11 @@ void SharedNodes::list(const Node& node, std::unordered_set<const Node*>& seen) 
 void SharedNodes::name_all() {
   std::set<std::string> taken;
   for (const Node* node : in_order_) {
-    const std::string given = as_name(node->identity.empty() ? node->anchor : node->identity);
-    std::string name = given.empty() ? "shared" : given;
-    for (int number = 2; !taken.insert(name).second; ++number) {
-      name = (given.empty() ? "shared" : given) + "_" + std::to_string(number);
-    }
+    std::string given = as_name(node->identity.empty() ? node->anchor : node->identity);
+    if (given.empty()) given = "shared";
+    std::string name = given;
+    for (int number = 2; !taken.insert(name).second; ++number)
+      name = given + "_" + std::to_string(number);
     names_[node] = name;
   }
 }
@@ -99,7 +116,8 @@ class JsonWriter {
       case Node::Kind::real:
         return std::isfinite(node.real) ? json(node.real) : json(yaml_scalar(node));
       case Node::Kind::string: return node.text;
-      case Node::Kind::variable: return variable(node);
+      case Node::Kind::variable:
+        return completed({{"node", "variable"}, {"name", node.text}}, node);
       case Node::Kind::call: return call(node);
       case Node::Kind::tuple: return container("tuple", node);
       case Node::Kind::list: return node.is_object ? container("list", node) : items(node);
@@ -108,18 +126,12 @@ class JsonWriter {
     return nullptr;
   }
 
-  json variable(const Node& node) {
-    json object = {{"node", "variable"}, {"name", node.text}};
-    if (node.default_value) object["default"] = value(*node.default_value);
-    return located(std::move(object), node);
-  }
-
   json container(const char* name, const Node& node) {
     json object = {{"node", name}};
     if (!node.identity.empty()) object["identity"] = node.identity;
     const bool is_mapping = node.kind == Node::Kind::mapping;
     object[is_mapping ? "entries" : "items"] = is_mapping ? entries(node) : items(node);
-    return located(std::move(object), node);
+    return completed(std::move(object), node);
   }
 
   json call(const Node& node) {
@@ -127,10 +139,7 @@ class JsonWriter {
     if (!node.identity.empty()) object["identity"] = node.identity;
     object["args"] = items(node);
     object["kwargs"] = entries(node);
-    if (node.submodule_searchpath)
-      object["submodule_searchpath"] = value(*node.submodule_searchpath);
-    if (node.latent_args) object["latent_args"] = value(*node.latent_args);
-    return located(std::move(object), node);
+    return completed(std::move(object), node);
   }
 
   json items(const Node& node) {
@@ -145,7 +154,9 @@ class JsonWriter {
     return object;
   }
 
-  static json located(json object, const Node& node) {
+  /// With the node's extra children and its place.
+  json completed(json object, const Node& node) {
+    for (const auto& [key, child] : extra_children(node)) object[key] = value(*child);
     const std::string place = node.origin.describe();
     if (!place.empty()) object["at"] = place;
     return object;
@@ -207,11 +218,7 @@ class DotWriter {
       add_edge(from, path + "[" + std::to_string(i) + "]", *node.items[i]);
     }
     for (const Entry& entry : node.entries) add_edge(from, below(entry.key), *entry.value);
-    if (node.submodule_searchpath) {
-      add_edge(from, below("submodule_searchpath"), *node.submodule_searchpath);
-    }
-    if (node.latent_args) add_edge(from, below("latent_args"), *node.latent_args);
-    if (node.default_value) add_edge(from, below("default"), *node.default_value);
+    for (const auto& [key, child] : extra_children(node)) add_edge(from, below(key), *child);
   }
 
   std::string label_of(const Node& node) const {
@@ -238,12 +245,8 @@ class DotWriter {
 std::string dot_string(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
-    if (c == '\n') {
-      quoted += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
+    if (c == '\n' || c == '"' || c == '\\') quoted += '\\';
+    quoted += c == '\n' ? 'n' : c;
   }
   return quoted + "\"";
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -33,16 +34,9 @@ class SharedNodes {
   std::vector<const Node*> in_order_;
 };
 
-/// Calls `visit` for each node that this one refers to, in order.
-template <typename Visit>
-void for_each_child(const Node& node, const Visit& visit) {
-  for (const NodePtr& item : node.items) visit(*item);
-  for (const Entry& entry : node.entries) visit(*entry.value);
-  for (const NodePtr* other :
-       {&node.submodule_searchpath, &node.latent_args, &node.default_value}) {
-    if (*other) visit(**other);
-  }
-}
+/// The nodes that a call has besides its arguments, and a variable's default, each with its key:
+/// "submodule_searchpath", "latent_args", "default".
+std::vector<std::pair<const char*, const Node*>> extra_children(const Node& node);
 
 /// The graph as YAML in one canonical form: four blanks of indentation, block style, strings in
 /// double quotes where plain text could be taken for anything else. What several nodes refer to

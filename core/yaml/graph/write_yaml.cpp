@@ -41,9 +41,7 @@ std::string yaml_key(const Entry& entry) {
 
 /// Whether a call's keywords would be taken for something else if they stood alone.
 bool needs_explicit_form(const Node& call) {
-  size_t count = call.entries.size();
-  if (call.submodule_searchpath) ++count;
-  if (call.latent_args) ++count;
+  const size_t count = call.entries.size() + extra_children(call).size();
   size_t reserved = 0;
   for (const Entry& entry : call.entries) {
     const bool is_numbered = starts_with(entry.key, "arg") && entry.key.size() > 3 &&
@@ -60,7 +58,8 @@ class YamlWriter {
 
   std::string write() {
     if (!graph_.has_targets()) {
-      write_root(*graph_.root);
+      value(*graph_.root, 0, true);
+      text_.erase(0, text_.find_first_not_of(" \n"));
       return std::move(text_);
     }
     for (const Node* node : shared_.in_order()) {
@@ -81,11 +80,6 @@ class YamlWriter {
 
  private:
   static constexpr size_t step = 4;
-
-  void write_root(const Node& root) {
-    value(root, 0, true);
-    text_.erase(0, text_.find_first_not_of(" \n"));
-  }
 
   void indent(size_t width) {
     if (on_line_) {
@@ -140,9 +134,8 @@ class YamlWriter {
   static std::string on_one_line(const Node& node) {
     if (node.is_scalar()) return yaml_scalar(node);
     if (node.kind == Node::Kind::variable) return node.default_value ? "" : yaml_string(node.text);
-    const bool is_empty = node.items.empty() && node.entries.empty() &&
-                          !node.submodule_searchpath && !node.latent_args;
-    if (!is_empty) return "";
+    const bool has_named = !node.entries.empty() || !extra_children(node).empty();
+    if (has_named || !node.items.empty()) return "";
     return node.kind == Node::Kind::mapping ? "{}" : "[]";
   }
 
@@ -150,8 +143,7 @@ class YamlWriter {
     if (node.kind == Node::Kind::variable) {
       key("name", width);
       line(yaml_string(node.text));
-      key("default", width);
-      value(*node.default_value, width);
+      entries(node, width);
     } else if (node.kind == Node::Kind::call) {
       arguments(node, width);
     } else {
@@ -161,10 +153,9 @@ class YamlWriter {
   }
 
   void arguments(const Node& call, size_t width) {
-    const bool has_named = !call.entries.empty() || call.submodule_searchpath || call.latent_args;
+    const bool has_named = !call.entries.empty() || !extra_children(call).empty();
     if (!has_named) return items(call, width);
-    const bool is_explicit = !call.items.empty() || needs_explicit_form(call);
-    if (!is_explicit) return named(call, width);
+    if (call.items.empty() && !needs_explicit_form(call)) return entries(call, width);
     if (!call.items.empty()) {
       key("args", width);
       text_ += "\n";
@@ -172,19 +163,7 @@ class YamlWriter {
     }
     key("kwargs", width);
     text_ += "\n";
-    named(call, width + step);
-  }
-
-  void named(const Node& call, size_t width) {
-    entries(call, width);
-    special("submodule_searchpath", call.submodule_searchpath, width);
-    special("latent_args", call.latent_args, width);
-  }
-
-  void special(const char* name, const NodePtr& node, size_t width) {
-    if (!node) return;
-    key(name, width);
-    value(*node, width);
+    entries(call, width + step);
   }
 
   void items(const Node& node, size_t width) {
@@ -199,6 +178,10 @@ class YamlWriter {
     for (const Entry& entry : node.entries) {
       key(yaml_key(entry), width);
       value(*entry.value, width);
+    }
+    for (const auto& [name, child] : extra_children(node)) {
+      key(name, width);
+      value(*child, width);
     }
   }
 

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/lint/check.h"
-#include "core/lint/yaml_versions.h"
+#include "core/lint/rules.h"
 #include "core/project/names.h"
 #include "tests/core/lint/fixture.h"
 #include "tests/support/catch.h"
@@ -73,7 +73,7 @@ TEST_CASE("a project that cannot be read is a finding of its own") {
 
 TEST_CASE("the shipped projects have no problems") {
   const project::ProjectList list =
-      project::load_projects(shipped_workspace(), fixed_surroundings());
+      project::load_projects(project::projects_of(shipped_workspace()), fixed_surroundings());
   std::vector<lint::Selection> selections;
   for (const project::Project& project : list.projects) {
     selections.push_back({project, project.configs, {}});

@@ -114,10 +114,11 @@ TEST_CASE("a project without a workspace is a problem of its own among those bel
   const Fixture fixture;
   const tests::TemporaryFolder loose;
   loose.write("p/meta.yaml", "");
-  const ProjectList inside = load_projects_below(fixture.files.folder.path(), fixed_surroundings());
+  const ProjectList inside =
+      load_projects(projects_below(fixture.files.folder.path()), fixed_surroundings());
   REQUIRE(inside.projects.size() == 3);
   REQUIRE(inside.problems.empty());
-  const ProjectList outside = load_projects_below(loose.path(), fixed_surroundings());
+  const ProjectList outside = load_projects(projects_below(loose.path()), fixed_surroundings());
   REQUIRE(outside.projects.empty());
   REQUIRE(outside.problems.size() == 1);
   REQUIRE(outside.problems[0].message().find("no workspace around") == 0);
@@ -164,7 +165,7 @@ TEST_CASE("the beginning of just one config's name is enough") {
 
 TEST_CASE("every config of the shipped workspace is found by its bare name") {
   const Workspace workspace = tests::shipped_workspace();
-  const ProjectList list = load_projects(workspace, fixed_surroundings());
+  const ProjectList list = load_projects(projects_of(workspace), fixed_surroundings());
   REQUIRE(list.problems.empty());
   for (const char* name :
        {"train_llama", "train_canon_ac", "4M", "nope_4M", "baseline", "canon_a_nope"}) {
@@ -186,7 +187,7 @@ TEST_CASE("a listing keeps the order of projects and configs, whoever is ready f
       files.add_config(name, "c" + std::to_string(config), text);
     }
   }
-  const ProjectList list = load_projects(files.workspace(), fixed_surroundings());
+  const ProjectList list = load_projects(projects_of(files.workspace()), fixed_surroundings());
   REQUIRE(list.projects.size() == 6);
   const auto listing = list_configs(list.projects, fixed_surroundings());
   REQUIRE(listing.size() == 6);
@@ -210,7 +211,7 @@ TEST_CASE("what is wrong with a config or project stays with it") {
   files.add_config("good", "c", "name: C\nlist: [1, 2\nlr: 1\n");
   files.add_config("good", "d", "lr: 1\n");
   files.add_config("good", "e", "name: E\nlr: 2\n");
-  const ProjectList list = load_projects(files.workspace(), fixed_surroundings());
+  const ProjectList list = load_projects(projects_of(files.workspace()), fixed_surroundings());
   REQUIRE(list.problems.size() == 1);
   CHECK(describe(list.problems[0]).find("bad/meta.yaml:") != std::string::npos);
   const auto listing = list_configs(list.projects, fixed_surroundings());

@@ -87,7 +87,7 @@ TEST_CASE("a config is rendered without arguments to learn which it takes") {
                    "dynamic_args:\n  - names: --max-steps\n    type: int\n");
   const Project project = files.project("p");
   const auto arguments =
-      template_arguments_of(project, project.configs[0], tests::fixed_surroundings());
+      read_template_arguments(load_graph(project, project.configs[0], tests::fixed_surroundings()));
   REQUIRE(arguments.size() == 1);
   CHECK(contains(arguments[0].origin.describe(), "c.yaml:3:5"));
 }
