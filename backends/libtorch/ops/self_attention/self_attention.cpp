@@ -28,10 +28,7 @@ at::Tensor self_attention_reference(const at::Tensor& qkv,
 
 namespace {
 
-struct Heads {
-  at::Tensor q, k, v;  ///< views [B, T, H or G, D]
-};
-
+/// Views of a joint projection.
 Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
   const int64_t heads = layout.heads + 2 * layout.kv_heads;
   const at::Tensor all = qkv.view({qkv.size(0), qkv.size(1), heads, layout.head_dim});
@@ -58,8 +55,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
     const Heads part = split(heads, arguments.rope.layout);
     at::Tensor out = at::empty(part.q.sizes(), qkv.options());
     at::Tensor log_sum_exp = at::empty({out.size(0), out.size(2), out.size(1)}, qkv.options());
-    causal_attention_forward_cpu(
-        part.q, part.k, part.v, arguments.documents.first, out, log_sum_exp);
+    causal_attention_forward_cpu(part, arguments.documents.first, out, log_sum_exp);
     const bool recomputes = arguments.rope.canon.weight.defined();
     context->save_for_backward({recomputes ? qkv : heads, out, log_sum_exp});
     keep_arguments(context, arguments);
@@ -75,16 +71,12 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
     at::Tensor grad = at::empty(heads.sizes(), out.options());
     const Heads part = split(heads, layout);
     Heads part_grad = split(grad, layout);
-    causal_attention_backward_cpu(part.q,
-                                  part.k,
-                                  part.v,
+    causal_attention_backward_cpu(part,
                                   arguments.documents.first,
                                   out,
                                   saved[2],
                                   as_operand(grad_outputs[0].contiguous(), heads.scalar_type()),
-                                  part_grad.q,
-                                  part_grad.k,
-                                  part_grad.v);
+                                  part_grad);
     rope_backward_cpu(rotary, layout, grad);
     at::Tensor grad_qkv = grad, grad_canon;
     if (layer.weight.defined()) {
@@ -115,9 +107,8 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
                             const SelfAttentionArguments& arguments) {
     const CanonRope& rope = arguments.rope;
     const at::Tensor heads = rotated_heads(qkv, rope);
-    const Heads part = split(heads, rope.layout);
     const LibraryAttention attention =
-        library_attention(part.q, part.k, part.v, arguments.documents);
+        library_attention(split(heads, rope.layout), arguments.documents);
     const bool kept = !needs_input(rope) || keeps_heads_cuda(heads);
     context->save_for_backward({needs_input(rope) ? qkv : heads,
                                 kept ? heads : at::Tensor(),
@@ -135,10 +126,9 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
     const CanonRope& rope = arguments.rope;
     const LibraryAttention attention{saved[2], saved[3], saved[4], saved[5]};
     const at::Tensor heads = saved[1].defined() ? saved[1] : rotated_heads(saved[0], rope);
-    const Heads part = split(heads, rope.layout);
-    const HeadGradients of_heads = library_attention_backward(
-        part.q, part.k, part.v, arguments.documents, attention, grad_outputs[0].contiguous());
-    const CanonRopeGradients grads = canon_rope_backward_cuda(saved[0], rope, of_heads);
+    const Heads grad_heads = library_attention_backward(
+        split(heads, rope.layout), arguments.documents, attention, grad_outputs[0].contiguous());
+    const CanonRopeGradients grads = canon_rope_backward_cuda(saved[0], rope, grad_heads);
     return {grads.qkv, grads.canon, grads.q_norm, grads.k_norm, {}};
   }
 
@@ -211,16 +201,14 @@ at::Tensor self_attention(const at::Tensor& qkv,
       {}, contiguous(documents.first), contiguous(documents.starts), documents.window};
   const at::ScalarType type = products.value_or(qkv.scalar_type());
   const bool plain = !(canon.weight.defined() && canon.options.silu);
-  if (plain && has_cuda_kernel(joint) && is_vector_aligned(joint) && has_canon_rope_cuda(rope)) {
-    const Heads part = split(joint, layout);
-    if (has_library_attention(part.q, part.k, documents)) {
-      return SelfAttentionCuda::apply(joint,
-                                      or_empty(rope.canon.weight),
-                                      or_empty(rope.norms.q),
-                                      or_empty(rope.norms.k),
-                                      SelfAttentionArguments{rope, kept, type})
-          .flatten(2);
-    }
+  if (plain && has_cuda_kernel(joint) && is_vector_aligned(joint) && has_canon_rope_cuda(rope) &&
+      has_library_attention(split(joint, layout), documents)) {
+    return SelfAttentionCuda::apply(joint,
+                                    or_empty(rope.canon.weight),
+                                    or_empty(rope.norms.q),
+                                    or_empty(rope.norms.k),
+                                    SelfAttentionArguments{rope, kept, type})
+        .flatten(2);
   }
   const bool fused = plain && has_cpu_kernel(qkv) && has_product_kernel(qkv, type) &&
                      (!documents.defined() || documents.first.defined()) && !norms.defined() &&

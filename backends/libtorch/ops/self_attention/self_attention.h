@@ -70,7 +70,7 @@ struct CanonRopeGradients {
 /// In one pass, from the gradients of the heads.
 FORGE_CUDA_ONLY CanonRopeGradients canon_rope_backward_cuda(const at::Tensor& qkv,
                                                             const CanonRope& rope,
-                                                            const HeadGradients& grads);
+                                                            const Heads& grads);
 
 /// Whether the GPU's kernels know such heads.
 FORGE_CUDA_ONLY bool has_canon_rope_cuda(const CanonRope& rope);
