@@ -34,6 +34,10 @@ at::Tensor canon_layer_reference(const at::Tensor& x, const CanonLayer& layer) {
   return canon_conv_reference(x, layer.weight, layer.options, layer.doc_ids);
 }
 
+CanonLayer contiguous(const CanonLayer& layer) {
+  return {contiguous(layer.weight), layer.options, contiguous(layer.doc_ids)};
+}
+
 namespace {
 
 using canon::Chunk;

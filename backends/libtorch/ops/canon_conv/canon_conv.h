@@ -18,6 +18,9 @@ struct CanonLayer {
   at::Tensor doc_ids;  ///< [B, T] int32 or undefined
 };
 
+/// The layer with contiguous tensors.
+CanonLayer contiguous(const CanonLayer& layer);
+
 /// Depthwise causal convolution over time, the Canon layer of "Physics of Language Models: Part
 /// 4.1" (Allen-Zhu 2025):
 ///     c[b,t,:] = sum_j w[:,0,K-1-j] * x[b,t-j,:]      (x before position 0 is zero)

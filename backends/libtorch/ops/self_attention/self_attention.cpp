@@ -193,7 +193,7 @@ at::Tensor self_attention(const at::Tensor& qkv,
   check_documents(documents, qkv.size(0), qkv.size(1));
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
   const at::Tensor joint = qkv.contiguous();
-  const CanonRope rope{{contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+  const CanonRope rope{contiguous(canon),
                        {contiguous(rotary.cos), contiguous(rotary.sin), rotary.interleaved},
                        layout,
                        {contiguous(norms.q), contiguous(norms.k), norms.options}};

@@ -217,10 +217,7 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
   const bool fused = has_product_kernel(gate_up, operand.scalar_type()) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
-  const SwigluLinearArguments arguments{
-      {contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
-      {contiguous(w.stored), contiguous(w.rounded)},
-      residual.defined()};
+  const SwigluLinearArguments arguments{contiguous(canon), contiguous(w), residual.defined()};
   return SwiGluLinear::apply(gate_up.contiguous(),
                              or_empty(arguments.canon.weight),
                              arguments.matrix.stored,
