@@ -48,11 +48,11 @@ void norm_canon_backward_cuda(const at::Tensor& x,
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
     cuda::norm_canon_backward(arguments<T>(x, layers),
-                              cuda::read<float>(scales),
-                              cuda::read<T>(grad_y),
-                              cuda::read<T>(grad_residual),
-                              cuda::write<T>(y),
-                              cuda::write<T>(grad.x),
+                              {cuda::read<float>(scales),
+                               cuda::read<T>(grad_y),
+                               cuda::read<T>(grad_residual),
+                               cuda::write<T>(y),
+                               cuda::write<T>(grad.x)},
                               block_sums.allocate(),
                               cuda::current_stream());
   });
