@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 /// What needs CUDA's own headers. A build without CUDA has no device that is a GPU, so it never

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {
 

@@ -12,9 +12,13 @@ inline bool has_cpu_kernel(const at::Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
+/// FORGE_CUDA_ONLY marks a function that only a build with CUDA defines. Other builds never call
+/// it, because has_cuda_kernel() is false there; as a weak symbol it may stay undefined.
 #ifdef FORGE_WITH_CUDA
+#define FORGE_CUDA_ONLY
 constexpr bool built_with_cuda = true;
 #else
+#define FORGE_CUDA_ONLY __attribute__((weak))
 constexpr bool built_with_cuda = false;
 #endif
 
