@@ -23,11 +23,6 @@ namespace {
 using canon::Chunk;
 using canon::Tokens;
 
-/// Tokens before a chunk that its convolution reads.
-int64_t halo_of(const CanonLayer& layer) {
-  return layer.weight.defined() ? layer.weight.size(2) - 1 : 0;
-}
-
 template <class T, class Out>
 FORGE_INLINE void normalise(
     int64_t begin, int64_t end, T eps, const Tokens<const T>& x, const T* w, const Tokens<Out>& y) {
@@ -63,7 +58,7 @@ void norm_canon_forward_cpu(const at::Tensor& x, const NormCanon& layers, at::Te
     const auto task = [&](const Chunk& chunk, T* memory) {
       const auto in = p.row_to_read(x, chunk);
       const auto out = p.template row_to_write<Out>(y, chunk);
-      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layers.canon));
+      const int64_t first = std::max<int64_t>(0, chunk.begin - p.halo());
       const Tokens<T> normalised{memory, first, p.channels};
       with_simd([&]() FORGE_SIMD_BODY {
         if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
@@ -94,7 +89,7 @@ void norm_canon_backward_cpu(const at::Tensor& x,
       const auto in = p.row_to_read(x, chunk);
       const auto upstream = p.row_to_read(grad_y, chunk);
       const auto out = p.template row_to_write<T>(grad.x, chunk);
-      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layers.canon));
+      const int64_t first = std::max<int64_t>(0, chunk.begin - p.halo());
       T* norm_sums_of_chunk = norm_sums.data() + chunk.index * channels;
       T* tap_sums_of_chunk = tap_sums.data() + chunk.index * taps_size;
       // First what the convolution read, then, over it, the gradient of what it read.
