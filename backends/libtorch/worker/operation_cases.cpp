@@ -145,10 +145,10 @@ OperationCase self_attention(const Sizes& s, const Options& o) {
                        static_cast<double>(s.heads * s.head_dim);
   return differentiated(
       [=](const Tensors& in) {
-        return ops::self_attention(in[0], layer_of(canon, in), table, layout);
+        return ops::self_attention(in[0], {layer_of(canon, in), table, layout, {}});
       },
       [=](const Tensors& in) {
-        return ops::self_attention_reference(in[0], layer_of(canon, in), table, layout);
+        return ops::self_attention_reference(in[0], {layer_of(canon, in), table, layout, {}});
       },
       {stream(s, layout.width(), o), taps(layout.width(), o)},
       flops,

@@ -9,19 +9,17 @@
 namespace forge::ops {
 
 at::Tensor self_attention_reference(const at::Tensor& qkv,
-                                    const CanonLayer& canon,
-                                    const RotaryTable& rotary,
-                                    const HeadLayout& layout,
+                                    const CanonRope& rope,
                                     const at::Tensor& doc_ids,
-                                    const HeadNorms& norms,
                                     int64_t window) {
-  const at::Tensor all = canon_layer_reference(qkv, canon).unflatten(2, {-1, layout.head_dim});
+  const HeadLayout& layout = rope.layout;
+  const at::Tensor all = canon_layer_reference(qkv, rope.canon).unflatten(2, {-1, layout.head_dim});
   const auto rotated = [&](at::Tensor heads, const at::Tensor& norm) {
-    if (norm.defined()) heads = rms_norm_reference(heads, norm, norms.options);
-    return rotary.cos.defined() ? rotary_reference(heads, rotary) : heads;
+    if (norm.defined()) heads = rms_norm_reference(heads, norm, rope.norms.options);
+    return rope.rotary.cos.defined() ? rotary_reference(heads, rope.rotary) : heads;
   };
-  const at::Tensor q = rotated(all.narrow(2, 0, layout.heads), norms.q);
-  const at::Tensor k = rotated(all.narrow(2, layout.heads, layout.kv_heads), norms.k);
+  const at::Tensor q = rotated(all.narrow(2, 0, layout.heads), rope.norms.q);
+  const at::Tensor k = rotated(all.narrow(2, layout.heads, layout.kv_heads), rope.norms.k);
   const at::Tensor v = all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads);
   return causal_attention_reference(q, k, v, doc_ids, window).flatten(2);
 }
@@ -183,12 +181,10 @@ void check(const at::Tensor& qkv, const RotaryTable& rotary, const HeadLayout& l
 }  // namespace
 
 at::Tensor self_attention(const at::Tensor& qkv,
-                          const CanonLayer& canon,
-                          const RotaryTable& rotary,
-                          const HeadLayout& layout,
+                          const CanonRope& given,
                           const Documents& documents,
-                          std::optional<at::ScalarType> products,
-                          const HeadNorms& norms) {
+                          std::optional<at::ScalarType> products) {
+  const auto& [canon, rotary, layout, norms] = given;
   check(qkv, rotary, layout);
   check_documents(documents, qkv.size(0), qkv.size(1));
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);

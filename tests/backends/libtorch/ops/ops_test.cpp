@@ -327,7 +327,7 @@ TEST_CASE("the joint operations of an empty batch are empty, their weights' grad
       ops::norm_linear(at::empty({0, 9, 6}), norm_w, {}, {canon_a, {}, {}}, at::randn({16, 6}))
           .projection;
   REQUIRE(qkv.sizes() == at::IntArrayRef({0, 9, 16}));
-  const at::Tensor mixed = ops::self_attention(qkv, {canon_b, {}, {}}, {}, layout);
+  const at::Tensor mixed = ops::self_attention(qkv, {{canon_b, {}, {}}, {}, layout, {}});
   REQUIRE(mixed.sizes() == at::IntArrayRef({0, 9, 8}));
   const at::Tensor y = ops::swiglu_linear(mixed, {canon_d, {}, {}}, at::randn({6, 4}));
   REQUIRE(y.sizes() == at::IntArrayRef({0, 9, 6}));
