@@ -141,13 +141,10 @@ void check_canon_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tens
               " but w is ",
               w.scalar_type());
   if (!doc_ids.defined()) return;
-  TORCH_CHECK(doc_ids.dim() == 2 && doc_ids.size(0) == x.size(0) && doc_ids.size(1) == x.size(1) &&
-                  doc_ids.scalar_type() == at::kInt,
-              "canon_conv: doc_ids must be int32 [",
-              x.size(0),
-              ", ",
-              x.size(1),
-              "]");
+  const at::IntArrayRef tokens = x.sizes().slice(0, 2);
+  TORCH_CHECK(doc_ids.sizes() == tokens && doc_ids.scalar_type() == at::kInt,
+              "canon_conv: doc_ids must be int32 ",
+              tokens);
 }
 
 at::Tensor canon_conv(const at::Tensor& x,

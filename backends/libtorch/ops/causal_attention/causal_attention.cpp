@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 
+#include <array>
 #include <cmath>
 
 #include "backends/libtorch/ops/common/autograd.h"
@@ -210,12 +211,11 @@ void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
 }  // namespace
 
 void check_documents(const Documents& documents, int64_t batch, int64_t length) {
-  TORCH_CHECK(!documents.ids.defined() || documents.ids.sizes() == at::IntArrayRef({batch, length}),
-              "attention: doc_ids must be int32 [",
-              batch,
-              ", ",
-              length,
-              "], are ",
+  const std::array<int64_t, 2> shape = {batch, length};
+  TORCH_CHECK(!documents.ids.defined() || documents.ids.sizes() == at::IntArrayRef(shape),
+              "attention: doc_ids must be int32 ",
+              at::IntArrayRef(shape),
+              ", are ",
               documents.ids.sizes());
 }
 
