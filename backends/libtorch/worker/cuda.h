@@ -21,7 +21,7 @@ FORGE_CUDA_ONLY void reset_peak_memory(const at::Device& device);
 FORGE_CUDA_ONLY void release_unused_memory(const at::Device& device);
 /// Bytes of the device's memory that other processes hold.
 FORGE_CUDA_ONLY int64_t memory_held_elsewhere(const at::Device& device);
-/// Limits Torch's allocator to so many bytes of the device.
+/// Limits Torch's allocator to `bytes` of the device.
 FORGE_CUDA_ONLY void limit_memory(const at::Device& device, int64_t bytes);
 
 /// Makes the device and a stream of its own current on this thread: the default stream cannot be

@@ -74,7 +74,7 @@ class Trainer {
   Model& model() { return model_; }
   Optimizer& optimizer() { return optimizer_; }
 
-  /// Rows of a batch that are computed at once, their gradients added up; 0: all of them.
+  /// Rows of a batch in one forward and backward pass, gradients are added up; 0: all of them.
   int micro_batch_size() const { return micro_batch_size_; }
   void set_micro_batch_size(int rows);
   /// Whether the last step() got as far as the update: it cannot be repeated.

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {

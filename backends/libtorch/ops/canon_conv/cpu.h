@@ -6,9 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/simd.h"

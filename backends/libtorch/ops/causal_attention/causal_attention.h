@@ -4,8 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {
@@ -22,7 +20,7 @@ struct Documents {
   at::Tensor ids;      ///< int32 [B, T]; undefined: each row is one document
   at::Tensor first;    ///< on a CPU int32 [B, T], for each token the first one that it sees
   at::Tensor starts;   ///< on a GPU int32 [N + 1], see document_starts()
-  int64_t window = 0;  ///< a token sees so many tokens at most, itself included; 0: no limit
+  int64_t window = 0;  ///< tokens that a token sees at most, itself included; 0: no limit
 
   /// Whether a token may not see all earlier ones.
   bool defined() const { return ids.defined() || window > 0; }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include <ATen/core/Tensor.h>
 #include <c10/util/BFloat16.h>
 
 #include "backends/libtorch/ops/common/dispatch.h"
