@@ -2,6 +2,7 @@
 
 #include <torch/version.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <new>
 #include <string>
@@ -16,41 +17,40 @@
 /// The one place that knows which LibTorch has what. Written against 1.13 and 2.11.
 namespace forge::torch_compat {
 
+inline bool has_any_of(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const char* part) {
+    return text.find(part) != std::string::npos;
+  });
+}
+
 /// Whether memory ran out, the device's or the host's. The allocators throw a type of their own
 /// from 1.13 on; libraries with other allocators say it in words.
 inline bool is_out_of_memory(const std::exception& problem) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&problem)) return true;
   if (dynamic_cast<const std::bad_alloc*>(&problem)) return true;
   if (!dynamic_cast<const c10::Error*>(&problem)) return false;
-  const std::string text = static_cast<const c10::Error&>(problem).what_without_backtrace();
-  for (const char* words : {"out of memory",
-                            "not enough memory: you tried to allocate",  // Torch's own on a CPU
-                            "CUBLAS_STATUS_ALLOC_FAILED",
-                            "CUDNN_STATUS_ALLOC_FAILED"}) {
-    if (text.find(words) != std::string::npos) return true;
-  }
-  return false;
+  return has_any_of(static_cast<const c10::Error&>(problem).what_without_backtrace(),
+                    {"out of memory",
+                     "not enough memory: you tried to allocate",  // Torch's own on a CPU
+                     "CUBLAS_STATUS_ALLOC_FAILED",
+                     "CUDNN_STATUS_ALLOC_FAILED"});
 }
 
 /// Whether the device is unavailable or was lost, by the words of CUDA's errors. Another process or
 /// a fault of the machine is the cause, so a later attempt may succeed.
 inline bool is_device_error(const std::exception& problem) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
-  if (!of_torch) return false;
-  const std::string text = of_torch->what_without_backtrace();
-  for (const char* words : {"busy or unavailable",
-                            "system not yet initialized",
-                            "system has unsupported display driver",
-                            "uncorrectable ECC error",
-                            "uncorrectable NVLink error",
-                            "GPU is lost",
-                            "device is lost",
-                            "no CUDA-capable device is detected",
-                            "driver shutting down",
-                            "MPS server"}) {
-    if (text.find(words) != std::string::npos) return true;
-  }
-  return false;
+  return of_torch && has_any_of(of_torch->what_without_backtrace(),
+                                {"busy or unavailable",
+                                 "system not yet initialized",
+                                 "system has unsupported display driver",
+                                 "uncorrectable ECC error",
+                                 "uncorrectable NVLink error",
+                                 "GPU is lost",
+                                 "device is lost",
+                                 "no CUDA-capable device is detected",
+                                 "driver shutting down",
+                                 "MPS server"});
 }
 
 inline std::string version() { return TORCH_VERSION; }

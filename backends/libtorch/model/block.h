@@ -21,7 +21,7 @@ class BlockState {
   virtual ~BlockState() = default;
   /// Row i becomes what row index[i] is. index: int64 [new rows] on the state's device.
   virtual void select(const at::Tensor& index) = 0;
-  /// Makes room for so many tokens a row. For states that grow with the row.
+  /// Allocates memory for `tokens` tokens a row. For states that grow with the row.
   virtual void reserve(int64_t /*tokens*/) {}
 };
 

@@ -7,7 +7,7 @@
 namespace forge::libtorch {
 namespace {
 
-/// States grow by multiples of so many tokens.
+/// States grow by multiples of this number of tokens.
 constexpr int64_t token_granularity = 64;
 
 at::Tensor to_device(const std::vector<int64_t>& numbers, const at::Device& device) {

@@ -31,7 +31,7 @@ struct Batch {
   int64_t unscored = 0;  ///< targets that are not scored
 };
 
-/// Number of micro-batches of that size in so many rows; size 0: one of all rows.
+/// Number of micro-batches in `rows` rows; size 0: one of all rows.
 int64_t micro_batch_count(int64_t rows, int64_t micro_batch_size);
 
 /// Micro-batch `index` of a batch. Its `unscored` is not known.

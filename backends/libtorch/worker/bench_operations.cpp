@@ -27,7 +27,7 @@ double timed_calls(const at::Device& device, int64_t calls, const std::function<
   return timer.pause() / static_cast<double>(calls);
 }
 
-/// Calls that fill so many seconds, after two that load kernels and allocate memory.
+/// Calls that fill `seconds`, after two that load kernels and allocate memory.
 int64_t calls_in(double seconds, const at::Device& device, const std::function<void()>& action) {
   timed_calls(device, 1, action);
   const double of_call = std::max(timed_calls(device, 1, action), 1e-7);

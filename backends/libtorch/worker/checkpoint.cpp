@@ -115,6 +115,7 @@ TrainingState load_checkpoint(const std::string& folder,
                               const Optimizer& optimizer) {
   const weights::CheckpointState state = weights::read_checkpoint_state(folder);
   const std::filesystem::path path = folder;
+  const std::string what = "cannot go on from checkpoint '" + shown_path(folder) + "': ";
   try {
     config::check_resumable(
         config::experiment_from_json(state.extra.at("experiment")), experiment, state.step);
@@ -125,12 +126,9 @@ TrainingState load_checkpoint(const std::string& folder,
     model.round_matrices();
     return from_state(state);
   } catch (const Error& error) {
-    throw Error("cannot go on from checkpoint '" + shown_path(folder) + "': " + error.message(),
-                error.hint(),
-                error.exit_code());
+    throw Error(what + error.message(), error.hint(), error.exit_code());
   } catch (const nlohmann::json::exception& problem) {
-    throw Error("cannot go on from checkpoint '" + shown_path(folder) +
-                    "': it was not written by this worker's training: " + problem.what(),
+    throw Error(what + "it was not written by this worker's training: " + problem.what(),
                 "its weights can begin a new run: train.initial_weights",
                 ExitCode::failed);
   }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 /// What needs CUDA's own headers. A build without CUDA has no device that is a GPU, so it never
@@ -21,7 +21,7 @@ FORGE_CUDA_ONLY void reset_peak_memory(const at::Device& device);
 FORGE_CUDA_ONLY void release_unused_memory(const at::Device& device);
 /// Bytes of the device's memory that other processes hold.
 FORGE_CUDA_ONLY int64_t memory_held_elsewhere(const at::Device& device);
-/// Limits Torch's allocator to so many bytes of the device.
+/// Limits Torch's allocator to `bytes` of the device.
 FORGE_CUDA_ONLY void limit_memory(const at::Device& device, int64_t bytes);
 
 /// Makes the device and a stream of its own current on this thread: the default stream cannot be

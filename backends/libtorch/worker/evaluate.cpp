@@ -65,7 +65,9 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
 }
 
 int64_t Evaluator::add_rows(int64_t row, int count, const LogitsSink& on_rows) {
-  const Batch batch = load(row, count);
+  const bool whole = count == batch_size_;
+  const Batch batch = whole ? uploader_.upload(load_rows(dataset_, row, count))
+                            : load_batch(dataset_, row, count, device_);
   if (on_rows) {
     const at::Tensor logits = model_.logits(batch.inputs, batch.documents);
     const at::Tensor sum =
@@ -73,19 +75,12 @@ int64_t Evaluator::add_rows(int64_t row, int count, const LogitsSink& on_rows) {
     on_rows(row, logits, batch.targets);
     sum_ += sum;
   } else {
-    add(batch);
+    const auto work = [&] {
+      sum_ += model_.loss_sum(batch.inputs, batch.documents, batch.targets);
+    };
+    whole ? graph_.run(work, batch.documents.starts) : work();
   }
   return batch.targets.numel() - batch.unscored;
-}
-
-Batch Evaluator::load(int64_t row, int count) {
-  if (count < batch_size_) return load_batch(dataset_, row, count, device_);
-  return uploader_.upload(load_rows(dataset_, row, count));
-}
-
-void Evaluator::add(const Batch& batch) {
-  const auto work = [&] { sum_ += model_.loss_sum(batch.inputs, batch.documents, batch.targets); };
-  batch.inputs.size(0) == batch_size_ ? graph_.run(work, batch.documents.starts) : work();
 }
 
 namespace {

@@ -48,8 +48,6 @@ class Evaluator {
  private:
   /// Evaluates rows from `row` on and returns how many of their targets are scored.
   int64_t add_rows(int64_t row, int count, const LogitsSink& on_rows);
-  Batch load(int64_t row, int count);
-  void add(const Batch& batch);
 
   const Model& model_;
   const data::Dataset& dataset_;

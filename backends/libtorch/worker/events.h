@@ -22,10 +22,10 @@ int take_over_stdout();
 /// and SIGUSR1 for a checkpoint.
 void listen_for_stop();
 
-/// Whether a stop was asked for; looked at between steps.
+/// Whether a stop was requested; checked between steps.
 bool stop_requested();
 
-/// Whether a checkpoint was asked for since the last call; looked at between steps.
+/// Whether a checkpoint was requested since the last call; checked between steps.
 bool take_save_request();
 
 }  // namespace forge::libtorch

@@ -26,14 +26,14 @@ struct GenerationTiming {
   double prefill_seconds = 0, decode_seconds = 0;
 };
 
-/// Samples how prompts go on and tells of each step of a batch, until all are done or `stopped`.
-/// Throws Error for what cannot be done.
+/// Generates tokens after prompts and reports each step of a batch, until all are done or
+/// `stopped`. Throws Error for a request that cannot be done.
 GenerationTiming generate_tokens(const Model& model,
                                  const worker::Generation& wanted,
                                  const std::function<void(const worker::Tokens&)>& on_tokens,
                                  const std::function<bool()>& stopped);
 
-/// Samples how the prompts of `request.generation` go on, with the weights that a run of the
+/// Generates tokens after the prompts of `request.generation`, with the weights that a run of the
 /// request would begin with. Sends a `tokens` event for each step of a batch. Values:
 /// prefill_tokens and prefill_seconds (prompts, once each), decode_tokens and decode_seconds (all
 /// tokens but the first of each sample). Throws Error for a request that cannot be done.
@@ -44,7 +44,7 @@ worker::Result generate(const worker::Request& request,
 /// Writes `request.output`, a safetensors file with the rows of the evaluation tokens as
 /// `input_ids` (I32 [rows, T]) and the model's `logits` for them (F32, or F64 in train.precision
 /// float64, [rows, T, V]). The weights are those that a run of the request would begin with. All
-/// rows are in memory at once: this is for holding a model against another implementation.
+/// rows are in memory at once: this is for comparing a model with another implementation.
 worker::Result write_logits(const worker::Request& request, const at::Device& device);
 
 /// Training speed of the request's experiment on random token ids: a warm-up, `ready`, then a

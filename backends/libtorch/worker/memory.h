@@ -13,14 +13,14 @@ namespace forge::libtorch {
 /// first tensor.
 void install_counting_allocator();
 
-/// Limits the device's tensors to so many bytes together; on a CPU 0 means no limit. A tensor
+/// Limits the device's tensors to `bytes` together; on a CPU 0 means no limit. A tensor
 /// beyond the limit throws c10::OutOfMemoryError.
 void limit_memory(const at::Device& device, int64_t bytes);
 /// The same with the bytes of the environment variable FORGE_MEMORY_LIMIT, if it is set. Throws
 /// forge::Error if it is no number.
 void limit_memory_by_environment(const at::Device& device);
 
-/// Asks the C library to keep freed memory instead of giving it back: the first touch of a fresh
+/// Asks the C library to keep freed memory instead of returning it: the first touch of a fresh
 /// page is slow in virtual machines, and a training step frees and takes the same sizes again.
 void keep_freed_memory();
 
@@ -32,7 +32,7 @@ void reset_peak_memory(const at::Device& device);
 /// Largest resident set of the process so far.
 int64_t peak_resident_bytes();
 
-/// Memory ran out: micro-batches have so many rows from now on.
+/// Memory ran out: micro-batches have `rows` rows from now on.
 struct MicroBatchReduction {
   int rows = 0;
   std::string reason;  ///< the library's words
@@ -43,8 +43,8 @@ using OnMicroBatch = std::function<void(const MicroBatchReduction&)>;
 /// memory that the work held is free when it returns.
 std::optional<std::string> run_or_out_of_memory(const std::function<void()>& work);
 
-/// Half of so many rows, rounded up; unused memory goes back to the device. Throws
-/// c10::OutOfMemoryError if a single row did not fit.
+/// Half of `rows`, rounded up. Returns unused memory to the device. Throws c10::OutOfMemoryError if
+/// a single row did not fit.
 int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device& device);
 
 /// What would help where a model does not fit.

@@ -55,7 +55,7 @@ double product_flops(const Sizes& s, int64_t in, int64_t out) {
   return 3.0 * 2 * static_cast<double>(s.tokens()) * static_cast<double>(in * out);
 }
 
-/// Bytes of so many numbers for each token.
+/// Bytes of `numbers` numbers for each token.
 double pass_bytes(const Sizes& s, int64_t numbers, const Options& options) {
   return static_cast<double>(s.tokens() * numbers) *
          static_cast<double>(options.dtype().itemsize());
@@ -145,10 +145,10 @@ OperationCase self_attention(const Sizes& s, const Options& o) {
                        static_cast<double>(s.heads * s.head_dim);
   return differentiated(
       [=](const Tensors& in) {
-        return ops::self_attention(in[0], layer_of(canon, in), table, layout);
+        return ops::self_attention(in[0], {layer_of(canon, in), table, layout, {}});
       },
       [=](const Tensors& in) {
-        return ops::self_attention_reference(in[0], layer_of(canon, in), table, layout);
+        return ops::self_attention_reference(in[0], {layer_of(canon, in), table, layout, {}});
       },
       {stream(s, layout.width(), o), taps(layout.width(), o)},
       flops,

@@ -24,10 +24,6 @@ namespace {
 constexpr int64_t warm_up_steps = 5;
 constexpr double progress_interval = 0.25;  // seconds
 
-weights::Retention retention_of(const config::TrainConfig& train) {
-  return {train.keep_checkpoints, train.keep_best};
-}
-
 /// What a checkpoint is to hold: views of copies, and the state when they were made.
 struct CheckpointCopy {
   weights::CheckpointState state;
@@ -57,7 +53,7 @@ class TrainingRun {
         timer_(device),
         divergence_(experiment_),
         writer_(std::filesystem::path(request.run_dir) / "checkpoints",
-                retention_of(experiment_.train)) {}
+                {experiment_.train.keep_checkpoints, experiment_.train.keep_best}) {}
 
   bool run() {
     load();
@@ -358,7 +354,7 @@ class TrainingRun {
     }
   }
 
-  /// Tells of the checkpoint that was begun, if it is written within so many seconds.
+  /// Reports the checkpoint that is being written, if it is complete within `seconds`.
   void say_written(double seconds) {
     const auto written = writer_.take_written(seconds);
     if (!written) return;

@@ -204,7 +204,7 @@ at::Tensor Trainer::loss_and_gradients(const Batch& batch) {
   first.reset();
   for (int64_t index = 1; index < count; ++index) {
     const at::Tensor next = loss(batch, index);
-    add_gradients(next);
+    next.backward();
     sum += next.detach();
   }
   return sum.is_cuda() ? sum.to(type) : sum;
@@ -220,10 +220,8 @@ double Trainer::loss_alone(const Batch& batch) const {
 
 void Trainer::backward(const at::Tensor& loss) {
   optimizer_.zero_gradients();
-  add_gradients(loss);
+  loss.backward();
 }
-
-void Trainer::add_gradients(const at::Tensor& loss) { loss.backward(); }
 
 void Trainer::update(const at::Tensor& loss, int64_t step) {
   optimizer_.begin(step);
@@ -250,7 +248,7 @@ Batch step_with_oom_retry(Trainer& trainer,
                      *out_of_memory);
     const int64_t all = uploader.count_rows(rows);
     const int64_t before = trainer.micro_batch_size();
-    trainer.set_micro_batch_size(0);  // lets go of gradients and of a recorded step
+    trainer.set_micro_batch_size(0);  // frees gradients and a recorded step
     const int micro_batch_size =
         halved_micro_batch(before > 0 ? std::min(before, all) : all, *out_of_memory, device);
     trainer.set_micro_batch_size(micro_batch_size);

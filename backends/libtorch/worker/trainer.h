@@ -74,7 +74,7 @@ class Trainer {
   Model& model() { return model_; }
   Optimizer& optimizer() { return optimizer_; }
 
-  /// Rows of a batch that are computed at once, their gradients added up; 0: all of them.
+  /// Rows of a batch in one forward and backward pass, gradients are added up; 0: all of them.
   int micro_batch_size() const { return micro_batch_size_; }
   void set_micro_batch_size(int rows);
   /// Whether the last step() got as far as the update: it cannot be repeated.
@@ -87,10 +87,10 @@ class Trainer {
   void step(const Batch& batch, int64_t step);
 
   /// The phases of a step: the loss of one micro-batch, as its share of the whole batch's loss; the
-  /// gradients of a loss, in place of those before or added to them; the update.
+  /// gradients of the first one's loss, in place of those before (further losses add theirs by
+  /// backward()); the update.
   at::Tensor loss(const Batch& batch, int64_t index = 0) const;
   void backward(const at::Tensor& loss);
-  void add_gradients(const at::Tensor& loss);
   void update(const at::Tensor& loss, int64_t step);
   /// The loss of all rows of a batch, without gradients.
   double loss_alone(const Batch& batch) const;

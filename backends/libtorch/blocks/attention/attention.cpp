@@ -170,12 +170,12 @@ class AttentionBlock final : public Block {
       qkv = ops::rms_norm_of_parts(qkv, q_norm_full_, k_norm_full_, qk_norm_);
     const at::Tensor mixed =
         ops::self_attention(qkv,
-                            canon_b_.layer(documents),
-                            rope_ ? rotary_->of_length(*rope_, x.size(1)) : ops::RotaryTable(),
-                            layout_,
+                            {canon_b_.layer(documents),
+                             rope_ ? rotary_->of_length(*rope_, x.size(1)) : ops::RotaryTable(),
+                             layout_,
+                             head_norms_},
                             window_ ? ops::within_window(documents, *window_, x) : documents,
-                            output_.operand().scalar_type(),
-                            head_norms_);
+                            output_.operand().scalar_type());
     return ops::linear(mixed, output_, residual);
   }
 

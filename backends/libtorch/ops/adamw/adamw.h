@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {
 

@@ -99,16 +99,10 @@ constexpr int step_threads = 1024;
 /// With the step number t from 1: clip = min(1, max_norm / (norm + 1e-6)),
 ///   rate = lr / (1 - beta1^t), root_correction2 = sqrt(1 - beta2^t), decay_factor = 1 - lr wd.
 /// Grid: one block. Block: 1024 threads. Shared memory: 8 KiB. Reads 4 bytes for each partial sum.
-__global__ void begin_step_kernel(StepOptions options,
-                                  const float* partial,
-                                  int64_t partial_count,
-                                  const float* loss,
-                                  int64_t* steps,
-                                  double* totals,
-                                  StepConstants* constants) {
+__global__ void begin_step_kernel(StepBeginning in) {
   __shared__ double sums[step_threads];
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < partial_count; i += step_threads) sum += partial[i];
+  for (int64_t i = threadIdx.x; i < in.partial_count; i += step_threads) sum += in.partial[i];
   sums[threadIdx.x] = sum;
   __syncthreads();
   for (int distance = step_threads / 2; distance > 0; distance /= 2) {
@@ -117,22 +111,22 @@ __global__ void begin_step_kernel(StepOptions options,
   }
   if (threadIdx.x > 0) return;
   const double norm = sqrt(sums[0]);
-  const int64_t step = steps[0];
-  const double lr = options.learning_rates[min(step, options.learning_rate_count - 1)];
+  const int64_t step = in.steps[0];
+  const double lr = in.learning_rates[min(step, in.learning_rate_count - 1)];
   const double t = static_cast<double>(step + 1);
-  const double factor = options.clip / (norm + 1e-6);
+  const double factor = in.clip / (norm + 1e-6);
   // A norm that is no number must show in the weights, as it does everywhere else.
-  constants->clip = options.clip > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0f;
-  constants->decay_factor = static_cast<float>(1 - lr * options.weight_decay);
-  constants->beta1 = static_cast<float>(options.beta1);
-  constants->beta2 = static_cast<float>(options.beta2);
-  constants->eps = static_cast<float>(options.eps);
-  constants->rate = static_cast<float>(lr / (1 - pow(options.beta1, t)));
-  constants->root_correction2 = static_cast<float>(sqrt(1 - pow(options.beta2, t)));
-  constants->step = static_cast<uint32_t>(step);
-  steps[0] = step + 1;
-  totals[0] += loss[0];
-  totals[1] += norm;
+  in.constants->clip = in.clip > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0f;
+  in.constants->decay_factor = static_cast<float>(1 - lr * in.weight_decay);
+  in.constants->beta1 = static_cast<float>(in.beta1);
+  in.constants->beta2 = static_cast<float>(in.beta2);
+  in.constants->eps = static_cast<float>(in.eps);
+  in.constants->rate = static_cast<float>(lr / (1 - pow(in.beta1, t)));
+  in.constants->root_correction2 = static_cast<float>(sqrt(1 - pow(in.beta2, t)));
+  in.constants->step = static_cast<uint32_t>(step);
+  in.steps[0] = step + 1;
+  in.totals[0] += in.loss[0];
+  in.totals[1] += norm;
 }
 
 /// AdamW: g = clip grad,  m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
@@ -192,16 +186,8 @@ void square_sums(const UpdatedTensors& tensors, float* partial, cudaStream_t str
   square_sums_kernel<Gradient><<<tensors.blocks, threads, 0, stream>>>(tensors, partial);
 }
 
-void begin_step(const StepOptions& options,
-                const float* partial,
-                int64_t partial_count,
-                const float* loss,
-                int64_t* steps,
-                double* totals,
-                StepConstants* constants,
-                cudaStream_t stream) {
-  begin_step_kernel<<<1, step_threads, 0, stream>>>(
-      options, partial, partial_count, loss, steps, totals, constants);
+void begin_step(const StepBeginning& in, cudaStream_t stream) {
+  begin_step_kernel<<<1, step_threads, 0, stream>>>(in);
 }
 
 template <class Gradient>

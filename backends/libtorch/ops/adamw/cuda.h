@@ -35,27 +35,26 @@ struct StepConstants {
   uint32_t step;
 };
 
-struct StepOptions {
+/// What the constants of a step are computed from, and what its beginning writes.
+struct StepBeginning {
   double clip;  ///< of the global norm; 0: none
   double beta1, beta2, eps, weight_decay;
   const double* learning_rates;  ///< of each 0-based step; behind the last one it stays
   int64_t learning_rate_count;
+  const float* partial;  ///< sums of squares, as square_sums writes them
+  int64_t partial_count;
+  const float* loss;  ///< [1]
+  int64_t* steps;     ///< [1], the 0-based number of the step; one higher afterwards
+  double* totals;     ///< [2]: the loss and the gradients' norm are added
+  StepConstants* constants;
 };
 
 /// partial[block] = the sum of the squares of a block of gradients.
 template <class Gradient>
 void square_sums(const UpdatedTensors& tensors, float* partial, cudaStream_t stream);
 
-/// The step's constants from the sums of squares, and steps[0] one further. Adds loss[0] and the
-/// gradients' norm to totals[0] and totals[1].
-void begin_step(const StepOptions& options,
-                const float* partial,
-                int64_t partial_count,
-                const float* loss,
-                int64_t* steps,
-                double* totals,
-                StepConstants* constants,
-                cudaStream_t stream);
+/// Computes the step's constants.
+void begin_step(const StepBeginning& in, cudaStream_t stream);
 
 enum class Storage { float32, bfloat16_stochastic };
 

@@ -34,43 +34,13 @@ at::Tensor canon_layer_reference(const at::Tensor& x, const CanonLayer& layer) {
   return canon_conv_reference(x, layer.weight, layer.options, layer.doc_ids);
 }
 
+CanonLayer contiguous(const CanonLayer& layer) {
+  return {contiguous(layer.weight), layer.options, contiguous(layer.doc_ids)};
+}
+
 namespace {
 
 using canon::Chunk;
-
-template <class T>
-void forward(const at::Tensor& x, const CanonLayer& layer, at::Tensor& y) {
-  const canon::Convolution<T> p = canon::convolution<T>(x, layer);
-  canon::for_each_chunk<T>(p.batch, p.length, 0, [&](const Chunk& chunk, T*) {
-    const auto in = p.row_to_read(x, chunk);
-    const auto out = p.template row_to_write<T>(y, chunk);
-    with_simd([&]() FORGE_SIMD_BODY { canon::convolve(p, chunk, p.all(), in, out); });
-  });
-}
-
-template <class T>
-void backward(const at::Tensor& x,
-              const CanonLayer& layer,
-              const at::Tensor& grad,
-              at::Tensor& grad_x,
-              at::Tensor& grad_w) {
-  const canon::Convolution<T> p = canon::convolution<T>(x, layer);
-  const int64_t chunks = p.chunk_count(), size = p.kernel * p.channels;
-  std::vector<T> sums(chunks * size, T(0));
-  canon::for_each_chunk<T>(p.batch, p.length, 0, [&](const Chunk& chunk, T*) {
-    const auto in = p.row_to_read(x, chunk);
-    const auto upstream = p.row_to_read(grad, chunk);
-    const auto out = p.template row_to_write<T>(grad_x, chunk);
-    T* tap_sums = sums.data() + chunk.index * size;
-    with_simd([&]() FORGE_SIMD_BODY {
-      canon::accumulate_taps(p, chunk, p.all(), in, upstream, tap_sums);
-      canon::convolve_transposed(p, chunk, p.all(), upstream, out);
-    });
-  });
-  with_simd([&]() FORGE_SIMD_BODY {
-    canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_w.data_ptr<T>());
-  });
-}
 
 /// A residual without silu before it is a part of the taps.
 CanonLayer linear_part(const CanonLayer& layer) {
@@ -81,8 +51,15 @@ CanonLayer linear_part(const CanonLayer& layer) {
 }  // namespace
 
 void canon_conv_forward_cpu(const at::Tensor& x, const CanonLayer& layer, at::Tensor& y) {
-  with_element_type(x.scalar_type(),
-                    [&](auto zero) { forward<decltype(zero)>(x, linear_part(layer), y); });
+  with_element_type(x.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const canon::Convolution<T> p = canon::convolution<T>(x, linear_part(layer));
+    canon::for_each_chunk<T>(p.batch, p.length, 0, [&](const Chunk& chunk, T*) {
+      const auto in = p.row_to_read(x, chunk);
+      const auto out = p.template row_to_write<T>(y, chunk);
+      with_simd([&]() FORGE_SIMD_BODY { canon::convolve(p, chunk, p.all(), in, out); });
+    });
+  });
   if (!layer.options.silu) return;
   at::silu_(y);
   if (layer.options.residual) y.add_(x);
@@ -100,7 +77,23 @@ void canon_conv_backward_cpu(const at::Tensor& x,
     grad = at::silu_backward(grad_y, convolved);
   }
   with_element_type(x.scalar_type(), [&](auto zero) {
-    backward<decltype(zero)>(x, linear_part(layer), grad, grad_x, grad_w);
+    using T = decltype(zero);
+    const canon::Convolution<T> p = canon::convolution<T>(x, linear_part(layer));
+    const int64_t chunks = p.chunk_count(), size = p.kernel * p.channels;
+    std::vector<T> sums(chunks * size, T(0));
+    canon::for_each_chunk<T>(p.batch, p.length, 0, [&](const Chunk& chunk, T*) {
+      const auto in = p.row_to_read(x, chunk);
+      const auto upstream = p.row_to_read(grad, chunk);
+      const auto out = p.template row_to_write<T>(grad_x, chunk);
+      T* tap_sums = sums.data() + chunk.index * size;
+      with_simd([&]() FORGE_SIMD_BODY {
+        canon::accumulate_taps(p, chunk, p.all(), in, upstream, tap_sums);
+        canon::convolve_transposed(p, chunk, p.all(), upstream, out);
+      });
+    });
+    with_simd([&]() FORGE_SIMD_BODY {
+      canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_w.data_ptr<T>());
+    });
   });
   if (layer.options.silu && layer.options.residual) grad_x.add_(grad_y);
 }
@@ -148,13 +141,10 @@ void check_canon_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tens
               " but w is ",
               w.scalar_type());
   if (!doc_ids.defined()) return;
-  TORCH_CHECK(doc_ids.dim() == 2 && doc_ids.size(0) == x.size(0) && doc_ids.size(1) == x.size(1) &&
-                  doc_ids.scalar_type() == at::kInt,
-              "canon_conv: doc_ids must be int32 [",
-              x.size(0),
-              ", ",
-              x.size(1),
-              "]");
+  const at::IntArrayRef tokens = x.sizes().slice(0, 2);
+  TORCH_CHECK(doc_ids.sizes() == tokens && doc_ids.scalar_type() == at::kInt,
+              "canon_conv: doc_ids must be int32 ",
+              tokens);
 }
 
 at::Tensor canon_conv(const at::Tensor& x,

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {
 
@@ -17,6 +15,9 @@ struct CanonLayer {
   CanonConvOptions options;
   at::Tensor doc_ids;  ///< [B, T] int32 or undefined
 };
+
+/// The layer with contiguous tensors.
+CanonLayer contiguous(const CanonLayer& layer);
 
 /// Depthwise causal convolution over time, the Canon layer of "Physics of Language Models: Part
 /// 4.1" (Allen-Zhu 2025):

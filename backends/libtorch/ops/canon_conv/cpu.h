@@ -6,9 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/simd.h"
@@ -53,6 +50,8 @@ struct Convolution {
     if (t < tap || t >= length) return false;
     return !doc_ids || doc_ids[row * length + t] == doc_ids[row * length + t - tap];
   }
+  /// Tokens before a chunk that its convolution reads.
+  int halo() const { return kernel > 0 ? kernel - 1 : 0; }
   Channels all() const { return {0, channels}; }
   const T* tap(int index) const { return taps.data() + index * channels; }
   int64_t chunk_count() const { return batch * ops::chunk_count(length); }

@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 
+#include <array>
 #include <cmath>
 
 #include "backends/libtorch/ops/common/autograd.h"
@@ -140,30 +141,26 @@ struct CausalAttention : public torch::autograd::Function<CausalAttention> {
                             const at::Tensor& first,
                             int64_t products) {
     const auto type = static_cast<at::ScalarType>(products);
-    const variable_list read = {as_operand(q, type), as_operand(k, type), as_operand(v, type)};
+    const Heads heads{as_operand(q, type), as_operand(k, type), as_operand(v, type)};
     at::Tensor out = at::empty(q.sizes(), q.options());
     at::Tensor log_sum_exp = at::empty({q.size(0), q.size(2), q.size(1)}, q.options());
-    causal_attention_forward_cpu(read[0], read[1], read[2], or_undefined(first), out, log_sum_exp);
-    context->save_for_backward({read[0], read[1], read[2], first, out, log_sum_exp});
+    causal_attention_forward_cpu(heads, or_undefined(first), out, log_sum_exp);
+    context->save_for_backward({heads.q, heads.k, heads.v, first, out, log_sum_exp});
     return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& out = saved[4];
-    variable_list grads(5);
-    for (int i = 0; i < 3; ++i) grads[i] = at::empty(saved[i].sizes(), out.options());
-    causal_attention_backward_cpu(saved[0],
-                                  saved[1],
-                                  saved[2],
+    const auto like = [&](const at::Tensor& x) { return at::empty(x.sizes(), out.options()); };
+    Heads grad{like(saved[0]), like(saved[1]), like(saved[2])};
+    causal_attention_backward_cpu({saved[0], saved[1], saved[2]},
                                   or_undefined(saved[3]),
                                   out,
                                   saved[5],
                                   as_operand(grad_outputs[0].contiguous(), saved[0].scalar_type()),
-                                  grads[0],
-                                  grads[1],
-                                  grads[2]);
-    return grads;
+                                  grad);
+    return {grad.q, grad.k, grad.v, {}, {}};
   }
 };
 
@@ -174,7 +171,7 @@ struct CausalAttentionCuda : public torch::autograd::Function<CausalAttentionCud
                             const at::Tensor& k,
                             const at::Tensor& v,
                             const Documents& documents) {
-    const LibraryAttention attention = library_attention(q, k, v, documents);
+    const LibraryAttention attention = library_attention({q, k, v}, documents);
     context->save_for_backward(
         {q, k, v, attention.out, attention.log_sum_exp, attention.seed, attention.offset});
     keep_arguments(context, documents);
@@ -184,13 +181,11 @@ struct CausalAttentionCuda : public torch::autograd::Function<CausalAttentionCud
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
     const LibraryAttention attention{saved[3], saved[4], saved[5], saved[6]};
-    const HeadGradients grads = library_attention_backward(saved[0],
-                                                           saved[1],
-                                                           saved[2],
-                                                           kept_arguments<Documents>(context),
-                                                           attention,
-                                                           grad_outputs[0].contiguous());
-    return {grads.q, grads.k, grads.v, {}};
+    const Heads grad = library_attention_backward({saved[0], saved[1], saved[2]},
+                                                  kept_arguments<Documents>(context),
+                                                  attention,
+                                                  grad_outputs[0].contiguous());
+    return {grad.q, grad.k, grad.v, {}};
   }
 };
 
@@ -216,12 +211,11 @@ void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
 }  // namespace
 
 void check_documents(const Documents& documents, int64_t batch, int64_t length) {
-  TORCH_CHECK(!documents.ids.defined() || documents.ids.sizes() == at::IntArrayRef({batch, length}),
-              "attention: doc_ids must be int32 [",
-              batch,
-              ", ",
-              length,
-              "], are ",
+  const std::array<int64_t, 2> shape = {batch, length};
+  TORCH_CHECK(!documents.ids.defined() || documents.ids.sizes() == at::IntArrayRef(shape),
+              "attention: doc_ids must be int32 ",
+              at::IntArrayRef(shape),
+              ", are ",
               documents.ids.sizes());
 }
 
@@ -238,7 +232,7 @@ at::Tensor causal_attention(const at::Tensor& q,
     return CausalAttention::apply(q, k, v, or_empty(documents.first), static_cast<int64_t>(type));
   // The library gives no gradients of an empty batch.
   if (!divided && q.numel() > 0) return torch_compat::scaled_dot_product_attention(q, k, v);
-  if (divided && has_cuda_kernel(q) && has_library_attention(q, k, documents))
+  if (divided && has_cuda_kernel(q) && has_library_attention({q, k, v}, documents))
     return CausalAttentionCuda::apply(q, k, v, documents);
   if (q.is_cuda() && !documents.ids.defined() && q.numel() > 0) {
     const at::Tensor hidden = hidden_tokens(q.size(1), documents.window, q);

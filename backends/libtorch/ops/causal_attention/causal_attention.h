@@ -4,11 +4,14 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {
+
+/// The heads of queries [B, T, H, D], and of keys and values [B, T, G, D], or their gradients.
+struct Heads {
+  at::Tensor q, k, v;
+};
 
 /// How the rows of a batch [B, T] are divided into documents: found once, read by every layer.
 /// `first` and `starts` are what attention's kernels read. They are undefined where a row's numbers
@@ -17,7 +20,7 @@ struct Documents {
   at::Tensor ids;      ///< int32 [B, T]; undefined: each row is one document
   at::Tensor first;    ///< on a CPU int32 [B, T], for each token the first one that it sees
   at::Tensor starts;   ///< on a GPU int32 [N + 1], see document_starts()
-  int64_t window = 0;  ///< a token sees so many tokens at most, itself included; 0: no limit
+  int64_t window = 0;  ///< tokens that a token sees at most, itself included; 0: no limit
 
   /// Whether a token may not see all earlier ones.
   bool defined() const { return ids.defined() || window > 0; }
@@ -69,27 +72,21 @@ at::Tensor causal_attention_reference(const at::Tensor& q,
 void check_documents(const Documents& documents, int64_t batch, int64_t length);
 
 /// Blocked over queries, the upper triangle and earlier documents skipped, no score tensor kept.
-/// `first` as in Documents, or undefined. `out`
-/// [B, T, H, D] and `log_sum_exp` [B, H, T] are written, in float32 where q, k and v are bfloat16.
-void causal_attention_forward_cpu(const at::Tensor& q,
-                                  const at::Tensor& k,
-                                  const at::Tensor& v,
+/// `first` as in Documents, or undefined. `out` [B, T, H, D] and `log_sum_exp` [B, H, T] are
+/// written, in float32 where the heads are bfloat16.
+void causal_attention_forward_cpu(const Heads& heads,
                                   const at::Tensor& first,
                                   at::Tensor& out,
                                   at::Tensor& log_sum_exp);
 
 /// Gradients of sum(out * grad_out), in the type of `out`; grad_out has q's. Scores are computed
 /// again from q, k and log_sum_exp.
-void causal_attention_backward_cpu(const at::Tensor& q,
-                                   const at::Tensor& k,
-                                   const at::Tensor& v,
+void causal_attention_backward_cpu(const Heads& heads,
                                    const at::Tensor& first,
                                    const at::Tensor& out,
                                    const at::Tensor& log_sum_exp,
                                    const at::Tensor& grad_out,
-                                   at::Tensor& grad_q,
-                                   at::Tensor& grad_k,
-                                   at::Tensor& grad_v);
+                                   Heads& grad);
 
 /// What the backward pass of the library's attention needs besides its inputs.
 struct LibraryAttention {
@@ -99,26 +96,17 @@ struct LibraryAttention {
 };
 
 /// Whether the GPU's library has a kernel for such heads and documents.
-FORGE_CUDA_ONLY bool has_library_attention(const at::Tensor& q,
-                                           const at::Tensor& k,
-                                           const Documents& documents);
+FORGE_CUDA_ONLY bool has_library_attention(const Heads& heads, const Documents& documents);
 
-/// Causal attention of q [B, T, H, D], k and v [B, T, G, D], of any strides but the last, by the
-/// fastest of the GPU library's kernels: cuDNN's, or where results must be the same bits each time
+/// Causal attention of heads of any strides but the last, by the fastest of the GPU library's
+/// kernels: cuDNN's, or where results must be the same bits each time
 /// (at::globalContext().deterministicAlgorithms()) or there are documents flash attention.
-FORGE_CUDA_ONLY LibraryAttention library_attention(const at::Tensor& q,
-                                                   const at::Tensor& k,
-                                                   const at::Tensor& v,
-                                                   const Documents& documents);
+FORGE_CUDA_ONLY LibraryAttention library_attention(const Heads& heads, const Documents& documents);
 
-struct HeadGradients {
-  at::Tensor q, k, v;  ///< contiguous
-};
-FORGE_CUDA_ONLY HeadGradients library_attention_backward(const at::Tensor& q,
-                                                         const at::Tensor& k,
-                                                         const at::Tensor& v,
-                                                         const Documents& documents,
-                                                         const LibraryAttention& saved,
-                                                         const at::Tensor& grad_out);
+/// Contiguous gradients of sum(out * grad_out).
+FORGE_CUDA_ONLY Heads library_attention_backward(const Heads& heads,
+                                                 const Documents& documents,
+                                                 const LibraryAttention& saved,
+                                                 const at::Tensor& grad_out);
 
 }  // namespace forge::ops

@@ -248,12 +248,11 @@ void clear(const Head<T>& head, int64_t length, int64_t width) {
 
 }  // namespace
 
-void causal_attention_forward_cpu(const at::Tensor& q,
-                                  const at::Tensor& k,
-                                  const at::Tensor& v,
+void causal_attention_forward_cpu(const Heads& in,
                                   const at::Tensor& first,
                                   at::Tensor& out,
                                   at::Tensor& log_sum_exp) {
+  const at::Tensor &q = in.q, &k = in.k, &v = in.v;
   const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
   const int64_t group = heads / k.size(2);
   with_operand_type(q.scalar_type(), [&](auto number, auto element) {
@@ -276,16 +275,13 @@ void causal_attention_forward_cpu(const at::Tensor& q,
   });
 }
 
-void causal_attention_backward_cpu(const at::Tensor& q,
-                                   const at::Tensor& k,
-                                   const at::Tensor& v,
+void causal_attention_backward_cpu(const Heads& in,
                                    const at::Tensor& first,
                                    const at::Tensor& out,
                                    const at::Tensor& log_sum_exp,
                                    const at::Tensor& grad_out,
-                                   at::Tensor& grad_q,
-                                   at::Tensor& grad_k,
-                                   at::Tensor& grad_v) {
+                                   Heads& grad) {
+  const at::Tensor &q = in.q, &k = in.k, &v = in.v;
   const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
   const int64_t group = heads / k.size(2);
   with_operand_type(q.scalar_type(), [&](auto number, auto element) {
@@ -294,8 +290,8 @@ void causal_attention_backward_cpu(const at::Tensor& q,
     for_each_head(k.size(0), k.size(2), [&] {
       const auto memory = std::make_shared<Scratch<T, E>>(2 * block_queries * length);
       return [&, memory](int64_t row, int64_t key_head) {
-        const Head<T> keys_grad = head_of<T>(grad_k, row, key_head);
-        const Head<T> values_grad = head_of<T>(grad_v, row, key_head);
+        const Head<T> keys_grad = head_of<T>(grad.k, row, key_head);
+        const Head<T> values_grad = head_of<T>(grad.v, row, key_head);
         clear(keys_grad, length, width);
         clear(values_grad, length, width);
         for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
@@ -309,7 +305,7 @@ void causal_attention_backward_cpu(const at::Tensor& q,
                         head_of<E>(grad_out, row, head),
                         log_sum_exp.data_ptr<T>() + (row * heads + head) * length,
                         *memory,
-                        {head_of<T>(grad_q, row, head), keys_grad, values_grad});
+                        {head_of<T>(grad.q, row, head), keys_grad, values_grad});
         }
       };
     });

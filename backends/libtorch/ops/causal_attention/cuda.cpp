@@ -18,8 +18,8 @@ enum class Kernel { none, cudnn, flash, flash_of_documents, memory_efficient };
 // Sequences are a dimension of the kernels' grids.
 constexpr int64_t most_sequences = 65535;
 
-Kernel kernel_for(const at::Tensor& q, const at::Tensor& k, const Documents& documents) {
-  const at::Tensor& starts = documents.starts;
+Kernel kernel_for(const Heads& heads, const Documents& documents) {
+  const at::Tensor &q = heads.q, &k = heads.k, &starts = documents.starts;
   const int64_t head_dim = q.size(3);
   const bool ampere = at::cuda::getCurrentDeviceProperties()->major >= 8;
   if (starts.defined()) {
@@ -54,17 +54,15 @@ at::Tensor all_tokens(const at::Tensor& x) { return x.flatten(0, 1); }
 
 }  // namespace
 
-bool has_library_attention(const at::Tensor& q, const at::Tensor& k, const Documents& documents) {
-  if (q.numel() == 0 || (documents.defined() && !documents.starts.defined())) return false;
-  return kernel_for(q, k, documents) != Kernel::none;
+bool has_library_attention(const Heads& heads, const Documents& documents) {
+  if (heads.q.numel() == 0 || (documents.defined() && !documents.starts.defined())) return false;
+  return kernel_for(heads, documents) != Kernel::none;
 }
 
-LibraryAttention library_attention(const at::Tensor& q,
-                                   const at::Tensor& k,
-                                   const at::Tensor& v,
-                                   const Documents& documents) {
+LibraryAttention library_attention(const Heads& heads, const Documents& documents) {
+  const auto& [q, k, v] = heads;
   const at::Tensor queries = heads_first(q), keys = heads_first(k), values = heads_first(v);
-  switch (kernel_for(q, k, documents)) {
+  switch (kernel_for(heads, documents)) {
     case Kernel::cudnn: {
       auto r = at::_scaled_dot_product_cudnn_attention(
           queries, keys, values, {}, /*compute_log_sumexp=*/true, 0.0, /*is_causal=*/true, false);
@@ -107,21 +105,20 @@ LibraryAttention library_attention(const at::Tensor& q,
   TORCH_CHECK(false, "the library has no attention for heads of ", q.size(3));
 }
 
-HeadGradients library_attention_backward(const at::Tensor& q,
-                                         const at::Tensor& k,
-                                         const at::Tensor& v,
-                                         const Documents& documents,
-                                         const LibraryAttention& saved,
-                                         const at::Tensor& grad_out) {
+Heads library_attention_backward(const Heads& heads,
+                                 const Documents& documents,
+                                 const LibraryAttention& saved,
+                                 const at::Tensor& grad_out) {
+  const auto& [q, k, v] = heads;
   const at::Tensor queries = heads_first(q), keys = heads_first(k), values = heads_first(v);
   const at::Tensor out = heads_first(saved.out), grad = heads_first(grad_out.view_as(saved.out));
   const int64_t length = q.size(1);
   const auto of = [](const auto& grads) {
-    return HeadGradients{heads_first(std::get<0>(grads)).contiguous(),
-                         heads_first(std::get<1>(grads)).contiguous(),
-                         heads_first(std::get<2>(grads)).contiguous()};
+    return Heads{heads_first(std::get<0>(grads)).contiguous(),
+                 heads_first(std::get<1>(grads)).contiguous(),
+                 heads_first(std::get<2>(grads)).contiguous()};
   };
-  switch (kernel_for(q, k, documents)) {
+  switch (kernel_for(heads, documents)) {
     case Kernel::cudnn:
       return of(at::_scaled_dot_product_cudnn_attention_backward(grad,
                                                                  queries,
@@ -195,21 +192,16 @@ HeadGradients library_attention_backward(const at::Tensor& q,
 
 #else
 
-bool has_library_attention(const at::Tensor&, const at::Tensor&, const Documents&) { return false; }
+bool has_library_attention(const Heads&, const Documents&) { return false; }
 
-LibraryAttention library_attention(const at::Tensor&,
-                                   const at::Tensor&,
-                                   const at::Tensor&,
-                                   const Documents&) {
+LibraryAttention library_attention(const Heads&, const Documents&) {
   TORCH_CHECK(false, "this LibTorch has no attention kernels that forge knows");
 }
 
-HeadGradients library_attention_backward(const at::Tensor&,
-                                         const at::Tensor&,
-                                         const at::Tensor&,
-                                         const Documents&,
-                                         const LibraryAttention&,
-                                         const at::Tensor&) {
+Heads library_attention_backward(const Heads&,
+                                 const Documents&,
+                                 const LibraryAttention&,
+                                 const at::Tensor&) {
   TORCH_CHECK(false, "this LibTorch has no attention kernels that forge knows");
 }
 

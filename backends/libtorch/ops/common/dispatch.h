@@ -12,9 +12,13 @@ inline bool has_cpu_kernel(const at::Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
+/// FORGE_CUDA_ONLY marks a function that only a build with CUDA defines. Other builds never call
+/// it, because has_cuda_kernel() is false there; as a weak symbol it may stay undefined.
 #ifdef FORGE_WITH_CUDA
+#define FORGE_CUDA_ONLY
 constexpr bool built_with_cuda = true;
 #else
+#define FORGE_CUDA_ONLY __attribute__((weak))
 constexpr bool built_with_cuda = false;
 #endif
 
@@ -26,7 +30,7 @@ inline bool has_cuda_kernel(const at::Tensor& x) {
 /// Whether rows of x can be read in vectors of 16 bytes, as most of the GPU's kernels do.
 inline bool is_vector_aligned(const at::Tensor& x) { return x.size(-1) % 8 == 0; }
 
-/// Whether the GPU has a norm over so many channels of x.
+/// Whether the GPU has a norm over `channels` channels of x.
 inline bool cuda_norm_supports(const at::Tensor& x, int64_t channels) {
   constexpr int64_t most_channels = 4096;
   return is_vector_aligned(x) && channels % 8 == 0 && channels <= most_channels;

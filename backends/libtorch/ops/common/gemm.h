@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include <ATen/core/Tensor.h>
 #include <c10/util/BFloat16.h>
 
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {
 

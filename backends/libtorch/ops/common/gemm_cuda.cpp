@@ -98,12 +98,12 @@ class Planner {
     Plan plan;
     check(cublasLtMatmulDescCreate(&plan.description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cuBLASLt product");
-    const cublasOperation_t of_first = b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t of_second = a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtMatmulDescSetAttribute(
-        plan.description, CUBLASLT_MATMUL_DESC_TRANSA, &of_first, sizeof of_first);
-    cublasLtMatmulDescSetAttribute(
-        plan.description, CUBLASLT_MATMUL_DESC_TRANSB, &of_second, sizeof of_second);
+    const auto transpose = [&](cublasLtMatmulDescAttributes_t name, bool transposed) {
+      const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+      cublasLtMatmulDescSetAttribute(plan.description, name, &operation, sizeof operation);
+    };
+    transpose(CUBLASLT_MATMUL_DESC_TRANSA, b.transposed);
+    transpose(CUBLASLT_MATMUL_DESC_TRANSB, a.transposed);
     plan.first = b.transposed ? layout(b.matrix, inner, n) : layout(b.matrix, n, inner);
     plan.second = a.transposed ? layout(a.matrix, m, inner) : layout(a.matrix, inner, m);
     plan.result = layout(c, n, m);

@@ -11,7 +11,7 @@ template <class T>
 void gather_rows(
     const T* w, const int32_t* ids, int64_t count, int64_t channels, T* y, cudaStream_t stream);
 
-/// Returns device memory for so many bytes.
+/// Returns `bytes` of device memory.
 using Allocate = std::function<void*(size_t bytes)>;
 
 /// grad_w[id] = the sum of grad_y over the positions of that id among `ids` [count], in their

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/linear/linear.h"
 
 namespace forge::ops {

@@ -64,6 +64,10 @@ at::Tensor WeightMatrix::differentiable() const {
   return rounded.defined() ? stored.to(rounded.scalar_type()) : stored;
 }
 
+WeightMatrix contiguous(const WeightMatrix& matrix) {
+  return {contiguous(matrix.stored), contiguous(matrix.rounded)};
+}
+
 at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& residual) {
   const at::Tensor& operand = w.operand();
   TORCH_CHECK(operand.dim() == 2 && x.dim() >= 1 && x.size(-1) == operand.size(1),

@@ -20,6 +20,9 @@ struct WeightMatrix {
   at::Tensor differentiable() const;
 };
 
+/// The matrix with contiguous tensors.
+WeightMatrix contiguous(const WeightMatrix& matrix);
+
 /// y = x w^T [+ residual] for x [..., K] of the operand's type, w [N, K] and residual [..., N].
 /// Returns [..., N]. Differentiable in all three. On a CPU the products go through gemm.h, on a GPU
 /// through cuBLASLt; at::linear is the reference.

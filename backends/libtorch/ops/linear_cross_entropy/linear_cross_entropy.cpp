@@ -185,15 +185,11 @@ struct LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy>
                             const at::Tensor& w,
                             const at::Tensor& rounded_w,
                             const at::Tensor& targets,
-                            const at::Tensor& counted,
-                            int64_t z_loss,
-                            double coefficient) {
+                            const CrossEntropyOptions& options) {
     const auto gradient_of = [](const at::Tensor& input) {
       return input.requires_grad() ? at::empty_like(input) : at::Tensor();
     };
     at::Tensor grad_x = gradient_of(x), grad_w = gradient_of(w);
-    const CrossEntropyOptions options{
-        static_cast<CrossEntropyOptions::ZLoss>(z_loss), coefficient, counted};
     const WeightMatrix matrix(w, or_undefined(rounded_w));
     const at::Tensor loss = run_on_device(x, matrix.operand(), targets, options, grad_x, grad_w);
     context->saved_data["grad_x"] = grad_x;
@@ -211,7 +207,7 @@ struct LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy>
       scale_unless_one_cuda(grad, factor);
       return grad;
     };
-    variable_list grads = {scaled("grad_x"), scaled("grad_w"), {}, {}, {}, {}, {}};
+    variable_list grads = {scaled("grad_x"), scaled("grad_w"), {}, {}, {}};
     context->saved_data.clear();
     return grads;
   }
@@ -241,13 +237,13 @@ at::Tensor linear_cross_entropy(const at::Tensor& x,
     return run_on_device(
         x.contiguous(), w.contiguous(), targets.contiguous(), options, none_x, none_w);
   }
-  return LinearCrossEntropy::apply(x.contiguous(),
-                                   matrix.stored.contiguous(),
-                                   or_empty(matrix.rounded),
-                                   targets.contiguous(),
-                                   options.counted(targets).contiguous(),
-                                   static_cast<int64_t>(options.z_loss),
-                                   options.coefficient);
+  return LinearCrossEntropy::apply(
+      x.contiguous(),
+      matrix.stored.contiguous(),
+      or_empty(matrix.rounded),
+      targets.contiguous(),
+      CrossEntropyOptions{
+          options.z_loss, options.coefficient, options.counted(targets).contiguous()});
 }
 
 at::Tensor linear_cross_entropy_sum(const at::Tensor& x,

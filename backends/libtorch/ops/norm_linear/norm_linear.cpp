@@ -23,11 +23,6 @@ namespace {
 using canon::Chunk;
 using canon::Tokens;
 
-/// Tokens before a chunk that its convolution reads.
-int64_t halo_of(const CanonLayer& layer) {
-  return layer.weight.defined() ? layer.weight.size(2) - 1 : 0;
-}
-
 template <class T, class Out>
 FORGE_INLINE void normalise(
     int64_t begin, int64_t end, T eps, const Tokens<const T>& x, const T* w, const Tokens<Out>& y) {
@@ -52,22 +47,18 @@ FORGE_INLINE void add_token(int64_t channels, const T* x, T* sum) {
 
 }  // namespace
 
-void norm_canon_forward_cpu(const at::Tensor& x,
-                            const at::Tensor& norm_w,
-                            const RmsNormOptions& norm,
-                            const CanonLayer& layer,
-                            at::Tensor& y) {
+void norm_canon_forward_cpu(const at::Tensor& x, const NormCanon& layers, at::Tensor& y) {
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
     using T = decltype(number);
     using Out = decltype(element);
-    const canon::Convolution<T> p = canon::convolution<T>(x, layer);
-    const T* w = norm_w.data_ptr<T>();
-    const T eps = static_cast<T>(norm.eps);
+    const canon::Convolution<T> p = canon::convolution<T>(x, layers.canon);
+    const T* w = layers.weight.data_ptr<T>();
+    const T eps = static_cast<T>(layers.norm.eps);
     const int64_t size = (chunk_rows + canon::max_kernel) * p.channels;
     const auto task = [&](const Chunk& chunk, T* memory) {
       const auto in = p.row_to_read(x, chunk);
       const auto out = p.template row_to_write<Out>(y, chunk);
-      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
+      const int64_t first = std::max<int64_t>(0, chunk.begin - p.halo());
       const Tokens<T> normalised{memory, first, p.channels};
       with_simd([&]() FORGE_SIMD_BODY {
         if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
@@ -80,19 +71,15 @@ void norm_canon_forward_cpu(const at::Tensor& x,
 }
 
 void norm_canon_backward_cpu(const at::Tensor& x,
-                             const at::Tensor& norm_w,
-                             const RmsNormOptions& norm,
-                             const CanonLayer& layer,
+                             const NormCanon& layers,
                              const at::Tensor& grad_y,
                              const at::Tensor& grad_residual,
-                             at::Tensor& grad_x,
-                             at::Tensor& grad_norm_w,
-                             at::Tensor& grad_canon) {
+                             NormCanonGradients& grad) {
   with_element_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
-    const canon::Convolution<T> p = canon::convolution<T>(x, layer);
-    const T* w = norm_w.data_ptr<T>();
-    const T eps = static_cast<T>(norm.eps);
+    const canon::Convolution<T> p = canon::convolution<T>(x, layers.canon);
+    const T* w = layers.weight.data_ptr<T>();
+    const T eps = static_cast<T>(layers.norm.eps);
     const int64_t chunks = p.chunk_count(), channels = p.channels;
     const int64_t taps_size = p.kernel * channels;
     const T* past = grad_residual.defined() ? grad_residual.data_ptr<T>() : nullptr;
@@ -101,14 +88,14 @@ void norm_canon_backward_cpu(const at::Tensor& x,
     const auto task = [&](const Chunk& chunk, T* memory) {
       const auto in = p.row_to_read(x, chunk);
       const auto upstream = p.row_to_read(grad_y, chunk);
-      const auto out = p.template row_to_write<T>(grad_x, chunk);
-      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
+      const auto out = p.template row_to_write<T>(grad.x, chunk);
+      const int64_t first = std::max<int64_t>(0, chunk.begin - p.halo());
       T* norm_sums_of_chunk = norm_sums.data() + chunk.index * channels;
       T* tap_sums_of_chunk = tap_sums.data() + chunk.index * taps_size;
       // First what the convolution read, then, over it, the gradient of what it read.
       const Tokens<T> normalised{memory, first, channels};
       const Tokens<T> written{memory, chunk.begin, channels};
-      const Tokens<const T> grad = p.kernel == 0 ? upstream : written.read();
+      const Tokens<const T> grad_normed = p.kernel == 0 ? upstream : written.read();
       with_simd([&]() FORGE_SIMD_BODY {
         if (p.kernel > 0) {
           normalise(first, chunk.end, eps, in, w, normalised);
@@ -118,24 +105,23 @@ void norm_canon_backward_cpu(const at::Tensor& x,
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {
           const T scale = rms_scale(channels, eps, in.at(t));
           rms_norm_token_gradient(
-              channels, scale, in.at(t), w, grad.at(t), out.at(t), norm_sums_of_chunk);
+              channels, scale, in.at(t), w, grad_normed.at(t), out.at(t), norm_sums_of_chunk);
           if (past) add_token(channels, past + (chunk.row * p.length + t) * channels, out.at(t));
         }
       });
     };
     canon::for_each_chunk<T>(p.batch, p.length, size, task);
-    add_up(chunks, channels, norm_sums.data(), grad_norm_w.data_ptr<T>());
+    add_up(chunks, channels, norm_sums.data(), grad.weight.data_ptr<T>());
     if (p.kernel > 0) {
-      canon::add_up_taps(channels, p.kernel, chunks, tap_sums.data(), grad_canon.data_ptr<T>());
+      canon::add_up_taps(channels, p.kernel, chunks, tap_sums.data(), grad.canon.data_ptr<T>());
     }
   });
 }
 
 namespace {
 
-struct Arguments {
-  RmsNormOptions norm;
-  CanonLayer canon;
+struct NormLinearArguments {
+  NormCanon layers;
   WeightMatrix matrix;
 };
 
@@ -143,21 +129,21 @@ struct Arguments {
 struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction> {
   static variable_list forward(AutogradContext* context,
                                const at::Tensor& x,
-                               const at::Tensor& norm_w,
-                               const at::Tensor&,  // the convolution's weight
+                               const at::Tensor&,  // the weights of norm and convolution
+                               const at::Tensor&,
                                const at::Tensor&,  // the matrix
-                               const Arguments& arguments) {
-    const auto& [norm, canon, matrix] = arguments;
+                               const NormLinearArguments& arguments) {
+    const auto& [layers, matrix] = arguments;
     context->set_materialize_grads(false);
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(matrix.operand().scalar_type()));
     at::Tensor scales;
     if (x.is_cuda()) {
       scales = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));
-      norm_canon_forward_cuda(x, norm_w, norm, canon, y, scales);
+      norm_canon_forward_cuda(x, layers, y, scales);
     } else {
-      norm_canon_forward_cpu(x, norm_w, norm, canon, y);
+      norm_canon_forward_cpu(x, layers, y);
     }
-    context->save_for_backward({x, norm_w, scales});
+    context->save_for_backward({x, scales});
     keep_arguments(context, arguments);
     at::Tensor out = at::empty({x.size(0), x.size(1), matrix.stored.size(0)}, x.options());
     at::Tensor out_rows = token_rows(out);
@@ -167,42 +153,31 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const auto arguments = kept_arguments<Arguments>(context);
-    const auto& [norm, layer, matrix] = arguments;
-    const at::Tensor &x = saved[0], &norm_w = saved[1], &w = matrix.operand();
+    const auto arguments = kept_arguments<NormLinearArguments>(context);
+    const auto& [layers, matrix] = arguments;
+    const at::Tensor &x = saved[0], &w = matrix.operand(), &canon_w = layers.canon.weight;
     const at::Tensor grad_residual = contiguous(grad_outputs[1]);
     if (!grad_outputs[0].defined()) return {grad_residual, {}, {}, {}, {}};
     const at::Tensor grad = as_operand(token_rows(grad_outputs[0].contiguous()), w.scalar_type());
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(w.scalar_type()));
     at::Tensor grad_w = at::empty_like(matrix.stored);
-    at::Tensor grad_x = at::empty_like(x), grad_norm_w = at::empty_like(norm_w), grad_canon;
-    if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
+    NormCanonGradients grads{at::empty_like(x), at::empty_like(layers.weight), {}};
+    if (canon_w.defined()) grads.canon = at::empty_like(canon_w);
     if (x.is_cuda()) {
       at::Tensor grad_y = at::empty_like(x), grad_y_rows = token_rows(grad_y);
       linear_backward_x(grad, w, grad_y_rows);
-      norm_canon_backward_cuda(x,
-                               norm_w,
-                               norm,
-                               layer,
-                               saved[2],
-                               grad_y,
-                               grad_residual,
-                               y,
-                               grad_x,
-                               grad_norm_w,
-                               grad_canon);
+      norm_canon_backward_cuda(x, layers, saved[1], grad_y, grad_residual, y, grads);
       linear_backward_w(grad, token_rows(y), grad_w);
-      return {grad_x, grad_norm_w, grad_canon, grad_w, {}};
+      return {grads.x, grads.weight, grads.canon, grad_w, {}};
     }
-    norm_canon_forward_cpu(x, norm_w, norm, layer, y);
+    norm_canon_forward_cpu(x, layers, y);
     linear_backward_w(grad, token_rows(y), grad_w);
     // y is no longer needed.
     at::Tensor grad_y = y.scalar_type() == x.scalar_type() ? y : at::empty_like(x);
     at::Tensor grad_y_rows = token_rows(grad_y);
     linear_backward_x(grad, w, grad_y_rows);
-    norm_canon_backward_cpu(
-        x, norm_w, norm, layer, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
-    return {grad_x, grad_norm_w, grad_canon, grad_w, {}};
+    norm_canon_backward_cpu(x, layers, grad_y, grad_residual, grads);
+    return {grads.x, grads.weight, grads.canon, grad_w, {}};
   }
 };
 
@@ -229,12 +204,11 @@ NormLinear norm_linear(const at::Tensor& x,
                      (x.is_cpu() || cuda_norm_supports(x, x.size(2))) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return {ops::linear(canon_layer(rms_norm(x, norm_w, norm), canon), w), x};
-  const Arguments arguments{norm,
-                            {contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
-                            {contiguous(w.stored), contiguous(w.rounded)}};
+  const NormLinearArguments arguments{{norm_w.contiguous(), norm, contiguous(canon)},
+                                      contiguous(w)};
   const variable_list results = NormLinearFunction::apply(x.contiguous(),
-                                                          norm_w.contiguous(),
-                                                          or_empty(arguments.canon.weight),
+                                                          arguments.layers.weight,
+                                                          or_empty(arguments.layers.canon.weight),
                                                           arguments.matrix.stored,
                                                           arguments);
   return {results[0], results[1]};

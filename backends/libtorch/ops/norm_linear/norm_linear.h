@@ -28,24 +28,16 @@ NormLinear norm_linear_reference(const at::Tensor& x,
                                  const CanonLayer& canon,
                                  const WeightMatrix& w);
 
-/// y = canon(rms_norm(x)) of contiguous tensors [B, T, C]; canon without activation. On the CPU y
-/// may be bfloat16 where x is float32.
-void norm_canon_forward_cpu(const at::Tensor& x,
-                            const at::Tensor& norm_w,
-                            const RmsNormOptions& norm,
-                            const CanonLayer& canon,
-                            at::Tensor& y);
+/// y = canon(rms_norm(x)) of contiguous tensors [B, T, C]. On the CPU y may be bfloat16 where x is
+/// float32.
+void norm_canon_forward_cpu(const at::Tensor& x, const NormCanon& layers, at::Tensor& y);
 
-/// Gradients of sum(y * grad_y) + sum(x * grad_residual), the second sum where there is such a
-/// gradient; grad_canon is written where there is a layer.
+/// Writes the gradients of sum(y * grad_y) + sum(x * grad_residual), the second sum where there is
+/// such a gradient.
 void norm_canon_backward_cpu(const at::Tensor& x,
-                             const at::Tensor& norm_w,
-                             const RmsNormOptions& norm,
-                             const CanonLayer& canon,
+                             const NormCanon& layers,
                              const at::Tensor& grad_y,
                              const at::Tensor& grad_residual,
-                             at::Tensor& grad_x,
-                             at::Tensor& grad_norm_w,
-                             at::Tensor& grad_canon);
+                             NormCanonGradients& grad);
 
 }  // namespace forge::ops

@@ -214,13 +214,9 @@ __device__ __forceinline__ void write_sums(const float (&sums)[kept][width],
 /// Moves x, grad_y, grad_residual, y and grad_x once: 5 B T C elements, and 4 B T bytes of scales.
 template <class T, int taps, bool documents, int width>
 __global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T> in,
+                                                                    NormCanonBackward<T> pass,
                                                                     WarpGroups groups,
                                                                     TimeTiles tiles,
-                                                                    const float* scales,
-                                                                    const T* grad_y,
-                                                                    const T* grad_residual,
-                                                                    T* y,
-                                                                    T* grad_x,
                                                                     float* partial) {
   constexpr int halo = halo_of<taps>, kept = ThreadWeights<taps, width>::count;
   constexpr int ring = ring_size<taps>, batch = backward_batch;
@@ -239,7 +235,7 @@ __global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T>
   int call = 0;
   for_each_tile(s, tiles, groups, lane, [&](const TimeTile& tile, bool active) {
     const int64_t offset = tile.first_token * in.stride + lane.channel;
-    const float* of_tokens = scales + tile.first_token;
+    const float* of_tokens = pass.scales + tile.first_token;
     const int end = active ? tile.end : 0;
     // y reads tokens before the tile, grad_x gradients behind it: index i of the gradients is token
     // t + i + halo.
@@ -247,8 +243,9 @@ __global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T>
     float normal[ring][width], grad[ring][width];
     DocumentWindow<ring, documents> docs, docs_of_grad;
     inputs.begin(in.x + offset, in.stride, tile.begin, end);
-    residual.begin(grad_residual + offset, in.stride, tile.begin, grad_residual ? end : 0);
-    upstream.begin(grad_y + offset, in.stride, tile.begin + halo, active ? tile.length : 0);
+    residual.begin(
+        pass.grad_residual + offset, in.stride, tile.begin, pass.grad_residual ? end : 0);
+    upstream.begin(pass.grad_y + offset, in.stride, tile.begin + halo, active ? tile.length : 0);
 #pragma unroll
     for (int lag = 1; lag <= halo; ++lag) {
       const int t = tile.begin - lag, ahead = tile.begin + halo - lag;
@@ -260,7 +257,8 @@ __global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T>
         load_input(in.x + offset + t * in.stride, before);
         normalise<T>(before, __ldg(of_tokens + t), in.round_before_weight);
       }
-      if (active && ahead < tile.length) load_input(grad_y + offset + ahead * in.stride, behind);
+      if (active && ahead < tile.length)
+        load_input(pass.grad_y + offset + ahead * in.stride, behind);
     }
     docs.begin(s, tile, tile.begin);
     docs_of_grad.begin(s, tile, tile.begin + halo);
@@ -286,10 +284,10 @@ __global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T>
           products[i] = 0;
 #pragma unroll
           for (int j = 0; j < width; ++j) products[i] += x[i][j] * of_normal[i][j];
-          if (!y || !active || t + i >= tile.end) continue;
+          if (!pass.y || !active || t + i >= tile.end) continue;
           float out[width];
           convolve<kept>(normal, docs, weights, index, out);
-          store(y + offset + (t + i) * in.stride, out);
+          store(pass.y + offset + (t + i) * in.stride, out);
         }
         sum_over_group(products, groups, lane, memory, call++);
 #pragma unroll
@@ -300,7 +298,7 @@ __global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T>
           if (!active || t + i >= tile.end) continue;
 #pragma unroll
           for (int j = 0; j < width; ++j) out[j] += scale[i] * of_normal[i][j] - factor * x[i][j];
-          store(grad_x + offset + (t + i) * in.stride, out);
+          store(pass.grad_x + offset + (t + i) * in.stride, out);
         }
       }
     }
@@ -325,25 +323,11 @@ __global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T>
 }
 
 /// As dispatch, with the channels of a thread as a third constant.
-template <class Run>
-void dispatch_forward(const Sequences& s, int taps, const Run& run) {
+template <int width_of_few, int width_of_many, class Run>
+void dispatch_width(const Sequences& s, int taps, bool few, const Run& run) {
   dispatch(taps, s.doc_ids, [&](auto count, auto documents) {
-    if (s.channels <= forward_threads * forward_width) {
-      run(count, documents, std::integral_constant<int, forward_width>{});
-    } else {
-      run(count, documents, std::integral_constant<int, forward_width_of_many>{});
-    }
-  });
-}
-
-template <class Run>
-void dispatch_backward(const Sequences& s, int taps, const Run& run) {
-  dispatch(taps, s.doc_ids, [&](auto count, auto documents) {
-    if (count > 0 && s.channels <= backward_threads * backward_width) {
-      run(count, documents, std::integral_constant<int, backward_width>{});
-    } else {
-      run(count, documents, std::integral_constant<int, backward_width_of_many>{});
-    }
+    few ? run(count, documents, std::integral_constant<int, width_of_few>{})
+        : run(count, documents, std::integral_constant<int, width_of_many>{});
   });
 }
 
@@ -369,50 +353,42 @@ template <class T>
 void norm_canon_forward(const NormCanon<T>& in, T* y, float* scales, cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  dispatch_forward(s, in.taps, [&](auto taps, auto documents, auto width) {
+  const bool few = s.channels <= forward_threads * forward_width;
+  const auto run = [&](auto taps, auto documents, auto width) {
     const auto kernel = forward_kernel<T, taps, documents, width>;
     const GroupGrid grid = group_grid<taps, width>(kernel, s, forward_warps<taps>);
     kernel<<<grid.blocks, grid.groups.threads(), 0, stream>>>(
         in, grid.groups, grid.tiles, y, scales);
-  });
+  };
+  dispatch_width<forward_width, forward_width_of_many>(s, in.taps, few, run);
 }
 
 template <class T>
 void norm_canon_backward(const NormCanon<T>& in,
-                         const float* scales,
-                         const T* grad_y,
-                         const T* grad_residual,
-                         T* y,
-                         T* grad_x,
+                         const NormCanonBackward<T>& pass,
                          const AllocateRows& sums,
                          cudaStream_t stream) {
   const Sequences& s = in.sequences;
-  dispatch_backward(s, in.taps, [&](auto taps, auto documents, auto width) {
+  const bool few = in.taps > 0 && s.channels <= backward_threads * backward_width;
+  const auto run = [&](auto taps, auto documents, auto width) {
     const auto kernel = backward_kernel<T, taps, documents, width>;
     const GroupGrid grid = group_grid<taps, width>(kernel, s, backward_warps);
     float* partial = sums(grid.blocks);
     if (s.batch * s.length == 0) return;
     kernel<<<grid.blocks, grid.groups.threads(), 0, stream>>>(
-        in, grid.groups, grid.tiles, scales, grad_y, grad_residual, y, grad_x, partial);
-  });
+        in, pass, grid.groups, grid.tiles, partial);
+  };
+  dispatch_width<backward_width, backward_width_of_many>(s, in.taps, few, run);
 }
 
 template void norm_canon_forward(const NormCanon<float>&, float*, float*, cudaStream_t);
 template void norm_canon_forward(const NormCanon<bfloat16>&, bfloat16*, float*, cudaStream_t);
 template void norm_canon_backward(const NormCanon<float>&,
-                                  const float*,
-                                  const float*,
-                                  const float*,
-                                  float*,
-                                  float*,
+                                  const NormCanonBackward<float>&,
                                   const AllocateRows&,
                                   cudaStream_t);
 template void norm_canon_backward(const NormCanon<bfloat16>&,
-                                  const float*,
-                                  const bfloat16*,
-                                  const bfloat16*,
-                                  bfloat16*,
-                                  bfloat16*,
+                                  const NormCanonBackward<bfloat16>&,
                                   const AllocateRows&,
                                   cudaStream_t);
 

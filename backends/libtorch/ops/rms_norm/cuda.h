@@ -26,16 +26,19 @@ struct NormCanon {
 template <class T>
 void norm_canon_forward(const NormCanon<T>& in, T* y, float* scales, cudaStream_t stream);
 
-/// Writes grad_x and, unless it is null, y again. scales are those of norm_canon_forward;
-/// grad_residual, which is added to grad_x, may be null. A row of sums has C for norm_weights and
-/// C taps for the convolution's.
+template <class T>
+struct NormCanonBackward {
+  const float* scales;  ///< of norm_canon_forward
+  const T* grad_y;
+  const T* grad_residual;  ///< is added to grad_x; or null
+  T* y;                    ///< is written again; or null
+  T* grad_x;               ///< is written
+};
+
+/// A row of sums has C for norm_weights and C taps for the convolution's.
 template <class T>
 void norm_canon_backward(const NormCanon<T>& in,
-                         const float* scales,
-                         const T* grad_y,
-                         const T* grad_residual,
-                         T* y,
-                         T* grad_x,
+                         const NormCanonBackward<T>& pass,
                          const AllocateRows& sums,
                          cudaStream_t stream);
 

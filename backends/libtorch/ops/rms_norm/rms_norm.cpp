@@ -20,56 +20,7 @@ at::Tensor rms_norm_reference(const at::Tensor& x,
 
 namespace {
 
-/// y = w x scale, scale [N] = 1 / sqrt(mean(x^2) + eps), of x and y [N, C].
-void forward(
-    const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale) {
-  with_element_type(x.scalar_type(), [&](auto zero) {
-    using T = decltype(zero);
-    const int64_t channels = x.size(1);
-    for_each_row_chunk(x.size(0), [&](int64_t, int64_t begin, int64_t end) {
-      const T *in = x.data_ptr<T>(), *weight = w.data_ptr<T>();
-      T *out = y.data_ptr<T>(), *scales = scale.data_ptr<T>();
-      with_simd([&]() FORGE_SIMD_BODY {
-        for (int64_t row = begin; row < end; ++row) {
-          const T* token = in + row * channels;
-          scales[row] = rms_scale(channels, static_cast<T>(eps), token);
-          rms_norm_token(channels, scales[row], token, weight, out + row * channels);
-        }
-      });
-    });
-  });
-}
-
-/// grad_x as rms_norm_token_gradient, grad_w = sum over rows of grad_y n.
-void backward(const at::Tensor& x,
-              const at::Tensor& w,
-              const at::Tensor& scale,
-              const at::Tensor& grad_y,
-              at::Tensor& grad_x,
-              at::Tensor& grad_w) {
-  const int64_t channels = x.size(1);
-  at::Tensor sums = at::zeros({chunk_count(x.size(0)), channels}, x.options());
-  with_element_type(x.scalar_type(), [&](auto zero) {
-    using T = decltype(zero);
-    for_each_row_chunk(x.size(0), [&](int64_t chunk, int64_t begin, int64_t end) {
-      const T *in = x.data_ptr<T>(), *weight = w.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
-      T* chunk_sums = sums.data_ptr<T>() + chunk * channels;
-      with_simd([&]() FORGE_SIMD_BODY {
-        for (int64_t row = begin; row < end; ++row) {
-          rms_norm_token_gradient(channels,
-                                  scale.data_ptr<T>()[row],
-                                  in + row * channels,
-                                  weight,
-                                  grad + row * channels,
-                                  grad_x.data_ptr<T>() + row * channels,
-                                  chunk_sums);
-        }
-      });
-    });
-  });
-  at::sum_out(grad_w, sums, {0});
-}
-
+/// On a CPU: y = w x scale, scale [N] = 1 / sqrt(mean(x^2) + eps), of x and y [N, C].
 struct RmsNorm : public torch::autograd::Function<RmsNorm> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& x,
@@ -77,16 +28,51 @@ struct RmsNorm : public torch::autograd::Function<RmsNorm> {
                             double eps) {
     at::Tensor y = at::empty_like(x);
     at::Tensor scale = at::empty({x.size(0)}, x.options());
-    ops::forward(x, w, eps, y, scale);
+    with_element_type(x.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      const int64_t channels = x.size(1);
+      for_each_row_chunk(x.size(0), [&](int64_t, int64_t begin, int64_t end) {
+        const T *in = x.data_ptr<T>(), *weight = w.data_ptr<T>();
+        T *out = y.data_ptr<T>(), *scales = scale.data_ptr<T>();
+        with_simd([&]() FORGE_SIMD_BODY {
+          for (int64_t row = begin; row < end; ++row) {
+            const T* token = in + row * channels;
+            scales[row] = rms_scale(channels, static_cast<T>(eps), token);
+            rms_norm_token(channels, scales[row], token, weight, out + row * channels);
+          }
+        });
+      });
+    });
     context->save_for_backward({x, w, scale});
     return y;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    at::Tensor grad_x = at::empty_like(saved[0]);
-    at::Tensor grad_w = at::empty_like(saved[1]);
-    ops::backward(saved[0], saved[1], saved[2], grad_outputs[0].contiguous(), grad_x, grad_w);
+    const at::Tensor &x = saved[0], &w = saved[1], &scale = saved[2];
+    const at::Tensor grad_y = grad_outputs[0].contiguous();
+    const int64_t channels = x.size(1);
+    at::Tensor grad_x = at::empty_like(x), grad_w = at::empty_like(w);
+    at::Tensor sums = at::zeros({chunk_count(x.size(0)), channels}, x.options());
+    with_element_type(x.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      for_each_row_chunk(x.size(0), [&](int64_t chunk, int64_t begin, int64_t end) {
+        const T *in = x.data_ptr<T>(), *weight = w.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
+        T* chunk_sums = sums.data_ptr<T>() + chunk * channels;
+        with_simd([&]() FORGE_SIMD_BODY {
+          for (int64_t row = begin; row < end; ++row) {
+            rms_norm_token_gradient(channels,
+                                    scale.data_ptr<T>()[row],
+                                    in + row * channels,
+                                    weight,
+                                    grad + row * channels,
+                                    grad_x.data_ptr<T>() + row * channels,
+                                    chunk_sums);
+          }
+        });
+      });
+    });
+    at::sum_out(grad_w, sums, {0});
     return {grad_x, grad_w, {}};
   }
 };
@@ -114,7 +100,7 @@ struct RmsNormCuda : public torch::autograd::Function<RmsNormCuda> {
     for (size_t i = 0; i < 2; ++i) {
       at::Tensor scales = at::empty({1, x.size(1)}, x.options().dtype(at::kFloat));
       if (saved[1 + i].numel() > 0)
-        norm_canon_forward_cuda(in[i], saved[1 + i], options, {}, out[i], scales);
+        norm_canon_forward_cuda(in[i], {saved[1 + i], options, {}}, out[i], scales);
       saved.push_back(scales);
     }
     out[2].copy_(in[2]);
@@ -131,20 +117,13 @@ struct RmsNormCuda : public torch::autograd::Function<RmsNormCuda> {
     const std::vector<at::Tensor> grad = split_parts(grad_y, saved[1], saved[2]);
     std::vector<at::Tensor> out = split_parts(grad_x, saved[1], saved[2]);
     variable_list grads = {grad_x, at::empty_like(saved[1]), at::empty_like(saved[2]), {}};
-    at::Tensor no_output, no_taps;
+    at::Tensor no_output;
     for (size_t i = 0; i < 2; ++i) {
       if (saved[1 + i].numel() == 0) continue;
-      norm_canon_backward_cuda(in[i],
-                               saved[1 + i],
-                               options,
-                               {},
-                               saved[3 + i],
-                               grad[i],
-                               {},
-                               no_output,
-                               out[i],
-                               grads[1 + i],
-                               no_taps);
+      NormCanonGradients of_part{out[i], {}, {}};
+      norm_canon_backward_cuda(
+          in[i], {saved[1 + i], options, {}}, saved[3 + i], grad[i], {}, no_output, of_part);
+      grads[1 + i] = of_part.weight;
     }
     out[2].copy_(grad[2]);
     return grads;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 
 namespace forge::ops {
 
@@ -29,29 +29,34 @@ at::Tensor rms_norm_reference(const at::Tensor& x,
                               const at::Tensor& w,
                               const RmsNormOptions& options);
 
-/// y = canon(rms_norm(x, norm_w)) of contiguous tensors [B, T, C] on a GPU, canon without
-/// activation or none: one kernel for rms_norm and for norm_linear. Without canon x and y may be
-/// parts [1, N, C] of wider tensors, of one width. Writes 1 / rms of each token to scales [B, T],
-/// float32.
+/// RMSNorm and the Canon layer that follows it, in one pass.
+struct NormCanon {
+  at::Tensor weight;  ///< [C], of the norm
+  RmsNormOptions norm;
+  CanonLayer canon;  ///< without activation, or none
+};
+
+struct NormCanonGradients {
+  at::Tensor x, weight, canon;  ///< canon undefined where there is no layer
+};
+
+/// y = canon(rms_norm(x)) of contiguous tensors [B, T, C] on a GPU: one kernel for rms_norm and for
+/// norm_linear. Without canon x and y may be parts [1, N, C] of wider tensors, of one width. Writes
+/// 1 / rms of each token to scales [B, T], float32.
 FORGE_CUDA_ONLY void norm_canon_forward_cuda(const at::Tensor& x,
-                                             const at::Tensor& norm_w,
-                                             const RmsNormOptions& norm,
-                                             const CanonLayer& canon,
+                                             const NormCanon& layers,
                                              at::Tensor& y,
                                              at::Tensor& scales);
 
 /// Gradients of sum(y * grad_y) + sum(x * grad_residual), the second sum where there is such a
-/// gradient; grad_canon is written where there is a layer, and y again, if it is defined.
+/// gradient. Writes into grad.x, replaces those of the weights, and writes y again if it is
+/// defined.
 FORGE_CUDA_ONLY void norm_canon_backward_cuda(const at::Tensor& x,
-                                              const at::Tensor& norm_w,
-                                              const RmsNormOptions& norm,
-                                              const CanonLayer& canon,
+                                              const NormCanon& layers,
                                               const at::Tensor& scales,
                                               const at::Tensor& grad_y,
                                               const at::Tensor& grad_residual,
                                               at::Tensor& y,
-                                              at::Tensor& grad_x,
-                                              at::Tensor& grad_norm_w,
-                                              at::Tensor& grad_canon);
+                                              NormCanonGradients& grad);
 
 }  // namespace forge::ops

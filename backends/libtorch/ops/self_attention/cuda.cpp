@@ -57,7 +57,7 @@ void canon_rope_forward_cuda(const at::Tensor& qkv, const CanonRope& rope, at::T
 
 CanonRopeGradients canon_rope_backward_cuda(const at::Tensor& qkv,
                                             const CanonRope& rope,
-                                            const HeadGradients& grads) {
+                                            const Heads& grads) {
   const HeadLayout& layout = rope.layout;
   const int64_t q_channels = layout.heads * layout.head_dim;
   const int64_t kv_channels = layout.kv_heads * layout.head_dim;

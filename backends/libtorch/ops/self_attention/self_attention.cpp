@@ -9,29 +9,24 @@
 namespace forge::ops {
 
 at::Tensor self_attention_reference(const at::Tensor& qkv,
-                                    const CanonLayer& canon,
-                                    const RotaryTable& rotary,
-                                    const HeadLayout& layout,
+                                    const CanonRope& rope,
                                     const at::Tensor& doc_ids,
-                                    const HeadNorms& norms,
                                     int64_t window) {
-  const at::Tensor all = canon_layer_reference(qkv, canon).unflatten(2, {-1, layout.head_dim});
+  const HeadLayout& layout = rope.layout;
+  const at::Tensor all = canon_layer_reference(qkv, rope.canon).unflatten(2, {-1, layout.head_dim});
   const auto rotated = [&](at::Tensor heads, const at::Tensor& norm) {
-    if (norm.defined()) heads = rms_norm_reference(heads, norm, norms.options);
-    return rotary.cos.defined() ? rotary_reference(heads, rotary) : heads;
+    if (norm.defined()) heads = rms_norm_reference(heads, norm, rope.norms.options);
+    return rope.rotary.cos.defined() ? rotary_reference(heads, rope.rotary) : heads;
   };
-  const at::Tensor q = rotated(all.narrow(2, 0, layout.heads), norms.q);
-  const at::Tensor k = rotated(all.narrow(2, layout.heads, layout.kv_heads), norms.k);
+  const at::Tensor q = rotated(all.narrow(2, 0, layout.heads), rope.norms.q);
+  const at::Tensor k = rotated(all.narrow(2, layout.heads, layout.kv_heads), rope.norms.k);
   const at::Tensor v = all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads);
   return causal_attention_reference(q, k, v, doc_ids, window).flatten(2);
 }
 
 namespace {
 
-struct Heads {
-  at::Tensor q, k, v;  ///< views [B, T, H or G, D]
-};
-
+/// Views of a joint projection.
 Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
   const int64_t heads = layout.heads + 2 * layout.kv_heads;
   const at::Tensor all = qkv.view({qkv.size(0), qkv.size(1), heads, layout.head_dim});
@@ -58,8 +53,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
     const Heads part = split(heads, arguments.rope.layout);
     at::Tensor out = at::empty(part.q.sizes(), qkv.options());
     at::Tensor log_sum_exp = at::empty({out.size(0), out.size(2), out.size(1)}, qkv.options());
-    causal_attention_forward_cpu(
-        part.q, part.k, part.v, arguments.documents.first, out, log_sum_exp);
+    causal_attention_forward_cpu(part, arguments.documents.first, out, log_sum_exp);
     const bool recomputes = arguments.rope.canon.weight.defined();
     context->save_for_backward({recomputes ? qkv : heads, out, log_sum_exp});
     keep_arguments(context, arguments);
@@ -75,16 +69,12 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
     at::Tensor grad = at::empty(heads.sizes(), out.options());
     const Heads part = split(heads, layout);
     Heads part_grad = split(grad, layout);
-    causal_attention_backward_cpu(part.q,
-                                  part.k,
-                                  part.v,
+    causal_attention_backward_cpu(part,
                                   arguments.documents.first,
                                   out,
                                   saved[2],
                                   as_operand(grad_outputs[0].contiguous(), heads.scalar_type()),
-                                  part_grad.q,
-                                  part_grad.k,
-                                  part_grad.v);
+                                  part_grad);
     rope_backward_cpu(rotary, layout, grad);
     at::Tensor grad_qkv = grad, grad_canon;
     if (layer.weight.defined()) {
@@ -115,9 +105,8 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
                             const SelfAttentionArguments& arguments) {
     const CanonRope& rope = arguments.rope;
     const at::Tensor heads = rotated_heads(qkv, rope);
-    const Heads part = split(heads, rope.layout);
     const LibraryAttention attention =
-        library_attention(part.q, part.k, part.v, arguments.documents);
+        library_attention(split(heads, rope.layout), arguments.documents);
     const bool kept = !needs_input(rope) || keeps_heads_cuda(heads);
     context->save_for_backward({needs_input(rope) ? qkv : heads,
                                 kept ? heads : at::Tensor(),
@@ -135,10 +124,9 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
     const CanonRope& rope = arguments.rope;
     const LibraryAttention attention{saved[2], saved[3], saved[4], saved[5]};
     const at::Tensor heads = saved[1].defined() ? saved[1] : rotated_heads(saved[0], rope);
-    const Heads part = split(heads, rope.layout);
-    const HeadGradients of_heads = library_attention_backward(
-        part.q, part.k, part.v, arguments.documents, attention, grad_outputs[0].contiguous());
-    const CanonRopeGradients grads = canon_rope_backward_cuda(saved[0], rope, of_heads);
+    const Heads grad_heads = library_attention_backward(
+        split(heads, rope.layout), arguments.documents, attention, grad_outputs[0].contiguous());
+    const CanonRopeGradients grads = canon_rope_backward_cuda(saved[0], rope, grad_heads);
     return {grads.qkv, grads.canon, grads.q_norm, grads.k_norm, {}};
   }
 
@@ -193,17 +181,15 @@ void check(const at::Tensor& qkv, const RotaryTable& rotary, const HeadLayout& l
 }  // namespace
 
 at::Tensor self_attention(const at::Tensor& qkv,
-                          const CanonLayer& canon,
-                          const RotaryTable& rotary,
-                          const HeadLayout& layout,
+                          const CanonRope& given,
                           const Documents& documents,
-                          std::optional<at::ScalarType> products,
-                          const HeadNorms& norms) {
+                          std::optional<at::ScalarType> products) {
+  const auto& [canon, rotary, layout, norms] = given;
   check(qkv, rotary, layout);
   check_documents(documents, qkv.size(0), qkv.size(1));
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
   const at::Tensor joint = qkv.contiguous();
-  const CanonRope rope{{contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+  const CanonRope rope{contiguous(canon),
                        {contiguous(rotary.cos), contiguous(rotary.sin), rotary.interleaved},
                        layout,
                        {contiguous(norms.q), contiguous(norms.k), norms.options}};
@@ -211,16 +197,14 @@ at::Tensor self_attention(const at::Tensor& qkv,
       {}, contiguous(documents.first), contiguous(documents.starts), documents.window};
   const at::ScalarType type = products.value_or(qkv.scalar_type());
   const bool plain = !(canon.weight.defined() && canon.options.silu);
-  if (plain && has_cuda_kernel(joint) && is_vector_aligned(joint) && has_canon_rope_cuda(rope)) {
-    const Heads part = split(joint, layout);
-    if (has_library_attention(part.q, part.k, documents)) {
-      return SelfAttentionCuda::apply(joint,
-                                      or_empty(rope.canon.weight),
-                                      or_empty(rope.norms.q),
-                                      or_empty(rope.norms.k),
-                                      SelfAttentionArguments{rope, kept, type})
-          .flatten(2);
-    }
+  if (plain && has_cuda_kernel(joint) && is_vector_aligned(joint) && has_canon_rope_cuda(rope) &&
+      has_library_attention(split(joint, layout), documents)) {
+    return SelfAttentionCuda::apply(joint,
+                                    or_empty(rope.canon.weight),
+                                    or_empty(rope.norms.q),
+                                    or_empty(rope.norms.k),
+                                    SelfAttentionArguments{rope, kept, type})
+        .flatten(2);
   }
   const bool fused = plain && has_cpu_kernel(qkv) && has_product_kernel(qkv, type) &&
                      (!documents.defined() || documents.first.defined()) && !norms.defined() &&

@@ -4,7 +4,7 @@
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 
@@ -22,38 +22,31 @@ struct HeadNorms {
   bool defined() const { return q.defined(); }
 };
 
-/// Causal attention from a joint projection: canon over its channels, split into queries, keys and
-/// values, the heads of queries and keys normalised and rotated, causal_attention.
-///   qkv [B, T, (H + 2G) D] = [q | k | v]; canon over all channels, or none; norms, or none; rotary
-///   of at least T positions, or without tables: no rotation; documents and products as
-///   in causal_attention
-/// Returns [B, T, H * D]. Differentiable in qkv and the weights of canon and norms.
-at::Tensor self_attention(const at::Tensor& qkv,
-                          const CanonLayer& canon,
-                          const RotaryTable& rotary,
-                          const HeadLayout& layout,
-                          const Documents& documents = {},
-                          std::optional<at::ScalarType> products = {},
-                          const HeadNorms& norms = {});
-
-at::Tensor self_attention_reference(const at::Tensor& qkv,
-                                    const CanonLayer& canon,
-                                    const RotaryTable& rotary,
-                                    const HeadLayout& layout,
-                                    const at::Tensor& doc_ids = {},
-                                    const HeadNorms& norms = {},
-                                    int64_t window = 0);
-
 /// What attention's heads are computed from besides the joint projection.
 struct CanonRope {
-  CanonLayer canon;  ///< without activation
-  RotaryTable rotary;
+  CanonLayer canon;    ///< over all channels, or none
+  RotaryTable rotary;  ///< of at least T positions, or without tables: no rotation
   HeadLayout layout;
-  HeadNorms norms;  ///< weights float32; on a GPU only
+  HeadNorms norms;  ///< or none
 };
 
+/// Causal attention from a joint projection: canon over its channels, split into queries, keys and
+/// values, the heads of queries and keys normalised and rotated, causal_attention.
+///   qkv [B, T, (H + 2G) D] = [q | k | v]; documents and products as in causal_attention
+/// Returns [B, T, H * D]. Differentiable in qkv and the weights of canon and norms.
+at::Tensor self_attention(const at::Tensor& qkv,
+                          const CanonRope& rope,
+                          const Documents& documents = {},
+                          std::optional<at::ScalarType> products = {});
+
+at::Tensor self_attention_reference(const at::Tensor& qkv,
+                                    const CanonRope& rope,
+                                    const at::Tensor& doc_ids = {},
+                                    int64_t window = 0);
+
 /// heads [B, T, (H + 2G) D] = canon(qkv), those of queries and keys normalised and rotated, in one
-/// pass; all contiguous. On the CPU `heads` may be bfloat16 where qkv is float32.
+/// pass; all contiguous, canon without activation. On the CPU `heads` may be bfloat16 where qkv is
+/// float32, and there are no norms; on a GPU those are float32.
 void canon_rope_forward_cpu(const at::Tensor& qkv, const CanonRope& rope, at::Tensor& heads);
 FORGE_CUDA_ONLY void canon_rope_forward_cuda(const at::Tensor& qkv,
                                              const CanonRope& rope,
@@ -70,7 +63,7 @@ struct CanonRopeGradients {
 /// In one pass, from the gradients of the heads.
 FORGE_CUDA_ONLY CanonRopeGradients canon_rope_backward_cuda(const at::Tensor& qkv,
                                                             const CanonRope& rope,
-                                                            const HeadGradients& grads);
+                                                            const Heads& grads);
 
 /// Whether the GPU's kernels know such heads.
 FORGE_CUDA_ONLY bool has_canon_rope_cuda(const CanonRope& rope);

@@ -24,22 +24,6 @@ namespace {
 using canon::Chunk;
 using canon::Tokens;
 
-template <class T, class Out>
-void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
-  const auto p = canon::convolution<T>(gate_up, layer);
-  const int64_t width = y.size(2);
-  canon::for_each_chunk<T>(p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
-    const auto in = p.row_to_read(gate_up, chunk);
-    Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
-    with_simd([&]() FORGE_SIMD_BODY {
-      for (int64_t t = chunk.begin; t < chunk.end; ++t) {
-        canon::convolve(p, chunk.token(t), p.all(), in, Tokens<T>{memory, t, p.channels});
-        swiglu_token(width, memory, out + t * width);
-      }
-    });
-  });
-}
-
 // Channels of gate, and as many of up, that the backward pass takes at a time through a chunk, so
 // that all it touches stays in a core's L2 cache.
 constexpr int64_t block_channels = 128;
@@ -90,43 +74,25 @@ FORGE_INLINE void backward_block(const canon::Convolution<T>& p,
   }
 }
 
-template <class T, class Out>
-void canon_backward(const at::Tensor& gate_up,
-                    const CanonLayer& layer,
-                    const at::Tensor& grad_y,
-                    at::Tensor& y,
-                    at::Tensor& grad_gate_up,
-                    at::Tensor& grad_canon) {
-  const auto p = canon::convolution<T>(gate_up, layer);
-  const int64_t width = y.size(2), size = p.kernel * p.channels;
-  const int64_t chunks = p.chunk_count();
-  const int64_t memory_size = (chunk_rows + canon::max_kernel) * 2 * block_channels;
-  std::vector<T> sums(chunks * size, T(0));
-  canon::for_each_chunk<T>(p.batch, p.length, memory_size, [&](const Chunk& chunk, T* memory) {
-    const int64_t row = chunk.row * p.length * width;
-    const BackwardBlock<T, Out> block{p.row_to_read(gate_up, chunk),
-                                      p.template row_to_write<T>(grad_gate_up, chunk),
-                                      {grad_y.data_ptr<T>() + row, 0, width},
-                                      {y.data_ptr<Out>() + row, 0, width},
-                                      sums.data() + chunk.index * size,
-                                      memory};
-    with_simd([&]() FORGE_SIMD_BODY {
-      for (int64_t first = 0; first < width; first += block_channels) {
-        backward_block(p, chunk, first, std::min(block_channels, width - first), block);
-      }
-    });
-  });
-  with_simd([&]() FORGE_SIMD_BODY {
-    canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_canon.data_ptr<T>());
-  });
-}
-
 }  // namespace
 
 void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
   if (!canon.weight.defined()) return swiglu_forward_cpu(gate_up, y);
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
-    canon_forward<decltype(number), decltype(element)>(gate_up, canon, y);
+    using T = decltype(number);
+    using Out = decltype(element);
+    const auto p = canon::convolution<T>(gate_up, canon);
+    const int64_t width = y.size(2);
+    canon::for_each_chunk<T>(p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
+      const auto in = p.row_to_read(gate_up, chunk);
+      Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
+      with_simd([&]() FORGE_SIMD_BODY {
+        for (int64_t t = chunk.begin; t < chunk.end; ++t) {
+          canon::convolve(p, chunk.token(t), p.all(), in, Tokens<T>{memory, t, p.channels});
+          swiglu_token(width, memory, out + t * width);
+        }
+      });
+    });
   });
 }
 
@@ -138,8 +104,30 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
                                at::Tensor& grad_canon) {
   if (!canon.weight.defined()) return swiglu_backward_cpu(gate_up, grad_y, y, grad_gate_up);
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
-    canon_backward<decltype(number), decltype(element)>(
-        gate_up, canon, grad_y, y, grad_gate_up, grad_canon);
+    using T = decltype(number);
+    using Out = decltype(element);
+    const auto p = canon::convolution<T>(gate_up, canon);
+    const int64_t width = y.size(2), size = p.kernel * p.channels;
+    const int64_t chunks = p.chunk_count();
+    const int64_t memory_size = (chunk_rows + canon::max_kernel) * 2 * block_channels;
+    std::vector<T> sums(chunks * size, T(0));
+    canon::for_each_chunk<T>(p.batch, p.length, memory_size, [&](const Chunk& chunk, T* memory) {
+      const int64_t row = chunk.row * p.length * width;
+      const BackwardBlock<T, Out> block{p.row_to_read(gate_up, chunk),
+                                        p.template row_to_write<T>(grad_gate_up, chunk),
+                                        {grad_y.data_ptr<T>() + row, 0, width},
+                                        {y.data_ptr<Out>() + row, 0, width},
+                                        sums.data() + chunk.index * size,
+                                        memory};
+      with_simd([&]() FORGE_SIMD_BODY {
+        for (int64_t first = 0; first < width; first += block_channels) {
+          backward_block(p, chunk, first, std::min(block_channels, width - first), block);
+        }
+      });
+    });
+    with_simd([&]() FORGE_SIMD_BODY {
+      canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_canon.data_ptr<T>());
+    });
   });
 }
 
@@ -217,10 +205,7 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
   const bool fused = has_product_kernel(gate_up, operand.scalar_type()) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
-  const SwigluLinearArguments arguments{
-      {contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
-      {contiguous(w.stored), contiguous(w.rounded)},
-      residual.defined()};
+  const SwigluLinearArguments arguments{contiguous(canon), contiguous(w), residual.defined()};
   return SwiGluLinear::apply(gate_up.contiguous(),
                              or_empty(arguments.canon.weight),
                              arguments.matrix.stored,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
-#include "backends/libtorch/ops/common/cuda_only.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/linear/linear.h"
 
 namespace forge::ops {

@@ -367,16 +367,14 @@ TEST_CASE("self_attention agrees with its reference with every Canon layer", "[o
                     [&](const Tensors& in) {
                       const ops::CanonLayer canon = layer(in[1]);
                       return ops::self_attention(in[0],
-                                                 canon,
-                                                 table(types.weights),
-                                                 s.layout,
+                                                 {canon, table(types.weights), s.layout, {}},
                                                  visible(canon.doc_ids, window, in[0]),
                                                  types.products);
                     },
                     [&](const Tensors& in) {
                       const ops::CanonLayer canon = layer(in[1]);
                       return ops::self_attention_reference(
-                          in[0], canon, table(at::kDouble), s.layout, canon.doc_ids, {}, window);
+                          in[0], {canon, table(at::kDouble), s.layout, {}}, canon.doc_ids, window);
                     },
                     {activation({s.batch, s.length, s.layout.width()}),
                      weight({s.layout.width(), 1, kernel_of(kind)}, 0.5)}) <= types.tolerance);
@@ -416,21 +414,21 @@ TEST_CASE("self_attention agrees with its reference with normalised heads", "[op
                       types,
                       [&](const Tensors& in) {
                         return ops::self_attention(in[0],
-                                                   layer_of(kind, in[1], s.batch, s.length),
-                                                   table(types.weights),
-                                                   s.layout,
+                                                   {layer_of(kind, in[1], s.batch, s.length),
+                                                    table(types.weights),
+                                                    s.layout,
+                                                    {in[2], in[3], options}},
                                                    divided,
-                                                   types.products,
-                                                   {in[2], in[3], options});
+                                                   types.products);
                       },
                       [&](const Tensors& in) {
                         return ops::self_attention_reference(
                             in[0],
-                            layer_of(kind, in[1], s.batch, s.length),
-                            table(at::kDouble),
-                            s.layout,
-                            docs,
-                            {in[2], in[3], options});
+                            {layer_of(kind, in[1], s.batch, s.length),
+                             table(at::kDouble),
+                             s.layout,
+                             {in[2], in[3], options}},
+                            docs);
                       },
                       {activation({s.batch, s.length, s.layout.width()}),
                        weight({s.layout.width(), 1, kernel_of(kind)}, 0.5),

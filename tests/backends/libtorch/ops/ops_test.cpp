@@ -300,11 +300,12 @@ TEST_CASE("what lies between the matrix products has the same bits at any number
       return all.back();
     };
     at::Tensor y = like(x), half = like(grad_half), heads = like(x), again = like(grad_half);
-    ops::norm_canon_forward_cpu(x, norm_w, {}, layer, y);
+    const ops::NormCanon layers{norm_w, {}, layer};
+    ops::norm_canon_forward_cpu(x, layers, y);
     ops::canon_swiglu_forward_cpu(x, layer, half);
     ops::canon_rope_forward_cpu(x, {layer, table, {2, 2, 4}, {}}, heads);
-    at::Tensor grad_x = like(x), grad_norm = like(norm_w), grad_canon = like(layer.weight);
-    ops::norm_canon_backward_cpu(x, norm_w, {}, layer, upstream, x, grad_x, grad_norm, grad_canon);
+    ops::NormCanonGradients grads{like(x), like(norm_w), like(layer.weight)};
+    ops::norm_canon_backward_cpu(x, layers, upstream, x, grads);
     at::Tensor grad_gate_up = like(x), grad_taps = like(layer.weight);
     ops::canon_swiglu_backward_cpu(x, layer, grad_half, again, grad_gate_up, grad_taps);
     for (at::Tensor& tensor : all) tensor = tensor.flatten();
@@ -326,7 +327,7 @@ TEST_CASE("the joint operations of an empty batch are empty, their weights' grad
       ops::norm_linear(at::empty({0, 9, 6}), norm_w, {}, {canon_a, {}, {}}, at::randn({16, 6}))
           .projection;
   REQUIRE(qkv.sizes() == at::IntArrayRef({0, 9, 16}));
-  const at::Tensor mixed = ops::self_attention(qkv, {canon_b, {}, {}}, {}, layout);
+  const at::Tensor mixed = ops::self_attention(qkv, {{canon_b, {}, {}}, {}, layout, {}});
   REQUIRE(mixed.sizes() == at::IntArrayRef({0, 9, 8}));
   const at::Tensor y = ops::swiglu_linear(mixed, {canon_d, {}, {}}, at::randn({6, 4}));
   REQUIRE(y.sizes() == at::IntArrayRef({0, 9, 6}));
