@@ -23,7 +23,7 @@ struct Difference {
 
 /// Welch's test, which lets the two samples vary differently (B. L. Welch, Biometrika 34 (1947)
 /// 28). The effect size is (own − baseline) / s · c(m) with the pooled standard deviation s of m =
-/// n₁ + n₂ − 2 degrees of freedom and Hedges' correction c (distributions.h).
+/// n₁ + n₂ − 2 degrees of freedom and Hedges' correction c (sample.h).
 ///
 /// None where a sample has fewer than two values, which tell nothing about their spread, or one
 /// that is not finite. Where neither sample varies, equal means have p = 1 and others p = 0, both

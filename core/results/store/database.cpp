@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>
 
 #include "core/base/error.h"

@@ -14,10 +14,6 @@
 #include "core/base/text.h"
 #include "core/results/store/run_summary.h"
 
-namespace SQLite {
-class Database;
-}
-
 namespace forge::store {
 
 /// A number that changes with the schema: PRAGMA user_version of a store that this program made.

@@ -26,7 +26,7 @@ std::vector<double> values_of(const MetricSample& sample) {
   return values;
 }
 
-/// The metrics that the expression names; `lacking` says what of them there is not.
+/// The metrics that the expression names; `missing` says which of them no run has.
 std::vector<SampledMetric> metrics_of(const Expression& expression,
                                       const Samples& samples,
                                       std::string& missing) {
