@@ -75,11 +75,14 @@ def setting_text(setting):
     return ", ".join(words)
 
 
-def provenance(script):
+def provenance(script, positional=()):
     """When, how and of what revision figures are made by a script of this repository. Of the command line
-    what is of this machine alone is left out."""
-    words, skipped = [script], False
+    what is of this machine alone is left out. The positional arguments come first: an option that takes
+    several values would take them, too."""
+    words, skipped = [script, *positional], False
     for word in sys.argv[1:]:
+        if word in positional:
+            continue
         if skipped or word in ("--results", "--forge", "--python"):
             skipped = not skipped
         elif not word.startswith(("--results=", "--forge=", "--python=")):

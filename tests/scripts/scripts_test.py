@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,15 @@ class BenchPeer(unittest.TestCase):
 
     def test_a_case_that_is_none_is_a_usage_error(self):
         self.assertEqual(self.bench(self.GPU, "canon_x").returncode, 2)
+
+    def test_the_commands_beside_the_figures_are_ones(self):
+        page = (SCRIPTS.parent / "BENCHMARKS.md").read_text()
+        commands = set(re.findall(r"`scripts/(bench-peer[^`]*)`", page))
+        self.assertGreater(len(commands), 3)
+        for command in commands:
+            name, *arguments = command.split()
+            done = call([SCRIPTS / name, *arguments, "--list"])
+            self.assertEqual(done.returncode, 0, f"{command}\n{done.stderr}")
 
 
 class WriteBenchmarks(unittest.TestCase):
