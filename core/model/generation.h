@@ -12,7 +12,7 @@ namespace forge::model {
 /// How the next token is drawn from a model's logits.
 struct SamplingOptions {
   double temperature = 0.8;  ///< logits are divided by it; 0: always the likeliest token
-  int64_t top_k = 0;         ///< only the so many likeliest tokens; 0: all
+  int64_t top_k = 0;         ///< only this number of likeliest tokens; 0: all
   double top_p = 1;          ///< only the likeliest tokens that together have this probability
 };
 

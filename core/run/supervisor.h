@@ -32,7 +32,7 @@ class StopRequests {
   std::optional<StopRequest> requested_;
 };
 
-/// Returns after so many seconds, or at once when a signal arrives.
+/// Returns after `seconds`, or at once when a signal arrives.
 void sleep_until_signal(double seconds);
 
 struct SupervisorOptions {

@@ -54,14 +54,14 @@ class RunningWorker {
  public:
   virtual ~RunningWorker() = default;
   virtual int pid() const = 0;
-  /// Waits at most so long. Yields lines in their order, then
-  /// exactly one ExitStatus, after which it must not be called again. A last line without a newline
-  /// is not yielded: its writer died in mid-line.
+  /// Waits at most `timeout_seconds`. Yields lines in their order, then exactly one ExitStatus,
+  /// after which it must not be called again. A last line without a newline is not yielded: its
+  /// writer died in mid-line.
   virtual Output next(double timeout_seconds) = 0;
-  /// One more line on stdin, where the launch said that there would be more. A program that has
-  /// ended is told nothing: `next` says how it ended.
+  /// One more line on stdin, if the launch kept it open. Does nothing once the program has ended:
+  /// `next` says how.
   virtual void send(const std::string& line) = 0;
-  /// The end of such a stdin.
+  /// Closes that stdin.
   virtual void end_input() = 0;
   /// SIGTERM to the program: save and finish.
   virtual void request_stop() = 0;

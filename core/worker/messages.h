@@ -100,7 +100,7 @@ struct Request {
   std::vector<TokenSource> evaluation_tokens;
   std::vector<TokenSource> validation_tokens;  ///< for validation_loss alone
   std::vector<AnswerKind> answers;             ///< that an evaluation gives beside the loss
-  int64_t answer_rows = 0;           ///< `continuation` is asked of the first so many rows
+  int64_t answer_rows = 0;                     ///< first rows that are asked for a `continuation`
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there

@@ -52,7 +52,7 @@ void Optimizer::zero_gradients() {
 }
 
 void Optimizer::begin(int64_t step) {
-  // The device counts steps itself and is told only of a jump.
+  // The device counts steps itself: only a jump is written to it.
   if (is_recordable() && step != step_) state_.step.fill_(step);
   step_ = step;
 }

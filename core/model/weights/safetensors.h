@@ -61,7 +61,7 @@ using OnBytes = std::function<void(int64_t)>;
 /// them 64-byte aligned. Floating-point tensors are converted to `floating` where that is given, a
 /// piece at a time (dtype.h); a value beyond its range is an Error. Written aside, synced,
 /// renamed; synced on the way, too, so that no single call takes long. Returns the size of the file
-/// in bytes, of which `on_bytes` is told as they are written.
+/// in bytes. `on_bytes` is called with the number of bytes of each piece written.
 int64_t write_safetensors(const std::filesystem::path& path,
                           const std::map<std::string, TensorView>& tensors,
                           const std::map<std::string, std::string>& metadata = {},

@@ -84,7 +84,7 @@ class Worker {
   Measurement measurement_;
 };
 
-/// Runs `action`; what it throws is told with the subject's name, where there are others.
+/// Runs `action`. If there are several subjects, adds the subject's name to an Error.
 template <class Action>
 void for_subject(const std::vector<BenchTarget>& subjects, size_t index, Action&& action) {
   try {

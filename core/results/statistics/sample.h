@@ -40,8 +40,8 @@ double quantile(std::vector<double> values, double fraction);
 enum class IntervalMethod { student_t, bootstrap };
 const char* name_of(IntervalMethod method);  ///< "Student t", "bootstrap"
 
-/// From so many values on the interval of a mean is a bootstrap's: below, resamples of so few
-/// values vary too little.
+/// From this sample size on the interval of a mean is a bootstrap's: resamples of fewer values vary
+/// too little.
 constexpr size_t bootstrap_min_n = 20;
 
 /// What is known of the mean of something from a sample of it.
@@ -66,8 +66,8 @@ Summary summarize(const std::vector<double>& values,
 /// cases: within [0, 1], all of it without cases. E. B. Wilson, JASA 22 (1927) 209.
 Interval wilson_interval(double fraction, int64_t count);
 
-/// The interval of something that was estimated with a standard error of so many degrees of
-/// freedom. Throws Error for a confidence outside of 0 to 1.
+/// The interval of a quantity, from its estimate and the estimate's standard error with its degrees
+/// of freedom. Throws Error for a confidence outside of 0 to 1.
 Interval student_t_interval(double estimate,
                             double standard_error,
                             double degrees_of_freedom,
@@ -79,8 +79,8 @@ Interval student_t_interval(double estimate,
 /// two-sided p. 0 for an infinite t.
 double student_t_two_sided_p(double t, double degrees_of_freedom);
 
-/// The t with P(|T| <= t) = confidence, for 0 < confidence < 1: so many standard errors an interval
-/// reaches to either side.
+/// The t with P(|T| <= t) = confidence, for 0 < confidence < 1: half the width of an interval in
+/// standard errors.
 double student_t_critical_value(double confidence, double degrees_of_freedom);
 
 /// Γ(m/2) / (√(m/2) Γ((m−1)/2)) for m > 1: by what a standardised difference is multiplied so that

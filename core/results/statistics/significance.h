@@ -54,8 +54,8 @@ std::optional<Difference> one_sample_test(const std::vector<double>& values,
                                           double reference,
                                           double confidence = default_confidence);
 
-/// The test of whether something is 0 that was estimated with a standard error of so many degrees
-/// of freedom. Without an effect size.
+/// Tests whether a quantity is 0, from its estimate and the estimate's standard error with its
+/// degrees of freedom. Without an effect size.
 Difference student_t_test(double estimate,
                           double standard_error,
                           double degrees_of_freedom,

@@ -34,7 +34,7 @@ const RunSummary* newest_similar(const std::vector<RunSummary>& past, const Simi
   return found == past.end() ? nullptr : &*found;
 }
 
-/// Of so many steps like those of `run`.
+/// For this number of steps at the pace of `run`.
 double estimated_seconds(int64_t steps, const RunSummary& run) {
   return run.metric(results::wall_seconds_name).value_or(0) * double(steps) / double(run.max_steps);
 }

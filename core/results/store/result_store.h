@@ -138,7 +138,7 @@ struct RunQuery {
   std::vector<std::string> conditions;
   /// Columns, the first counts most; "-column" sorts descending. Runs without a value come last.
   std::vector<std::string> order;
-  size_t limit = 0;  ///< at most so many; 0: all
+  size_t limit = 0;  ///< most rows; 0: all
 };
 
 /// Throws Error for an unknown column, with near misses, and for a condition that is none.

@@ -148,7 +148,8 @@ void add_equal_budgets(Ablation& ablation,
                        const Evaluations& evaluations,
                        const std::function<double(const store::RunSummary&)>& flops_per_token);
 
-/// The loss after so many tokens; NaN before the first evaluation, that of the last one behind it.
+/// The loss after `tokens` training tokens: NaN before the first evaluation, and after the last one
+/// its loss.
 double loss_after(double tokens, const std::vector<store::LossPoint>& evaluations);
 
 }  // namespace forge::tables

@@ -122,7 +122,7 @@ TinyCase make_tiny_case(const fs::path& folder, const std::optional<worker::Supp
   return tiny;
 }
 
-/// The request to train it for so many steps in `run_dir`.
+/// The request to train it for `steps` steps in `run_dir`.
 Request training_request(const TinyCase& tiny, const fs::path& run_dir, int64_t steps) {
   Request request;
   request.job = worker::Job::train;
