@@ -13,6 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/manage/run_log.h"
 #include "core/results/store/run_summary.h"
@@ -129,9 +130,11 @@ class RunFollower {
  public:
   RunFollower(const Context& context,
               const std::vector<PendingRun>& runs,
+              const std::set<std::string>& own,
               const std::function<void(size_t)>& at_end)
       : context_(context),
         runs_dir_(context.runs_dir()),
+        own_(own),
         at_end_(at_end),
         together_(std::to_string(runs.size()) + " runs"),
         live_(is_terminal(STDERR_FILENO) && runs.size() > 1) {
@@ -143,6 +146,7 @@ class RunFollower {
       dispatch_queue();
       for (size_t i = 0; i < followed_.size(); ++i) update(i);
       if (ended_ == followed_.size()) break;
+      if (detach_requested()) leave_runs(true);
       answer_interrupts();
       show();
       std::this_thread::sleep_for(poll_interval);
@@ -246,26 +250,44 @@ class RunFollower {
         outcome.status.hint.clear();
       }
     }
-    outcome.started = followed.supervisor != 0 || followed.announced ||
-                      outcome.status.state == run::RunState::completed ||
-                      outcome.status.attempt > followed.attempt_before;
+    const bool started = followed.supervisor != 0 || followed.announced ||
+                         outcome.status.state == run::RunState::completed ||
+                         outcome.status.attempt > followed.attempt_before;
+    if (!started) outcome.ending = Ending::not_started;
     return outcome;
+  }
+
+  bool is_own(const Followed& followed) const {
+    return own_.count(followed.run.planned.record.id) > 0;
   }
 
   void withdraw_queued() {
     std::vector<std::string> runs;
+    std::set<std::string> made;
     for (const auto& followed : followed_) {
-      if (!followed->outcome) runs.push_back(followed->run.planned.record.id);
+      if (followed->outcome || !is_own(*followed)) continue;
+      runs.push_back(followed->run.planned.record.id);
+      if (followed->run.made) made.insert(runs.back());
     }
-    queue::cancel_queued(runs_dir_, runs);
+    queue::cancel_queued(runs_dir_, runs, made);
+  }
+
+  /// Follows them no longer: all, or those of other commands.
+  void leave_runs(bool own_too) {
+    for (const auto& followed : followed_) {
+      if (followed->outcome || (is_own(*followed) && !own_too)) continue;
+      followed->outcome = Outcome{followed->run.planned.folder.status(), Ending::left};
+    }
   }
 
   void answer_interrupts() {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
+    leave_runs(false);
     withdraw_queued();
     for (const auto& followed : followed_) {
-      if (followed->outcome || !followed->running) continue;
+      // Another process may have started it since it was looked at.
+      if (followed->outcome || !followed->run.planned.folder.is_running()) continue;
       followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
                                                                : run::StopRequest::immediately);
       print_line(*followed,
@@ -289,6 +311,7 @@ class RunFollower {
 
   const Context& context_;
   const std::filesystem::path runs_dir_;
+  const std::set<std::string>& own_;
   const std::function<void(size_t)>& at_end_;
   const Interrupts interrupts_;
   std::vector<std::unique_ptr<Followed>> followed_;
@@ -301,16 +324,23 @@ class RunFollower {
 
 }  // namespace
 
-void enqueue(const Context& context,
-             const std::vector<PendingRun>& runs,
-             const QueueOptions& options) {
+std::set<std::string> enqueue(const Context& context,
+                              const std::vector<PendingRun>& runs,
+                              const QueueOptions& options) {
   const std::string submitted = utc_timestamp();
   const std::string group = submitted + "-" + std::to_string(::getpid());
   int64_t position = 0;
+  std::set<std::string> own;
   queue::Queue queue(context.runs_dir());
   for (const PendingRun& run : runs) {
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
+    // The command that made the folder may have withdrawn the run since it was found.
+    if (!path_exists(run.planned.folder.record_file())) {
+      throw Error("run '" + run.planned.record.id + "' has been withdrawn by another command",
+                  "start it again with the same command",
+                  ExitCode::failed);
+    }
     queue::QueueEntry entry;
     entry.run = run.planned.record.id;
     entry.group = group;
@@ -323,13 +353,16 @@ void enqueue(const Context& context,
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
     queue.add(entry);
+    if (queue.find(entry.run)->group == group) own.insert(entry.run);
   }
+  return own;
 }
 
 std::vector<Outcome> follow_runs(const Context& context,
                                  const std::vector<PendingRun>& runs,
+                                 const std::set<std::string>& own,
                                  const std::function<void(size_t)>& at_end) {
-  return RunFollower(context, runs, at_end).run();
+  return RunFollower(context, runs, own, at_end).run();
 }
 
 }  // namespace forge::app

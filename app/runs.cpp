@@ -285,7 +285,7 @@ void print_results(const std::vector<store::RunSummary>& runs,
     print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
   } else if (runs.size() == 1) {
     std::cout << result_text(runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id));
-  } else {
+  } else if (!runs.empty()) {
     std::cout << result_table(runs);
   }
 }
@@ -303,17 +303,32 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
   std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
 }
 
-int follow_and_report(const Context& context, const std::vector<PendingRun>& runs, bool json) {
+/// What the user can do about a run that was left as it is.
+std::string left_text(const run::RunFolder& folder) {
+  const std::string stop = "'forge runs stop " + folder.id() + "' ";
+  return folder.is_running() ? "left " + folder.id() + " running; " + stop + "stops it"
+                             : "left " + folder.id() + " in the queue; " + stop + "removes it";
+}
+
+int follow_and_report(const Context& context,
+                      const std::vector<PendingRun>& runs,
+                      const std::set<std::string>& own,
+                      bool json) {
   store::ResultStore store = open_store(context);
   const std::filesystem::path runs_dir = context.runs_dir();
-  const std::vector<Outcome> outcomes =
-      follow_runs(context, runs, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
+  const std::vector<Outcome> outcomes = follow_runs(
+      context, runs, own, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
   std::vector<store::RunSummary> results;
   int worst = run::supervised_completed;
+  bool some_are_open = false;  // not started, or left
   for (size_t i = 0; i < runs.size(); ++i) {
     const Outcome& outcome = outcomes[i];
-    if (!outcome.started) {
-      std::cerr << runs[i].label << ": not started\n";
+    if (outcome.ending != Ending::ended) {
+      some_are_open = true;
+      std::cerr << (outcome.ending == Ending::left
+                        ? left_text(runs[i].planned.folder)
+                        : runs[i].label + ": not started; the same command starts it")
+                << "\n";
       continue;
     }
     if (outcome.status.state == run::RunState::failed)
@@ -323,6 +338,7 @@ int follow_and_report(const Context& context, const std::vector<PendingRun>& run
   }
   if (worst == run::supervised_stopped)
     std::cerr << "the same command continues from the saved checkpoint\n";
+  if (worst == run::supervised_completed && some_are_open) worst = run::supervised_stopped;
   print_results(results, store, runs_dir, json);
   return worst;
 }
@@ -337,15 +353,17 @@ void add_queue_options(const Command& command, QueueOptions& queue) {
                   "[default: one per GPU, or one on the CPU]")
       .at_least(1);
   command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
-  command.add_flag("--detach", queue.detach, "Queue and return; 'forge status' shows the progress");
+  command.add_flag("--detach",
+                   queue.detach,
+                   "Queue and return; 'forge status' shows the progress. Ctrl-\\ does so later");
 }
 
 int execute_runs(const Context& context,
                  const std::vector<PendingRun>& runs,
                  const QueueOptions& queue,
                  bool json) {
-  enqueue(context, runs, queue);
-  if (!queue.detach) return follow_and_report(context, runs, json);
+  const std::set<std::string> own = enqueue(context, runs, queue);
+  if (!queue.detach && !detach_requested()) return follow_and_report(context, runs, own, json);
   queue::dispatch(context.runs_dir(), context.program());
   print_queued(runs, json);
   return 0;

@@ -188,7 +188,7 @@ void on_signal(int signal) {
 void set_handler(void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR2}) ::sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
@@ -201,5 +201,23 @@ Interrupts::Interrupts() {
 Interrupts::~Interrupts() { set_handler(SIG_DFL); }
 
 int Interrupts::count() const { return interrupts; }
+
+namespace {
+
+volatile std::sig_atomic_t detach = 0;
+
+}  // namespace
+
+void allow_detaching() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { detach = 1; };
+  for (const int signal : {SIGHUP, SIGQUIT}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+bool detach_requested() { return detach != 0; }
 
 }  // namespace forge::app

@@ -111,8 +111,8 @@ class ProgressLine {
   double phase_fraction_ = 0;
 };
 
-/// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM, SIGHUP and SIGUSR2
-/// count as the first one.
+/// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM and SIGUSR2 count as
+/// the first one.
 class Interrupts {
  public:
   Interrupts();
@@ -121,5 +121,11 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   int count() const;
 };
+
+/// From here on a closed terminal (SIGHUP) and Ctrl-\ (SIGQUIT) no longer end the program, but ask
+/// it to leave its runs running and end. Where the starter ignores one of them, as nohup does, it
+/// stays ignored.
+void allow_detaching();
+bool detach_requested();
 
 }  // namespace forge::app

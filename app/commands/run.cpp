@@ -7,6 +7,7 @@
 #include "app/follow_runs.h"
 #include "app/launch.h"
 #include "app/runs.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
@@ -50,14 +51,14 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
       std::cerr << checked.label << ": already completed (--force runs it again)\n";
       break;
     case run::Action::running:
-      std::cerr << checked.label << ": already running, following it\n";
+      std::cerr << checked.label << ": already running, following it (Ctrl-C leaves it running)\n";
       break;
     case run::Action::start:
     case run::Action::resume:
       run.what = start_text(checked, prepared.planned);
       run.demand = queue::resource_request(
           checked.backend.environment, options.launch.device, options.queue.jobs, usable_cores());
-      run::write_run_folder(prepared.planned, prepared.inputs);
+      run.made = run::write_run_folder(prepared.planned, prepared.inputs);
   }
   return run;
 }
@@ -100,6 +101,7 @@ int run_configs(const Context& context, RunOptions options) {
     return 0;
   }
   open_store(context);  // a damaged or newer store is found before anything is prepared
+  allow_detaching();
   std::vector<PendingRun> runs;
   for (const CheckedRun& run : checked) runs.push_back(prepare(context, run, options));
   return execute_runs(context, runs, options.queue, options.json);
@@ -154,10 +156,14 @@ void add_run(const Command& app) {
       .details(
           "Runs wait in a queue until a device has room for them. A completed run is not repeated. "
           "Ctrl-C saves a checkpoint and stops; the same command continues from there. A second "
-          "Ctrl-C stops at once. Runs survive the end of forge itself.\n"
+          "Ctrl-C stops at once. A run that another command started is only followed: Ctrl-C "
+          "leaves it running.\n"
           "\n"
-          "Exit codes: 1 a run failed, 2 wrong usage or config, 3 stopped, 4 the disk is full or "
-          "fails.")
+          "Closing the terminal or Ctrl-\\ leaves all runs running and queued. They survive the "
+          "end of forge itself; 'forge runs stop' stops them.\n"
+          "\n"
+          "Exit codes: 1 a run failed, 2 wrong usage or config, 3 stopped, not started or left "
+          "running, 4 the disk is full or fails.")
       .examples(
           "forge run train_canon_ac\n"
           "forge run train_llama train_canon_ac --set train.max_steps=100\n"

@@ -53,8 +53,9 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
 
 /// Asks a started run to stop; returns a text for the user.
 std::string stop_started(const run::RunFolder& folder, bool now) {
-  if (folder.state() != run::RunState::running)
-    return run::name_of(folder.state()) + ", not running";
+  const run::RunState state = folder.state();
+  if (state == run::RunState::not_started) return "not started, not queued";
+  if (state != run::RunState::running) return run::name_of(state) + ", not running";
   folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
   return now ? "stopping now" : "stopping after saving a checkpoint";
 }
@@ -245,6 +246,7 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
 }
 
 int resume(const Context& context, const RunsResumeOptions& options) {
+  allow_detaching();
   const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
   std::vector<PendingRun> runs;
   for (const run::RunFolder& folder : folders) {

@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/queue/queue.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
 
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
 
 const std::vector<std::string>& names_of(RunState) {
   static const std::vector<std::string> names = {
-      "queued", "running", "completed", "stopped", "failed"};
+      "not started", "queued", "running", "completed", "stopped", "failed"};
   return names;
 }
 
@@ -59,11 +60,14 @@ namespace {
 /// Status of a run that nobody supervises, from the last line of its events.
 RunStatus status_after(const std::string& line, const RunFolder& folder) {
   RunStatus status;
+  const bool queued = queue::is_queued(folder.path().parent_path(), folder.id());
+  if (queued) status.state = RunState::queued;
   if (line.empty()) return status;
-  status.state = RunState::failed;
   try {
     const StoredEvent last = stored_event_from_line(line);
+    if (last.attempt == 0) return status;  // metrics of the run that it is to continue
     status.attempt = last.attempt;
+    status.state = RunState::failed;
     if (const auto& ended = last.ended) {
       status.state = ended->status;
       status.reason = ended->reason;
@@ -79,6 +83,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
       status.hint = "start it again: it resumes from its newest checkpoint";
     }
   } catch (const Error& problem) {
+    status.state = RunState::failed;
     status.reason = folder.events_file().string() + " is damaged: " + problem.message();
   }
   return status;

@@ -26,15 +26,16 @@ struct RunRecord {
   Identity identity;
 };
 
-/// State of a run, from its files alone.
-enum class RunState { queued, running, completed, stopped, failed };
+/// State of a run, from its files and the queue's. A run that never began is queued, or it is not
+/// started: it left the queue again, or was never put there.
+enum class RunState { not_started, queued, running, completed, stopped, failed };
 const std::vector<std::string>& names_of(RunState);
-/// "queued", "running", "completed", "stopped", "failed".
+/// "not started", "queued", "running", "completed", "stopped", "failed".
 const std::string& name_of(RunState state);
 
 /// The state of a run, and how it ended.
 struct RunStatus {
-  RunState state = RunState::queued;
+  RunState state = RunState::not_started;
   int attempt = 0;                        ///< number of the attempt that ended last, 0: none yet
   std::string reason;                     ///< why it failed or stopped, ""
   std::string hint;                       ///< what to do about it, ""

@@ -44,7 +44,10 @@ StopRequests::StopRequests(fs::path stop_file)
   action.sa_handler = count_signal;  // without SA_RESTART: a signal ends a wait
   ::sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < stop_signals.size(); ++i) {
-    ::sigaction(stop_signals[i], &action, &before_->actions[i]);
+    struct sigaction& before = before_->actions[i];
+    ::sigaction(stop_signals[i], &action, &before);
+    const bool nohup = stop_signals[i] == SIGHUP && before.sa_handler == SIG_IGN;
+    if (nohup) ::sigaction(SIGHUP, &before, nullptr);
   }
 }
 

@@ -13,8 +13,9 @@
 namespace forge::run {
 
 /// The requests to stop a run: signals and the stop file. SIGINT, SIGTERM, SIGHUP and SIGUSR2 ask
-/// for a stop after a checkpoint, a SIGINT after any of them for an immediate stop. The object
-/// holds the process's handlers for these signals; only one may exist at a time.
+/// for a stop after a checkpoint, a SIGINT after any of them for an immediate stop. A SIGHUP that
+/// the starter ignores (nohup) asks for nothing. The object holds the process's handlers for these
+/// signals; only one may exist at a time.
 class StopRequests {
  public:
   explicit StopRequests(std::filesystem::path stop_file);

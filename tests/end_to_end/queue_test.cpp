@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "core/base/files.h"
 #include "core/base/parallel.h"
@@ -159,7 +160,7 @@ TEST_CASE("a stop of runs by a pattern takes those that wait out of the queue") 
   REQUIRE(contains(stopped.out, "stopping after saving a checkpoint"));
   wait_for_the_end(forge, 1);
   REQUIRE(count(forge, "stopped") == 1);
-  REQUIRE(count(forge, "queued") == 2);
+  REQUIRE(count(forge, "not started") == 2);
   // The same command does what is left.
   REQUIRE(forge.call({"runs", "stop", "--all"}).out == "no active or queued runs\n");
 }
@@ -183,6 +184,88 @@ TEST_CASE("after a failure nothing more begins where that was asked for") {
     REQUIRE(count(forge, "failed") == 1);
     REQUIRE(count(forge, "completed") == 0);
   }
+}
+
+bool is_running(const Program& forge) {
+  const std::filesystem::path run = forge.only_run();
+  return !run.empty() && FileLock::is_held(run / "lock");
+}
+
+/// How this process, and each program that it starts, treats a signal in the life of this object.
+class SignalDisposition {
+ public:
+  SignalDisposition(int signal, void (*handler)(int))
+      : signal_(signal), before_(std::signal(signal, handler)) {}
+  ~SignalDisposition() { std::signal(signal_, before_); }
+  SignalDisposition(const SignalDisposition&) = delete;
+  SignalDisposition& operator=(const SignalDisposition&) = delete;
+
+ private:
+  int signal_;
+  void (*before_)(int);
+};
+
+TEST_CASE("closing the terminal ends forge and leaves its runs running and queued") {
+  const int signal = GENERATE(SIGHUP, SIGQUIT);
+  Program forge;
+  const WorkerGate gate(forge);
+  const SignalDisposition usual(signal, SIG_DFL);
+  const int pid = forge.start(runs_of("1,2", 40, {}));
+  REQUIRE(wait_until([&] { return status(forge).at("running").size() == 1; }));
+  REQUIRE(::kill(pid, signal) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  REQUIRE(status(forge).at("running").size() == 1);
+  REQUIRE(status(forge).at("waiting").size() == 1);
+  gate.open();
+  wait_for_the_end(forge, 1);
+  REQUIRE(count(forge, "completed") == 2);
+}
+
+TEST_CASE("under nohup forge follows its runs to their ends") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const SignalDisposition nohup(SIGHUP, SIG_IGN);
+  const int pid = forge.start(runs_of("1", 40, {}));
+  REQUIRE(wait_until([&] { return is_running(forge); }));
+  REQUIRE(::kill(pid, SIGHUP) == 0);
+  gate.open();
+  REQUIRE(Program::wait_for(pid).exit_code == 0);
+  REQUIRE(count(forge, "completed") == 1);
+}
+
+TEST_CASE("Ctrl-C leaves a run that another command has started") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach"})).exit_code == 0);
+  const std::string id = forge.only_run().filename().string();
+  const int pid = forge.start(runs_of("1", endless_steps, {}));
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "%  step"); }));
+  REQUIRE(contains(forge.errors(), "already running, following it"));
+  REQUIRE(::kill(pid, SIGINT) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  REQUIRE(contains(forge.errors(), "left " + id + " running; 'forge runs stop " + id + "'"));
+  REQUIRE(is_running(forge));
+  REQUIRE(forge.call({"runs", "stop", id, "--now"}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+  REQUIRE(count(forge, "stopped") == 1);
+}
+
+TEST_CASE("Ctrl-C while a run waits withdraws it and exits with 3") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1", 40, {"--detach"})).exit_code == 0);
+  const std::string first = forge.only_run().filename().string();
+  const int pid = forge.start(runs_of("2", 40, {}));
+  REQUIRE(
+      wait_until([&] { return contains(forge.errors(), "waiting for cpu: held by " + first); }));
+  REQUIRE(::kill(pid, SIGINT) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  REQUIRE(contains(forge.errors(), "not started"));
+  REQUIRE(status(forge).at("waiting").empty());
+  const std::vector<json> left = runs(forge);
+  REQUIRE(left.size() == 1);
+  REQUIRE(left[0].at("id") == first);
+  gate.open();
+  wait_for_the_end(forge, 1);
 }
 
 }  // namespace

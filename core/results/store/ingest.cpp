@@ -310,7 +310,7 @@ constexpr int64_t max_bytes_a_batch = int64_t{4} << 20;
 
 struct KnownRun {
   FileState files;
-  run::RunState status = run::RunState::queued;
+  run::RunState status = run::RunState::not_started;
 };
 
 std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {

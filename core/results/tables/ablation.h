@@ -129,7 +129,7 @@ std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
 /// micro-batch size.
 bool same_setup(const Sample& a, const Sample& b);
 
-/// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
+/// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);
 
 /// The values of best_of for which the row has no completed run.

@@ -35,6 +35,13 @@ void record_failure(const run::RunFolder& folder, const std::string& reason) {
   }
 }
 
+/// Nobody sees a part of the folder.
+void remove_folder(const fs::path& folder) {
+  const fs::path aside = aside_path(folder);
+  rename_path(folder, aside);
+  remove_tree(aside);
+}
+
 class Dispatcher {
  public:
   Dispatcher(const fs::path& runs_dir, const fs::path& program)
@@ -135,13 +142,18 @@ void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool fa
 }
 
 std::vector<std::string> cancel_queued(const fs::path& runs_dir,
-                                       const std::vector<std::string>& runs) {
+                                       const std::vector<std::string>& runs,
+                                       const std::set<std::string>& made) {
   std::vector<std::string> withdrawn;
   Queue queue(runs_dir);
   for (const std::string& run : runs) {
-    if (!queue.find(run) || run::RunFolder(runs_dir / run).is_running()) continue;
+    const run::RunFolder folder(runs_dir / run);
+    if (!queue.find(run) || folder.is_running()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
+    const bool holds_nothing =
+        folder.state() == run::RunState::not_started && !path_exists(folder.annotations_file());
+    if (made.count(run) > 0 && holds_nothing) remove_folder(folder.path());
   }
   return withdrawn;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,10 @@ constexpr int max_starts = 5;
 /// it saves and stops.
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed);
 
-/// Takes those of these runs out of the queue that nobody has started yet, and returns them.
+/// Takes those of these runs out of the queue that do not run, and returns them. Of `made` also the
+/// folder is removed, unless the run has begun before or somebody has added a note or a tag.
 std::vector<std::string> cancel_queued(const fs::path& runs_dir,
-                                       const std::vector<std::string>& runs);
+                                       const std::vector<std::string>& runs,
+                                       const std::set<std::string>& made = {});
 
 }  // namespace forge::queue

@@ -2,6 +2,7 @@
 
 #include "core/base/files.h"
 #include "core/run/event_log.h"
+#include "core/run/queue/queue.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -22,10 +23,27 @@ std::string ended_line(const std::string& status) {
          "\n";
 }
 
+TEST_CASE("a run that never began is queued only while it is in the queue", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  REQUIRE(run.state() == RunState::not_started);
+  queue::QueueEntry entry;
+  entry.run = run.id();
+  queue::Queue(runs.path()).put(entry);
+  REQUIRE(run.state() == RunState::queued);
+  // Metrics of the run that it is to continue are no attempt of its own.
+  write_file_atomic(run.events_file(),
+                    R"({"attempt":0,"event":"train","time":1})"
+                    "\n");
+  REQUIRE(run.state() == RunState::queued);
+  queue::Queue(runs.path()).remove(run.id());
+  REQUIRE(run.state() == RunState::not_started);
+  REQUIRE(run.status().reason == "");
+}
+
 TEST_CASE("a run's state is derived from its files alone", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
-  REQUIRE(run.state() == RunState::queued);
   write_file_atomic(run.events_file(), attempt_line);
   REQUIRE(run.state() == RunState::failed);
   REQUIRE(run.status().reason == "its supervisor was killed");

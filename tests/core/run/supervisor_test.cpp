@@ -72,7 +72,7 @@ nlohmann::json failure_of(const Script& script) {
 
 TEST_CASE("a good worker's events are kept and the run is completed", "[run][supervisor]") {
   SupervisedScene scene({{good_run(), {}}});
-  REQUIRE(scene.folder.state() == RunState::queued);
+  REQUIRE(scene.folder.state() == RunState::not_started);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() == "attempt hello environment train checkpoint finished ended");
   REQUIRE(scene.folder.state() == RunState::completed);
@@ -517,6 +517,7 @@ TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
 
 TEST_CASE("signals to the supervisor stop the worker as the stop file does",
           "[run][supervisor][stop]") {
+  ::signal(SIGHUP, SIG_DFL);  // whoever started the tests may ignore it
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) {
     const WorkerScript deaf{then(greeting(),
                                  {Does{[=] { ::raise(signal); }},
@@ -528,6 +529,20 @@ TEST_CASE("signals to the supervisor stop the worker as the stop file does",
     REQUIRE(scene.supervise() == supervised_stopped);
     REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
   }
+}
+
+TEST_CASE("a closed terminal does not stop a supervisor that was started with nohup",
+          "[run][supervisor][stop]") {
+  SupervisedScene scene({});
+  scene.launcher.add(
+      {then({Says{lines::hello}, Does{[] { ::raise(SIGHUP); }}, Says{lines::environment}},
+            {Says{lines::train(1)}, Says{lines::finished(true)}, Exits{{0, 0}}}),
+       {}});
+  ::signal(SIGHUP, SIG_IGN);
+  const int exit_code = scene.supervise();
+  REQUIRE(::signal(SIGHUP, SIG_DFL) == SIG_IGN);
+  REQUIRE(exit_code == supervised_completed);
+  REQUIRE(scene.launcher.signals.empty());
 }
 
 TEST_CASE("a scheduler's signals may come in a row and all mean to save",

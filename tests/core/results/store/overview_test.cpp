@@ -111,9 +111,9 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   TemporaryFolder runs;
   make_completed_run(runs.path(), made_with_steps("done"));
   make_failed_run(runs.path(), made_with_steps("broken"), 10, "no");
-  make_queued_run(runs.path(), made_with_steps("waits"));
-  make_queued_run(runs.path(), made_with_steps("first"));
-  make_queued_run(runs.path(), made_with_steps("never_asked_for"));
+  make_unstarted_run(runs.path(), made_with_steps("waits"));
+  make_unstarted_run(runs.path(), made_with_steps("first"));
+  make_unstarted_run(runs.path(), made_with_steps("never_asked_for"));
   const FileLock running = make_running_run(runs.path(), made_with_steps("runs"), 20);
   {
     queue::Queue queue(runs.path());

@@ -1,6 +1,7 @@
 #include "core/results/store/result_store.h"
 
 #include "core/base/files.h"
+#include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -87,12 +88,17 @@ TEST_CASE("a completed run is taken up with everything its folder says", "[store
 TEST_CASE("states of runs come from their folders", "[store]") {
   Workplace place;
   make_queued_run(place.runs, made("queued"));
+  make_unstarted_run(place.runs, made("unstarted"));
   make_failed_run(place.runs, made("failed"), 20, "worker killed by SIGKILL");
   make_stopped_run(place.runs, made("stopped"), 10);
   const FileLock lock = make_running_run(place.runs, made("running"), 10);
   place.store.sync(place.runs);
 
   REQUIRE(place.store.run("queued-20")->status == run::RunState::queued);
+  REQUIRE(place.store.run("unstarted-20")->status == run::RunState::not_started);
+  queue::Queue(place.runs).remove("queued-20");
+  place.store.sync(place.runs);
+  REQUIRE(place.store.run("queued-20")->status == run::RunState::not_started);
   const RunSummary failed = place.store.run("failed-20").value();
   REQUIRE(failed.status == run::RunState::failed);
   REQUIRE(failed.failure_reason == "worker killed by SIGKILL");
