@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -171,6 +173,7 @@ class RunFollower {
         announce(*followed);
       }
     }
+    waiting_ = done.waiting;
     for (const queue::NotStarted& failed : done.failed) {
       Followed* followed = find(failed.run);
       if (!followed) continue;
@@ -297,7 +300,32 @@ class RunFollower {
     }
   }
 
+  /// The first run that waits, while none runs.
+  Followed* first_waiting() {
+    Followed* first = nullptr;
+    for (const auto& followed : followed_) {
+      if (followed->outcome) continue;
+      if (followed->running) return nullptr;
+      if (!first && waiting_.count(followed->run.planned.record.id) > 0) first = followed.get();
+    }
+    return first;
+  }
+
+  /// A live line on a terminal, elsewhere a line whenever it waits for something else.
+  void show_waiting(Followed& followed) {
+    const std::string what =
+        "waiting for " + tables::printable(waiting_.at(followed.run.planned.record.id));
+    if (is_terminal(STDERR_FILENO)) {
+      const double done = double(ended_) / double(followed_.size());
+      (live_ ? together_ : followed.line).show(done, what);
+    } else if (what != waiting_said_) {
+      waiting_said_ = what;
+      std::cerr << followed.run.label << ": " << what << "\n";
+    }
+  }
+
   void show() {
+    if (Followed* waiting = first_waiting()) return show_waiting(*waiting);
     double done = 0;
     std::vector<std::string> parts = {std::to_string(ended_) + " done"};
     for (const auto& followed : followed_) {
@@ -315,6 +343,8 @@ class RunFollower {
   const std::function<void(size_t)>& at_end_;
   const Interrupts interrupts_;
   std::vector<std::unique_ptr<Followed>> followed_;
+  std::map<std::string, std::string> waiting_;  ///< what queued runs wait for
+  std::string waiting_said_;                    ///< the last line about that
   ProgressLine together_;  ///< on a terminal, of several runs: one line for all
   const bool live_;
   size_t ended_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,12 +26,15 @@ struct NotStarted {
 struct DispatchResult {
   std::vector<StartedRun> started;
   std::vector<NotStarted> failed;  ///< taken out of the queue
+  /// What each run that could not be started waits for: "cpu: held by train_a-3f21 (pid 4711)".
+  std::map<std::string, std::string> waiting;
 };
 
 /// Starts the supervisors of the runs that are next and find room, each with its lease. A run whose
-/// supervisor was killed is started again, `max_starts` times in all. Any number of processes may
-/// do this at any time: forge while it follows runs, and every supervisor, so that the queue goes
-/// on as long as one of them lives. `program` is forge's own.
+/// supervisor was killed is started again, `max_starts` times in all. A run of a host that is gone
+/// is taken over (hosts.h). Any number of processes may do this at any time: forge while it follows
+/// runs, and every supervisor, so that the queue goes on as long as one of them lives. `program` is
+/// forge's own.
 DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program);
 
 constexpr int max_starts = 5;

@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
+#include "core/run/run_folder.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
 
@@ -104,6 +105,7 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("jobs", entry.jobs);
   visit.field("fail_fast", entry.fail_fast);
   visit.optional("device", entry.device);
+  visit.optional("supervisor", entry.supervisor);
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
 }
@@ -177,8 +179,10 @@ const QueueEntry* Queue::find(const std::string& run) const {
 void Queue::add(const QueueEntry& entry) {
   const QueueEntry* waiting = find(entry.run);
   if (!waiting) return put(entry);
-  QueueEntry kept = *waiting;
-  kept.priority = std::max(kept.priority, entry.priority);
+  const bool moves = waiting->host != entry.host &&
+                     !run::RunFolder(folder_.parent_path() / entry.run).is_running();
+  QueueEntry kept = moves ? entry : *waiting;
+  kept.priority = std::max(waiting->priority, entry.priority);
   kept.starts = 0;
   put(kept);
 }

@@ -78,6 +78,7 @@ struct QueueEntry {
   int jobs = 0;                      ///< maximum concurrent runs of its group; 0: no limit
   bool fail_fast = false;            ///< if it fails, the rest of its group is not started
   std::string device;                ///< that it runs on, "": it waits
+  int supervisor = 0;                ///< process id of the newest one, 0: none yet
   int starts = 0;                    ///< supervisors that were started for it
   int attempt = 0;                   ///< the run's last attempt before the newest start
 };
@@ -91,6 +92,7 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 ///     .queue/lock           held by whoever changes the queue
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended
 ///     .queue/leases/<host>/<device>
+///     .queue/hosts/<host>   its last sign of life: hosts.h
 ///
 /// While this object lives, nobody else can change the queue.
 class Queue {
@@ -102,6 +104,7 @@ class Queue {
   const std::vector<QueueEntry>& entries() const { return entries_; }
   const QueueEntry* find(const std::string& run) const;
   /// An existing entry of the run stays, with the higher priority of the two and no starts counted.
+  /// One of another host is replaced where nobody runs it: the run is asked for here now.
   void add(const QueueEntry& entry);
   /// Adds the entry, or writes it anew.
   void put(const QueueEntry& entry);

@@ -220,6 +220,31 @@ TEST_CASE("who asks for a run that waits already only raises its priority", "[qu
   REQUIRE(queue.find("a")->position == 0);
 }
 
+TEST_CASE("a run that another host queued is taken over by who asks for it here",
+          "[queue][hosts]") {
+  TemporaryFolder folder;
+  Queue queue(folder.path());
+  QueueEntry theirs = entry("a", 2, 0);
+  theirs.host = "gone";
+  theirs.starts = 3;
+  queue.add(theirs);
+  QueueEntry ours = entry("a", 1, 9);
+  ours.group = "ours";
+  SECTION("nobody runs it") {
+    queue.add(ours);
+    REQUIRE(queue.find("a")->host == "here");
+    REQUIRE(queue.find("a")->group == "ours");
+    REQUIRE(queue.find("a")->priority == 2);
+    REQUIRE(queue.find("a")->starts == 0);
+  }
+  SECTION("it runs there") {
+    make_directories(folder / "a");
+    const FileLock running = FileLock::acquire(folder / "a" / "lock");
+    queue.add(ours);
+    REQUIRE(queue.find("a")->host == "gone");
+  }
+}
+
 TEST_CASE("damaged entries are named and do not hinder the others", "[queue]") {
   TemporaryFolder folder;
   Queue(folder.path()).add(entry("a", 0, 0));
