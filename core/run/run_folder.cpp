@@ -65,7 +65,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
   if (line.empty()) return status;
   try {
     const StoredEvent last = stored_event_from_line(line);
-    if (last.attempt == 0) return status;  // metrics of the run that it is to continue
+    if (last.attempt == 0 && !last.ended) return status;  // copied: of the run that it continues
     status.attempt = last.attempt;
     status.state = RunState::failed;
     if (const auto& ended = last.ended) {
