@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -315,17 +314,13 @@ class RunFollower {
   void show_waiting(Followed& followed) {
     const std::string what =
         "waiting for " + tables::printable(waiting_.at(followed.run.planned.record.id));
-    if (is_terminal(STDERR_FILENO)) {
-      const double done = double(ended_) / double(followed_.size());
-      (live_ ? together_ : followed.line).show(done, what);
-    } else if (what != waiting_said_) {
-      waiting_said_ = what;
-      std::cerr << followed.run.label << ": " << what << "\n";
-    }
+    if (what != waiting_said_) (live_ ? together_ : followed.line).show_status(what);
+    waiting_said_ = what;
   }
 
   void show() {
     if (Followed* waiting = first_waiting()) return show_waiting(*waiting);
+    waiting_said_.clear();
     double done = 0;
     std::vector<std::string> parts = {std::to_string(ended_) + " done"};
     for (const auto& followed : followed_) {

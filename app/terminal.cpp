@@ -127,12 +127,7 @@ void ProgressLine::show(double fraction, const std::string& text) {
   if (terminal_) {
     const double now = steady_seconds();
     if (drawn_ && now - drawn_at_ < redraw_seconds) return;
-    std::string line = label_ + "  " + bar(fraction) + "  " + text;
-    // A line that wraps could not be redrawn in place.
-    const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
-    while (tables::display_width(line) > width) line.pop_back();
-    std::cerr << "\r\033[K" << line << std::flush;
-    drawn_ = true;
+    draw(bar(fraction) + "  " + text);
     drawn_at_ = now;
     return;
   }
@@ -162,7 +157,15 @@ void ProgressLine::show_status(const std::string& text) {
     std::cerr << label_ << "  " << text << "\n";
     return;
   }
-  std::cerr << "\r\033[K" << label_ << "  " << text << std::flush;
+  draw(text);
+}
+
+void ProgressLine::draw(const std::string& text) {
+  std::string line = label_ + "  " + text;
+  // A line that wraps could not be redrawn in place.
+  const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
+  while (tables::display_width(line) > width) line.pop_back();
+  std::cerr << "\r\033[K" << line << std::flush;
   drawn_ = true;
 }
 

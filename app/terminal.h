@@ -101,6 +101,8 @@ class ProgressLine {
   void clear();
 
  private:
+  void draw(const std::string& text);
+
   std::string label_;
   bool terminal_;
   bool drawn_ = false;
