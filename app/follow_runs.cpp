@@ -31,16 +31,11 @@ namespace {
 /// The live line of a run, gathered from its events.
 class RunView {
  public:
-  void take(const worker::Event& event) {
-    if (const auto* started = std::get_if<worker::Started>(&event)) {
-      max_steps_ = started->max_steps;
-      step_ = first_step_ = started->first_step;
-      began_ = steady_seconds();
-    } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
-      step_ = progress->step;
+  void take(const worker::Event& event, double time) {
+    pace_.take(event, time);
+    if (const auto* progress = std::get_if<worker::Progress>(&event)) {
       phase_ = progress->phase;
     } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
-      step_ = metrics->step;
       phase_ = "train";
       loss_ = metrics->loss;
       tokens_per_second_ = metrics->tokens_per_second;
@@ -53,14 +48,15 @@ class RunView {
     }
   }
 
-  bool started() const { return max_steps_ > 0; }
+  bool started() const { return pace_.max_steps() > 0; }
 
   /// Of its steps, 0 to 1.
-  double fraction() const { return max_steps_ > 0 ? double(step_) / double(max_steps_) : 0; }
+  double fraction() const { return pace_.fraction(); }
 
   /// "step 120/300  loss 1.2345  …  ETA 12s"
   std::string text() const {
-    std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
+    std::string text =
+        "step " + std::to_string(pace_.step()) + "/" + std::to_string(pace_.max_steps());
     if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
     if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
     if (!score_.empty()) text += "  " + score_;
@@ -68,10 +64,8 @@ class RunView {
       text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
     if (phase_ == "evaluate") return text + "  evaluating";
     if (phase_ == "save") return text + "  saving";
-    const double per_step =
-        (steady_seconds() - began_) / double(std::max<int64_t>(1, step_ - first_step_));
-    if (step_ > first_step_)
-      text += "  ETA " + human_duration(per_step * double(max_steps_ - step_));
+    if (const auto seconds = pace_.seconds_left(unix_time()))
+      text += "  ETA " + human_duration(*seconds);
     return text;
   }
 
@@ -83,12 +77,11 @@ class RunView {
   }
 
  private:
-  int64_t step_ = 0, first_step_ = 0, max_steps_ = 0;
+  run::Pace pace_;
   std::string phase_;
   std::optional<double> loss_, eval_loss_;
   std::string score_;  ///< of the last evaluation, with its name
   double tokens_per_second_ = 0;
-  double began_ = 0;
 };
 
 constexpr auto poll_interval = std::chrono::milliseconds(100);
@@ -221,7 +214,7 @@ class RunFollower {
     // Poll before asking the queue: a run leaves the queue before it releases its lock.
     const run::Update update = followed.follower.poll();
     for (const run::StoredEvent& stored : update.events) {
-      if (stored.event) followed.view.take(*stored.event);
+      if (stored.event) followed.view.take(*stored.event, stored.time);
       for (const std::string& problem : skipped_checkpoints(stored))
         print_line(
             followed,
@@ -230,7 +223,7 @@ class RunFollower {
       if (!notice.empty() && stored.attempt > followed.attempt_before)
         print_line(followed, "warning: " + followed.run.label + ": " + tables::printable(notice));
     }
-    if (update.progress) followed.view.take(*update.progress);
+    if (update.progress) followed.view.take(*update.progress, unix_time());
     followed.running = !update.over;
     if (followed.running) announce(followed);
     if (update.over && !queue::is_queued(runs_dir_, followed.run.planned.record.id))

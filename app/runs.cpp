@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/project/names.h"
 #include "core/results/metrics.h"
+#include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
 #include "core/run/open_model.h"
@@ -75,7 +76,10 @@ std::optional<store::ResultStore> find_store(const Context& context) {
 
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter) {
   const std::optional<store::ResultStore> store = find_store(context);
-  return store ? store->runs(filter) : std::vector<store::RunSummary>();
+  if (!store) return {};
+  std::vector<store::RunSummary> runs = store->runs(filter);
+  for (store::RunSummary& run : runs) run.step = store::current_step(context.runs_dir(), run);
+  return runs;
 }
 
 void add_run_selector(const Command& command, RunSelector& selector) {

@@ -16,6 +16,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/event_log.h"
+#include "core/run/host.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/queue.h"
@@ -242,7 +243,11 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
     case run::RunState::running: return "is running already";
     default: break;
   }
-  return queue::is_queued(context.runs_dir(), folder.id()) ? "is queued already" : "";
+  // A run that waits on another host is taken over.
+  for (const queue::QueueEntry& entry : queue::read_entries(context.runs_dir())) {
+    if (entry.run == folder.id() && entry.host == run::host_name()) return "is queued already";
+  }
+  return "";
 }
 
 int resume(const Context& context, const RunsResumeOptions& options) {

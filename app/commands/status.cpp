@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "core/results/metrics.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
+#include "core/run/queue/hosts.h"
 
 namespace forge::app {
 namespace {
@@ -66,6 +68,13 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
   return aligned(lines, {1, 2, 3, 4, 5, 6});
 }
 
+/// "cuda:0 or cuda:1", "cpu of host 'a', last seen 3m 10s ago"
+std::string place_text(const store::WaitingRun& run) {
+  const std::string devices = join(texts_of(run.entry.devices, &queue::LeaseDevice::name), " or ");
+  if (!run.host_silent_seconds) return devices;
+  return devices + " of " + queue::host_text(run.entry.host, *run.host_silent_seconds);
+}
+
 std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   std::vector<std::vector<std::string>> lines = {
       {"Queued", "Steps", "Time", "Priority", "Since", "Device"}};
@@ -75,9 +84,13 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
                      duration(run.seconds),
                      std::to_string(run.entry.priority),
                      run.entry.submitted.substr(0, 16) + "Z",
-                     join(texts_of(run.entry.devices, &queue::LeaseDevice::name), " or ")});
+                     place_text(run)});
   }
-  return aligned(lines, {1, 2, 3});
+  const bool elsewhere = std::any_of(waiting.begin(), waiting.end(), [](const auto& run) {
+    return run.host_silent_seconds.has_value();
+  });
+  return aligned(lines, {1, 2, 3}) +
+         (elsewhere ? "'forge runs resume RUN' here takes over a run of another host.\n" : "");
 }
 
 std::string overview_text(const store::Overview& overview) {
@@ -108,6 +121,7 @@ nlohmann::json overview_json(const store::Overview& overview) {
   for (const store::WaitingRun& run : overview.waiting) {
     nlohmann::json entry = to_json(run.entry);
     entry["config"] = run.config;
+    entry["host_silent_seconds"] = or_null(run.host_silent_seconds);
     entry["steps_left"] = run.steps_left;
     entry["seconds"] = or_null(run.seconds);
     json["waiting"].push_back(std::move(entry));

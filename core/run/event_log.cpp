@@ -239,6 +239,30 @@ void EventLog::sync_if_due(double now) {
   synced_at_ = now;
 }
 
+void Pace::take(const worker::Event& event, double time) {
+  if (const auto* started = std::get_if<worker::Started>(&event)) {
+    max_steps_ = started->max_steps;
+    step_ = first_step_ = started->first_step;
+    began_ = stepped_at_ = time;
+  } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
+    advance(progress->step, time);
+  } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+    advance(metrics->step, time);
+  }
+}
+
+void Pace::advance(int64_t step, double time) {
+  if (step <= step_) return;
+  step_ = step;
+  stepped_at_ = time;
+}
+
+std::optional<double> Pace::seconds_left(double now) const {
+  if (step_ <= first_step_) return std::nullopt;
+  const double per_step = (stepped_at_ - began_) / double(step_ - first_step_);
+  return std::max(0.0, per_step * double(max_steps_ - step_) - (now - stepped_at_));
+}
+
 void Follower::skip_to_end() {
   LineReader lines(folder_.events_file(), offset_);
   while (lines.next()) offset_ = lines.next_offset();

@@ -268,5 +268,19 @@ TEST_CASE("Ctrl-C while a run waits withdraws it and exits with 3") {
   wait_for_the_end(forge, 1);
 }
 
+TEST_CASE("all commands say the same of how far a run is") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach", "--set", "train.log_every=500000"}))
+              .exit_code == 0);
+  REQUIRE(wait_until([&] { return runs(forge)[0].at("step") > 10; }));
+  {
+    const HeldProcess held(forge.worker_pid());
+    REQUIRE(wait_until(
+        [&] { return status(forge).at("running")[0].at("step") == runs(forge)[0].at("step"); }));
+  }
+  REQUIRE(forge.call({"runs", "stop", "--all", "--now"}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+}
+
 }  // namespace
 }  // namespace forge::tests

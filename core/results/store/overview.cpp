@@ -4,11 +4,13 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/results/store/result_store.h"
-#include "core/run/queue/queue.h"
+#include "core/run/host.h"
+#include "core/run/queue/hosts.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
@@ -106,11 +108,13 @@ std::vector<DeviceUse> devices_in_use(const fs::path& runs_dir) {
   return devices;
 }
 
-/// The step that the run is at, which its events know only once in a logging window.
-int64_t step_of(const run::RunFolder& folder, const RunSummary& run) {
+}  // namespace
+
+int64_t current_step(const fs::path& runs_dir, const RunSummary& run) {
+  if (run.status != run::RunState::running) return run.step;
   try {
-    const auto event =
-        worker::event_from_json(worker::object_from_line(read_file(folder.progress_file())));
+    const fs::path file = run::RunFolder(runs_dir / run.id).progress_file();
+    const auto event = worker::event_from_json(worker::object_from_line(read_file(file)));
     if (const auto* progress = std::get_if<worker::Progress>(&event))
       return std::max(progress->step, run.step);
   } catch (const Error&) {
@@ -119,18 +123,23 @@ int64_t step_of(const run::RunFolder& folder, const RunSummary& run) {
   return run.step;
 }
 
-RunningRun running(const RunSummary& run, const run::RunFolder& folder, const std::string& device) {
-  RunningRun running{run, device, step_of(folder, run), std::nullopt};
+namespace {
+
+RunningRun running(const RunSummary& run, const fs::path& runs_dir, const std::string& device) {
+  RunningRun running{run, device, current_step(runs_dir, run), std::nullopt};
   const double speed = run.metric(results::tokens_per_second_name).value_or(0);
   if (speed > 0 && run.max_steps > running.step)
     running.seconds_left = double((run.max_steps - running.step) * run.tokens_per_step) / speed;
   return running;
 }
 
-WaitingRun waiting(const queue::QueueEntry& entry,
+WaitingRun waiting(const fs::path& runs_dir,
+                   const queue::QueueEntry& entry,
                    const std::vector<RunSummary>& runs,
                    const ResultStore& store) {
-  WaitingRun waiting{entry, "", 0, std::nullopt};
+  WaitingRun waiting{entry, std::nullopt, "", 0, std::nullopt};
+  if (entry.host != run::host_name())
+    waiting.host_silent_seconds = unix_time() - queue::last_sign_of_life(runs_dir, entry);
   const auto found = std::find_if(
       runs.begin(), runs.end(), [&](const RunSummary& run) { return run.id == entry.run; });
   const nlohmann::json config = store.config(entry.run);
@@ -157,7 +166,7 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
     if (run.status == run::RunState::running) {
       const auto entry = queued.find(run.id);
       const std::string device = entry == queued.end() ? "" : entry->second->device;
-      overview.running.push_back(running(run, run::RunFolder(runs_dir / run.id), device));
+      overview.running.push_back(running(run, runs_dir, device));
       if (entry != queued.end()) queued.erase(entry);
     } else if (is_final(run.status)) {
       if (overview.ended.size() < max_ended) overview.ended.push_back(run);
@@ -167,7 +176,7 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
   }
   for (const queue::QueueEntry& entry : snapshot.entries) {
     if (queued.count(entry.run) > 0)
-      overview.waiting.push_back(waiting(entry, snapshot.runs, store));
+      overview.waiting.push_back(waiting(runs_dir, entry, snapshot.runs, store));
   }
   std::reverse(overview.running.begin(), overview.running.end());
   return overview;

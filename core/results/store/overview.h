@@ -40,6 +40,8 @@ struct RunningRun {
 
 struct WaitingRun {
   queue::QueueEntry entry;
+  /// Since the last sign of life of its host, if that is another one.
+  std::optional<double> host_silent_seconds;
   std::string config;
   int64_t steps_left = 0;
   std::optional<double> seconds;  ///< for them, by the newest similar run
@@ -53,6 +55,9 @@ struct Overview {
   std::vector<RunSummary> ended;      ///< the last ones, newest first
   std::vector<std::string> warnings;  ///< what cannot be read
 };
+
+/// The step that a run is at. The events of an active one tell it only once in a logging window.
+int64_t current_step(const std::filesystem::path& runs_dir, const RunSummary& run);
 
 class ResultStore;
 

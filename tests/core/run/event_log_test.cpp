@@ -175,5 +175,30 @@ TEST_CASE("a follower says that an events file is damaged", "[run][follow]") {
   REQUIRE(contains(error_of([&] { follower.poll(); }), "'rubbish'"));
 }
 
+TEST_CASE("the time that is left counts down between reports and does not ask who looks when",
+          "[run][event_log]") {
+  const auto trained = [](int64_t step) {
+    worker::TrainMetrics metrics;
+    metrics.step = step;
+    return metrics;
+  };
+  Pace pace;
+  REQUIRE_FALSE(pace.seconds_left(1000));
+  worker::Started started;
+  started.first_step = 100;
+  started.max_steps = 300;
+  pace.take(started, 1000);
+  REQUIRE_FALSE(pace.seconds_left(1005));
+  pace.take(trained(120), 1010);  // two steps a second
+  REQUIRE(pace.fraction() == 0.4);
+  REQUIRE(pace.seconds_left(1010) == 90.0);
+  REQUIRE(pace.seconds_left(1040) == 60.0);
+  REQUIRE(pace.seconds_left(2000) == 0.0);
+  pace.take(worker::Progress{110, "evaluate", 0.5}, 1020);  // older than what is known
+  REQUIRE(pace.step() == 120);
+  pace.take(worker::Progress{200, "train", 0}, 1050);
+  REQUIRE(pace.seconds_left(1050) == 50.0);
+}
+
 }  // namespace
 }  // namespace forge::run

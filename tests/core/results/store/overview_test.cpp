@@ -1,4 +1,7 @@
 #include "core/results/store/overview.h"
+
+#include <chrono>
+
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
 #include "core/run/queue/queue.h"
@@ -143,6 +146,36 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   REQUIRE(now.devices[0].device.name == "cuda:0");
   REQUIRE(now.devices[0].used_units == 24);
   REQUIRE(now.warnings.empty());
+}
+
+TEST_CASE("a run that waits on another host tells when that gave its last sign of life",
+          "[store][overview]") {
+  TemporaryFolder runs;
+  make_unstarted_run(runs.path(), made_with_steps("here"));
+  make_unstarted_run(runs.path(), made_with_steps("there"));
+  queue::QueueEntry theirs = entry("there");
+  theirs.host = "another";
+  queue::Queue(runs.path()).put(entry("here"));
+  queue::Queue(runs.path()).put(theirs);
+  fs::last_write_time(runs / ".queue" / "entries" / "there",
+                      fs::file_time_type::clock::now() - std::chrono::seconds(180));
+  ResultStore store(runs / "forge.sqlite");
+  const Overview now = overview(store, runs.path(), 1);
+  REQUIRE(now.waiting.size() == 2);
+  REQUIRE_FALSE(now.waiting[0].host_silent_seconds);
+  REQUIRE(now.waiting[1].host_silent_seconds.value() >= 179);
+}
+
+TEST_CASE("an active run is as far as its last progress", "[store][overview]") {
+  TemporaryFolder runs;
+  const FileLock running = make_running_run(runs.path(), made_with_steps("runs"), 10);
+  ResultStore store(runs / "forge.sqlite");
+  store.sync(runs.path());
+  REQUIRE(current_step(runs.path(), store.run("runs").value()) == 10);
+  runs.write("runs/progress.json",
+             worker::to_line(worker::to_json(worker::Progress{16, "train", 0})));
+  REQUIRE(current_step(runs.path(), store.run("runs").value()) == 16);
+  REQUIRE(overview(store, runs.path(), 1).running.at(0).step == 16);
 }
 
 TEST_CASE("an empty runs folder has nothing to tell", "[store][overview]") {
