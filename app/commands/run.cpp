@@ -13,8 +13,10 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/run/allowed_command.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/run/supervisor.h"
 
@@ -58,6 +60,8 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
       run.what = start_text(checked, prepared.planned);
       run.demand = queue::resource_request(
           checked.backend.environment, options.launch.device, options.queue.jobs, usable_cores());
+      // The config is this user's own, and with it the program that it names.
+      run::allow_command(prepared.planned.record.key, checked.resolved.experiment);
       run.made = run::write_run_folder(prepared.planned, prepared.inputs);
   }
   return run;
@@ -125,8 +129,10 @@ void try_to(const std::function<void()>& action) {
 int supervise(const Context& context, const SuperviseOptions& options) {
   const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
   const std::filesystem::path runs_dir = folder.path().parent_path();
-  const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
-  const auto backend = context.backend(config::experiment_from_json(request.experiment));
+  const config::Experiment experiment =
+      config::experiment_from_json(run::read_request(folder).experiment);
+  run::require_allowed_command(folder.id(), folder.record().key, experiment);
+  const auto backend = context.backend(experiment);
   const auto dispatch_queue = [&] {
     try_to([&] { queue::dispatch(runs_dir, context.program()); });
   };

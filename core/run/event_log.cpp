@@ -204,9 +204,26 @@ Json stamped(Json event, int attempt) {
   return event;
 }
 
-EventLog::EventLog(const fs::path& events_file) : file_(events_file) {
+namespace {
+
+/// Number of the newest attempt. A damaged last line must not end the run: then all lines are read.
+int newest_attempt(const fs::path& events_file) {
   const std::string line = last_line(events_file);
-  if (!line.empty()) last_attempt_ = stored_event_from_line(line).attempt;
+  if (line.empty()) return 0;
+  try {
+    return stored_event_from_line(line).attempt;
+  } catch (const Error&) {
+    int newest = 0;
+    for (const ReadLine& read : read_event_lines(events_file, 0).lines)
+      if (read.event) newest = std::max(newest, read.event->attempt);
+    return newest;
+  }
+}
+
+}  // namespace
+
+EventLog::EventLog(const fs::path& events_file)
+    : file_(events_file), last_attempt_(newest_attempt(events_file)) {
   sync_path(events_file.parent_path());  // a new file's name has to outlive a power cut, too
 }
 

@@ -141,7 +141,7 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::
   std::vector<QueueEntry> entries;
   for (const fs::path& file : folder_entries(entries_folder(folder_of(runs_dir)))) {
     const std::string name = file.filename().string();
-    if (name.find(".tmp-") != std::string::npos) continue;  // on its way in
+    if (is_aside_name(name)) continue;
     try {
       QueueEntry entry = entry_from_json(worker::object_from_line(read_file(file)));
       if (entry.run != name) throw Error("it is of run '" + entry.run + "'");

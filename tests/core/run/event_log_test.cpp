@@ -109,6 +109,20 @@ using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
+TEST_CASE("a damaged last line does not keep a run from going on", "[run][event_log][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "events.jsonl";
+  EventLog(file).append({{"event", "ended"}, {"status", "failed"}}, 3);
+  std::ofstream(file, std::ios::app) << "\x1b{ no event\n";
+  EventLog log(file);
+  REQUIRE(log.last_attempt() == 3);
+  log.append({{"event", "of a newer forge"}}, 4);
+  const EventBatch batch = read_event_lines(file, 0);
+  REQUIRE(batch.lines.size() == 3);
+  REQUIRE_FALSE(batch.lines[1].event.has_value());
+  REQUIRE(batch.lines[2].event->attempt == 4);
+}
+
 TEST_CASE("a follower yields each event once and waits for the end of a line", "[run][follow]") {
   const TemporaryFolder runs;
   const RunFolder run = tests::new_run(runs.path());

@@ -350,6 +350,21 @@ TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   REQUIRE(place.store.run("good-20").has_value());
 }
 
+TEST_CASE("a run stays in the tables without what it ran on, and leaves them with another config",
+          "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder kept = make_completed_run(place.runs, made("train_a"));
+  write_file_atomic(kept.environment_file(), "\x1b{");
+  const run::RunFolder changed = make_completed_run(place.runs, made("train_b"));
+  nlohmann::json config = changed.config();
+  config["optimizer"]["lr"] = 0.5;
+  write_file_atomic(changed.config_file(), config.dump());
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.warnings.size() == 2);
+  REQUIRE(place.store.run(kept.id()).has_value());
+  REQUIRE_FALSE(place.store.run(changed.id()).has_value());
+}
+
 TEST_CASE("runs of another version of forge share one sentence and hold nothing up", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));

@@ -256,6 +256,15 @@ TEST_CASE("damaged entries are named and do not hinder the others", "[queue]") {
   REQUIRE(problems.size() == 2);
 }
 
+TEST_CASE("a run waits whatever its config is called", "[queue][hostile]") {
+  const TemporaryFolder folder;
+  const std::string run = "train_lr.tmp-2-0123456789ab";
+  Queue(folder.path()).add(entry(run, 0, 0));
+  REQUIRE(runs(read_entries(folder.path())) == std::vector<std::string>{run});
+  Queue(folder.path()).remove(run);
+  REQUIRE_FALSE(is_queued(folder.path(), run));
+}
+
 TEST_CASE("a runs folder without a queue has no entries", "[queue]") {
   TemporaryFolder folder;
   REQUIRE(read_entries(folder.path()).empty());
