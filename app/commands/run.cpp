@@ -127,15 +127,15 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   const std::filesystem::path runs_dir = folder.path().parent_path();
   const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
   const auto backend = context.backend(config::experiment_from_json(request.experiment));
-  const auto dispatch_queue = [&] {
-    try_to([&] { queue::dispatch(runs_dir, context.program()); });
+  const auto dispatch_queue = [&](queue::IfLocked if_locked) {
+    try_to([&] { queue::dispatch(runs_dir, context.program(), if_locked); });
   };
   run::SupervisorOptions supervision;
   if (const char* waits = std::getenv("FORGE_RETRY_WAITS"))
     supervision.retry_waits = run::retry_waits_from_text(waits);
   supervision.device = options.device;
   supervision.lease = options.lease;
-  supervision.periodic_task = dispatch_queue;
+  supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
     const bool failed =
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
@@ -143,7 +143,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   };
   const int exit_code = run::supervise(folder, *backend, context.launcher(), supervision);
   if (options.lease >= 0) ::close(options.lease);  // frees the device for the next run
-  if (exit_code != run::supervised_storage) dispatch_queue();
+  if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
   return exit_code;
 }
 
