@@ -156,7 +156,10 @@ class RunFollower {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
     dispatch_at_ = now + dispatch_seconds;
-    const queue::DispatchResult done = queue::dispatch(runs_dir_, context_.program());
+    const queue::DispatchResult done =
+        queue::dispatch(runs_dir_, context_.program(), queue::IfLocked::skip);
+    if (done.queue_was_locked) return wait_for_queue(now);
+    queue_locked_since_.reset();
     for (const queue::StartedRun& started : done.started) {
       if (Followed* followed = find(started.run)) {
         if (followed->supervisor != 0)
@@ -175,6 +178,15 @@ class RunFollower {
       status.hint = failed.problem.hint();
       status.storage = failed.problem.exit_code() == ExitCode::storage;
     }
+  }
+
+  /// Another process has locked the queue. It usually does so for a moment.
+  void wait_for_queue(double now) {
+    constexpr double moment = 5;  // seconds
+    if (!queue_locked_since_) queue_locked_since_ = now;
+    if (now - *queue_locked_since_ < moment) return;
+    for (const auto& followed : followed_)
+      waiting_[followed->run.planned.record.id] = "the queue, which another process has locked";
   }
 
   Followed* find(const std::string& run) {
@@ -338,6 +350,7 @@ class RunFollower {
   size_t ended_ = 0;
   int answered_ = 0;
   double dispatch_at_ = 0;
+  std::optional<double> queue_locked_since_;
 };
 
 }  // namespace

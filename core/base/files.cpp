@@ -129,7 +129,9 @@ bool is_aside_name(const std::string& name) {
   const size_t mark = name.rfind(aside_prefix);
   if (mark == std::string::npos) return false;
   const size_t digits = mark + std::strlen(aside_prefix);
-  return digits < name.size() && name.find_first_not_of("0123456789", digits) == std::string::npos;
+  constexpr size_t most_digits = 10;  // of a process id
+  return digits < name.size() && name.size() - digits <= most_digits &&
+         name.find_first_not_of("0123456789", digits) == std::string::npos;
 }
 
 fs::path aside_path(const fs::path& folder, const std::string& purpose) {

@@ -46,7 +46,8 @@ void require_allowed_command(const std::string& run,
                              const std::string& run_key,
                              const config::Experiment& experiment) {
   if (is_command_allowed(run_key, experiment)) return;
-  throw Error("run '" + tables::printable(run) + "' would start a program that you have not allowed: " +
+  throw Error("run '" + tables::printable(run) +
+                  "' would start a program that you have not allowed: " +
                   shown_command(experiment.external),
               "if you trust it, repeat the command with --allow-command");
 }

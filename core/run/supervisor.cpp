@@ -113,6 +113,7 @@ class Supervisor {
         scorer_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
         stop_requests_(folder.stop_file()) {
+    request_.run_dir = fs::absolute(folder.path()).string();  // wherever it lay
     const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
     if (!options_.device.empty()) request_.device = options_.device;
     options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);

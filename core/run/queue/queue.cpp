@@ -1,6 +1,7 @@
 #include "core/run/queue/queue.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <algorithm>
 #include <cerrno>
 #include <tuple>
@@ -130,12 +131,24 @@ bool starts_before(const QueueEntry& left, const QueueEntry& right) {
 fs::path folder_of(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
-fs::path made(const fs::path& folder) {
-  make_directories(entries_folder(folder));
-  return folder;
+/// The file of the lock, in a folder that is there.
+fs::path lock_file(const fs::path& runs_dir) {
+  make_directories(entries_folder(folder_of(runs_dir)));
+  return folder_of(runs_dir) / "lock";
 }
 
 }  // namespace
+
+struct Queue::DelayedStop {
+  DelayedStop() {
+    sigset_t stop;
+    ::sigemptyset(&stop);
+    ::sigaddset(&stop, SIGTSTP);
+    ::pthread_sigmask(SIG_BLOCK, &stop, &before);
+  }
+  ~DelayedStop() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  sigset_t before{};
+};
 
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
   std::vector<QueueEntry> entries;
@@ -161,13 +174,34 @@ fs::path leases_folder(const fs::path& runs_dir) {
 }
 
 bool is_queued(const fs::path& runs_dir, const std::string& run) {
-  return fs::exists(entries_folder(folder_of(runs_dir)) / run);
+  const fs::path file = entries_folder(folder_of(runs_dir)) / run;
+  if (!path_exists(file)) return false;
+  try {
+    entry_from_json(worker::object_from_line(read_file(file)));
+    return true;
+  } catch (const Error&) {
+    return false;  // started by nobody, as read_entries leaves it out
+  }
 }
 
-Queue::Queue(const fs::path& runs_dir)
-    : folder_(made(folder_of(runs_dir))),
-      lock_(FileLock::acquire(folder_ / "lock")),
+Queue::Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock)
+    : folder_(folder_of(runs_dir)),
+      delayed_stop_(std::move(delayed_stop)),
+      lock_(std::move(lock)),
       entries_(read_entries(runs_dir)) {}
+
+Queue::Queue(const fs::path& runs_dir)
+    : Queue(runs_dir, std::make_unique<DelayedStop>(), FileLock::acquire(lock_file(runs_dir))) {}
+
+std::optional<Queue> Queue::try_open(const fs::path& runs_dir) {
+  auto delayed_stop = std::make_unique<DelayedStop>();
+  auto lock = FileLock::try_acquire(lock_file(runs_dir));
+  if (!lock) return std::nullopt;
+  return Queue(runs_dir, std::move(delayed_stop), std::move(*lock));
+}
+
+Queue::Queue(Queue&&) noexcept = default;
+Queue::~Queue() = default;
 
 const QueueEntry* Queue::find(const std::string& run) const {
   for (const QueueEntry& entry : entries_) {

@@ -245,6 +245,23 @@ TEST_CASE("a run that another host queued is taken over by who asks for it here"
   }
 }
 
+TEST_CASE("Ctrl-Z waits until the queue is free for others", "[queue]") {
+  TemporaryFolder folder;
+  const auto delayed = [] {
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    return ::sigismember(&blocked, SIGTSTP) == 1;
+  };
+  {
+    std::optional<Queue> queue = Queue::try_open(folder.path());
+    REQUIRE(queue);
+    REQUIRE(delayed());
+    REQUIRE_FALSE(Queue::try_open(folder.path()));
+    REQUIRE(delayed());
+  }
+  REQUIRE_FALSE(delayed());
+}
+
 TEST_CASE("damaged entries are named and do not hinder the others", "[queue]") {
   TemporaryFolder folder;
   Queue(folder.path()).add(entry("a", 0, 0));
@@ -254,6 +271,7 @@ TEST_CASE("damaged entries are named and do not hinder the others", "[queue]") {
   std::vector<std::string> problems;
   REQUIRE(runs(read_entries(folder.path(), &problems)) == std::vector<std::string>{"a"});
   REQUIRE(problems.size() == 2);
+  REQUIRE_FALSE(is_queued(folder.path(), "b"));
 }
 
 TEST_CASE("a run waits whatever its config is called", "[queue][hostile]") {
