@@ -183,14 +183,11 @@ TEST_CASE("a follower shows progress when it is new", "[run][follow]") {
 
 TEST_CASE("a follower passes over a damaged line", "[run][follow][hostile]") {
   const TemporaryFolder runs;
-  const RunFolder run = new_run(runs.path());
-  std::ofstream(run.events_file()) << "rubbish
-                                      ";
-                                      EventLog(run.events_file())
-                                          .append({{"event", "ended"}, {"status", "failed"}}, 1);
-  std::ofstream(run.progress_file()) << "rubbish
-                                        ";
-      const Update update = Follower(run).poll();
+  const RunFolder run = tests::new_run(runs.path());
+  std::ofstream(run.events_file()) << "rubbish\n";
+  EventLog(run.events_file()).append({{"event", "ended"}, {"status", "failed"}}, 1);
+  std::ofstream(run.progress_file()) << "rubbish\n";
+  const Update update = Follower(run).poll();
   REQUIRE(update.events.size() == 1);
   REQUIRE(update.events[0].name == "ended");
   REQUIRE_FALSE(update.progress.has_value());
