@@ -116,7 +116,7 @@ TEST_CASE("a damaged last line does not keep a run from going on", "[run][event_
   std::ofstream(file, std::ios::app) << "\x1b{ no event\n";
   EventLog log(file);
   REQUIRE(log.last_attempt() == 3);
-  log.append({{"event", "of a newer forge"}}, 4);
+  log.append(AttemptEnded{RunState::completed}, 4);
   const EventBatch batch = read_event_lines(file, 0);
   REQUIRE(batch.lines.size() == 3);
   REQUIRE_FALSE(batch.lines[1].event.has_value());

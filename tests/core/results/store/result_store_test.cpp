@@ -3,6 +3,7 @@
 #include "core/base/files.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -370,10 +371,10 @@ TEST_CASE("runs of another version of forge share one sentence and hold nothing 
   make_completed_run(place.runs, made("good"));
   for (const char* name : {"a", "b", "c", "d"}) {
     make_completed_run(place.runs, made(name));
-    const fs::path file = place.runs / (std::string(name) + "-20") / "config.json";
-    nlohmann::json config = nlohmann::json::parse(read_file(file));
+    const run::RunFolder folder(place.runs / (std::string(name) + "-20"));
+    nlohmann::json config = folder.config();
     config["model"]["family"] = "llama";
-    write_file_atomic(file, config.dump());
+    rewrite_config(folder, config);
   }
   const SyncReport report = place.store.sync(place.runs);
   REQUIRE(report.added == 1);
