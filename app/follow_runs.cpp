@@ -53,19 +53,22 @@ class RunView {
   /// Of its steps, 0 to 1.
   double fraction() const { return pace_.fraction(); }
 
-  /// "step 120/300  loss 1.2345  …  ETA 12s"
+  /// "step 120/300  ETA 12s  loss 1.2345  …": the end may not fit into the terminal
   std::string text() const {
     std::string text =
         "step " + std::to_string(pace_.step()) + "/" + std::to_string(pace_.max_steps());
+    if (phase_ == "evaluate") {
+      text += "  evaluating";
+    } else if (phase_ == "save") {
+      text += "  saving";
+    } else if (const auto seconds = pace_.seconds_left(unix_time())) {
+      text += "  ETA " + human_duration(*seconds);
+    }
     if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
     if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
     if (!score_.empty()) text += "  " + score_;
     if (tokens_per_second_ > 0)
       text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
-    if (phase_ == "evaluate") return text + "  evaluating";
-    if (phase_ == "save") return text + "  saving";
-    if (const auto seconds = pace_.seconds_left(unix_time()))
-      text += "  ETA " + human_duration(*seconds);
     return text;
   }
 

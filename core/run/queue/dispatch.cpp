@@ -81,6 +81,10 @@ class Dispatcher {
     const double last_sign = last_sign_of_life(runs_dir_, entry);
     const double silence = sign_of_life_ ? *sign_of_life_ - last_sign : 0;
     if (silence >= gone_after_seconds) {
+      if (needs_no_more(entry, folder_of(entry))) {
+        queue_.remove(entry.run);
+        return false;
+      }
       if (std::optional<QueueEntry> moved = moved_here(runs_dir_, entry)) {
         entry = std::move(*moved);
         queue_.put(entry);

@@ -113,8 +113,31 @@ void fields(Visitor& visit, QueueEntry& entry) {
 
 nlohmann::json to_json(const QueueEntry& entry) { return worker::write_fields(entry); }
 
+namespace {
+
+/// Names become names of files; units are locked one by one.
+void require_sound(const QueueEntry& entry) {
+  constexpr int most_units = 1 << 16;
+  const auto require = [](bool sound, const std::string& field) {
+    if (!sound) throw Error("an entry of the queue has no sound '" + field + "'");
+  };
+  const auto is_name = [](const std::string& name) {
+    return name.find('/') == std::string::npos && name.find('\0') == std::string::npos &&
+           name != "." && name != "..";
+  };
+  const auto is_count = [](int units) { return units >= 1 && units <= most_units; };
+  require(is_name(entry.host), "host");
+  require(is_count(entry.units), "units");
+  for (const LeaseDevice& device : entry.devices)
+    require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
+}
+
+}  // namespace
+
 QueueEntry entry_from_json(const nlohmann::json& json) {
-  return worker::read_fields<QueueEntry>(json, "entry of the queue");
+  QueueEntry entry = worker::read_fields<QueueEntry>(json, "entry of the queue");
+  require_sound(entry);
+  return entry;
 }
 
 namespace {

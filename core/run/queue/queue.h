@@ -85,7 +85,7 @@ struct QueueEntry {
 };
 
 nlohmann::json to_json(const QueueEntry& entry);
-/// Throws Error naming the field that is wrong.
+/// Throws Error naming the field that is wrong. Names cannot lead out of the queue's folder.
 QueueEntry entry_from_json(const nlohmann::json& json);
 
 /// The queue of a runs folder. Its files outlive every process:

@@ -257,6 +257,12 @@ TEST_CASE("runs of another host are left to it while it gives signs of life",
     scene.remove_token_files();
     waits();
   }
+  SECTION("it completed the run before it went") {
+    scene.remove_token_files();
+    write_file_atomic(scene.run(entry).done_file(), "now\n");
+    REQUIRE(scene.started().empty());
+    REQUIRE_FALSE(scene.queued(entry));
+  }
 }
 
 TEST_CASE("a run whose supervisor was killed is started again", "[queue][dispatch]") {

@@ -133,6 +133,7 @@ TEST_CASE("nothing is taken of a device that nobody has leased yet", "[queue][le
   REQUIRE(used_units(folder / "none", cpu) == 0);
 }
 
+using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
@@ -173,6 +174,24 @@ TEST_CASE("a damaged entry is named by its field", "[queue]") {
   nlohmann::json json = to_json(entry("a", 0, 0));
   json["units"] = "many";
   REQUIRE(error_of([&] { entry_from_json(json); }).find("'units'") != std::string::npos);
+}
+
+TEST_CASE("an entry leads to no file outside the queue and to no endless work",
+          "[queue][hostile]") {
+  const auto refused = [](const std::function<void(QueueEntry&)>& edit) {
+    QueueEntry changed = entry("a", 0, 0);
+    edit(changed);
+    return error_of([&] { entry_from_json(to_json(changed)); });
+  };
+  REQUIRE(refused([](QueueEntry&) {}) == "");
+  for (const std::string name : {"../../../tmp/x", "/etc/passwd", "..", ""}) {
+    REQUIRE(contains(refused([&](QueueEntry& e) { e.devices[1].name = name; }), "'devices'"));
+    if (!name.empty()) REQUIRE(contains(refused([&](QueueEntry& e) { e.host = name; }), "'host'"));
+  }
+  for (const int units : {0, -1, 1 << 30}) {
+    REQUIRE(contains(refused([&](QueueEntry& e) { e.units = units; }), "'units'"));
+    REQUIRE(refused([&](QueueEntry& e) { e.devices[0].units = units; }) != "");
+  }
 }
 
 TEST_CASE("larger priorities come first, then earlier commands, then the order of a command",
