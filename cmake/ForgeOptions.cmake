@@ -7,6 +7,11 @@ target_compile_options(forge_options INTERFACE
   -Wshadow=local -Wno-subobject-linkage
   # a*b+c stays two roundings unless a file asks for more, so that numbers do not depend on the CPU
   -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC collects its garbage late: a tenth less time for a quarter more memory.
+  target_compile_options(forge_options INTERFACE
+    "SHELL:--param ggc-min-heapsize=600000" "SHELL:--param ggc-min-expand=100")
+endif()
 if(FORGE_WERROR)
   target_compile_options(forge_options INTERFACE -Werror)
 endif()

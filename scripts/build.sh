@@ -29,14 +29,14 @@ install_missing() {
   printf '%s\n' "$key ${1:-}" >>"$done_file"
 }
 
-# As many compilers as cores, but no more than memory holds: a file with Torch's headers takes 1.2 GB.
+# As many compilers as cores, but no more than memory holds: a compiler takes up to 1.4 GB.
 # FORGE_JOBS sets another number.
 compile_jobs() {
   local cores kilobytes jobs
   if [ -n "${FORGE_JOBS:-}" ]; then echo "$FORGE_JOBS"; return; fi
   cores=$(nproc)
   kilobytes=$(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo)
-  jobs=$((${kilobytes:-2000000} / 1200000))
+  jobs=$((${kilobytes:-2000000} / 1400000))
   if [ "$jobs" -lt 1 ]; then jobs=1; fi
   if [ "$jobs" -gt "$cores" ]; then jobs=$cores; fi
   echo "$jobs"
