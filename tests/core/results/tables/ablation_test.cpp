@@ -1,5 +1,8 @@
 #include "core/results/tables/ablation.h"
 
+#include <random>
+#include <set>
+
 #include "core/base/text.h"
 
 #include "core/results/tables/comparability.h"
@@ -301,6 +304,65 @@ TEST_CASE("a run whose device is not known yet belongs to the table", "[report]"
   make_completed_run(lab.runs, Lab::run("llama", 10));
   make_queued_run(lab.runs, Lab::run("canon_a", 10));
   REQUIRE(state_text(lab.table().rows[1]) == "queued");
+}
+
+TEST_CASE("runs that differ in more than the seed are never one sample", "[report]") {
+  const uint64_t seed = std::random_device()();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  const auto any = [&](auto a, decltype(a) b) { return random() % 2 == 0 ? a : b; };
+  for (int round = 0; round < 20; ++round) {
+    Lab lab;
+    const int runs = 2 + static_cast<int>(random() % 8);
+    for (int day = 1; day <= runs; ++day) {
+      MadeRun made = Lab::run(any("llama", "canon_a"), day);
+      made.experiment.seed = static_cast<int64_t>(random() % 4);
+      made.experiment.optimizer.lr = any(1e-3, 3e-3);
+      made.experiment.optimizer.weight_decay = any(0.1, 0.0);
+      made.data_fingerprint = any("d1d1d1d1d1d1", "d2d2d2d2d2d2");
+      made.threads = any(2, 4);
+      if (random() % 4 > 0) {
+        make_completed_run(lab.runs, made);
+      } else {
+        make_failed_run(lab.runs, made, 10, "no");
+      }
+    }
+    TableSpec table = small_table();
+    table.must_be_equal = {"profile"};
+    if (random() % 2 == 0) table.best_of = BestOfSpec{"optimizer.lr", {1e-3}, "eval_loss"};
+    const std::vector<store::ConfiguredRun> stored = lab.read();
+    const Ablation ablation = build_ablation(table, stored);
+    size_t seen = 0;
+    for (const ExcludedRuns& entry : ablation.excluded) seen += static_cast<size_t>(entry.runs);
+    for (const AblationRow& row : ablation.rows) {
+      std::set<std::string> identities;
+      for (const store::ConfiguredRun& run : stored) {
+        const bool shown = std::any_of(row.runs.begin(), row.runs.end(), [&](const auto& own) {
+          return own.id == run.summary.id;
+        });
+        if (shown) identities.insert(run::run_key(identity_without_seed(run)));
+        if (shown && table.best_of) REQUIRE(run.config["optimizer"]["lr"] == 1e-3);
+      }
+      REQUIRE(identities.size() <= 1);
+      seen += row.run && row.runs.empty() ? 1 : row.runs.size();
+    }
+    REQUIRE(seen == stored.size());
+  }
+}
+
+TEST_CASE("a run left out of a row's sample says in what it differs", "[report]") {
+  Lab lab;
+  for (int day = 10; day < 12; ++day) {
+    MadeRun made = Lab::run("llama", day);
+    made.experiment.seed = day;
+    make_completed_run(lab.runs, made);
+  }
+  MadeRun other = Lab::run("llama", 12);
+  other.experiment.optimizer.lr = 0.5;
+  make_completed_run(lab.runs, other);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[0].runs.size() == 2);
+  REQUIRE(contains(excluded_text(ablation), "llama: optimizer.lr 0.5, this row shows "));
 }
 
 }  // namespace
