@@ -74,8 +74,8 @@ project::Project Context::project() const {
   }
   if (!globals_.project.empty()) {
     throw Error("no project in or above the folder '" + globals_.project + "'",
-                "a project is a folder with meta.yaml; 'forge ls -r -p " + globals_.project +
-                    "' lists those below it");
+                "a project is a folder with meta.yaml; 'forge ls -r -p " +
+                    shell_quoted(globals_.project) + "' lists those below it");
   }
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",

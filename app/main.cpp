@@ -7,6 +7,7 @@
 
 #include "app/command_line.h"
 #include "app/help.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -143,13 +144,14 @@ int run_program(int argument_count, char** arguments) {
     std::cout << app.help();
     return static_cast<int>(ExitCode::done);
   }
-  return program.action(Context("forge " + join(words, " "), program.globals));
+  return program.action(Context("forge " + shell_quoted(words), program.globals));
 }
 
 }  // namespace
 }  // namespace forge::app
 
 int main(int argument_count, char** arguments) {
+  const forge::tables::PrintableOutput out(std::cout), err(std::cerr);
   try {
     return forge::app::run_program(argument_count, arguments);
   } catch (const std::exception& problem) {

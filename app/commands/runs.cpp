@@ -7,6 +7,7 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -124,9 +125,11 @@ std::string time_text(double time) {
 
 void print(const manage::LogLine& entry, const RunsLogsOptions& options) {
   if (options.json) {
-    std::cout << json_text(to_json(entry)) << "\n";
+    std::cout << tables::printable_json(json_text(to_json(entry))) << "\n";
   } else if (options.events) {
-    std::cout << (entry.event.is_null() ? entry.text : json_text(entry.event)) << "\n";
+    std::cout << (entry.event.is_null() ? entry.text
+                                        : tables::printable_json(json_text(entry.event)))
+              << "\n";
   } else if (entry.time) {
     const bool bad =
         entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);

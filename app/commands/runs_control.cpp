@@ -184,7 +184,7 @@ int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
                   (folder.state() == run::RunState::running
                        ? "has not saved within " + human_duration(options.wait_seconds)
                        : "ended before it saved"),
-              "'forge runs logs " + folder.id() + "' shows why",
+              "'forge runs logs " + shell_quoted(folder.id()) + "' shows why",
               ExitCode::failed);
 }
 

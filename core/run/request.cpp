@@ -120,7 +120,7 @@ void require_same(const RunRecord& record,
 worker::Request read_request(const RunFolder& folder) {
   if (!fs::exists(folder.request_file())) {
     throw Error("run '" + folder.id() + "' is a model that was imported: it has nothing to train",
-                "'forge run CONFIG --set train.initial_weights=" + folder.id() +
+                "'forge run CONFIG --set train.initial_weights=" + shell_quoted(folder.id()) +
                     "' trains on from its weights");
   }
   return worker::request_from_line(read_file(folder.request_file()));
@@ -129,7 +129,8 @@ worker::Request read_request(const RunFolder& folder) {
 void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend) {
   const Identity& identity = record.identity;
   const worker::Environment& environment = backend.environment;
-  const std::string other = "'forge run " + record.config + "' makes a new run for what is here";
+  const std::string other =
+      "'forge run " + shell_quoted(record.config) + "' makes a new run for what is here";
   require_same(record, "backend", identity.backend, backend.hello.backend, other);
   require_same(record,
                "numerics version",

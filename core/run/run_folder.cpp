@@ -112,7 +112,7 @@ config::Experiment RunFolder::experiment() const {
     return config::experiment_from_json(config());
   } catch (const Error& problem) {
     throw Error("run '" + id() + "' cannot be used: " + problem.message(),
-                "'forge run " + record().config + "' trains its config again",
+                "'forge run " + shell_quoted(record().config) + "' trains its config again",
                 problem.exit_code());
   }
 }

@@ -188,7 +188,8 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (row.completed()) return missing_values_note(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
-    return run.config + ": stopped; 'forge run " + run.config + "' goes on where it was";
+    return run.config + ": stopped; 'forge run " + shell_quoted(run.config) +
+           "' goes on where it was";
   }
   if (run.status != run::RunState::failed) return "";
   const std::string reason =
@@ -279,7 +280,7 @@ std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablatio
   if (!cell.noise) return "";
   return "one seed: as other rows scatter, a difference from the baseline below " +
          results::text(*cell.noise, *metric_of(column)) + " is noise; '" + "forge run --table " +
-         ablation.table.name + " --seeds 3' tells more";
+         shell_quoted(ablation.table.name) + " --seeds 3' tells more";
 }
 
 /// The row's cells. A run that is not completed says so in the first column of metrics.

@@ -108,7 +108,9 @@ nlohmann::ordered_json to_json(const Ablation& ablation);
 
 // RFC 4180: comma-separated values.
 
-/// In quotes where it needs them.
+/// In quotes where it needs them, without control characters. A text that a spreadsheet would run
+/// as a formula (it begins with = + - @ and is no number) gets a leading apostrophe, as OWASP
+/// advises.
 std::string csv_field(const std::string& text);
 
 /// Fields that are quoted already where they need it, as a line.

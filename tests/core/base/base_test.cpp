@@ -230,5 +230,26 @@ TEST_CASE("parallel_for throws the first exception by index") {
   }
 }
 
+TEST_CASE("a printed command is what its words were") {
+  REQUIRE(shell_quoted({"forge", "run", "a-b_c.d/e", "train.max_steps=5"}) ==
+          "forge run a-b_c.d/e train.max_steps=5");
+  REQUIRE(shell_quoted(std::string_view("")) == "''");
+  REQUIRE(shell_quoted("eval_loss<0.5") == "'eval_loss<0.5'");
+  REQUIRE(shell_quoted("=cmd") == "'=cmd'");
+  REQUIRE(shell_quoted("it's $HOME") == "'it'\\''s $HOME'");
+  REQUIRE(shell_quoted("a\nb'\x1b\\") == "$'a\\012b\\'\\033\\\\'");
+}
+
+TEST_CASE("a recorded command of somebody else runs nothing more when it is pasted", "[hostile]") {
+  REQUIRE(pasteable("forge run train_llama --seeds 3") == "forge run train_llama --seeds 3");
+  REQUIRE(pasteable("forge run a; rm -rf ~") == "forge run 'a;' rm -rf '~'");
+  REQUIRE(pasteable("forge runs --where seed<44") == "forge runs --where 'seed<44'");
+  for (const std::string word : {"a b", "it's", "$(id)", "a\nb'\x1b\\", "", "=x", "\\", "$'"}) {
+    const std::string command = shell_quoted({"forge", "run", word, "b"});
+    CAPTURE(command);
+    REQUIRE(pasteable(command) == command);
+  }
+}
+
 }  // namespace
 }  // namespace forge::tests
