@@ -101,7 +101,10 @@ jinja::Variables Context::parse_arguments(const project::NamedConfig& config,
   return project::parse_template_arguments(
       project::read_template_arguments(graph::read_graph(document)),
       globals_.template_arguments,
-      {config.config.name, globals_.command_options, host_environment_.home_directory});
+      {config.config.name,
+       globals_.command_options,
+       host_environment_.home_directory,
+       config::all_key_paths()});
 }
 
 void Context::require_no_template_arguments() const {

@@ -19,8 +19,9 @@ struct ShowOptions : ConfigOptions {
 };
 
 int show_config(const Context& context, const ShowOptions& options) {
+  const project::NamedConfig named = context.find_config(options.config);
   const config::ResolvedConfig resolved =
-      context.resolve(context.document(options.config), options.overrides);
+      context.resolve(context.document(named), options.overrides);
   if (options.json) return print_json(resolved.json);
   std::vector<std::vector<std::string>> lines;
   for (const auto& [path, origin] : resolved.origins) {
@@ -31,7 +32,10 @@ int show_config(const Context& context, const ShowOptions& options) {
                      json_text(resolved.json.at(pointer)),
                      place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
   }
-  std::cout << aligned(lines);
+  std::cout << styled("# config " + named.config.name + " of the project " + named.project.path,
+                      Style::dim)
+            << "\n"
+            << aligned(lines);
   return 0;
 }
 

@@ -38,7 +38,9 @@ run::RunModel open_model(const Context& context, const EvalOptions& options) {
 }
 
 bool names_config(const std::string& data) {
-  return !data.empty() && !fs::exists(data) && data.find('/') == std::string::npos;
+  const std::string extension = fs::path(data).extension().string();
+  return !data.empty() && !fs::exists(data) && data.find('/') == std::string::npos &&
+         (extension.empty() || extension == ".yaml");
 }
 
 /// What --data names: something on the disk, else a config.

@@ -66,6 +66,12 @@ std::vector<std::string> near_misses(std::string_view word, const std::vector<st
     const bool continues_word = word.size() >= 3 && starts_with(candidate, word);
     if (distance <= limit || continues_word) found.emplace_back(distance, candidate);
   }
+  if (found.empty() && word.size() >= 4) {
+    for (const std::string& candidate : known) {
+      if (candidate.find(word) != std::string::npos)
+        found.emplace_back(static_cast<int>(candidate.size()), candidate);
+    }
+  }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   if (found.size() > 3) found.resize(3);

@@ -25,7 +25,8 @@ bool ends_with(std::string_view text, std::string_view suffix);
 /// word to the other.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// Those of `known` that a misspelt `word` may have meant, nearest first, at most three.
+/// Those of `known` that a misspelt `word` may have meant, nearest first, at most three. Where none
+/// is near, those that contain it.
 std::vector<std::string> near_misses(std::string_view word, const std::vector<std::string>& known);
 
 /// "did you mean 'a' or 'b'?" for near misses of `word` among `known`, else `fallback`.

@@ -134,9 +134,29 @@ class ArgumentParser {
       known.insert(known.end(), names.begin(), names.end());
     }
     std::string hint = did_you_mean(name, known);
+    for (const std::string& key : reader_.keys) {
+      const bool is_key = ends_with("." + key, "." + underscored(name));
+      if (is_key && hint.empty())
+        hint = "a key of the config is set with --set " + key + "=" + next_value();
+    }
     if (!declared_.empty() || hint.empty())
       hint += (hint.empty() ? "" : "\n      ") + what_it_takes();
     throw Error("the config '" + reader_.config + "' takes no argument '" + name + "'", hint);
+  }
+
+  /// "--max-steps" as a key of the config is named.
+  static std::string underscored(const std::string& option) {
+    std::string name = option.substr(option.find_first_not_of('-'));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+  }
+
+  /// The value of the option that was read last.
+  std::string next_value() const {
+    const std::string& word = words_[at_ - 1];
+    if (const size_t equals = word.find('='); equals != std::string::npos)
+      return shell_quoted(word.substr(equals + 1));
+    return at_ < words_.size() && !is_option(words_[at_]) ? shell_quoted(words_[at_]) : "VALUE";
   }
 
   std::string what_it_takes() const {

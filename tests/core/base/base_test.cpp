@@ -59,6 +59,8 @@ TEST_CASE("near misses are the few known words that are a typing error away") {
   const std::vector<std::string> keys = {"hidden_size", "num_layers", "num_heads", "vocab_size"};
   REQUIRE(did_you_mean("hiden_size", keys) == "did you mean 'hidden_size'?");
   REQUIRE(did_you_mean("learning_rate", keys).empty());
+  REQUIRE(did_you_mean("torch", {"libtorch", "external", "pytorch"}) ==
+          "did you mean 'pytorch' or 'libtorch'?");
   REQUIRE(near_misses("num_heads", keys).front() == "num_heads");
 }
 
