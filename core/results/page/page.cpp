@@ -127,6 +127,7 @@ void add_info(const ColumnInfo& info, Json& column) {
   for (const auto& interval : info.intervals)
     intervals.push_back(interval ? Json({interval->low, interval->high}) : Json());
   column["intervals"] = std::move(intervals);
+  column["doubts"] = info.doubts;
 }
 
 Json columns_json(const Table& table) {

@@ -240,7 +240,8 @@ bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) 
          results::metric_named(column.metric).depends_on_device;
 }
 
-/// Columns that show a timing or are computed from one.
+}  // namespace
+
 bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return false;
   if (column.kind == ColumnKind::overhead) return true;
@@ -250,6 +251,8 @@ bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
     return results::metric_named(name.metric).is_timing;
   });
 }
+
+namespace {
 
 /// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
 std::string load_note(const AblationRow& row) {
