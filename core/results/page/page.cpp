@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/config/leaves.h"
 #include "core/run/identity.h"
 
@@ -205,7 +206,7 @@ Json run_json(const Run& run, size_t config) {
                {"peak_memory_bytes", or_null(summary.metric(results::peak_memory_name))},
                {"key", summary.key},
                {"revision", summary.revision},
-               {"command", summary.command},
+               {"command", pasteable(summary.command)},
                {"failure", summary.failure_reason},
                {"note", summary.note},
                {"tags", summary.tags},
