@@ -30,7 +30,7 @@ bool use_colour(int fd) {
 
 void clear_screen() {
   std::cout.flush();
-  if (is_terminal(STDOUT_FILENO)) tables::PrintableOutput::control(std::cout, "\033[H\033[J");
+  if (is_terminal(STDOUT_FILENO)) tables::PrintableOutput::write_raw(std::cout, "\033[H\033[J");
 }
 
 int terminal_width(int fd) {
@@ -171,7 +171,7 @@ void ProgressLine::draw(const std::string& text) {
   // A line that wraps could not be redrawn in place.
   const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
   while (tables::display_width(line) > width) line.pop_back();
-  tables::PrintableOutput::control(std::cerr, "\r\033[K");
+  tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
   std::cerr << line << std::flush;
   drawn_ = true;
 }
@@ -182,7 +182,7 @@ void ProgressLine::print_line(const std::string& text) {
 }
 
 void ProgressLine::clear() {
-  if (drawn_) tables::PrintableOutput::control(std::cerr, "\r\033[K");
+  if (drawn_) tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
   drawn_ = false;
 }
 

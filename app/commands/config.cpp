@@ -4,6 +4,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
@@ -32,7 +33,8 @@ int show_config(const Context& context, const ShowOptions& options) {
                      json_text(resolved.json.at(pointer)),
                      place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
   }
-  std::cout << styled("# config " + named.config.name + " of the project " + named.project.path,
+  std::cout << styled(tables::printable("# config " + named.config.name + " of the project " +
+                                        named.project.path),
                       Style::dim)
             << "\n"
             << aligned(lines);

@@ -3,6 +3,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -89,7 +90,8 @@ nlohmann::ordered_json to_json(const EvalOptions& options,
 void print(const run::RunModel& model,
            const run::EvaluationData& data,
            const run::ModelEvaluation& evaluation) {
-  std::cout << model.name << ", step " << model.step << ", on " << data.name << "\n";
+  std::cout << tables::printable(model.name) << ", step " << model.step << ", on "
+            << tables::printable(data.name) << "\n";
   std::vector<std::vector<std::string>> lines = {
       {"  loss", results::fixed_text(evaluation.loss, 4), "nats per token"},
       {"  perplexity", results::fixed_text(evaluation.perplexity, 3), ""}};

@@ -10,6 +10,7 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
@@ -73,7 +74,7 @@ int stop(const Context& context, const RunsStopOptions& options) {
     const std::string what = waited.count(folder.id()) > 0 ? "removed from the queue"
                                                            : stop_started(folder, options.now);
     list.push_back({{"run", folder.id()}, {"what", what}});
-    if (!options.json) std::cout << folder.id() << ": " << what << "\n";
+    if (!options.json) std::cout << tables::printable(folder.id()) << ": " << what << "\n";
   }
   if (options.json) return print_json(list);
   if (folders.empty()) {
@@ -171,13 +172,14 @@ int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
     const std::string path = (folder.path() / saved->path).string();
     json.update({{"saved", true}, {"step", saved->step}, {"path", path}});
     if (!options.json) {
-      std::cout << folder.id() << ": saved step " << saved->step << ", "
+      std::cout << tables::printable(folder.id()) << ": saved step " << saved->step << ", "
                 << human_bytes(double(saved->bytes)) << " in " << shown_path(path) << "\n";
     }
   }
   if (options.json) print_json(json);
   if (saved || !waits) {
-    if (!waits && !options.json) std::cout << folder.id() << ": save requested\n";
+    if (!waits && !options.json)
+      std::cout << tables::printable(folder.id()) << ": save requested\n";
     return 0;
   }
   throw Error("run '" + folder.id() + "' " +
@@ -259,7 +261,7 @@ int resume(const Context& context, const RunsResumeOptions& options) {
     if (reason.empty()) {
       runs.push_back(prepare_resume(context, folder, options.queue.jobs));
     } else {
-      std::cerr << folder.id() << " " << reason << "\n";
+      std::cerr << tables::printable(folder.id()) << " " << reason << "\n";
     }
   }
   if (runs.empty()) {

@@ -162,10 +162,10 @@ PrintableOutput::~PrintableOutput() {
   stream_.rdbuf(sink_);
 }
 
-void PrintableOutput::control(std::ostream& stream, std::string_view sequence) {
+void PrintableOutput::write_raw(std::ostream& stream, std::string_view bytes) {
   auto* filter = dynamic_cast<PrintableOutput*>(stream.rdbuf());
   std::streambuf* sink = filter ? filter->sink_ : stream.rdbuf();
-  sink->sputn(sequence.data(), static_cast<std::streamsize>(sequence.size()));
+  sink->sputn(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 bool PrintableOutput::write(std::string_view text) {

@@ -36,8 +36,9 @@ class PrintableOutput : public std::streambuf {
   PrintableOutput(const PrintableOutput&) = delete;
   PrintableOutput& operator=(const PrintableOutput&) = delete;
 
-  /// Writes forge's own control sequence, such as one that clears a line, as it is.
-  static void control(std::ostream& stream, std::string_view sequence);
+  /// Writes bytes as they are: forge's own control sequences, and a text whose bytes another
+  /// program wants.
+  static void write_raw(std::ostream& stream, std::string_view bytes);
 
  protected:
   int_type overflow(int_type character) override;

@@ -120,13 +120,14 @@ class ArgumentParser {
       } else {
         while (at_ < words_.size() && !is_option(words_[at_])) values.push_back(words_[at_++]);
       }
-      store(find(name), name, values);
+      store(find(name, values), name, values);
     }
     return std::move(variables_);
   }
 
  private:
-  const TemplateArgument& find(const std::string& name) const {
+  const TemplateArgument& find(const std::string& name,
+                               const std::vector<std::string>& values) const {
     std::vector<std::string> known = reader_.command_options;
     for (const TemplateArgument& argument : declared_) {
       const auto& names = argument.names;
@@ -137,7 +138,8 @@ class ArgumentParser {
     for (const std::string& key : reader_.keys) {
       const bool is_key = ends_with("." + key, "." + underscored(name));
       if (is_key && hint.empty())
-        hint = "a key of the config is set with --set " + key + "=" + next_value();
+        hint = "a key of the config is set with --set " + key + "=" +
+               (values.empty() ? "VALUE" : shell_quoted(values[0]));
     }
     if (!declared_.empty() || hint.empty())
       hint += (hint.empty() ? "" : "\n      ") + what_it_takes();
@@ -149,14 +151,6 @@ class ArgumentParser {
     std::string name = option.substr(option.find_first_not_of('-'));
     std::replace(name.begin(), name.end(), '-', '_');
     return name;
-  }
-
-  /// The value of the option that was read last.
-  std::string next_value() const {
-    const std::string& word = words_[at_ - 1];
-    if (const size_t equals = word.find('='); equals != std::string::npos)
-      return shell_quoted(word.substr(equals + 1));
-    return at_ < words_.size() && !is_option(words_[at_]) ? shell_quoted(words_[at_]) : "VALUE";
   }
 
   std::string what_it_takes() const {

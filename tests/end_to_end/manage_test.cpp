@@ -208,7 +208,7 @@ TEST_CASE("no command prints what names and logs of others would do to a termina
   });
   write_file_atomic(before / "remarks.json",
                     json{{"note", evil}, {"tags", {evil}}, {"archived", false}}.dump());
-  write_file_atomic(before / "stderr.log", evil + "\n");
+  write_file_atomic(before / "stderr.log", evil.substr(0, evil.find('\n')) + "\x7f\xc2\x9b\n");
   fs::rename(before, trained.forge.runs_dir() / id);
 
   const std::string project = "tree/p";

@@ -65,7 +65,7 @@ TEST_CASE("a stream prints nothing that steers the terminal", "[hostile]") {
     const PrintableOutput output(stream);
     stream << "a\x1b]0;title\x07" << '\x1b' << "[2J\xc2\x9bx\n";
     stream << "\x1b[" << 1 << "mbold\x1b[0m" << std::flush;
-    PrintableOutput::control(stream, "\r\x1b[K");
+    PrintableOutput::write_raw(stream, "\r\x1b[K");
     stream << "\u2588\xe2\x96" << std::flush << '\x88' << "\r"
            << "\n";
     stream << "cut \xe2\x96";
