@@ -53,19 +53,22 @@ class RunView {
   /// Of its steps, 0 to 1.
   double fraction() const { return pace_.fraction(); }
 
-  /// "step 120/300  loss 1.2345  …  ETA 12s"
+  /// "step 120/300  ETA 12s  loss 1.2345  …": the end may not fit into the terminal
   std::string text() const {
     std::string text =
         "step " + std::to_string(pace_.step()) + "/" + std::to_string(pace_.max_steps());
+    if (phase_ == "evaluate") {
+      text += "  evaluating";
+    } else if (phase_ == "save") {
+      text += "  saving";
+    } else if (const auto seconds = pace_.seconds_left(unix_time())) {
+      text += "  ETA " + human_duration(*seconds);
+    }
     if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
     if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
     if (!score_.empty()) text += "  " + score_;
     if (tokens_per_second_ > 0)
       text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
-    if (phase_ == "evaluate") return text + "  evaluating";
-    if (phase_ == "save") return text + "  saving";
-    if (const auto seconds = pace_.seconds_left(unix_time()))
-      text += "  ETA " + human_duration(*seconds);
     return text;
   }
 
@@ -156,7 +159,10 @@ class RunFollower {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
     dispatch_at_ = now + dispatch_seconds;
-    const queue::DispatchResult done = queue::dispatch(runs_dir_, context_.program());
+    const queue::DispatchResult done =
+        queue::dispatch(runs_dir_, context_.program(), queue::IfLocked::skip);
+    if (done.queue_was_locked) return wait_for_queue(now);
+    queue_locked_since_.reset();
     for (const queue::StartedRun& started : done.started) {
       if (Followed* followed = find(started.run)) {
         if (followed->supervisor != 0)
@@ -175,6 +181,15 @@ class RunFollower {
       status.hint = failed.problem.hint();
       status.storage = failed.problem.exit_code() == ExitCode::storage;
     }
+  }
+
+  /// Another process has locked the queue. It usually does so for a moment.
+  void wait_for_queue(double now) {
+    constexpr double moment = 5;  // seconds
+    if (!queue_locked_since_) queue_locked_since_ = now;
+    if (now - *queue_locked_since_ < moment) return;
+    for (const auto& followed : followed_)
+      waiting_[followed->run.planned.record.id] = "the queue, which another process has locked";
   }
 
   Followed* find(const std::string& run) {
@@ -338,6 +353,7 @@ class RunFollower {
   size_t ended_ = 0;
   int answered_ = 0;
   double dispatch_at_ = 0;
+  std::optional<double> queue_locked_since_;
 };
 
 }  // namespace

@@ -368,7 +368,7 @@ int execute_runs(const Context& context,
                  bool json) {
   const std::set<std::string> own = enqueue(context, runs, queue);
   if (!queue.detach && !detach_requested()) return follow_and_report(context, runs, own, json);
-  queue::dispatch(context.runs_dir(), context.program());
+  queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
   return 0;
 }

@@ -13,8 +13,10 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/run/allowed_command.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/run/supervisor.h"
 
@@ -46,6 +48,8 @@ std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
 PendingRun prepare(const Context& context, const CheckedRun& checked, const RunOptions& options) {
   const PreparedRun prepared = prepare_run(context, checked, options.launch);
   PendingRun run{checked.label, "", prepared.planned, {}};
+  // The config is this user's own, and with it the program that it names.
+  run::allow_command(prepared.planned.record.key, checked.resolved.experiment);
   switch (prepared.planned.action) {
     case run::Action::cached:
       std::cerr << checked.label << ": already completed (--force runs it again)\n";
@@ -125,17 +129,19 @@ void try_to(const std::function<void()>& action) {
 int supervise(const Context& context, const SuperviseOptions& options) {
   const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
   const std::filesystem::path runs_dir = folder.path().parent_path();
-  const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
-  const auto backend = context.backend(config::experiment_from_json(request.experiment));
-  const auto dispatch_queue = [&] {
-    try_to([&] { queue::dispatch(runs_dir, context.program()); });
+  const config::Experiment experiment =
+      config::experiment_from_json(run::read_request(folder).experiment);
+  run::require_allowed_command(folder.id(), folder.record().key, experiment);
+  const auto backend = context.backend(experiment);
+  const auto dispatch_queue = [&](queue::IfLocked if_locked) {
+    try_to([&] { queue::dispatch(runs_dir, context.program(), if_locked); });
   };
   run::SupervisorOptions supervision;
   if (const char* waits = std::getenv("FORGE_RETRY_WAITS"))
     supervision.retry_waits = run::retry_waits_from_text(waits);
   supervision.device = options.device;
   supervision.lease = options.lease;
-  supervision.periodic_task = dispatch_queue;
+  supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
     const bool failed =
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
@@ -143,7 +149,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   };
   const int exit_code = run::supervise(folder, *backend, context.launcher(), supervision);
   if (options.lease >= 0) ::close(options.lease);  // frees the device for the next run
-  if (exit_code != run::supervised_storage) dispatch_queue();
+  if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
   return exit_code;
 }
 

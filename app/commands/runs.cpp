@@ -155,6 +155,8 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   manage::RunLog log(folder, log_source(options));
   bool any = false;
+  if (options.follow && folder.state() == run::RunState::queued)
+    std::cerr << folder.id() << " is queued; its log begins when it starts\n";
   while (true) {
     const bool over = is_over(folder);  // checked first: what was written by then is read below
     for (const manage::LogLine& entry : log.poll()) {

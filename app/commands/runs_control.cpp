@@ -16,6 +16,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/open_model.h"
@@ -218,6 +219,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const run::RunRecord record = folder.record();
   const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
+  context.require_allowed_command(record.id, record.key, experiment);
   const worker::BackendInfo& backend =
       context.describe_backend(experiment, request.device, request.threads);
   run::require_same_backend(record, backend);
@@ -226,9 +228,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   run::refresh_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =
-      checkpoint.empty()
-          ? "from the start"
-          : "from step " + std::to_string(std::stoll(fs::path(checkpoint).filename().string()));
+      checkpoint.empty() ? "from the start"
+                         : "from step " + std::to_string(*weights::checkpoint_step(checkpoint));
   return {record.id,
           "resuming " + from + " of " + std::to_string(experiment.train.max_steps),
           {record, folder, run::Action::resume},
@@ -287,6 +288,7 @@ void add_runs_resume(const Command& runs) {
       .see_also("forge run, forge runs stop");
   add_run_selector(command, options.runs);
   add_queue_options(command, options.queue);
+  add_allow_command_option(command);
   add_json_option(command, options.json, "Print results as JSON");
 }
 

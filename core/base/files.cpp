@@ -9,12 +9,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include <ftw.h>
 
 #include "core/base/display_text.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace forge {
 namespace {
@@ -121,6 +123,16 @@ void rename_path(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) {
     throw system_error("rename '" + from.string() + "' to '" + to.string() + "'", errno);
   }
+}
+
+bool is_aside_name(const std::string& name) {
+  if (starts_with(name, aside_prefix)) return true;
+  const size_t mark = name.rfind(aside_prefix);
+  if (mark == std::string::npos) return false;
+  const size_t digits = mark + std::strlen(aside_prefix);
+  constexpr size_t most_digits = 10;  // of a process id
+  return digits < name.size() && name.size() - digits <= most_digits &&
+         name.find_first_not_of("0123456789", digits) == std::string::npos;
 }
 
 fs::path aside_path(const fs::path& folder, const std::string& purpose) {

@@ -43,6 +43,10 @@ void rename_path(const fs::path& from, const fs::path& to);
 /// Names of folders on their way in or out begin so. No reader takes one for a finished folder.
 constexpr const char* aside_prefix = ".tmp-";
 
+/// Whether a name is that of a file or folder on its way in or out: ".tmp-…", or "….tmp-1234" with
+/// a process id, as FileWriter names it.
+bool is_aside_name(const std::string& name);
+
 /// Where `folder` is put together, or to where it is moved to be removed: beside it, under a name
 /// of this process's own.
 fs::path aside_path(const fs::path& folder, const std::string& purpose = "");

@@ -204,9 +204,26 @@ Json stamped(Json event, int attempt) {
   return event;
 }
 
-EventLog::EventLog(const fs::path& events_file) : file_(events_file) {
+namespace {
+
+/// Number of the newest attempt. A damaged last line must not end the run: then all lines are read.
+int newest_attempt(const fs::path& events_file) {
   const std::string line = last_line(events_file);
-  if (!line.empty()) last_attempt_ = stored_event_from_line(line).attempt;
+  if (line.empty()) return 0;
+  try {
+    return stored_event_from_line(line).attempt;
+  } catch (const Error&) {
+    int newest = 0;
+    for (const ReadLine& read : read_event_lines(events_file, 0).lines)
+      if (read.event) newest = std::max(newest, read.event->attempt);
+    return newest;
+  }
+}
+
+}  // namespace
+
+EventLog::EventLog(const fs::path& events_file)
+    : file_(events_file), last_attempt_(newest_attempt(events_file)) {
   sync_path(events_file.parent_path());  // a new file's name has to outlive a power cut, too
 }
 
@@ -282,7 +299,9 @@ std::vector<StoredEvent> Follower::new_events() {
   std::vector<StoredEvent> events;
   LineReader lines(folder_.events_file(), offset_);
   while (lines.next()) {
-    events.push_back(stored_event_from_line(lines.line()));
+    // A line that something else wrote must not end who only looks; the store says where it is.
+    ReadLine read = read_line(lines.line(), lines.line_offset());
+    if (read.event) events.push_back(std::move(*read.event));
     offset_ = lines.next_offset();
   }
   return events;
@@ -292,8 +311,10 @@ std::optional<worker::Progress> Follower::new_progress() {
   LineReader lines(folder_.progress_file(), 0);
   if (!lines.next() || lines.line() == progress_line_) return std::nullopt;
   progress_line_ = lines.line();
-  const StoredEvent stored = stored_event_from_line(progress_line_);
-  const auto* progress = stored.event ? std::get_if<worker::Progress>(&*stored.event) : nullptr;
+  const ReadLine read = read_line(progress_line_, 0);
+  const auto* progress = read.event && read.event->event
+                             ? std::get_if<worker::Progress>(&*read.event->event)
+                             : nullptr;
   return progress ? std::optional(*progress) : std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -140,6 +141,12 @@ RunRecord record_of(const RunInputs& inputs) {
   record.id = inputs.config + "-" + record.key;
   // Configs may lie in folders; runs lie side by side.
   std::replace(record.id.begin(), record.id.end(), '/', '_');
+  if (!is_run_name(record.id)) {
+    throw Error(
+        "no run can be named after the config '" + tables::printable(record.config) + "'",
+        "rename it: at most 180 bytes, no control characters, not beginning with '-', '.' or "
+        "'forge.sqlite'");
+  }
   return record;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -91,20 +92,47 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
 
 }  // namespace
 
+bool is_run_name(const std::string& name) {
+  constexpr size_t most_bytes = 200;  // file systems allow 255, and names aside are longer
+  return !name.empty() && name.size() <= most_bytes && name[0] != '.' && name[0] != '-' &&
+         name.find('/') == std::string::npos && tables::printable(name) == name &&
+         !starts_with(name, "forge.sqlite") && !is_aside_name(name);
+}
+
 RunRecord RunFolder::record() const {
   try {
-    return record_from_json(worker::object_from_line(read_file(record_file())));
+    RunRecord record = record_from_json(worker::object_from_line(read_file(record_file())));
+    if (record.key != run_key(record.identity))
+      throw Error("its key " + record.key.substr(0, 40) +
+                  " is not that of the identity in it: the file was changed");
+    return record;
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
-                "remove the folder, or restore the file",
+                "restore the file, or remove the folder",
                 ExitCode::failed);
   }
 }
 
-Json RunFolder::config() const {
+Json RunFolder::config(const RunRecord& record) const {
   Json config = try_parse_json(read_file(config_file()));
-  if (config.is_object()) return config;
-  throw Error("'" + config_file().string() + "' is not a JSON object", ExitCode::failed);
+  if (!config.is_object())
+    throw Error("'" + config_file().string() + "' is not a JSON object", ExitCode::failed);
+  require_config_of(record, config, config_file());
+  return config;
+}
+
+void require_config_of(const RunRecord& record, const Json& config, const fs::path& file) {
+  const Json identifying = identity_config(config);
+  if (identifying == record.identity.experiment) return;
+  const std::vector<IdentityDifference> found =
+      config_differences(record.identity.experiment, identifying);
+  std::string text;
+  if (!found.empty())
+    text = ": " + found[0].what + " was " + found[0].left + " and is " + found[0].right;
+  throw Error("'" + shown_path(file) + "' is not the config that run '" + record.id +
+                  "' was begun with" + text,
+              "restore the file; 'forge run " + record.config + "' makes a new run",
+              ExitCode::failed);
 }
 
 config::Experiment RunFolder::experiment() const {
@@ -123,7 +151,7 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
   FoundCheckpoint found;
   const auto find = [&](bool among_recorded) {
     for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
-      const int64_t step = std::stoll(folder->filename().string());
+      const int64_t step = *weights::checkpoint_step(*folder);
       if ((recorded.count(step) != 0) != among_recorded) continue;
       try {
         const std::string identity = weights::read_checkpoint_state(*folder).identity;

@@ -58,6 +58,16 @@ struct FoundCheckpoint {
   std::vector<std::string> damaged;  ///< what is wrong with each newer one
 };
 
+/// Whether a name can be that of a run's folder: at most 200 bytes of UTF-8 without "/" and control
+/// characters, no name that an option, a hidden file, forge.sqlite or a file on its way in has.
+bool is_run_name(const std::string& name);
+
+/// Throws Error where a config is not, in all that decides results, the one of the run's identity.
+/// `file` is where it was read from.
+void require_config_of(const RunRecord& record,
+                       const nlohmann::json& config,
+                       const std::filesystem::path& file);
+
 /// The files of one run. The object holds only the path; each member opens what it needs.
 ///
 ///     run.json            RunRecord
@@ -104,8 +114,13 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
+  /// Throws Error naming the file where it cannot be read, or where its key is not that of its
+  /// identity: it was changed.
   RunRecord record() const;
-  nlohmann::json config() const;  ///< resolved; throws Error naming the file
+  /// The resolved config. Throws Error naming the file where it cannot be read, or is not that of
+  /// the run's identity.
+  nlohmann::json config() const { return config(record()); }
+  nlohmann::json config(const RunRecord& record) const;  ///< the same; `record` is this run's
   /// The config, read. Throws Error where another version of forge wrote it.
   config::Experiment experiment() const;
   /// Every file of it is read and compared with its hash.

@@ -15,6 +15,7 @@
 #include "core/run/attempt.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
+#include "core/run/request.h"
 
 namespace forge::run {
 namespace {
@@ -107,11 +108,12 @@ class Supervisor {
         backend_(backend),
         launcher_(launcher),
         options_(options),
-        request_(worker::request_from_line(read_file(folder.request_file()))),
+        request_(read_request(folder)),
         initial_checkpoint_(request_.resume_from),
         scorer_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
         stop_requests_(folder.stop_file()) {
+    request_.run_dir = fs::absolute(folder.path()).string();  // wherever it lay
     const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
     if (!options_.device.empty()) request_.device = options_.device;
     options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);

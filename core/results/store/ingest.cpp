@@ -134,7 +134,7 @@ class Ingester {
     ingest_lines(folder, events.lines.lines, run, warnings);
     now.events = events.stamp;
     now.events_offset = events.lines.end;
-    if (now.events_offset != offset) write_environment(folder);
+    if (now.events_offset != offset) write_environment(folder, warnings);
     const run::RunStatus status = folder.status();
     run.status = status.state;
     run.failure_reason = status.reason;
@@ -203,7 +203,7 @@ class Ingester {
 
   RunSummary add_run(const run::RunFolder& folder) {
     const run::RunRecord record = folder.record();
-    const nlohmann::json config_json = folder.config();
+    const nlohmann::json config_json = folder.config(record);
     const config::Experiment experiment = config::experiment_from_json(config_json);
     RunSummary run;
     run.id = folder.id();
@@ -233,11 +233,15 @@ class Ingester {
     return run;
   }
 
-  void write_environment(const run::RunFolder& folder) {
+  /// What a run ran on decides none of its numbers: a file that cannot be read is a warning.
+  void write_environment(const run::RunFolder& folder, std::vector<std::string>& warnings) {
     if (!fs::exists(folder.environment_file())) return;
     const nlohmann::json environment = try_parse_json(read_file(folder.environment_file()));
-    if (environment.is_discarded())
-      throw Error("'" + folder.environment_file().string() + "' is not JSON");
+    if (!environment.is_object()) {
+      warnings.push_back("'" + folder.environment_file().string() +
+                         "' is not a JSON object: what the run ran on is unknown");
+      return;
+    }
     execute(upsert_environment_, folder.id(), json_text(environment));
   }
 

@@ -47,10 +47,10 @@ void remove_folder(const fs::path& folder) {
 
 class Dispatcher {
  public:
-  Dispatcher(const fs::path& runs_dir, const fs::path& program)
+  Dispatcher(const fs::path& runs_dir, const fs::path& program, Queue queue)
       : runs_dir_(runs_dir),
         program_(program),
-        queue_(runs_dir),
+        queue_(std::move(queue)),
         sign_of_life_(give_sign_of_life(runs_dir)) {}
 
   DispatchResult run() {
@@ -81,6 +81,10 @@ class Dispatcher {
     const double last_sign = last_sign_of_life(runs_dir_, entry);
     const double silence = sign_of_life_ ? *sign_of_life_ - last_sign : 0;
     if (silence >= gone_after_seconds) {
+      if (needs_no_more(entry, folder_of(entry))) {
+        queue_.remove(entry.run);
+        return false;
+      }
       if (std::optional<QueueEntry> moved = moved_here(runs_dir_, entry)) {
         entry = std::move(*moved);
         queue_.put(entry);
@@ -186,8 +190,13 @@ class Dispatcher {
 
 }  // namespace
 
-DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program) {
-  return Dispatcher(runs_dir, program).run();
+DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLocked if_locked) {
+  if (if_locked == IfLocked::wait) return Dispatcher(runs_dir, program, Queue(runs_dir)).run();
+  if (auto queue = Queue::try_open(runs_dir))
+    return Dispatcher(runs_dir, program, std::move(*queue)).run();
+  DispatchResult nothing;
+  nothing.queue_was_locked = true;
+  return nothing;
 }
 
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed) {

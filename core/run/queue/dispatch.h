@@ -28,14 +28,19 @@ struct DispatchResult {
   std::vector<NotStarted> failed;  ///< taken out of the queue
   /// What each run that could not be started waits for: "cpu: held by train_a-3f21 (pid 4711)".
   std::map<std::string, std::string> waiting;
+  bool queue_was_locked = false;  ///< by another process, and nothing was done
 };
+
+enum class IfLocked { wait, skip };
 
 /// Starts the supervisors of the runs that are next and find room, each with its lease. A run whose
 /// supervisor was killed is started again, `max_starts` times in all. A run of a host that is gone
 /// is taken over (hosts.h). Any number of processes may do this at any time: forge while it follows
 /// runs, and every supervisor, so that the queue goes on as long as one of them lives. `program` is
 /// forge's own.
-DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program);
+/// Who does it again and again skips a turn while another process has locked the queue: that one
+/// may be stopped, or have much to do. Who does it once waits.
+DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLocked if_locked);
 
 constexpr int max_starts = 5;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -84,7 +85,7 @@ struct QueueEntry {
 };
 
 nlohmann::json to_json(const QueueEntry& entry);
-/// Throws Error naming the field that is wrong.
+/// Throws Error naming the field that is wrong. Names cannot lead out of the queue's folder.
 QueueEntry entry_from_json(const nlohmann::json& json);
 
 /// The queue of a runs folder. Its files outlive every process:
@@ -94,11 +95,16 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>   its last sign of life: hosts.h
 ///
-/// While this object lives, nobody else can change the queue.
+/// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
+/// would have to wait for a process that is stopped.
 class Queue {
  public:
   /// Waits for the lock. Throws Error if the folder cannot be written.
   explicit Queue(const fs::path& runs_dir);
+  /// None while another process changes the queue.
+  static std::optional<Queue> try_open(const fs::path& runs_dir);
+  Queue(Queue&&) noexcept;
+  ~Queue();
 
   /// In the order in which they are to be started.
   const std::vector<QueueEntry>& entries() const { return entries_; }
@@ -111,9 +117,12 @@ class Queue {
   void remove(const std::string& run);
 
  private:
+  struct DelayedStop;
+  Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock);
   void forget(const std::string& run);
 
   fs::path folder_;
+  std::unique_ptr<DelayedStop> delayed_stop_;  // outlives the lock
   FileLock lock_;
   std::vector<QueueEntry> entries_;
 };

@@ -146,6 +146,34 @@ TEST_CASE("a run's record reads back and a damaged one names its file", "[run][r
   REQUIRE(contains(error_of([&] { run.record(); }), "'id' is missing"));
 }
 
+TEST_CASE("a record or config that was changed is not that of the run",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  nlohmann::json config = run.config();
+  config["name"] = "another name decides nothing";
+  write_file_atomic(run.config_file(), config.dump());
+  REQUIRE(run.config() == config);
+  config["train"]["max_steps"] = 4;
+  write_file_atomic(run.config_file(), config.dump());
+  REQUIRE(contains(error_of([&] { run.config(); }), "train.max_steps was 3 and is 4"));
+
+  nlohmann::json record = to_json(run.record());
+  record["identity"]["experiment"]["train"]["max_steps"] = 4;
+  write_file_atomic(run.record_file(), record.dump());
+  REQUIRE(contains(error_of([&] { run.record(); }), "the file was changed"));
+}
+
+TEST_CASE("a folder that no checkpoint is named like is none", "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  tests::save_checkpoint(run.checkpoints(), 3);
+  for (const char* name : {"99999999999999999999999", "0000000000000000004", "12", "-00000001"})
+    make_directories(run.checkpoints() / name);
+  REQUIRE(run.newest_checkpoint() == (run.checkpoints() / "000000003").string());
+  REQUIRE(weights::list_checkpoints(run.checkpoints()).size() == 1);
+}
+
 TEST_CASE("runs are listed by name and half-written ones are not", "[run][run_folder]") {
   const TemporaryFolder runs;
   REQUIRE(list_runs(runs / "missing").empty());

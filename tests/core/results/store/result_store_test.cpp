@@ -3,6 +3,7 @@
 #include "core/base/files.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -350,15 +351,30 @@ TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   REQUIRE(place.store.run("good-20").has_value());
 }
 
+TEST_CASE("a run stays in the tables without what it ran on, and leaves them with another config",
+          "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder kept = make_completed_run(place.runs, made("train_a"));
+  write_file_atomic(kept.environment_file(), "\x1b{");
+  const run::RunFolder changed = make_completed_run(place.runs, made("train_b"));
+  nlohmann::json config = changed.config();
+  config["optimizer"]["lr"] = 0.5;
+  write_file_atomic(changed.config_file(), config.dump());
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.warnings.size() == 2);
+  REQUIRE(place.store.run(kept.id()).has_value());
+  REQUIRE_FALSE(place.store.run(changed.id()).has_value());
+}
+
 TEST_CASE("runs of another version of forge share one sentence and hold nothing up", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));
   for (const char* name : {"a", "b", "c", "d"}) {
     make_completed_run(place.runs, made(name));
-    const fs::path file = place.runs / (std::string(name) + "-20") / "config.json";
-    nlohmann::json config = nlohmann::json::parse(read_file(file));
+    const run::RunFolder folder(place.runs / (std::string(name) + "-20"));
+    nlohmann::json config = folder.config();
     config["model"]["family"] = "llama";
-    write_file_atomic(file, config.dump());
+    rewrite_config(folder, config);
   }
   const SyncReport report = place.store.sync(place.runs);
   REQUIRE(report.added == 1);

@@ -53,9 +53,12 @@ class Scene {
   void put(const QueueEntry& entry) { Queue(folder_.path()).put(entry); }
 
   DispatchResult dispatch() {
-    DispatchResult done = queue::dispatch(folder_.path(), program_);
+    DispatchResult done = queue::dispatch(folder_.path(), program_, IfLocked::wait);
     for (const StartedRun& started : done.started) pids_.push_back(started.supervisor);
     return done;
+  }
+  DispatchResult dispatch_unless_locked() {
+    return queue::dispatch(folder_.path(), program_, IfLocked::skip);
   }
   std::vector<std::string> started() {
     std::vector<std::string> runs;
@@ -254,6 +257,12 @@ TEST_CASE("runs of another host are left to it while it gives signs of life",
     scene.remove_token_files();
     waits();
   }
+  SECTION("it completed the run before it went") {
+    scene.remove_token_files();
+    write_file_atomic(scene.run(entry).done_file(), "now\n");
+    REQUIRE(scene.started().empty());
+    REQUIRE_FALSE(scene.queued(entry));
+  }
 }
 
 TEST_CASE("a run whose supervisor was killed is started again", "[queue][dispatch]") {
@@ -358,6 +367,20 @@ TEST_CASE("after a failure the rest of a group that is to fail fast is not begun
     REQUIRE(scene.queued(entries[2]));
     REQUIRE_FALSE(fs::exists(scene.run(entries[1]).stop_file()));
   }
+}
+
+TEST_CASE("who dispatches again and again does not wait for another process", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  {
+    const Queue locked(scene.path());
+    const DispatchResult done = scene.dispatch_unless_locked();
+    REQUIRE(done.queue_was_locked);
+    REQUIRE(done.started.empty());
+  }
+  remove_tree(scene.run(entry).path());
+  REQUIRE_FALSE(scene.dispatch_unless_locked().queue_was_locked);
+  REQUIRE_FALSE(scene.queued(entry));
 }
 
 TEST_CASE("what has not begun can be withdrawn", "[queue][dispatch]") {
