@@ -119,9 +119,10 @@ worker::Request parse_request(const fs::path& file, const RunRecord& record) {
   try {
     return worker::request_from_line(read_file(file));
   } catch (const Error& problem) {
-    throw Error("'" + shown_path(file) + "': " + problem.message(),
-                "'forge run " + record.config + "' writes it anew and continues the run",
-                ExitCode::failed);
+    throw Error(
+        "'" + shown_path(file) + "': " + problem.message(),
+        "'forge run " + shell_quoted(record.config) + "' writes it anew and continues the run",
+        ExitCode::failed);
   }
 }
 
@@ -141,7 +142,7 @@ void require_request_of(const RunRecord& record,
   for (const auto& [key, is_same] : parts) {
     if (is_same) continue;
     throw Error("'" + shown_path(file) + "': " + key + " is not that of run '" + record.id + "'",
-                "restore the file; 'forge run " + record.config + "' writes it anew",
+                "restore the file; 'forge run " + shell_quoted(record.config) + "' writes it anew",
                 ExitCode::failed);
   }
 }
@@ -157,9 +158,10 @@ worker::Request read_request(const RunFolder& folder) {
                     "' trains on from its weights");
   }
   if (!path_exists(file)) {
-    throw Error("'" + shown_path(file) + "' is missing",
-                "'forge run " + record.config + "' writes it anew and continues the run",
-                ExitCode::failed);
+    throw Error(
+        "'" + shown_path(file) + "' is missing",
+        "'forge run " + shell_quoted(record.config) + "' writes it anew and continues the run",
+        ExitCode::failed);
   }
   const worker::Request request = parse_request(file, record);
   require_request_of(record, request, file);
