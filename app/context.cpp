@@ -76,8 +76,8 @@ project::Project Context::project() const {
   }
   if (!globals_.project.empty()) {
     throw Error("no project in or above the folder '" + globals_.project + "'",
-                "a project is a folder with meta.yaml; 'forge ls -r -p " + globals_.project +
-                    "' lists those below it");
+                "a project is a folder with meta.yaml; 'forge ls -r -p " +
+                    shell_quoted(globals_.project) + "' lists those below it");
   }
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",
@@ -103,7 +103,10 @@ jinja::Variables Context::parse_arguments(const project::NamedConfig& config,
   return project::parse_template_arguments(
       project::read_template_arguments(graph::read_graph(document)),
       globals_.template_arguments,
-      {config.config.name, globals_.command_options, host_environment_.home_directory});
+      {config.config.name,
+       globals_.command_options,
+       host_environment_.home_directory,
+       config::all_key_paths()});
 }
 
 void Context::require_no_template_arguments() const {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 
 #include "app/command_line.h"
 #include "app/help.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -42,6 +44,30 @@ void add_commands(const Command& app) {
   add_supervise(app);
 }
 
+/// What others call a command; "" for words that have no such meaning.
+std::string usual_name(const std::string& word) {
+  static const std::map<std::string, std::string> names = {{"train", "run"},
+                                                           {"sweep", "run --sweep"},
+                                                           {"start", "run"},
+                                                           {"list", "ls"},
+                                                           {"ps", "status"},
+                                                           {"log", "runs logs"},
+                                                           {"logs", "runs logs"},
+                                                           {"stop", "runs stop"},
+                                                           {"resume", "runs resume"},
+                                                           {"rm", "runs rm"},
+                                                           {"delete", "runs rm"},
+                                                           {"evaluate", "eval"},
+                                                           {"table", "compare"},
+                                                           {"tables", "compare"},
+                                                           {"results", "compare"},
+                                                           {"plot", "compare --curves"},
+                                                           {"lint", "check"},
+                                                           {"version", "--version"}};
+  const auto found = names.find(word);
+  return found == names.end() ? "" : found->second;
+}
+
 /// Index of the word that names the command, known or not; words.size() if there is none. Options
 /// of the program itself come before it.
 size_t place_of_command(const CLI::App& app, const std::vector<std::string>& words) {
@@ -66,8 +92,11 @@ const CLI::App* find_named_command(const CLI::App& app,
     if (!child && needs_one && !starts_with(word, "-")) {
       const auto names = texts_of(listed_commands(*command), &CLI::App::get_name);
       const std::string path = command == &app ? "forge" : "forge " + command->get_name();
+      const std::string usual = command == &app ? usual_name(word) : "";
       throw Error("no command '" + word + "'",
-                  did_you_mean(word, names, "'" + path + " --help' lists the commands"));
+                  usual.empty()
+                      ? did_you_mean(word, names, "'" + path + " --help' lists the commands")
+                      : "did you mean '" + usual + "'?");
     }
     if (!child) break;
     command = child;
@@ -143,13 +172,14 @@ int run_program(int argument_count, char** arguments) {
     std::cout << app.help();
     return static_cast<int>(ExitCode::done);
   }
-  return program.action(Context("forge " + join(words, " "), program.globals));
+  return program.action(Context("forge " + shell_quoted(words), program.globals));
 }
 
 }  // namespace
 }  // namespace forge::app
 
 int main(int argument_count, char** arguments) {
+  const forge::tables::PrintableOutput out(std::cout), err(std::cerr);
   try {
     return forge::app::run_program(argument_count, arguments);
   } catch (const std::exception& problem) {

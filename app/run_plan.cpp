@@ -155,7 +155,7 @@ void save_plan(const Context& context,
                           record.identity});
   }
   run::write_plan(file, saved);
-  std::cerr << "wrote " << file << "; 'forge run --plan " << file << "' runs it\n";
+  std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";
 }
 
 }  // namespace

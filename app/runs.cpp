@@ -169,8 +169,8 @@ std::string column_text(const nlohmann::json& value) {
 std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
                         const std::string& folder) {
-  std::string head =
-      styled(run.config, Style::bold) + "  " + styled(status_text(run), status_style(run.status));
+  std::string head = styled(tables::printable(run.config), Style::bold) + "  " +
+                     styled(status_text(run), status_style(run.status));
   if (const auto seconds = run.metric(results::wall_seconds_name))
     head += "  " + human_duration(*seconds);
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
@@ -303,13 +303,13 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
     }));
     return;
   }
-  for (const PendingRun& run : runs) std::cout << run.planned.record.id << "\n";
+  for (const PendingRun& run : runs) std::cout << tables::printable(run.planned.record.id) << "\n";
   std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
 }
 
 /// What the user can do about a run that was left as it is.
 std::string left_text(const run::RunFolder& folder) {
-  const std::string stop = "'forge runs stop " + folder.id() + "' ";
+  const std::string stop = "'forge runs stop " + shell_quoted(folder.id()) + "' ";
   return folder.is_running() ? "left " + folder.id() + " running; " + stop + "stops it"
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
 }

@@ -28,6 +28,11 @@ bool use_colour(int fd) {
   return is_terminal(fd) && !(no_color && *no_color);
 }
 
+void clear_screen() {
+  std::cout.flush();
+  if (is_terminal(STDOUT_FILENO)) tables::PrintableOutput::write_raw(std::cout, "\033[H\033[J");
+}
+
 int terminal_width(int fd) {
   struct winsize size {};
   if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -39,12 +44,12 @@ std::string styled(const std::string& text, Style style, int fd) {
   return "\033[" + std::to_string(static_cast<int>(style)) + "m" + text + "\033[0m";
 }
 
-std::string aligned(const std::vector<std::vector<std::string>>& lines,
-                    const std::vector<size_t>& right) {
+std::string aligned(std::vector<std::vector<std::string>> lines, const std::vector<size_t>& right) {
   std::vector<int> widths;
-  for (const auto& line : lines) {
+  for (auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()), 0);
     for (size_t i = 0; i < line.size(); ++i) {
+      line[i] = tables::printable_cell(line[i]);
       widths[i] = std::max(widths[i], tables::display_width(line[i]));
     }
   }
@@ -76,7 +81,7 @@ std::string bold_table(const std::vector<std::vector<std::string>>& lines,
 int print_json(const nlohmann::json& json) { return print_json(nlohmann::ordered_json(json)); }
 
 int print_json(const nlohmann::ordered_json& json) {
-  std::cout << json_text(json, 2) << "\n";
+  std::cout << tables::printable_json(json_text(json, 2)) << "\n";
   return 0;
 }
 
@@ -98,11 +103,12 @@ int write_output(const std::string& text, const OutputOptions& options) {
 
 int write_output(const nlohmann::ordered_json& json, const OutputOptions& options) {
   // json_text replaces bytes that are not UTF-8, which JSON cannot hold.
-  return write_output(json_text(json, 2) + "\n", options);
+  return write_output(tables::printable_json(json_text(json, 2)) + "\n", options);
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) std::cerr << "warning: " << warning << "\n";
+  for (const std::string& warning : warnings)
+    std::cerr << "warning: " << tables::printable(warning) << "\n";
 }
 
 namespace {
@@ -120,7 +126,7 @@ std::string bar(double fraction) {
 }  // namespace
 
 ProgressLine::ProgressLine(std::string label)
-    : label_(std::move(label)), terminal_(is_terminal(STDERR_FILENO)) {}
+    : label_(tables::printable(label)), terminal_(is_terminal(STDERR_FILENO)) {}
 
 void ProgressLine::show(double fraction, const std::string& text) {
   fraction = std::clamp(fraction, 0.0, 1.0);
@@ -161,21 +167,22 @@ void ProgressLine::show_status(const std::string& text) {
 }
 
 void ProgressLine::draw(const std::string& text) {
-  std::string line = label_ + "  " + text;
+  std::string line = tables::printable_cell(label_ + "  " + text);
   // A line that wraps could not be redrawn in place.
   const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
   while (tables::display_width(line) > width) line.pop_back();
-  std::cerr << "\r\033[K" << line << std::flush;
+  tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
+  std::cerr << line << std::flush;
   drawn_ = true;
 }
 
 void ProgressLine::print_line(const std::string& text) {
   clear();
-  std::cerr << text << "\n";
+  std::cerr << tables::printable_cell(text) << "\n";
 }
 
 void ProgressLine::clear() {
-  if (drawn_) std::cerr << "\r\033[K" << std::flush;
+  if (drawn_) tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
   drawn_ = false;
 }
 

@@ -7,6 +7,7 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -29,7 +30,11 @@ struct RunsOptions {
 };
 
 int list_runs(const Context& context, const RunsOptions& options) {
-  store::require_columns(options.columns);
+  std::vector<std::string> columns;
+  for (const std::string& names : options.columns) {
+    for (std::string& name : split(names, ',')) columns.push_back(std::move(name));
+  }
+  store::require_columns(columns);
   const std::filesystem::path runs_dir = context.runs_dir();
   store::RunFilter all;
   all.archived = true;
@@ -54,10 +59,10 @@ int list_runs(const Context& context, const RunsOptions& options) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
   } else if (runs.empty()) {
     std::cerr << "no runs match\n";
-  } else if (options.columns.empty()) {
+  } else if (columns.empty()) {
     std::cout << result_table(runs);
   } else {
-    std::cout << column_table(runs, options.columns);
+    std::cout << column_table(runs, columns);
   }
   return 0;
 }
@@ -124,9 +129,11 @@ std::string time_text(double time) {
 
 void print(const manage::LogLine& entry, const RunsLogsOptions& options) {
   if (options.json) {
-    std::cout << json_text(to_json(entry)) << "\n";
+    std::cout << tables::printable_json(json_text(to_json(entry))) << "\n";
   } else if (options.events) {
-    std::cout << (entry.event.is_null() ? entry.text : json_text(entry.event)) << "\n";
+    std::cout << (entry.event.is_null() ? entry.text
+                                        : tables::printable_json(json_text(entry.event)))
+              << "\n";
   } else if (entry.time) {
     const bool bad =
         entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
@@ -175,7 +182,7 @@ void add_runs(const Command& app) {
       .examples(
           "forge runs\n"
           "forge runs \"train_canon_*\" --where status=completed --sort eval_loss -n 5\n"
-          "forge runs --where \"eval_loss<0.52\" --columns id --columns seed --columns eval_loss\n"
+          "forge runs --where \"eval_loss<0.52\" --columns id,seed,eval_loss\n"
           "forge runs --where tag=paper\n"
           "forge runs show train_canon_ac-4c14\n"
           "forge runs stop train_canon_ac-4c14")
@@ -190,7 +197,11 @@ void add_runs(const Command& app) {
   command
       .add_option("--sort <COLUMN>", options.query.order, "Sort by a column; -COLUMN: descending")
       .repeated();
-  command.add_option("--columns <COLUMN>", options.columns, "Print this column").repeated();
+  command
+      .add_option("--columns <COLUMN>",
+                  options.columns,
+                  "Print this column, or several with commas between")
+      .repeated();
   command.add_option("-n,--limit", options.limit, "Maximum number of runs").at_least(1);
   command.add_flag("--archived", options.archived, "Include archived runs");
   add_json_option(command, options.json, "Print JSON with every column");

@@ -6,6 +6,7 @@
 #include "app/command_line.h"
 #include "app/runs.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -135,12 +136,11 @@ void watch(store::ResultStore& store,
            const std::filesystem::path& runs_dir,
            const StatusOptions& options) {
   const Interrupts interrupts;
-  const bool terminal = is_terminal(STDOUT_FILENO);
   while (interrupts.count() == 0) {
     const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
-    if (terminal) std::cout << "\033[H\033[J";
+    clear_screen();
     if (options.json) {
-      std::cout << json_text(overview_json(overview)) << std::endl;
+      std::cout << tables::printable_json(json_text(overview_json(overview))) << std::endl;
     } else {
       std::cout << overview_text(overview) << std::flush;
     }

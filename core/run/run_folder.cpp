@@ -131,7 +131,7 @@ void require_config_of(const RunRecord& record, const Json& config, const fs::pa
     text = ": " + found[0].what + " was " + found[0].left + " and is " + found[0].right;
   throw Error("'" + shown_path(file) + "' is not the config that run '" + record.id +
                   "' was begun with" + text,
-              "restore the file; 'forge run " + record.config + "' makes a new run",
+              "restore the file; 'forge run " + shell_quoted(record.config) + "' makes a new run",
               ExitCode::failed);
 }
 
@@ -140,7 +140,7 @@ config::Experiment RunFolder::experiment() const {
     return config::experiment_from_json(config());
   } catch (const Error& problem) {
     throw Error("run '" + id() + "' cannot be used: " + problem.message(),
-                "'forge run " + record().config + "' trains its config again",
+                "'forge run " + shell_quoted(record().config) + "' trains its config again",
                 problem.exit_code());
   }
 }

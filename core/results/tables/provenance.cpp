@@ -143,11 +143,12 @@ namespace {
 std::string run_command(const std::vector<std::string>& configs,
                         const Ablation& ablation,
                         std::optional<double> value) {
-  std::string command = "forge run " + join(configs, " ");
+  std::string command = "forge run " + shell_quoted(configs);
   if (const auto& best_of = ablation.table.best_of; best_of && best_of->validation_rows > 0)
     command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
-  if (value) command += " --set " + ablation.table.best_of->key + "=" + shortest(*value);
-  if (!ablation.profile.empty()) command += " --set profile=" + ablation.profile;
+  if (value)
+    command += " --set " + shell_quoted(ablation.table.best_of->key + "=" + shortest(*value));
+  if (!ablation.profile.empty()) command += " --set " + shell_quoted("profile=" + ablation.profile);
   return command;
 }
 
@@ -172,7 +173,7 @@ std::vector<std::string> commands_by_value(
 std::string as_typed(const store::RunSummary& run) {
   const size_t space = std::min(run.command.find(' '), run.command.size());
   const size_t slash = run.command.rfind('/', space);
-  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
+  return pasteable(slash == std::string::npos ? run.command : run.command.substr(slash + 1));
 }
 
 }  // namespace
@@ -225,7 +226,7 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
     }
   }
   for (const Ablation& ablation : ablations)
-    commands.push_back("forge compare --table " + ablation.table.name);
+    commands.push_back("forge compare --table " + shell_quoted(ablation.table.name));
   return commands;
 }
 

@@ -188,7 +188,8 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (row.completed()) return missing_values_note(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
-    return run.config + ": stopped; 'forge run " + run.config + "' goes on where it was";
+    return run.config + ": stopped; 'forge run " + shell_quoted(run.config) +
+           "' goes on where it was";
   }
   if (run.status != run::RunState::failed) return "";
   const std::string reason =
@@ -239,7 +240,8 @@ bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) 
          results::metric_named(column.metric).depends_on_device;
 }
 
-/// Columns that show a timing or are computed from one.
+}  // namespace
+
 bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return false;
   if (column.kind == ColumnKind::overhead) return true;
@@ -249,6 +251,8 @@ bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
     return results::metric_named(name.metric).is_timing;
   });
 }
+
+namespace {
 
 /// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
 std::string load_note(const AblationRow& row) {
@@ -279,7 +283,7 @@ std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablatio
   if (!cell.noise) return "";
   return "one seed: as other rows scatter, a difference from the baseline below " +
          results::text(*cell.noise, *metric_of(column)) + " is noise; '" + "forge run --table " +
-         ablation.table.name + " --seeds 3' tells more";
+         shell_quoted(ablation.table.name) + " --seeds 3' tells more";
 }
 
 /// The row's cells. A run that is not completed says so in the first column of metrics.
