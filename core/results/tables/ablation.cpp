@@ -460,6 +460,8 @@ Ablation build_ablation(const TableSpec& table,
       return flops_per_token(*builder.find(run.id));
     });
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
+  if (!completed.empty() && options.current_config)
+    add_run_options(*completed.front(), options.current_config, ablation);
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
     for (AblationRow& row : ablation.rows) {

@@ -2,6 +2,7 @@
 
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "core/base/text.h"
 
@@ -86,6 +87,58 @@ TEST_CASE("a row without a run is missing with the command that makes it", "[rep
   REQUIRE(command_for(ablation.rows[1], ablation) == "forge run canon_a --set profile=quick");
   REQUIRE(command_for(lab.table("full").rows[0], lab.table("full")) ==
           "forge run llama --set profile=full");
+}
+
+/// The config after the --set options of a command.
+nlohmann::json applied(nlohmann::json config, const std::string& command) {
+  std::istringstream words(command);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || word.find('.') > equals) continue;
+    std::string path = "/" + word.substr(0, equals);
+    std::replace(path.begin(), path.end(), '.', '/');
+    const nlohmann::json value =
+        nlohmann::json::parse(word.substr(equals + 1), nullptr, /*allow_exceptions=*/false);
+    config[nlohmann::json::json_pointer(path)] =
+        value.is_discarded() ? nlohmann::json(word.substr(equals + 1)) : value;
+  }
+  return config;
+}
+
+TEST_CASE("the command for a missing run makes one that the table compares", "[report]") {
+  const uint64_t seed = std::random_device()();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  const auto sometimes = [&] { return random() % 2 == 0; };
+  for (int round = 0; round < 20; ++round) {
+    Lab lab;
+    MadeRun shown = Lab::run("llama", 10);
+    const config::Experiment usual = shown.experiment;
+    if (sometimes()) shown.experiment.train.max_steps = 60;
+    if (sometimes()) shown.experiment.train.eval_rows = 8;
+    if (sometimes()) shown.experiment.train.seq_len = 64;
+    if (sometimes()) shown.experiment.optimizer.lr = 3e-3;
+    if (sometimes()) shown.experiment.data.path = "stories.txt";
+    if (sometimes()) shown.experiment.seed = 7;
+    make_completed_run(lab.runs, shown);
+    TableSpec table = small_table();
+    table.must_be_equal = {"profile", "data", "evaluation", "train", "optimizer"};
+    AblationOptions options;
+    options.current_config = [&](const std::string&, const std::string& profile, const auto&) {
+      REQUIRE(profile == "quick");
+      return config::to_json(usual);
+    };
+    const Ablation ablation = build_ablation(table, lab.read(), options);
+    const std::vector<std::string> commands = missing_commands(ablation);
+    REQUIRE(commands.size() == 2);
+    INFO(commands[0]);
+    REQUIRE(contains(commands[0], "forge run canon_a --set profile=quick"));
+    REQUIRE(contains(commands[0], " --seed 7") == (shown.experiment.seed == 7));
+    nlohmann::json made = applied(config::to_json(usual), commands[0]);
+    made["seed"] = shown.experiment.seed;
+    const nlohmann::json wanted = config::to_json(shown.experiment);
+    REQUIRE(made == wanted);
+  }
 }
 
 TEST_CASE("a table of no runs at all is all missing", "[report]") {
