@@ -91,14 +91,11 @@ class CurrentConfigs {
 /// Removes measurements whose model is not their config's current one, because of --set or a later
 /// edit: they must not stand under the config's name.
 void remove_other_models(CurrentConfigs& configs, Findings& findings) {
-  const auto exclude = [&](const std::string& config, const std::string& reason) {
-    if (!reason.empty()) findings.excluded.push_back({config, reason, 1});
-    return !reason.empty();
-  };
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
     const nlohmann::json model = run.config.value("model", nlohmann::json());
-    return exclude(run.summary.config,
-                   configs.difference(run.summary.config, run.summary.profile, model));
+    const std::string reason = configs.difference(run.summary.config, run.summary.profile, model);
+    if (!reason.empty()) tables::exclude(run.summary, reason, findings.excluded);
+    return !reason.empty();
   };
   const auto is_other_benchmark = [&](const benchmark::Record& record) {
     return !configs.difference(record.config, record.profile, record.model).empty();

@@ -20,7 +20,7 @@ using namespace tests;
 std::string excluded_text(const Ablation& ablation) {
   std::string text;
   for (const ExcludedRuns& entry : ablation.excluded) {
-    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs) + "\n";
+    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs.size()) + "\n";
   }
   return text;
 }
@@ -386,7 +386,7 @@ TEST_CASE("runs that differ in more than the seed are never one sample", "[repor
     const std::vector<store::ConfiguredRun> stored = lab.read();
     const Ablation ablation = build_ablation(table, stored);
     size_t seen = 0;
-    for (const ExcludedRuns& entry : ablation.excluded) seen += static_cast<size_t>(entry.runs);
+    for (const ExcludedRuns& entry : ablation.excluded) seen += entry.runs.size();
     for (const AblationRow& row : ablation.rows) {
       std::set<std::string> identities;
       for (const store::ConfiguredRun& run : stored) {
