@@ -22,13 +22,13 @@ namespace forge::app {
 namespace {
 
 /// Initial weights of the right shapes may still come from a different model.
-void warn_of_differences(const CheckedRun& run, const data::PreparedData& data) {
+void warn_of_differences(const CheckedRun& run, const std::string& tokenizer_fingerprint) {
   const run::InitialWeights& weights = run.initial_weights;
   const std::string& label = run.label;
   for (const std::string& note : weights.notes)
     std::cerr << "warning: " << label << ": " << note << "\n";
   const std::string& theirs = weights.tokenizer_fingerprint;
-  if (theirs.empty() || theirs == data.tokenizer_fingerprint) return;
+  if (theirs.empty() || theirs == tokenizer_fingerprint) return;
   std::cerr << "warning: " << label
             << ": the initial weights were trained with another tokenizer; tokenizer.path names "
                "theirs\n";
@@ -105,13 +105,13 @@ benchmark::BenchTarget bench_target(const Context& context,
   return target;
 }
 
-PreparedRun prepare_run(const Context& context,
-                        const CheckedRun& run,
-                        const LaunchOptions& options) {
+namespace {
+
+/// All inputs but those that follow from the data.
+run::RunInputs inputs_without_data(const Context& context,
+                                   const CheckedRun& run,
+                                   const LaunchOptions& options) {
   const config::ResolvedConfig& resolved = run.resolved;
-  const data::PreparedData data = data::prepare(
-      resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
-  warn_of_differences(run, data);
   run::RunInputs inputs;
   inputs.project = resolved.project;
   inputs.config = resolved.config_name;
@@ -119,17 +119,18 @@ PreparedRun prepare_run(const Context& context,
   inputs.revision = run.saved ? run.saved->revision : context.revision();
   inputs.experiment = resolved.json;
   inputs.origins = run.saved ? run.saved->origins : config::to_json(resolved.origins);
-  inputs.data_fingerprint = data.data_fingerprint;
-  inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
-  inputs.tokenizer = data.tokenizer;
   inputs.initial_weights = run.initial_weights;
-  inputs.train_tokens = run::token_sources(data, data.train);
-  inputs.evaluation_tokens = run::token_sources(data, data.evaluation);
-  inputs.validation_tokens = run::token_sources(data, data.validation);
   inputs.device = options.device;
   inputs.backend = run.backend;
-  const run::PlannedRun planned = run.saved
-                                      ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
+  return inputs;
+}
+
+run::PlannedRun plan(const Context& context,
+                     const CheckedRun& run,
+                     const LaunchOptions& options,
+                     run::RunInputs& inputs) {
+  warn_of_differences(run, inputs.tokenizer_fingerprint);
+  run::PlannedRun planned = run.saved ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
                                       : run::plan_run(inputs, context.runs_dir(), options.force);
   if (!options.continue_run.empty() && planned.action == run::Action::start) {
     inputs.continue_from = run::find_continue_checkpoint(
@@ -137,7 +138,38 @@ PreparedRun prepare_run(const Context& context,
         planned.record.identity,
         inputs.experiment);
   }
+  return planned;
+}
+
+}  // namespace
+
+PreparedRun prepare_run(const Context& context,
+                        const CheckedRun& run,
+                        const LaunchOptions& options) {
+  const data::PreparedData data = data::prepare(
+      run.resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
+  run::RunInputs inputs = inputs_without_data(context, run, options);
+  inputs.data_fingerprint = data.data_fingerprint;
+  inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
+  inputs.tokenizer = data.tokenizer;
+  inputs.train_tokens = run::token_sources(data, data.train);
+  inputs.evaluation_tokens = run::token_sources(data, data.evaluation);
+  inputs.validation_tokens = run::token_sources(data, data.validation);
+  const run::PlannedRun planned = plan(context, run, options, inputs);
   return {std::move(inputs), planned};
+}
+
+ForeseenRun foresee_run(const Context& context,
+                        const CheckedRun& run,
+                        const LaunchOptions& options) {
+  ForeseenRun foreseen{inputs_without_data(context, run, options), {}};
+  const auto fingerprints = data::find_fingerprints(
+      run.resolved.experiment, user_cache_dir(), ProgressLine("looking for data").phase_reporter());
+  if (!fingerprints) return foreseen;
+  foreseen.inputs.data_fingerprint = fingerprints->data;
+  foreseen.inputs.tokenizer_fingerprint = fingerprints->tokenizer;
+  foreseen.planned = plan(context, run, options, foreseen.inputs);
+  return foreseen;
 }
 
 namespace {

@@ -203,6 +203,32 @@ TEST_CASE("a sweep that the project declares is saved as a plan and executed as 
   REQUIRE(contains(forge.call({"run", "--sweep", "rate"}).err, "did you mean 'rates'?"));
 }
 
+TEST_CASE("a dry run knows the model and writes nothing") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const std::filesystem::path cache = forge.folder() / "cache";
+  forge.environment["FORGE_CACHE_DIR"] = cache.string();
+  const auto planned = [&](const std::string& hidden_size) {
+    const Outcome outcome = forge.call({"run",
+                                        "train_llama",
+                                        "--threads",
+                                        "1",
+                                        "--set",
+                                        "model.hidden_size=" + hidden_size,
+                                        "--dry-run",
+                                        "--json"});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(outcome.out).at(0);
+  };
+  const json unprepared = planned("64");
+  REQUIRE(unprepared.at("run").is_null());
+  REQUIRE(unprepared.at("seconds").is_null());
+  REQUIRE_FALSE(std::filesystem::exists(cache / "data"));
+  REQUIRE_FALSE(std::filesystem::exists(forge.runs_dir()));
+  REQUIRE(planned("256").at("memory_bytes") > unprepared.at("memory_bytes"));
+}
+
 TEST_CASE("a table's runs are those of its rows") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
