@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/allowed_command.h"
+#include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/request.h"
@@ -44,6 +45,13 @@ std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
          run::device_text(environment.device_type, environment.device_name, environment.threads);
 }
 
+/// Refuses a run whose checkpoints have no room, before anything begins.
+void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
+  const std::string warning =
+      run::check_checkpoint_space(planned.folder.path(), checked.resolved.experiment);
+  if (!warning.empty()) std::cerr << "warning: " << checked.label << ": " << warning << "\n";
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context, const CheckedRun& checked, const RunOptions& options) {
   const PreparedRun prepared = prepare_run(context, checked, options.launch);
@@ -62,6 +70,7 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
       run.what = start_text(checked, prepared.planned);
       run.demand = queue::resource_request(
           checked.backend.environment, options.launch.device, options.queue.jobs, usable_cores());
+      warn_of_space(checked, prepared.planned);
       run.made = run::write_run_folder(prepared.planned, prepared.inputs);
   }
   return run;

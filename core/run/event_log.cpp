@@ -20,10 +20,11 @@ namespace forge::run {
 using Json = nlohmann::json;
 
 LineReader::LineReader(const std::filesystem::path& path, int64_t offset)
-    : path_(path), read_offset_(offset), line_offset_(offset), next_offset_(offset) {
-  file_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file_ && errno != ENOENT) throw system_error("read '" + path.string() + "'", errno);
-}
+    : path_(path),
+      file_(open_if_exists(path)),
+      read_offset_(offset),
+      line_offset_(offset),
+      next_offset_(offset) {}
 
 bool LineReader::fill() {
   if (!file_) return false;
@@ -223,7 +224,7 @@ int newest_attempt(const fs::path& events_file) {
 }  // namespace
 
 EventLog::EventLog(const fs::path& events_file)
-    : file_(events_file), last_attempt_(newest_attempt(events_file)) {
+    : path_(events_file), file_(events_file), last_attempt_(newest_attempt(events_file)) {
   sync_path(events_file.parent_path());  // a new file's name has to outlive a power cut, too
 }
 
@@ -248,6 +249,11 @@ void EventLog::append(const AttemptEnded& event, int attempt) {
 void EventLog::sync() {
   if (unsynced_) file_.sync();
   unsynced_ = false;
+}
+
+void EventLog::require_in_place() const {
+  if (file_.is_in_place()) return;
+  throw Error("'" + path_.string() + "' was removed while the run went on", ExitCode::failed);
 }
 
 void EventLog::sync_if_due(double now) {

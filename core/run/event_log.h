@@ -131,10 +131,13 @@ class EventLog {
   void append(const AttemptStarted& event, int attempt);
   void append(const AttemptEnded& event, int attempt);
   void sync();
+  /// Throws Error where the file was removed or replaced: what is appended would be lost.
+  void require_in_place() const;
   /// Syncs what waits for longer than sync_every_seconds at `now` of a steady clock.
   void sync_if_due(double now);
 
  private:
+  std::filesystem::path path_;
   AppendFile file_;
   int last_attempt_ = 0;
   bool unsynced_ = false;

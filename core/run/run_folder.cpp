@@ -175,6 +175,18 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
 }
 
 RunStatus RunFolder::status() const {
+  try {
+    return status_from_events();
+  } catch (const Error& problem) {
+    RunStatus status;  // one strange file must not end a listing of all runs
+    status.state = RunState::failed;
+    status.reason = problem.message();
+    status.hint = problem.hint();
+    return status;
+  }
+}
+
+RunStatus RunFolder::status_from_events() const {
   std::string line = last_line(events_file());
   while (true) {
     if (is_running()) {

@@ -138,6 +138,8 @@ class RunFolder {
   void request_save() const;
 
  private:
+  RunStatus status_from_events() const;
+
   std::filesystem::path path_;
 };
 

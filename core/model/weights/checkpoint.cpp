@@ -217,7 +217,10 @@ fs::path write_checkpoint(const fs::path& checkpoints,
                           const OnBytes& on_bytes) {
   if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
   if (!fs::exists(checkpoints)) {
-    make_directories(checkpoints);
+    // Of this folder alone: a run folder that somebody removed must not come back.
+    std::error_code failure;
+    fs::create_directory(checkpoints, failure);
+    if (failure) throw system_error("make '" + checkpoints.string() + "'", failure.value());
     if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
   }
   fs::path folder = checkpoints / checkpoint_name(state.step);

@@ -174,6 +174,16 @@ TEST_CASE("a folder that no checkpoint is named like is none", "[run][run_folder
   REQUIRE(weights::list_checkpoints(run.checkpoints()).size() == 1);
 }
 
+TEST_CASE("a folder in the place of the events makes a failed run and no crash",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  make_directories(run.events_file());
+  REQUIRE(run.state() == RunState::failed);
+  REQUIRE(contains(run.status().reason, "it is a folder, not a file"));
+  REQUIRE(contains(error_of([&] { read_events(run.events_file()); }), "not a file"));
+}
+
 TEST_CASE("runs are listed by name and half-written ones are not", "[run][run_folder]") {
   const TemporaryFolder runs;
   REQUIRE(list_runs(runs / "missing").empty());
