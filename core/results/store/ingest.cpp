@@ -415,6 +415,7 @@ void ingest_batch(SQLite::Database& database,
       ingester.ingest(run.folder, batch.events[i - batch.begin], report.warnings);
       ++(run.is_new ? report.added : report.updated);
     } catch (const Error& problem) {
+      ingester.remove(run.folder.id());  // what an earlier look found is not true any more
       report.left_out[problem.message()].push_back(run.folder.id());
     }
   }

@@ -337,6 +337,26 @@ TEST_CASE("a run folder made anew under the same name is read anew", "[store]") 
   REQUIRE(place.store.evaluations("x-20").empty());
 }
 
+TEST_CASE("a run that was damaged after it was listed is listed no more until it is mended",
+          "[store][hostile]") {
+  TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  const run::RunFolder run = make_completed_run(runs, {});
+  ResultStore store(folder / "forge.sqlite");
+  store.sync(runs);
+  REQUIRE(store.runs().size() == 1);
+  const std::string record = read_file(run.record_file());
+  write_file_atomic(run.record_file(), "{");
+  for (int look = 0; look < 2; ++look) {
+    const SyncReport report = store.sync(runs);
+    CHECK(report.left_out.size() == 1);
+    CHECK(store.runs().empty());
+  }
+  write_file_atomic(run.record_file(), record);
+  CHECK(store.sync(runs).left_out.empty());
+  CHECK(store.runs().size() == 1);
+}
+
 TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));
