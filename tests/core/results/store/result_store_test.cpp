@@ -406,6 +406,21 @@ TEST_CASE("runs of another version of forge share one sentence and hold nothing 
   REQUIRE(place.store.sync(place.runs).warnings.empty());  // said once
 }
 
+TEST_CASE("reading many runs for the first time tells how far it is", "[store]") {
+  Workplace place;
+  for (int i = 0; i < 70; ++i) make_completed_run(place.runs, made("run_" + std::to_string(i)));
+  std::vector<size_t> done;
+  const SyncReport report = place.store.sync(place.runs, [&](size_t read, size_t all) {
+    CHECK(all == 70);
+    done.push_back(read);
+  });
+  CHECK(report.added == 70);
+  REQUIRE(done.size() > 1);
+  CHECK(std::is_sorted(done.begin(), done.end()));
+  CHECK(done.back() == 70);
+  place.store.sync(place.runs, [](size_t, size_t) { FAIL("nothing is left to be read"); });
+}
+
 TEST_CASE("nothing is written where nothing has changed", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("x"));
