@@ -1,5 +1,7 @@
 #include "core/results/store/result_store.h"
 
+#include <algorithm>
+
 #include "core/base/files.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
