@@ -35,8 +35,8 @@ std::vector<run::RunFolder> matching_runs(const Context& context,
   query.patterns = patterns;
   query.conditions = conditions;
   std::vector<run::RunFolder> folders;
-  for (const store::RunSummary& run : store::select(store->runs(filter), query))
-    folders.emplace_back(context.runs_dir() / run.id);
+  for (const store::ConfiguredRun& run : store::select(store->configured_runs(filter), query))
+    folders.emplace_back(context.runs_dir() / run.summary.id);
   return folders;
 }
 
@@ -92,12 +92,23 @@ std::vector<store::RunSummary> stored_runs(const Context& context, const store::
   return runs;
 }
 
+std::vector<store::ConfiguredRun> stored_configured_runs(const Context& context,
+                                                         const store::RunFilter& filter) {
+  const std::optional<store::ResultStore> store = find_store(context);
+  if (!store) return {};
+  std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
+  for (store::ConfiguredRun& run : runs)
+    run.summary.step = store::current_step(context.runs_dir(), run.summary);
+  return runs;
+}
+
 void add_run_selector(const Command& command, RunSelector& selector) {
   command.add_option("RUN", selector.names, "Run ids, prefixes of them, patterns, or run folders");
   command
       .add_option("--where <CONDITION>",
                   selector.conditions,
-                  "Select runs by COLUMN=VALUE (also !=, <, <=, >, >=); all conditions must hold")
+                  "Select runs by COLUMN=VALUE or KEY=VALUE (also !=, <, <=, >, >=); all "
+                  "conditions must hold")
       .repeated();
 }
 
@@ -164,6 +175,12 @@ std::string precision_text(const nlohmann::json& config) {
   return text + (deterministic->get<bool>() ? ", deterministic" : ", not deterministic");
 }
 
+/// ", learning rate 0.001"; "" where the config has none.
+std::string learning_rate_text(const nlohmann::json& config) {
+  const nlohmann::json* const rate = find_value(config, "optimizer.lr");
+  return rate && rate->is_number() ? ", learning rate " + shortest(rate->get<double>()) : "";
+}
+
 /// A value of a column that no other function knows how to print.
 std::string column_text(const nlohmann::json& value) {
   if (value.is_null()) return "-";
@@ -206,48 +223,60 @@ std::string result_text(const store::RunSummary& run,
   add("profile",
       run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
           std::to_string(run.seed) + ", " + run.device_name + ")");
+  add("training",
+      with_thousands(run.step) + " of " + with_thousands(run.max_steps) + " steps" +
+          learning_rate_text(config));
   add("precision", precision_text(config));
   if (!run.tags.empty()) add("tags", join(run.tags, ", "));
   if (!run.note.empty()) add("note", tables::printable(run.note));
   if (run.archived != 0) add("archived", "not in lists and tables");
+  if (run.created.size() > 16)
+    add("created", run.created.substr(0, 10) + " " + run.created.substr(11, 5) + " UTC");
+  add("command", tables::printable(run.command));
   add("run", folder);
   return head + "\n" + aligned(lines);
 }
 
-std::string result_table(const std::vector<store::RunSummary>& runs) {
-  std::vector<std::vector<std::string>> lines = {{"Config",
-                                                  "Status",
-                                                  "Profile",
-                                                  "Seed",
-                                                  "Eval Loss",
-                                                  "Train Loss",
-                                                  "Tok/s",
-                                                  "Memory",
-                                                  "Parameters",
-                                                  "Run"}};
-  for (const store::RunSummary& run : runs) {
-    lines.push_back({run.config,
-                     status_text(run),
-                     run.profile,
-                     std::to_string(run.seed),
-                     loss_text(run.metric(results::eval_loss_name)),
-                     loss_text(run.metric(results::train_loss_name)),
-                     speed_text(run.metric(results::tokens_per_second_name)),
-                     memory_text(run.metric(results::peak_memory_name)),
-                     run.parameters > 0 ? with_thousands(run.parameters) : "-",
-                     run.id});
+std::string result_table(const std::vector<store::ConfiguredRun>& runs) {
+  constexpr size_t most_varied = 4;
+  const std::vector<std::string> varied = store::varied_keys(runs, most_varied);
+  std::vector<std::string> titles = {"Config", "Status", "Profile", "Seed"};
+  titles.insert(titles.end(), varied.begin(), varied.end());
+  for (const char* title : {"Eval Loss", "Train Loss", "Tok/s", "Memory", "Parameters", "Run"})
+    titles.emplace_back(title);
+  std::vector<std::vector<std::string>> lines = {titles};
+  for (const store::ConfiguredRun& configured : runs) {
+    const store::RunSummary& run = configured.summary;
+    std::vector<std::string> line = {
+        run.config, status_text(run), run.profile, std::to_string(run.seed)};
+    for (const std::string& key : varied)
+      line.push_back(column_text(store::value_of(configured, key)));
+    line.insert(line.end(),
+                {loss_text(run.metric(results::eval_loss_name)),
+                 loss_text(run.metric(results::train_loss_name)),
+                 speed_text(run.metric(results::tokens_per_second_name)),
+                 memory_text(run.metric(results::peak_memory_name)),
+                 run.parameters > 0 ? with_thousands(run.parameters) : "-",
+                 run.id});
+    lines.push_back(std::move(line));
   }
-  return bold_table(lines, {3, 4, 5, 6, 7, 8});
+  std::vector<size_t> numbers;
+  for (size_t column = 3; column + 1 < titles.size(); ++column) numbers.push_back(column);
+  return bold_table(lines, numbers);
 }
 
-std::string column_table(const std::vector<store::RunSummary>& runs,
+std::string result_table(const std::vector<store::RunSummary>& runs) {
+  std::vector<store::ConfiguredRun> configured;
+  for (const store::RunSummary& run : runs) configured.push_back({run, {}, {}});
+  return result_table(configured);
+}
+
+std::string column_table(const std::vector<store::ConfiguredRun>& runs,
                          const std::vector<std::string>& columns) {
   std::vector<std::vector<std::string>> lines = {columns};
-  for (const store::RunSummary& run : runs) {
-    const nlohmann::json values = store::columns_of(run);
-    lines.push_back(
-        texts_of(columns, [&](const std::string& name) { return column_text(values.at(name)); }));
-  }
+  for (const store::ConfiguredRun& run : runs)
+    lines.push_back(texts_of(
+        columns, [&](const std::string& name) { return column_text(store::value_of(run, name)); }));
   return aligned(lines);
 }
 
@@ -300,7 +329,9 @@ void print_results(const std::vector<store::RunSummary>& runs,
   } else if (runs.size() == 1) {
     std::cout << result_text(runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id));
   } else if (!runs.empty()) {
-    std::cout << result_table(runs);
+    std::vector<store::ConfiguredRun> configured;
+    for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
+    std::cout << result_table(configured);
   }
 }
 

@@ -34,15 +34,15 @@ int list_runs(const Context& context, const RunsOptions& options) {
   for (const std::string& names : options.columns) {
     for (std::string& name : split(names, ',')) columns.push_back(std::move(name));
   }
-  store::require_columns(columns);
+  store::require_names(columns);
   const std::filesystem::path runs_dir = context.runs_dir();
   store::RunFilter all;
   all.archived = true;
-  std::vector<store::RunSummary> runs = stored_runs(context, all);
+  std::vector<store::ConfiguredRun> runs = stored_configured_runs(context, all);
   size_t archived = 0;
   if (!options.archived) {
     const auto shown = std::stable_partition(
-        runs.begin(), runs.end(), [](const store::RunSummary& run) { return run.archived == 0; });
+        runs.begin(), runs.end(), [](const auto& run) { return run.summary.archived == 0; });
     archived = static_cast<size_t>(runs.end() - shown);
     runs.erase(shown, runs.end());
   }
@@ -51,8 +51,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   query.limit = static_cast<size_t>(options.limit);
   runs = store::select(std::move(runs), query);
   if (options.json)
-    return print_json(
-        json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
+    return print_json(json_list(runs, [](const auto& run) { return app::to_json(run.summary); }));
   if (!some && archived > 0) {
     std::cerr << "no runs except " << archived << " archived ones; --archived lists them\n";
   } else if (!some) {
@@ -183,6 +182,7 @@ void add_runs(const Command& app) {
           "forge runs\n"
           "forge runs \"train_canon_*\" --where status=completed --sort eval_loss -n 5\n"
           "forge runs --where \"eval_loss<0.52\" --columns id,seed,eval_loss\n"
+          "forge runs --where optimizer.lr=0.001 --columns id,seed,optimizer.lr,eval_loss\n"
           "forge runs --where tag=paper\n"
           "forge runs show train_canon_ac-4c14\n"
           "forge runs stop train_canon_ac-4c14")
@@ -192,15 +192,18 @@ void add_runs(const Command& app) {
   command
       .add_option("--where <CONDITION>",
                   options.query.conditions,
-                  "List runs with COLUMN=VALUE (also !=, <, <=, >, >=); all conditions must hold")
+                  "List runs with COLUMN=VALUE or KEY=VALUE (also !=, <, <=, >, >=); all "
+                  "conditions must hold")
       .repeated();
   command
-      .add_option("--sort <COLUMN>", options.query.order, "Sort by a column; -COLUMN: descending")
+      .add_option("--sort <COLUMN>",
+                  options.query.order,
+                  "Sort by a column or config key; -COLUMN: descending")
       .repeated();
   command
       .add_option("--columns <COLUMN>",
                   options.columns,
-                  "Print this column, or several with commas between")
+                  "Print this column or config key, or several with commas between")
       .repeated();
   command.add_option("-n,--limit", options.limit, "Maximum number of runs").at_least(1);
   command.add_flag("--archived", options.archived, "Include archived runs");

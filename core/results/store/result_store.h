@@ -130,9 +130,6 @@ SyncReport reindex(const std::filesystem::path& path, const std::filesystem::pat
 /// The columns of a run by name, missing values as null.
 nlohmann::json columns_of(const RunSummary& run);
 
-/// Throws Error for an unknown column, with near misses.
-void require_columns(const std::vector<std::string>& names);
-
 /// Selects and sorts runs.
 struct RunQuery {
   /// Any of them must match the run's id or config: patterns with * and ?, or beginnings.
@@ -147,6 +144,13 @@ struct RunQuery {
 
 /// Throws Error for an unknown column, with near misses, and for a condition that is none.
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query);
+
+/// The same for conditions and orders on config keys too: model.canon.set=AC, -optimizer.lr.
+std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs, const RunQuery& query);
+
+/// The keys in which runs of one config and profile differ, of those that may change results, but
+/// for the seed: first the key with the most values, at most `most`.
+std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most);
 
 /// The run's value of a column or a dotted key of its config; null without a value.
 nlohmann::json value_of(const ConfiguredRun& run, const std::string& name);
