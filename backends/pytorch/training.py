@@ -257,7 +257,9 @@ class Training:
         folder = os.path.join(self.request["run_dir"], "checkpoints")
         aside = os.path.join(folder, f".tmp-{step:09d}")
         shutil.rmtree(aside, ignore_errors=True)
-        os.makedirs(aside)
+        if not os.path.isdir(folder):
+            os.mkdir(folder)  # fails where somebody removed the run folder: it must not come back
+        os.mkdir(aside)
         size = safetensors_files.write(os.path.join(aside, "weights.safetensors"),
                                        dict(self.model.named_parameters()))
         moments = {}

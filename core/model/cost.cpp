@@ -147,6 +147,12 @@ TrainingBytes training_bytes(const ModelConfig& model, const TrainingShape& shap
   return bytes;
 }
 
+int64_t checkpoint_bytes(const ModelConfig& model, const TrainingShape& shape) {
+  TrainingBytes bytes;
+  add_state(bytes, model, shape);
+  return bytes.weights + bytes.optimizer;
+}
+
 StateSize generation_state(const ModelConfig& model) {
   StateSize size;
   for (int layer = 0; layer < model.num_layers; ++layer) {

@@ -90,6 +90,9 @@ int64_t loss_chunk_rows(int64_t vocab_size);
 
 TrainingBytes training_bytes(const ModelConfig& model, const TrainingShape& shape);
 
+/// Of a checkpoint: weights and the optimizer's state.
+int64_t checkpoint_bytes(const ModelConfig& model, const TrainingShape& shape);
+
 /// What one forward pass keeps for the backward pass: every input that an operation needs again,
 /// with the fused operations of backends/libtorch. docs/MATHEMATICS.md lists the tensors.
 int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape);

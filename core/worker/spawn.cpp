@@ -25,6 +25,12 @@ namespace bp = boost::process;
 namespace forge::worker {
 namespace {
 
+std::string limit_hint(int cause) {
+  if (cause == EMFILE) return "'ulimit -n' raises the number of files that a process may open";
+  if (cause == EAGAIN) return "'ulimit -u' raises the number of processes that a user may have";
+  return "";
+}
+
 // Between fork and exec only functions are called that signal handlers may call, too: another
 // thread may hold any lock.
 
@@ -88,8 +94,10 @@ class ChildSetup : public bp::extend::handler {
 
   static FileDescriptor copy_from(int descriptor, int lowest) {
     FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, lowest));
-    if (!copy) throw system_error("copy a stream of a program", errno);
-    return copy;
+    if (copy) return copy;
+    // The number that is asked for may lie beyond the limit itself.
+    const int cause = errno == EINVAL ? EMFILE : errno;
+    throw system_error("copy a stream of a program", cause, limit_hint(cause));
   }
 
   const SpawnOptions* options_;
@@ -97,12 +105,6 @@ class ChildSetup : public bp::extend::handler {
   std::vector<FileDescriptor> reserved_;
   pid_t starter_ = ::getpid();
 };
-
-std::string limit_hint(int cause) {
-  if (cause == EMFILE) return "'ulimit -n' raises the number of files that a process may open";
-  if (cause == EAGAIN) return "'ulimit -u' raises the number of processes that a user may have";
-  return "";
-}
 
 /// A name without a slash is looked for on the PATH.
 std::string path_of_program(const std::string& name) {

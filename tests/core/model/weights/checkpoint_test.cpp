@@ -71,6 +71,10 @@ TEST_CASE("whoever waits for a checkpoint is told of its bytes piece by piece") 
 TEST_CASE("a checkpoint comes back as it was written") {
   const TemporaryFolder folder;
   int64_t bytes = 0;
+  // The folder of a run that somebody removed does not come back.
+  REQUIRE_THROWS_AS(SavedSample().write(folder / "run/checkpoints", 300), Error);
+  REQUIRE_FALSE(fs::exists(folder / "run"));
+  make_directories(folder / "run");
   const fs::path checkpoint = SavedSample().write(folder / "run/checkpoints", 300, &bytes);
   REQUIRE(checkpoint == folder / "run/checkpoints" / "000000300");
   REQUIRE(names_below(checkpoint) == std::vector<std::string>{"manifest.json",
