@@ -175,12 +175,6 @@ std::string precision_text(const nlohmann::json& config) {
   return text + (deterministic->get<bool>() ? ", deterministic" : ", not deterministic");
 }
 
-/// ", learning rate 0.001"; "" where the config has none.
-std::string learning_rate_text(const nlohmann::json& config) {
-  const nlohmann::json* const rate = find_value(config, "optimizer.lr");
-  return rate && rate->is_number() ? ", learning rate " + shortest(rate->get<double>()) : "";
-}
-
 /// A value of a column that no other function knows how to print.
 std::string column_text(const nlohmann::json& value) {
   if (value.is_null()) return "-";
@@ -223,18 +217,22 @@ std::string result_text(const store::RunSummary& run,
   add("profile",
       run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
           std::to_string(run.seed) + ", " + run.device_name + ")");
-  add("training",
-      with_thousands(run.step) + " of " + with_thousands(run.max_steps) + " steps" +
-          learning_rate_text(config));
   add("precision", precision_text(config));
   if (!run.tags.empty()) add("tags", join(run.tags, ", "));
   if (!run.note.empty()) add("note", tables::printable(run.note));
   if (run.archived != 0) add("archived", "not in lists and tables");
-  if (run.created.size() > 16)
-    add("created", run.created.substr(0, 10) + " " + run.created.substr(11, 5) + " UTC");
-  add("command", tables::printable(run.command));
   add("run", folder);
   return head + "\n" + aligned(lines);
+}
+
+std::string origin_text(const store::RunSummary& run, const nlohmann::json& config) {
+  std::vector<std::vector<std::string>> lines = {
+      {"  steps", with_thousands(run.step) + " of " + with_thousands(run.max_steps)}};
+  if (const nlohmann::json* const rate = find_value(config, "optimizer.lr"))
+    lines.push_back({"  learning rate", column_text(*rate)});
+  lines.push_back({"  created", column_text(run.created)});
+  lines.push_back({"  command", column_text(run.command)});
+  return aligned(lines);
 }
 
 std::string result_table(const std::vector<store::ConfiguredRun>& runs) {

@@ -50,6 +50,9 @@ std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
                         const std::string& folder);
 
+/// How it was made: steps, learning rate, date and command.
+std::string origin_text(const store::RunSummary& run, const nlohmann::json& config);
+
 /// Runs as a table, one a line; the keys in which runs of one config differ have columns.
 std::string result_table(const std::vector<store::ConfiguredRun>& runs);
 std::string result_table(const std::vector<store::RunSummary>& runs);  ///< without such columns

@@ -83,7 +83,9 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   }
   run->step = store::current_step(runs_dir, *run);
   if (!options.json) {
-    std::cout << result_text(*run, store.config(run->id), shown_path(folder.path()));
+    const nlohmann::json config = store.config(run->id);
+    std::cout << result_text(*run, config, shown_path(folder.path())) << "\n"
+              << origin_text(*run, config);
     return 0;
   }
   nlohmann::json shown = app::to_json(*run);
