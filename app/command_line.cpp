@@ -39,14 +39,14 @@ std::string number_problem(const std::string& text) {
     bool fits = true;
     if constexpr (std::is_unsigned_v<Number>) {
       std::strtoull(text.c_str(), &end, 0);
-      if (starts_with(text, "-") && *end == '\0') return "must be at least 0";
+      if (starts_with(text, "-") && *end == '\0') return "must be at least 0, not " + text;
     } else {
       const long long number = std::strtoll(text.c_str(), &end, 0);
       fits = number >= std::numeric_limits<Number>::min() &&
              number <= std::numeric_limits<Number>::max();
     }
     if (text.empty() || *end != '\0') return "must be a whole number, not '" + text + "'";
-    return fits && errno == 0 ? "" : "is out of range: " + text;
+    return fits && errno == 0 ? "" : "is too large for a whole number: " + text;
   }
 }
 
@@ -106,7 +106,8 @@ Argument& Argument::one_of(const std::vector<std::string>& choices) {
 
 Argument& Argument::require(std::function<bool(double)> holds, const std::string& problem) {
   option_->check([holds = std::move(holds), problem](const std::string& number) {
-    return holds(std::strtod(number.c_str(), nullptr)) ? std::string() : problem;
+    const bool held = holds(std::strtod(number.c_str(), nullptr));
+    return held ? std::string() : problem + ", not " + number;
   });
   return *this;
 }

@@ -12,6 +12,7 @@
 #include "core/run/open_model.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/worker/job.h"
 #include "core/yaml/graph/read.h"
 
 namespace forge::app {
@@ -76,8 +77,8 @@ project::Project Context::project() const {
   }
   if (!globals_.project.empty()) {
     throw Error("no project in or above the folder '" + globals_.project + "'",
-                "a project is a folder with meta.yaml; 'forge ls -r -p " + globals_.project +
-                    "' lists those below it");
+                "a project is a folder with meta.yaml; 'forge ls -r -p " +
+                    shell_quoted(globals_.project) + "' lists those below it");
   }
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",
@@ -103,7 +104,10 @@ jinja::Variables Context::parse_arguments(const project::NamedConfig& config,
   return project::parse_template_arguments(
       project::read_template_arguments(graph::read_graph(document)),
       globals_.template_arguments,
-      {config.config.name, globals_.command_options, host_environment_.home_directory});
+      {config.config.name,
+       globals_.command_options,
+       host_environment_.home_directory,
+       config::all_key_paths()});
 }
 
 void Context::require_no_template_arguments() const {
@@ -197,6 +201,11 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
   const auto known = backend_infos_.find(key);
   if (known != backend_infos_.end()) return known->second;
   return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);
+}
+
+const std::string& Context::revision() const {
+  if (!revision_) revision_ = worker::git_revision(launcher_, workspace().root);
+  return *revision_;
 }
 
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {

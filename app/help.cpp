@@ -103,7 +103,12 @@ std::string name_in(const std::string& message) { return message.substr(0, messa
 Error unknown_argument(const CLI::App& chosen,
                        const std::string& word,
                        const std::string& help_hint) {
-  if (!starts_with(word, "-")) return Error("unexpected argument '" + word + "'", help_hint);
+  if (!starts_with(word, "-")) {
+    const bool takes_table = chosen.get_option_no_throw("--table") != nullptr;
+    return Error(
+        "unexpected argument '" + word + "'",
+        takes_table ? "a table is named by an option: --table " + shell_quoted(word) : help_hint);
+  }
   const std::string name = word.substr(0, word.find('='));
   return Error("unknown option '" + name + "'",
                did_you_mean(name, long_names(listed_options(chosen)), help_hint));

@@ -57,6 +57,17 @@ PreparedRun prepare_run(const Context& context,
                         const CheckedRun& run,
                         const LaunchOptions& options);
 
+/// A run as a plan shows it.
+struct ForeseenRun {
+  run::RunInputs inputs;
+  std::optional<run::PlannedRun> planned;  ///< none: unknown until its data is prepared
+};
+
+/// The same without writing anything.
+ForeseenRun foresee_run(const Context& context,
+                        const CheckedRun& run,
+                        const LaunchOptions& options);
+
 /// The runs that a command line asks for.
 struct RunSelection {
   std::vector<std::string> configs;  ///< names and patterns
@@ -82,8 +93,9 @@ struct PlanOptions {
   bool json = false;
 };
 
-/// Prints what is left of each run, with its time and memory as estimated from past runs or from a
-/// benchmark, without running anything. Writes the plan to the file of --save-plan.
+/// Prints what is left of each run, with its time as estimated from past runs or from a benchmark
+/// and its memory, without running or writing anything. For --save-plan data is prepared, and the
+/// plan is written to that file.
 void print_plan(const Context& context,
                 const std::vector<CheckedRun>& runs,
                 const LaunchOptions& launch_options,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "app/command_line.h"
 #include "app/help.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -44,6 +46,30 @@ void add_commands(const Command& app) {
   add_supervise(app);
 }
 
+/// What others call a command; "" for words that have no such meaning.
+std::string usual_name(const std::string& word) {
+  static const std::map<std::string, std::string> names = {{"train", "run"},
+                                                           {"sweep", "run --sweep"},
+                                                           {"start", "run"},
+                                                           {"list", "ls"},
+                                                           {"ps", "status"},
+                                                           {"log", "runs logs"},
+                                                           {"logs", "runs logs"},
+                                                           {"stop", "runs stop"},
+                                                           {"resume", "runs resume"},
+                                                           {"rm", "runs rm"},
+                                                           {"delete", "runs rm"},
+                                                           {"evaluate", "eval"},
+                                                           {"table", "compare"},
+                                                           {"tables", "compare"},
+                                                           {"results", "compare"},
+                                                           {"plot", "compare --curves"},
+                                                           {"lint", "check"},
+                                                           {"version", "--version"}};
+  const auto found = names.find(word);
+  return found == names.end() ? "" : found->second;
+}
+
 /// Index of the word that names the command, known or not; words.size() if there is none. Options
 /// of the program itself come before it.
 size_t place_of_command(const CLI::App& app, const std::vector<std::string>& words) {
@@ -68,8 +94,11 @@ const CLI::App* find_named_command(const CLI::App& app,
     if (!child && needs_one && !starts_with(word, "-")) {
       const auto names = texts_of(listed_commands(*command), &CLI::App::get_name);
       const std::string path = command == &app ? "forge" : "forge " + command->get_name();
+      const std::string usual = command == &app ? usual_name(word) : "";
       throw Error("no command '" + word + "'",
-                  did_you_mean(word, names, "'" + path + " --help' lists the commands"));
+                  usual.empty()
+                      ? did_you_mean(word, names, "'" + path + " --help' lists the commands")
+                      : "did you mean '" + usual + "'?");
     }
     if (!child) break;
     command = child;
@@ -166,7 +195,7 @@ int run_program(int argument_count, char** arguments) {
     std::cout << app.help();
     return static_cast<int>(ExitCode::done);
   }
-  return program.action(Context("forge " + join(words, " "), program.globals));
+  return program.action(Context("forge " + shell_quoted(words), program.globals));
 }
 
 }  // namespace
@@ -175,6 +204,7 @@ int run_program(int argument_count, char** arguments) {
 int main(int argument_count, char** arguments) {
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file beyond 'ulimit -f' is then an error, told like a full disk
+  const forge::tables::PrintableOutput out(std::cout), err(std::cerr);
   try {
     forge::app::require_limits();
     return forge::app::run_program(argument_count, arguments);

@@ -2,6 +2,7 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/overview.h"
+#include "core/results/store/result_store.h"
 
 namespace forge::app {
 namespace {
@@ -27,21 +29,50 @@ const char* name_of(ForecastSource source) {
 /// A run with what is left to do for it.
 struct PlanEntry {
   const CheckedRun* run = nullptr;
-  PreparedRun prepared;
+  ForeseenRun foreseen;
   store::Forecast forecast;
   ForecastSource source = ForecastSource::none;
 
-  bool is_pending() const { return prepared.planned.action != run::Action::cached; }
+  /// A run whose data is to be prepared first is new, unless it comes out as one that is there.
+  run::Action action() const {
+    return foreseen.planned ? foreseen.planned->action : run::Action::start;
+  }
+  bool is_pending() const { return action() != run::Action::cached; }
 };
+
+/// Steps that are left; `past` are the runs that there are.
+int64_t steps_left(const PlanEntry& entry, const store::PastRuns& past) {
+  if (!entry.is_pending()) return 0;
+  const int64_t steps = entry.run->resolved.experiment.train.max_steps;
+  if (!entry.foreseen.planned) return steps;
+  const store::RunSummary* own = past.find(entry.foreseen.planned->record.id);
+  return own ? std::max<int64_t>(steps - own->step, 0) : steps;
+}
 
 std::vector<PlanEntry> make_plan(const Context& context,
                                  const std::vector<CheckedRun>& runs,
-                                 const LaunchOptions& options) {
-  const std::vector<store::RunSummary> past = stored_runs(context, {});
+                                 const LaunchOptions& options,
+                                 bool prepares_data) {
+  const std::optional<store::ResultStore> store = find_store(context);
+  const std::vector<store::RunSummary> stored =
+      store ? store->runs() : std::vector<store::RunSummary>();
+  const store::PastRuns past(stored, [&](const std::string& id) { return store->config(id); });
   std::vector<PlanEntry> plan;
   for (const CheckedRun& run : runs) {
-    PlanEntry entry{&run, prepare_run(context, run, options), {}, ForecastSource::none};
-    entry.forecast = store::forecast(past, entry.prepared.planned, entry.prepared.inputs);
+    PlanEntry entry{&run, {}, {}, ForecastSource::none};
+    if (prepares_data) {
+      PreparedRun prepared = prepare_run(context, run, options);
+      entry.foreseen = {std::move(prepared.inputs), std::move(prepared.planned)};
+    } else {
+      entry.foreseen = foresee_run(context, run, options);
+    }
+    const worker::Environment& environment = run.backend.environment;
+    entry.forecast = store::forecast(past,
+                                     {run.resolved.json,
+                                      steps_left(entry, past),
+                                      environment.device_type,
+                                      environment.device_name,
+                                      environment.device_type == "cpu" ? environment.threads : 0});
     if (entry.forecast.seconds) entry.source = ForecastSource::history;
     plan.push_back(std::move(entry));
   }
@@ -83,13 +114,25 @@ void benchmark_unknown_runs(const Context& context,
   }
 }
 
-/// "10 runs: 8 new, 2 cached; about 3m 20s in sequence, based on similar runs".
+/// "; about 3m 20s in sequence, based on past runs on this device".
+std::string time_summary(std::map<ForecastSource, int> pending, double seconds) {
+  std::vector<std::string> sources;
+  if (pending[ForecastSource::history] > 0) sources.emplace_back("past runs on this device");
+  if (pending[ForecastSource::benchmark] > 0) sources.emplace_back("a benchmark of single steps");
+  if (sources.empty()) return "; no estimate (--probe measures one)";
+  const int unknown = pending[ForecastSource::none];
+  return "; about " + human_duration(seconds) + " in sequence, based on " + join(sources, " and ") +
+         (unknown == 0 ? ""
+                       : "; no estimate for " + std::to_string(unknown) + " (--probe measures it)");
+}
+
+/// "10 runs: 8 new, 2 cached; about 3m 20s in sequence, based on past runs on this device".
 std::string plan_summary(const std::vector<PlanEntry>& plan) {
   std::map<run::Action, int> counts;
   std::map<ForecastSource, int> pending;
   double seconds = 0;
   for (const PlanEntry& entry : plan) {
-    ++counts[entry.prepared.planned.action];
+    ++counts[entry.action()];
     if (entry.is_pending()) ++pending[entry.source];
     seconds += entry.forecast.seconds.value_or(0);
   }
@@ -99,23 +142,19 @@ std::string plan_summary(const std::vector<PlanEntry>& plan) {
   const std::string text =
       std::to_string(plan.size()) + (plan.size() == 1 ? " run: " : " runs: ") + join(parts, ", ");
   if (pending.empty()) return text;
-  std::vector<std::string> sources;
-  if (pending[ForecastSource::history] > 0) sources.emplace_back("similar runs");
-  if (pending[ForecastSource::benchmark] > 0) sources.emplace_back("a benchmark of single steps");
-  if (sources.empty()) return text + "; no estimate (--probe measures one)";
-  const int unknown = pending[ForecastSource::none];
-  return text + "; about " + human_duration(seconds) + " in sequence, based on " +
-         join(sources, " and ") +
-         (unknown == 0 ? ""
-                       : "; no estimate for " + std::to_string(unknown) + " (--probe measures it)");
+  const auto unprepared = std::count_if(
+      plan.begin(), plan.end(), [](const PlanEntry& entry) { return !entry.foreseen.planned; });
+  return text + time_summary(pending, seconds) +
+         (unprepared == 0 ? "" : "; data is prepared first for " + std::to_string(unprepared));
 }
 
 nlohmann::json entry_json(const PlanEntry& entry) {
   const store::Forecast& forecast = entry.forecast;
-  return {{"run", entry.prepared.planned.record.id},
+  const auto& planned = entry.foreseen.planned;
+  return {{"run", planned ? nlohmann::json(planned->record.id) : nlohmann::json(nullptr)},
           {"config", entry.run->resolved.config_name},
           {"label", entry.run->label},
-          {"action", run::name_of(entry.prepared.planned.action)},
+          {"action", run::name_of(entry.action())},
           {"steps", forecast.steps},
           {"seconds", or_null(forecast.seconds)},
           {"memory_bytes", or_null(forecast.memory_bytes)},
@@ -126,7 +165,7 @@ std::vector<std::string> entry_line(const PlanEntry& entry) {
   const store::Forecast& forecast = entry.forecast;
   const std::string time = forecast.seconds ? human_duration(*forecast.seconds) : "?";
   return {entry.run->label,
-          run::name_of(entry.prepared.planned.action),
+          run::name_of(entry.action()),
           with_thousands(forecast.steps),
           entry.is_pending() ? time : "—",
           forecast.memory_bytes ? human_bytes(double(*forecast.memory_bytes)) : "?"};
@@ -143,8 +182,8 @@ void save_plan(const Context& context,
   saved.threads = options.threads;
   saved.continue_run = options.continue_run;
   for (const PlanEntry& entry : plan) {
-    const run::RunInputs& inputs = entry.prepared.inputs;
-    const run::RunRecord& record = entry.prepared.planned.record;
+    const run::RunInputs& inputs = entry.foreseen.inputs;
+    const run::RunRecord& record = entry.foreseen.planned->record;
     saved.runs.push_back({entry.run->label,
                           inputs.project,
                           inputs.config,
@@ -155,7 +194,7 @@ void save_plan(const Context& context,
                           record.identity});
   }
   run::write_plan(file, saved);
-  std::cerr << "wrote " << file << "; 'forge run --plan " << file << "' runs it\n";
+  std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";
 }
 
 }  // namespace
@@ -164,7 +203,7 @@ void print_plan(const Context& context,
                 const std::vector<CheckedRun>& runs,
                 const LaunchOptions& launch_options,
                 const PlanOptions& options) {
-  std::vector<PlanEntry> plan = make_plan(context, runs, launch_options);
+  std::vector<PlanEntry> plan = make_plan(context, runs, launch_options, !options.save.empty());
   if (options.probe) benchmark_unknown_runs(context, launch_options, plan);
   if (options.json) {
     print_json(json_list(plan, entry_json));

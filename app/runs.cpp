@@ -35,8 +35,8 @@ std::vector<run::RunFolder> matching_runs(const Context& context,
   query.patterns = patterns;
   query.conditions = conditions;
   std::vector<run::RunFolder> folders;
-  for (const store::RunSummary& run : store::select(store->runs(filter), query))
-    folders.emplace_back(context.runs_dir() / run.id);
+  for (const store::ConfiguredRun& run : store::select(store->configured_runs(filter), query))
+    folders.emplace_back(context.runs_dir() / run.summary.id);
   return folders;
 }
 
@@ -65,7 +65,17 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 store::ResultStore open_store(const Context& context) {
   run::make_runs_dir(context.runs_dir());
   store::ResultStore store(store::store_path(context.runs_dir()));
-  print_warnings(store.sync(context.runs_dir()).warnings);
+  // The first look at a folder of ten thousand runs takes seconds.
+  constexpr size_t many = 500;
+  ProgressLine line("reading runs");
+  const auto show = [&](size_t done, size_t all) {
+    if (all < many || !is_terminal(STDERR_FILENO)) return;
+    line.show(double(done) / double(all),
+              with_thousands(int64_t(done)) + " of " + with_thousands(int64_t(all)));
+  };
+  const store::SyncReport report = store.sync(context.runs_dir(), show);
+  line.clear();
+  print_warnings(report.warnings);
   return store;
 }
 
@@ -82,12 +92,23 @@ std::vector<store::RunSummary> stored_runs(const Context& context, const store::
   return runs;
 }
 
+std::vector<store::ConfiguredRun> stored_configured_runs(const Context& context,
+                                                         const store::RunFilter& filter) {
+  const std::optional<store::ResultStore> store = find_store(context);
+  if (!store) return {};
+  std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
+  for (store::ConfiguredRun& run : runs)
+    run.summary.step = store::current_step(context.runs_dir(), run.summary);
+  return runs;
+}
+
 void add_run_selector(const Command& command, RunSelector& selector) {
   command.add_option("RUN", selector.names, "Run ids, prefixes of them, patterns, or run folders");
   command
       .add_option("--where <CONDITION>",
                   selector.conditions,
-                  "Select runs by COLUMN=VALUE (also !=, <, <=, >, >=); all conditions must hold")
+                  "Select runs by COLUMN=VALUE or KEY=VALUE (also !=, <, <=, >, >=); all "
+                  "conditions must hold")
       .repeated();
 }
 
@@ -169,8 +190,8 @@ std::string column_text(const nlohmann::json& value) {
 std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
                         const std::string& folder) {
-  std::string head =
-      styled(run.config, Style::bold) + "  " + styled(status_text(run), status_style(run.status));
+  std::string head = styled(tables::printable(run.config), Style::bold) + "  " +
+                     styled(status_text(run), status_style(run.status));
   if (const auto seconds = run.metric(results::wall_seconds_name))
     head += "  " + human_duration(*seconds);
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
@@ -204,40 +225,56 @@ std::string result_text(const store::RunSummary& run,
   return head + "\n" + aligned(lines);
 }
 
-std::string result_table(const std::vector<store::RunSummary>& runs) {
-  std::vector<std::vector<std::string>> lines = {{"Config",
-                                                  "Status",
-                                                  "Profile",
-                                                  "Seed",
-                                                  "Eval Loss",
-                                                  "Train Loss",
-                                                  "Tok/s",
-                                                  "Memory",
-                                                  "Parameters",
-                                                  "Run"}};
-  for (const store::RunSummary& run : runs) {
-    lines.push_back({run.config,
-                     status_text(run),
-                     run.profile,
-                     std::to_string(run.seed),
-                     loss_text(run.metric(results::eval_loss_name)),
-                     loss_text(run.metric(results::train_loss_name)),
-                     speed_text(run.metric(results::tokens_per_second_name)),
-                     memory_text(run.metric(results::peak_memory_name)),
-                     run.parameters > 0 ? with_thousands(run.parameters) : "-",
-                     run.id});
-  }
-  return bold_table(lines, {3, 4, 5, 6, 7, 8});
+std::string origin_text(const store::RunSummary& run, const nlohmann::json& config) {
+  std::vector<std::vector<std::string>> lines = {
+      {"  steps", with_thousands(run.step) + " of " + with_thousands(run.max_steps)}};
+  if (const nlohmann::json* const rate = find_value(config, "optimizer.lr"))
+    lines.push_back({"  learning rate", column_text(*rate)});
+  lines.push_back({"  created", column_text(run.created)});
+  lines.push_back({"  command", column_text(run.command)});
+  return aligned(lines);
 }
 
-std::string column_table(const std::vector<store::RunSummary>& runs,
+std::string result_table(const std::vector<store::ConfiguredRun>& runs) {
+  constexpr size_t most_varied = 4;
+  const std::vector<std::string> varied = store::varied_keys(runs, most_varied);
+  std::vector<std::string> titles = {"Config", "Status", "Profile", "Seed"};
+  titles.insert(titles.end(), varied.begin(), varied.end());
+  for (const char* title : {"Eval Loss", "Train Loss", "Tok/s", "Memory", "Parameters", "Run"})
+    titles.emplace_back(title);
+  std::vector<std::vector<std::string>> lines = {titles};
+  for (const store::ConfiguredRun& configured : runs) {
+    const store::RunSummary& run = configured.summary;
+    std::vector<std::string> line = {
+        run.config, status_text(run), run.profile, std::to_string(run.seed)};
+    for (const std::string& key : varied)
+      line.push_back(column_text(store::value_of(configured, key)));
+    line.insert(line.end(),
+                {loss_text(run.metric(results::eval_loss_name)),
+                 loss_text(run.metric(results::train_loss_name)),
+                 speed_text(run.metric(results::tokens_per_second_name)),
+                 memory_text(run.metric(results::peak_memory_name)),
+                 run.parameters > 0 ? with_thousands(run.parameters) : "-",
+                 run.id});
+    lines.push_back(std::move(line));
+  }
+  std::vector<size_t> numbers;
+  for (size_t column = 3; column + 1 < titles.size(); ++column) numbers.push_back(column);
+  return bold_table(lines, numbers);
+}
+
+std::string result_table(const std::vector<store::RunSummary>& runs) {
+  std::vector<store::ConfiguredRun> configured;
+  for (const store::RunSummary& run : runs) configured.push_back({run, {}, {}});
+  return result_table(configured);
+}
+
+std::string column_table(const std::vector<store::ConfiguredRun>& runs,
                          const std::vector<std::string>& columns) {
   std::vector<std::vector<std::string>> lines = {columns};
-  for (const store::RunSummary& run : runs) {
-    const nlohmann::json values = store::columns_of(run);
-    lines.push_back(
-        texts_of(columns, [&](const std::string& name) { return column_text(values.at(name)); }));
-  }
+  for (const store::ConfiguredRun& run : runs)
+    lines.push_back(texts_of(
+        columns, [&](const std::string& name) { return column_text(store::value_of(run, name)); }));
   return aligned(lines);
 }
 
@@ -290,7 +327,9 @@ void print_results(const std::vector<store::RunSummary>& runs,
   } else if (runs.size() == 1) {
     std::cout << result_text(runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id));
   } else if (!runs.empty()) {
-    std::cout << result_table(runs);
+    std::vector<store::ConfiguredRun> configured;
+    for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
+    std::cout << result_table(configured);
   }
 }
 
@@ -303,13 +342,13 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
     }));
     return;
   }
-  for (const PendingRun& run : runs) std::cout << run.planned.record.id << "\n";
+  for (const PendingRun& run : runs) std::cout << tables::printable(run.planned.record.id) << "\n";
   std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
 }
 
 /// What the user can do about a run that was left as it is.
 std::string left_text(const run::RunFolder& folder) {
-  const std::string stop = "'forge runs stop " + folder.id() + "' ";
+  const std::string stop = "'forge runs stop " + shell_quoted(folder.id()) + "' ";
   return folder.is_running() ? "left " + folder.id() + " running; " + stop + "stops it"
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
 }

@@ -22,6 +22,10 @@ std::optional<store::ResultStore> find_store(const Context& context);
 /// The runs of the store, newest first; none where there is no runs folder.
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter);
 
+/// The same with their configs.
+std::vector<store::ConfiguredRun> stored_configured_runs(const Context& context,
+                                                         const store::RunFilter& filter);
+
 /// The runs that a command is given.
 struct RunSelector {
   std::vector<std::string> names;       ///< ids, prefixes of them, patterns, folders
@@ -46,11 +50,15 @@ std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
                         const std::string& folder);
 
-/// Runs as a table, one a line.
-std::string result_table(const std::vector<store::RunSummary>& runs);
+/// How it was made: steps, learning rate, date and command.
+std::string origin_text(const store::RunSummary& run, const nlohmann::json& config);
 
-/// Runs as a table of the named columns.
-std::string column_table(const std::vector<store::RunSummary>& runs,
+/// Runs as a table, one a line; the keys in which runs of one config differ have columns.
+std::string result_table(const std::vector<store::ConfiguredRun>& runs);
+std::string result_table(const std::vector<store::RunSummary>& runs);  ///< without such columns
+
+/// Runs as a table of the named columns and keys.
+std::string column_table(const std::vector<store::ConfiguredRun>& runs,
                          const std::vector<std::string>& columns);
 
 /// Every column of the store by its name, and the scores of the last evaluation.

@@ -1,5 +1,7 @@
 #include "app/tables.h"
 
+#include <array>
+
 #include "app/runs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -37,10 +39,10 @@ Findings find(const Context& context,
   return {store::select(std::move(runs), options.where), store->benchmarks(benchmark_filter), {}};
 }
 
-/// The current models of a project's configs.
-class Models {
+/// A project's configs as they are now.
+class CurrentConfigs {
  public:
-  Models(const Context& context, const project::Project& project)
+  CurrentConfigs(const Context& context, const project::Project& project)
       : context_(context), project_(project) {}
 
   /// Where another model differs from that of a config, "model.hidden_size is 64, not the
@@ -48,8 +50,9 @@ class Models {
   std::string difference(const std::string& config,
                          const std::string& profile,
                          const nlohmann::json& other) {
-    const nlohmann::json& model = current_model(config, profile);
-    if (model.is_null() || other == model) return "";
+    const nlohmann::json& current = current_config(config, profile, "cpu");
+    if (current.is_null() || other == current.at("model")) return "";
+    const nlohmann::json& model = current.at("model");
     const nlohmann::json changes = nlohmann::json::diff(model.flatten(), other.flatten());
     // The pointer of a flattened key: "/~1canon~1set" is "canon.set".
     std::string key;
@@ -62,41 +65,40 @@ class Models {
     return "model." + key + " is " + value + ", not the config's";
   }
 
- private:
-  const nlohmann::json& current_model(const std::string& config, const std::string& profile) {
-    const auto [entry, is_new] = models_.try_emplace({config, profile});
+  /// The resolved config on a device of that type; null where the config is gone.
+  const nlohmann::json& current_config(const std::string& config,
+                                       const std::string& profile,
+                                       const std::string& device_type) {
+    const auto [entry, is_new] = configs_.try_emplace({config, profile, device_type});
     if (is_new && project_.find(config)) {
       const auto [known, is_unread] = documents_.try_emplace(config);
       if (is_unread)
         known->second = config::read_document(project_, config, context_.host_environment());
-      entry->second = context_.resolve(known->second, {"profile=" + profile}).json.at("model");
+      config::ResolvedConfig resolved = context_.resolve(known->second, {"profile=" + profile});
+      config::settle_for_device(resolved, device_type);
+      entry->second = std::move(resolved.json);
     }
     return entry->second;
   }
 
+ private:
   const Context& context_;
   const project::Project& project_;
-  std::map<std::string, config::Document> documents_;                     // by config
-  std::map<std::pair<std::string, std::string>, nlohmann::json> models_;  // by config and profile
+  std::map<std::string, config::Document> documents_;             // by config
+  std::map<std::array<std::string, 3>, nlohmann::json> configs_;  // by config, profile and device
 };
 
 /// Removes measurements whose model is not their config's current one, because of --set or a later
 /// edit: they must not stand under the config's name.
-void remove_other_models(const Context& context,
-                         const project::Project& project,
-                         Findings& findings) {
-  Models models(context, project);
-  const auto exclude = [&](const std::string& config, const std::string& reason) {
-    if (!reason.empty()) findings.excluded.push_back({config, reason, 1});
-    return !reason.empty();
-  };
+void remove_other_models(CurrentConfigs& configs, Findings& findings) {
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
     const nlohmann::json model = run.config.value("model", nlohmann::json());
-    return exclude(run.summary.config,
-                   models.difference(run.summary.config, run.summary.profile, model));
+    const std::string reason = configs.difference(run.summary.config, run.summary.profile, model);
+    if (!reason.empty()) tables::exclude(run.summary, reason, findings.excluded);
+    return !reason.empty();
   };
   const auto is_other_benchmark = [&](const benchmark::Record& record) {
-    return !models.difference(record.config, record.profile, record.model).empty();
+    return !configs.difference(record.config, record.profile, record.model).empty();
   };
   auto& runs = findings.runs;
   auto& benchmarks = findings.benchmarks;
@@ -167,7 +169,8 @@ std::vector<tables::Ablation> build_tables(const Context& context,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options) {
   Findings findings = find(context, project, options);
-  remove_other_models(context, project, findings);
+  CurrentConfigs configs(context, project);
+  remove_other_models(configs, findings);
   std::vector<tables::Ablation> tables;
   std::optional<store::ResultStore> curves;  // opened for the tables that need it
   for (const std::string& name : names) {
@@ -186,6 +189,10 @@ std::vector<tables::Ablation> build_tables(const Context& context,
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);
     };
+    ablation_options.current_config =
+        [&](const std::string& config, const std::string& profile, const std::string& device_type) {
+          return configs.current_config(config, profile, device_type);
+        };
     tables::Ablation ablation = tables::build_ablation(table, findings.runs, ablation_options);
     for (const tables::ExcludedRuns& other : findings.excluded) {
       const bool in_table =

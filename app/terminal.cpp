@@ -28,6 +28,11 @@ bool use_colour(int fd) {
   return is_terminal(fd) && !(no_color && *no_color);
 }
 
+void clear_screen() {
+  std::cout.flush();
+  if (is_terminal(STDOUT_FILENO)) tables::PrintableOutput::write_raw(std::cout, "\033[H\033[J");
+}
+
 int terminal_width(int fd) {
   struct winsize size {};
   if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -39,12 +44,12 @@ std::string styled(const std::string& text, Style style, int fd) {
   return "\033[" + std::to_string(static_cast<int>(style)) + "m" + text + "\033[0m";
 }
 
-std::string aligned(const std::vector<std::vector<std::string>>& lines,
-                    const std::vector<size_t>& right) {
+std::string aligned(std::vector<std::vector<std::string>> lines, const std::vector<size_t>& right) {
   std::vector<int> widths;
-  for (const auto& line : lines) {
+  for (auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()), 0);
     for (size_t i = 0; i < line.size(); ++i) {
+      line[i] = tables::printable_cell(line[i]);
       widths[i] = std::max(widths[i], tables::display_width(line[i]));
     }
   }
@@ -76,7 +81,7 @@ std::string bold_table(const std::vector<std::vector<std::string>>& lines,
 int print_json(const nlohmann::json& json) { return print_json(nlohmann::ordered_json(json)); }
 
 int print_json(const nlohmann::ordered_json& json) {
-  std::cout << json_text(json, 2) << "\n";
+  std::cout << tables::printable_json(json_text(json, 2)) << "\n";
   return 0;
 }
 
@@ -98,11 +103,12 @@ int write_output(const std::string& text, const OutputOptions& options) {
 
 int write_output(const nlohmann::ordered_json& json, const OutputOptions& options) {
   // json_text replaces bytes that are not UTF-8, which JSON cannot hold.
-  return write_output(json_text(json, 2) + "\n", options);
+  return write_output(tables::printable_json(json_text(json, 2)) + "\n", options);
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) std::cerr << "warning: " << warning << "\n";
+  for (const std::string& warning : warnings)
+    std::cerr << "warning: " << tables::printable(warning) << "\n";
 }
 
 namespace {
@@ -120,7 +126,7 @@ std::string bar(double fraction) {
 }  // namespace
 
 ProgressLine::ProgressLine(std::string label)
-    : label_(std::move(label)), terminal_(is_terminal(STDERR_FILENO)) {}
+    : label_(tables::printable(label)), terminal_(is_terminal(STDERR_FILENO)) {}
 
 void ProgressLine::show(double fraction, const std::string& text) {
   fraction = std::clamp(fraction, 0.0, 1.0);
@@ -161,22 +167,75 @@ void ProgressLine::show_status(const std::string& text) {
 }
 
 void ProgressLine::draw(const std::string& text) {
-  std::string line = label_ + "  " + text;
+  std::string line = tables::printable_cell(label_ + "  " + text);
   // A line that wraps could not be redrawn in place.
   const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
   while (tables::display_width(line) > width) line.pop_back();
-  std::cerr << "\r\033[K" << line << std::flush;
+  tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
+  std::cerr << line << std::flush;
   drawn_ = true;
 }
 
 void ProgressLine::print_line(const std::string& text) {
   clear();
-  std::cerr << text << "\n";
+  std::cerr << tables::printable_cell(text) << "\n";
 }
 
 void ProgressLine::clear() {
-  if (drawn_) std::cerr << "\r\033[K" << std::flush;
+  if (drawn_) tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
   drawn_ = false;
+}
+
+namespace {
+
+/// A command to the terminal of stdout, behind what was printed.
+void send_to_terminal(const std::string& command) {
+  std::cout.flush();
+  // A terminal that is gone needs nothing.
+  [[maybe_unused]] const ssize_t sent = ::write(STDOUT_FILENO, command.data(), command.size());
+}
+
+int terminal_height() {
+  struct winsize size {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) return size.ws_row;
+  return 24;
+}
+
+/// The first lines of a text, with the last one saying how many more there are. No newline at the
+/// end: on the last line of a screen it would scroll.
+std::string first_lines(const std::string& text, size_t height) {
+  std::vector<std::string> lines = split(text, '\n');
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if (lines.size() > height) {
+    const size_t more = lines.size() - (height - 1);
+    lines.resize(height - 1);
+    lines.push_back("\u2026 and " + std::to_string(more) + " more lines");
+  }
+  return join(lines, "\n");
+}
+
+// Control sequences of xterm (ctlseqs): the alternate screen (1049), the cursor (25), and the wrap
+// of long lines (7).
+constexpr const char* enter_screen = "\033[?1049h\033[?25l\033[?7l";
+constexpr const char* leave_screen = "\033[?7h\033[?25h\033[?1049l";
+constexpr const char* clear_screen = "\033[H\033[J";
+
+}  // namespace
+
+LiveText::LiveText() : terminal_(is_terminal(STDOUT_FILENO)) {
+  if (terminal_) send_to_terminal(enter_screen);
+}
+
+LiveText::~LiveText() {
+  if (!terminal_) return;
+  send_to_terminal(leave_screen);
+  std::cout << text_ << std::flush;
+}
+
+void LiveText::show(const std::string& text) {
+  if (terminal_) send_to_terminal(clear_screen);
+  std::cout << (terminal_ ? first_lines(text, size_t(terminal_height())) : text) << std::flush;
+  text_ = text;
 }
 
 namespace {

@@ -20,6 +20,9 @@ bool is_terminal(int fd);
 /// Whether output to the descriptor is coloured: it is a terminal, and NO_COLOR is not set.
 bool use_colour(int fd = STDOUT_FILENO);
 
+/// Clears the terminal of stdout, where it is one, for what is redrawn in place.
+void clear_screen();
+
 /// Columns of the terminal, 80 where it is none.
 int terminal_width(int fd = STDOUT_FILENO);
 
@@ -29,13 +32,31 @@ enum class Style { plain = 0, bold = 1, dim = 2, red = 31, green = 32, yellow = 
 std::string styled(const std::string& text, Style style, int fd = STDOUT_FILENO);
 
 /// Lines of cells in columns, two blanks apart, each column as wide as its widest cell; the last is
-/// not padded. `right` names the columns that are aligned right.
-std::string aligned(const std::vector<std::vector<std::string>>& lines,
+/// not padded. Cells are `printable`, but for colours. `right` names the columns that are aligned
+/// right.
+std::string aligned(std::vector<std::vector<std::string>> lines,
                     const std::vector<size_t>& right = {});
 
 /// The same with the first line in bold.
 std::string bold_table(const std::vector<std::vector<std::string>>& lines,
                        const std::vector<size_t>& right);
+
+/// A text on stdout that is redrawn in place. On a terminal it has a screen of its own, so that
+/// nothing scrolls away, and shows as many lines as fit; at the end the screen from before is
+/// restored and the last text stays there in full. Elsewhere each text is printed.
+class LiveText {
+ public:
+  LiveText();
+  ~LiveText();
+  LiveText(const LiveText&) = delete;
+  LiveText& operator=(const LiveText&) = delete;
+
+  void show(const std::string& text);
+
+ private:
+  bool terminal_;
+  std::string text_;
+};
 
 /// Where a command that prints a text writes it.
 struct OutputOptions {

@@ -3,6 +3,7 @@
 #include "app/command_line.h"
 #include "app/terminal.h"
 #include "backends/backends.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -61,7 +62,7 @@ std::vector<std::string> supported_values(const worker::Supports& supports) {
 }
 
 std::string backend_text(const ListedBackend& backend) {
-  std::string text = styled(backend.name, Style::bold);
+  std::string text = styled(tables::printable(backend.name), Style::bold);
   if (backend.info) text += " " + backend.info->hello.backend_version;
   if (!backend.description.empty()) text += " — " + backend.description;
   text += "\n";
@@ -176,7 +177,9 @@ int test(const Context& context, const BackendTestOptions& options) {
   const TempFolder folder(options.keep);
   conformance::CheckOptions check_options = options.check;
   if (is_terminal(STDERR_FILENO)) {
-    check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
+    check_options.on_check = [](const std::string& name) {
+      std::cerr << tables::printable(name) << " …\n";
+    };
   }
   const std::vector<conformance::Finding> findings = conformance::check_backend(
       context.launcher(), program_command(context, options.command), folder.path(), check_options);

@@ -156,12 +156,12 @@ int compare(const Context& context, CompareOptions options) {
   if (options.watch) {
     const Interrupts interrupts;
     while (interrupts.count() == 0 && std::any_of(tables.begin(), tables.end(), is_running)) {
-      if (is_terminal(STDOUT_FILENO)) std::cout << "\033[H\033[J";
+      clear_screen();
       print(context, tables, options);
       std::this_thread::sleep_for(refresh_interval);
       tables = build_tables(context, project, names, options.tables);
     }
-    if (is_terminal(STDOUT_FILENO)) std::cout << "\033[H\033[J";
+    clear_screen();
   }
   print(context, tables, options);
   if (!options.strict) return 0;

@@ -4,6 +4,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
@@ -19,8 +20,9 @@ struct ShowOptions : ConfigOptions {
 };
 
 int show_config(const Context& context, const ShowOptions& options) {
+  const project::NamedConfig named = context.find_config(options.config);
   const config::ResolvedConfig resolved =
-      context.resolve(context.document(options.config), options.overrides);
+      context.resolve(context.document(named), options.overrides);
   if (options.json) return print_json(resolved.json);
   std::vector<std::vector<std::string>> lines;
   for (const auto& [path, origin] : resolved.origins) {
@@ -31,7 +33,11 @@ int show_config(const Context& context, const ShowOptions& options) {
                      json_text(resolved.json.at(pointer)),
                      place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
   }
-  std::cout << aligned(lines);
+  std::cout << styled(tables::printable("# config " + named.config.name + " of the project " +
+                                        named.project.path),
+                      Style::dim)
+            << "\n"
+            << aligned(lines);
   return 0;
 }
 
@@ -46,14 +52,15 @@ lint::Report lint_configs(const Context& context, const CheckOptions& options) {
   std::vector<lint::Selection> selections;
   std::vector<Error> broken;
   const auto select_all = [&](project::Project project) {
-    std::vector<project::Config> configs = project.configs;
-    selections.push_back({std::move(project), std::move(configs), {}});
+    const project::ConfigList configs = project.configs;
+    selections.push_back({std::move(project), configs, {}});
   };
   if (options.configs.empty()) context.require_no_template_arguments();
   if (!options.configs.empty()) {
     for (const std::string& name : options.configs) {
       ChosenConfig chosen = context.config(name);
-      selections.push_back({std::move(chosen.project), {chosen.config}, chosen.variables});
+      selections.push_back(
+          {std::move(chosen.project), project::ConfigList({chosen.config}), chosen.variables});
     }
   } else if (options.all || !context.project_folder()) {
     project::ProjectList list = context.all_projects(true);

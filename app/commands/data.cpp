@@ -6,6 +6,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -113,7 +114,7 @@ int show_mixture(const data::PreparedFolder& folder, bool json) {
                      part.train ? with_thousands(part.train->documents) : "-",
                      part.name});
   }
-  std::cout << folder.name << "\n\n" << aligned(lines, {1, 2, 3});
+  std::cout << tables::printable(folder.name) << "\n\n" << aligned(lines, {1, 2, 3});
   return 0;
 }
 
@@ -239,7 +240,7 @@ int show_statistics(const Context&, const DataShowOptions& options) {
         {"", with_thousands(statistics.quantiles[i]), names[i] + " are at most this long"});
   }
   lines.push_back({"unused entries", with_thousands(statistics.unused_entries), ""});
-  std::cout << opened.folder.name << "\n\n" << aligned(lines, {1}) << "\n";
+  std::cout << tables::printable(opened.folder.name) << "\n\n" << aligned(lines, {1}) << "\n";
   print_lengths(statistics);
   lines = {{"id", "count", "share", "token"}};
   for (const data::TokenCount& token : statistics.top) {

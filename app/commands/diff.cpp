@@ -73,14 +73,14 @@ Side side_called(const Context& context, const std::string& name, const DiffOpti
 }
 
 std::string leaf_text(const std::optional<Leaf>& leaf) {
-  return leaf ? config::shown_value(leaf->value) : "(not there)";
+  return leaf ? tables::printable(config::shown_value(leaf->value)) : "(not there)";
 }
 
 std::string leaf_place(const std::optional<Leaf>& leaf) {
   if (!leaf) return "";
   const config::Setting& setting = leaf->origin.set_by;
   const std::string place = setting.origin.describe();
-  return place.empty() ? setting.layer : setting.layer + ", " + place;
+  return tables::printable(place.empty() ? setting.layer : setting.layer + ", " + place);
 }
 
 /// Columns of the widest value, but no more than a terminal can spare.
@@ -102,10 +102,10 @@ void print_changes(const Side& left, const Side& right, const std::vector<Change
     const std::string place = leaf_place(leaf);
     std::cout << (place.empty() ? "" : "  " + styled(place, Style::dim)) << "\n";
   };
-  std::cout << styled("--- " + left.name, Style::red) << "\n"
-            << styled("+++ " + right.name, Style::green) << "\n";
+  std::cout << styled(tables::printable("--- " + left.name), Style::red) << "\n"
+            << styled(tables::printable("+++ " + right.name), Style::green) << "\n";
   for (const Change& change : changes) {
-    std::cout << styled(change.path, Style::bold) << "\n";
+    std::cout << styled(tables::printable(change.path), Style::bold) << "\n";
     print_line("- ", change.left, Style::red);
     print_line("+ ", change.right, Style::green);
   }
@@ -121,7 +121,7 @@ int diff(const Context& context, const DiffOptions& options) {
   if (options.json) {
     print_json(config::to_json(left.name, right.name, changes));
   } else if (changes.empty()) {
-    std::cout << left.name << " and " << right.name << " are identical\n";
+    std::cout << tables::printable(left.name + " and " + right.name) << " are identical\n";
   } else {
     print_changes(left, right, changes);
   }
@@ -151,7 +151,7 @@ int why(const Context& context, const WhyOptions& options) {
         });
     print_json(nlohmann::json{{"left", left.id}, {"right", right.id}, {"differences", list}});
   } else if (found.empty()) {
-    std::cout << left.id << " and " << right.id
+    std::cout << tables::printable(left.id + " and " + right.id)
               << " are two executions of the same run: their losses should be equal\n";
   } else {
     std::vector<std::vector<std::string>> lines = {{"What differs", left.id, right.id, ""}};

@@ -3,6 +3,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -38,7 +39,9 @@ run::RunModel open_model(const Context& context, const EvalOptions& options) {
 }
 
 bool names_config(const std::string& data) {
-  return !data.empty() && !fs::exists(data) && data.find('/') == std::string::npos;
+  const std::string extension = fs::path(data).extension().string();
+  return !data.empty() && !fs::exists(data) && data.find('/') == std::string::npos &&
+         (extension.empty() || extension == ".yaml");
 }
 
 /// What --data names: something on the disk, else a config.
@@ -87,7 +90,8 @@ nlohmann::ordered_json to_json(const EvalOptions& options,
 void print(const run::RunModel& model,
            const run::EvaluationData& data,
            const run::ModelEvaluation& evaluation) {
-  std::cout << model.name << ", step " << model.step << ", on " << data.name << "\n";
+  std::cout << tables::printable(model.name) << ", step " << model.step << ", on "
+            << tables::printable(data.name) << "\n";
   std::vector<std::vector<std::string>> lines = {
       {"  loss", results::fixed_text(evaluation.loss, 4), "nats per token"},
       {"  perplexity", results::fixed_text(evaluation.perplexity, 3), ""}};

@@ -38,13 +38,13 @@ std::string read_prompt(const std::string& file) {
   return text;
 }
 
-/// Without control characters, which could steer the terminal; line breaks are kept.
-std::string for_terminal(const std::string& text) {
-  return join(texts_of(split(text, '\n'), tables::printable), "\n");
-}
-
-std::string shown(const std::string& text) {
-  return is_terminal(STDOUT_FILENO) ? for_terminal(text) : text;
+/// Another program gets the bytes that the model wrote; a terminal must not be steered by them.
+void print_text(const std::string& text) {
+  if (is_terminal(STDOUT_FILENO)) {
+    std::cout << tables::printable_lines(text);
+  } else {
+    tables::PrintableOutput::write_raw(std::cout, text);
+  }
 }
 
 std::string tokens_text(int64_t count) {
@@ -85,8 +85,9 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
 
 void print_samples(const GenerationQuestion& question, const Generated& generated) {
   for (const GeneratedSample& sample : generated.samples) {
-    std::cout << styled(heading(question, sample), Style::bold) << "\n"
-              << shown(sample.text) << (ends_with(sample.text, "\n") ? "\n" : "\n\n");
+    std::cout << styled(heading(question, sample), Style::bold) << "\n";
+    print_text(sample.text);
+    std::cout << (ends_with(sample.text, "\n") ? "\n" : "\n\n");
   }
 }
 
@@ -148,9 +149,11 @@ int generate(const Context& context, const GenerateOptions& options) {
   bool prompt_is_due = is_terminal(STDOUT_FILENO);
   const auto print_piece = [&](const GeneratedSample&, const std::string& piece) {
     if (!streams) return;
-    if (prompt_is_due) std::cout << styled(for_terminal(question.prompts[0]), Style::dim);
+    if (prompt_is_due)
+      std::cout << styled(tables::printable_lines(question.prompts[0]), Style::dim);
     prompt_is_due = false;
-    std::cout << shown(piece) << std::flush;
+    print_text(piece);
+    std::cout.flush();
   };
   const Generated generated =
       run::generate(model, question, *backend, context.launcher(), print_piece);

@@ -4,6 +4,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/huggingface/export_model.h"
@@ -43,8 +44,8 @@ void print_text(const run::RunModel& model,
                 const huggingface::Exported& exported) {
   int64_t bytes = 0;
   for (const weights::WrittenFile& file : exported.files) bytes += file.bytes;
-  std::cout << "exported " << model.name << ", step " << model.step << ", to " << options.folder
-            << "\n"
+  std::cout << "exported " << tables::printable(model.name) << ", step " << model.step << ", to "
+            << options.folder << "\n"
             << "  weights  " << with_thousands(exported.parameters) << " in " << options.dtype
             << "\n"
             << "  files    " << exported.files.size() << ", " << human_bytes(double(bytes)) << "\n"
@@ -112,7 +113,7 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
     return print_json(json);
   }
   std::cout << (imported.created ? "imported " : "imported before: ") << options.folder << "\n"
-            << "  run      " << imported.folder.id() << "\n"
+            << "  run      " << tables::printable(imported.folder.id()) << "\n"
             << "  model    " << architecture << ", " << with_thousands(parameters)
             << " parameters\n"
             << "  folder   " << shown_path(imported.folder.path()) << "\n";

@@ -81,8 +81,8 @@ int print_man_page(const CLI::App& app, const Program& program) {
           "killed or could not get its device. Default: 2,10,60.\n"
        << ".TP\n.B SOURCE_DATE_EPOCH\nTime that templates see, in seconds since 1970.\n"
        << ".SH EXIT STATUS\n0: success. 1: a run failed, or a check found errors. 2: wrong usage "
-          "or config; nothing was started. 3: stopped after saving. 4: the disk is full or "
-          "fails.\n";
+          "or config; nothing was started. 3: stopped on request, after saving. 4: the disk is full "
+          "or fails. 5: a fault of forge itself.\n";
   std::cout << page.str();
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
@@ -67,8 +68,8 @@ Lines state_lines(const model::StateSize& state) {
 void print(const std::string& name,
            const config::TrainConfig& train,
            const model::ModelConfig& model) {
-  std::cout << name << ", " << train.batch_size << " rows of " << train.seq_len << " tokens, "
-            << config::name_of(train.precision) << "\n\n"
+  std::cout << tables::printable(name) << ", " << train.batch_size << " rows of " << train.seq_len
+            << " tokens, " << config::name_of(train.precision) << "\n\n"
             << aligned(parameter_lines(model::count_parameters(model)), {1, 2}) << "\n"
             << aligned(flops_lines(model::flops_per_token(model, train.seq_len)), {1, 2, 3}) << "\n"
             << aligned(byte_lines(model::training_bytes(model, train.shape())), {1}) << "\n"

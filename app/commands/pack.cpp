@@ -3,6 +3,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -85,8 +86,8 @@ int pack(const Context& context, const PackCommand& options) {
                                      {"bytes", packed.bytes},
                                      {"files", packed.files},
                                      {"notes", notes}});
-  std::cout << "packed " << folder.id() << " into " << shown_path(pack.file) << ": " << packed.files
-            << " files, " << human_bytes(double(packed.bytes)) << "\n";
+  std::cout << "packed " << tables::printable(folder.id()) << " into " << shown_path(pack.file)
+            << ": " << packed.files << " files, " << human_bytes(double(packed.bytes)) << "\n";
   return 0;
 }
 
@@ -111,7 +112,7 @@ int import(const Context& context, const ImportOptions& options) {
                                      {"notes", imported.notes}});
   }
   std::cout << (imported.created ? "imported " : "already imported: ") << options.origin << "\n"
-            << "  run      " << imported.folder.id() << "\n"
+            << "  run      " << tables::printable(imported.folder.id()) << "\n"
             << "  status   " << run::name_of(imported.folder.state()) << "\n"
             << "  folder   " << shown_path(imported.folder.path()) << "\n";
   for (const manage::RequiredData& need : imported.missing) {

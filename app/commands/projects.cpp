@@ -4,6 +4,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -22,10 +23,12 @@ struct LsOptions {
 };
 
 void print_configs(const ListedProject& listing, const fs::path& workspace) {
-  std::cout << styled(listing.project.name, Style::bold) << "  "
-            << (listing.project.workspace_root == workspace ? listing.project.path
-                                                            : shown_path(listing.project.folder));
-  if (!listing.project.description.empty()) std::cout << "  " << listing.project.description;
+  std::cout << styled(tables::printable(listing.project.name), Style::bold) << "  "
+            << tables::printable(listing.project.workspace_root == workspace
+                                     ? listing.project.path
+                                     : shown_path(listing.project.folder));
+  if (!listing.project.description.empty())
+    std::cout << "  " << tables::printable(listing.project.description);
   std::cout << "\n";
   std::vector<std::vector<std::string>> lines;
   for (size_t i = 0; i < listing.configs.size(); ++i) {

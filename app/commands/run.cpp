@@ -98,6 +98,14 @@ std::vector<CheckedRun> saved_runs(const Context& context, RunOptions& options) 
   return runs;
 }
 
+/// Outside of any workspace runs go where few would look for them later.
+void tell_where_runs_go(const Context& context) {
+  const char* chosen = std::getenv("FORGE_RUNS_DIR");
+  if (!context.workspace().shipped || (chosen && *chosen)) return;
+  std::cerr << "not in a workspace: runs are written to " << shown_path(context.runs_dir())
+            << " ('forge init' makes this folder a workspace)\n";
+}
+
 int run_configs(const Context& context, RunOptions options) {
   if (!options.backend.empty()) options.launch.overrides.push_back("backend=" + options.backend);
   const int jobs = options.queue.jobs;
@@ -113,6 +121,7 @@ int run_configs(const Context& context, RunOptions options) {
     print_plan(context, checked, options.launch, options.plan);
     return 0;
   }
+  tell_where_runs_go(context);
   open_store(context);  // a damaged or newer store is found before anything is prepared
   allow_detaching();
   std::vector<PendingRun> runs;
@@ -216,12 +225,14 @@ void add_run(const Command& app) {
   add_set_option(command, options.launch.overrides);
   command.add_option("--backend", options.backend, "Same as --set backend=BACKEND");
   command.heading("Plan");
-  command.add_flag("--dry-run", options.dry_run, "Print the plan with its estimated time");
+  command.add_flag(
+      "--dry-run", options.dry_run, "Print the plan with its estimated time; write nothing");
   command.add_flag("--probe",
                    options.plan.probe,
                    "Like --dry-run; estimate runs without history by a short benchmark");
-  command.add_option(
-      "--save-plan <FILE>", options.plan.save, "Like --dry-run; write the plan to a file");
+  command.add_option("--save-plan <FILE>",
+                     options.plan.save,
+                     "Like --dry-run; prepare data and write the plan to a file");
   command.heading("Options");
   add_queue_options(command, options.queue);
   command.add_flag(

@@ -7,6 +7,7 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -29,15 +30,19 @@ struct RunsOptions {
 };
 
 int list_runs(const Context& context, const RunsOptions& options) {
-  store::require_columns(options.columns);
+  std::vector<std::string> columns;
+  for (const std::string& names : options.columns) {
+    for (std::string& name : split(names, ',')) columns.push_back(std::move(name));
+  }
+  store::require_names(columns);
   const std::filesystem::path runs_dir = context.runs_dir();
   store::RunFilter all;
   all.archived = true;
-  std::vector<store::RunSummary> runs = stored_runs(context, all);
+  std::vector<store::ConfiguredRun> runs = stored_configured_runs(context, all);
   size_t archived = 0;
   if (!options.archived) {
     const auto shown = std::stable_partition(
-        runs.begin(), runs.end(), [](const store::RunSummary& run) { return run.archived == 0; });
+        runs.begin(), runs.end(), [](const auto& run) { return run.summary.archived == 0; });
     archived = static_cast<size_t>(runs.end() - shown);
     runs.erase(shown, runs.end());
   }
@@ -46,18 +51,17 @@ int list_runs(const Context& context, const RunsOptions& options) {
   query.limit = static_cast<size_t>(options.limit);
   runs = store::select(std::move(runs), query);
   if (options.json)
-    return print_json(
-        json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
+    return print_json(json_list(runs, [](const auto& run) { return app::to_json(run.summary); }));
   if (!some && archived > 0) {
     std::cerr << "no runs except " << archived << " archived ones; --archived lists them\n";
   } else if (!some) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
   } else if (runs.empty()) {
     std::cerr << "no runs match\n";
-  } else if (options.columns.empty()) {
+  } else if (columns.empty()) {
     std::cout << result_table(runs);
   } else {
-    std::cout << column_table(runs, options.columns);
+    std::cout << column_table(runs, columns);
   }
   return 0;
 }
@@ -79,7 +83,9 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   }
   run->step = store::current_step(runs_dir, *run);
   if (!options.json) {
-    std::cout << result_text(*run, store.config(run->id), shown_path(folder.path()));
+    const nlohmann::json config = store.config(run->id);
+    std::cout << result_text(*run, config, shown_path(folder.path())) << "\n"
+              << origin_text(*run, config);
     return 0;
   }
   nlohmann::json shown = app::to_json(*run);
@@ -124,9 +130,11 @@ std::string time_text(double time) {
 
 void print(const manage::LogLine& entry, const RunsLogsOptions& options) {
   if (options.json) {
-    std::cout << json_text(to_json(entry)) << "\n";
+    std::cout << tables::printable_json(json_text(to_json(entry))) << "\n";
   } else if (options.events) {
-    std::cout << (entry.event.is_null() ? entry.text : json_text(entry.event)) << "\n";
+    std::cout << (entry.event.is_null() ? entry.text
+                                        : tables::printable_json(json_text(entry.event)))
+              << "\n";
   } else if (entry.time) {
     const bool bad =
         entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
@@ -175,7 +183,8 @@ void add_runs(const Command& app) {
       .examples(
           "forge runs\n"
           "forge runs \"train_canon_*\" --where status=completed --sort eval_loss -n 5\n"
-          "forge runs --where \"eval_loss<0.52\" --columns id --columns seed --columns eval_loss\n"
+          "forge runs --where \"eval_loss<0.52\" --columns id,seed,eval_loss\n"
+          "forge runs --where optimizer.lr=0.001 --columns id,seed,optimizer.lr,eval_loss\n"
           "forge runs --where tag=paper\n"
           "forge runs show train_canon_ac-4c14\n"
           "forge runs stop train_canon_ac-4c14")
@@ -185,12 +194,19 @@ void add_runs(const Command& app) {
   command
       .add_option("--where <CONDITION>",
                   options.query.conditions,
-                  "List runs with COLUMN=VALUE (also !=, <, <=, >, >=); all conditions must hold")
+                  "List runs with COLUMN=VALUE or KEY=VALUE (also !=, <, <=, >, >=); all "
+                  "conditions must hold")
       .repeated();
   command
-      .add_option("--sort <COLUMN>", options.query.order, "Sort by a column; -COLUMN: descending")
+      .add_option("--sort <COLUMN>",
+                  options.query.order,
+                  "Sort by a column or config key; -COLUMN: descending")
       .repeated();
-  command.add_option("--columns <COLUMN>", options.columns, "Print this column").repeated();
+  command
+      .add_option("--columns <COLUMN>",
+                  options.columns,
+                  "Print this column or config key, or several with commas between")
+      .repeated();
   command.add_option("-n,--limit", options.limit, "Maximum number of runs").at_least(1);
   command.add_flag("--archived", options.archived, "Include archived runs");
   add_json_option(command, options.json, "Print JSON with every column");

@@ -32,7 +32,8 @@ int archive(const Context& context, const ArchiveOptions& options) {
     const run::Annotations annotations = manage::edit_annotations(
         folder, [&](run::Annotations& changed) { changed.archived = !restore; });
     list.push_back(annotations_json(folder, annotations));
-    if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
+    if (!json)
+      std::cout << tables::printable(folder.id()) << (restore ? ": restored\n" : ": archived\n");
   }
   if (json) print_json(list);
   if (folders.empty()) std::cerr << "no runs match\n";
@@ -55,9 +56,10 @@ int note(const Context& context, const NoteOptions& options) {
                              });
   if (options.json) return print_json(annotations_json(folder, annotations));
   if (annotations.note.empty()) {
-    std::cerr << folder.id() << ": no note\n";
+    std::cerr << tables::printable(folder.id()) << ": no note\n";
   } else {
-    std::cout << folder.id() << ": " << tables::printable(annotations.note) << "\n";
+    std::cout << tables::printable(folder.id()) << ": " << tables::printable(annotations.note)
+              << "\n";
   }
   return 0;
 }
@@ -81,7 +83,7 @@ int tag(const Context& context, const TagOptions& options) {
         }
       });
   if (options.json) return print_json(annotations_json(folder, annotations));
-  std::cout << folder.id() << ": "
+  std::cout << tables::printable(folder.id()) << ": "
             << (annotations.tags.empty() ? "no tags" : join(annotations.tags, ", ")) << "\n";
   return 0;
 }

@@ -5,6 +5,8 @@
 #include <new>
 #include <system_error>
 
+#include "core/base/display_text.h"
+
 namespace forge {
 
 std::string SourceSpan::describe() const {
@@ -71,12 +73,14 @@ std::string describe(const Error& error) {
 std::string describe_remark(const std::string& headline,
                             const SourceSpan& where,
                             const std::string& hint) {
+  using tables::printable, tables::printable_lines;
   const std::string place = where.describe();
-  std::string text = place.empty() ? "" : place + ": ";
-  text += headline;
-  text += caret_lines(where);
-  for (auto via = where.via; via; via = via->via) text += "\n  used from " + via->describe();
-  if (!hint.empty()) text += "\nhint: " + hint;
+  std::string text = place.empty() ? "" : printable(place) + ": ";
+  text += tables::printable_cell(headline);
+  text += printable_lines(caret_lines(where));
+  for (auto via = where.via; via; via = via->via)
+    text += "\n  used from " + printable(via->describe());
+  if (!hint.empty()) text += "\nhint: " + printable_lines(hint);
   return text;
 }
 

@@ -14,6 +14,7 @@
 
 #include <ftw.h>
 
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -311,10 +312,10 @@ fs::path corpora_dir() { return user_cache_dir() / "corpora"; }
 std::string shown_path(const fs::path& path) {
   std::error_code error;
   const fs::path here = fs::current_path(error);
-  if (error || !path.is_absolute()) return path.string();
+  if (error || !path.is_absolute()) return tables::printable(path.string());
   const fs::path relative = path.lexically_relative(here);
-  if (relative.empty() || *relative.begin() == "..") return path.string();
-  return relative.string();
+  const bool is_below = !relative.empty() && *relative.begin() != "..";
+  return tables::printable(is_below ? relative.string() : path.string());
 }
 
 OutputFile::OutputFile(fs::path path, bool follows_links) : path_(std::move(path)) {

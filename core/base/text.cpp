@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 namespace forge {
 
@@ -65,6 +66,12 @@ std::vector<std::string> near_misses(std::string_view word, const std::vector<st
     const bool continues_word = word.size() >= 3 && starts_with(candidate, word);
     if (distance <= limit || continues_word) found.emplace_back(distance, candidate);
   }
+  if (found.empty() && word.size() >= 4) {
+    for (const std::string& candidate : known) {
+      if (candidate.find(word) != std::string::npos)
+        found.emplace_back(static_cast<int>(candidate.size()), candidate);
+    }
+  }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   if (found.size() > 3) found.resize(3);
@@ -84,6 +91,72 @@ std::string did_you_mean(std::string_view word,
     text += "'" + names[i] + "'";
   }
   return text + "?";
+}
+
+std::string shell_quoted(std::string_view word) {
+  const auto is_plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           std::strchr("_@%+=:,./-", c) != nullptr;
+  };
+  // zsh reads a leading = as the path of a program.
+  const bool plain = !word.empty() && word[0] != '=' && word.find('\0') == std::string_view::npos &&
+                     std::all_of(word.begin(), word.end(), is_plain);
+  if (plain) return std::string(word);
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  const bool escaped = std::any_of(word.begin(), word.end(), is_control);
+  std::string quoted = escaped ? "$'" : "'";
+  for (const char c : word) {
+    if (is_control(static_cast<unsigned char>(c))) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\%03o", static_cast<unsigned>(c));
+      quoted += code;
+    } else if (c == '\'') {
+      quoted += escaped ? "\\'" : "'\\''";
+    } else {
+      quoted += escaped && c == '\\' ? "\\\\" : std::string(1, c);
+    }
+  }
+  return quoted + "'";
+}
+
+std::string shell_quoted(const std::vector<std::string>& words) {
+  return join(texts_of(words, [](const std::string& word) { return shell_quoted(word); }), " ");
+}
+
+namespace {
+
+/// The words of what shell_quoted wrote; of other texts some words.
+std::vector<std::string> shell_words(std::string_view text) {
+  std::vector<std::string> words(1);
+  char quote = '\0';  // of what is being read: ' or, for $'…', $
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote == '\0' && c == ' ') {
+      words.emplace_back();
+    } else if (quote == '\0' && (c == '\'' || text.substr(i, 2) == "$'")) {
+      quote = c;
+      i += c == '$' ? 1 : 0;
+    } else if (quote != '\0' && c == '\'') {
+      quote = '\0';
+    } else if (quote != '\'' && c == '\\' && i + 1 < text.size()) {
+      const auto is_octal = [](char digit) { return digit >= '0' && digit <= '7'; };
+      const std::string_view code = text.substr(i + 1, 3);
+      const bool is_code = code.size() == 3 && std::all_of(code.begin(), code.end(), is_octal);
+      words.back() +=
+          is_code ? static_cast<char>(std::stoi(std::string(code), nullptr, 8)) : code[0];
+      i += is_code ? 3 : 1;
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string pasteable(const std::string& command) {
+  const std::string as_written = shell_quoted(shell_words(command));
+  return as_written == command ? command : shell_quoted(split(command, ' '));
 }
 
 std::string with_thousands(long long number) {

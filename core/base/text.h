@@ -25,13 +25,23 @@ bool ends_with(std::string_view text, std::string_view suffix);
 /// word to the other.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// Those of `known` that a misspelt `word` may have meant, nearest first, at most three.
+/// Those of `known` that a misspelt `word` may have meant, nearest first, at most three. Where none
+/// is near, those that contain it.
 std::vector<std::string> near_misses(std::string_view word, const std::vector<std::string>& known);
 
 /// "did you mean 'a' or 'b'?" for near misses of `word` among `known`, else `fallback`.
 std::string did_you_mean(std::string_view word,
                          const std::vector<std::string>& known,
                          const std::string& fallback = "");
+
+/// The word, or words, as a POSIX shell reads them back: quoted where needed. Control characters
+/// are written as $'\n'-like escapes, so that a printed command cannot act before it is pasted.
+std::string shell_quoted(std::string_view word);
+std::string shell_quoted(const std::vector<std::string>& words);
+
+/// A recorded command as it can be pasted: unchanged where shell_quoted wrote it, else with its
+/// words, between spaces, quoted. So a record that somebody else wrote runs one command at most.
+std::string pasteable(const std::string& command);
 
 /// 1234567 -> "1,234,567".
 std::string with_thousands(long long number);

@@ -264,7 +264,11 @@ class Expander {
     } catch (const Error& error) {
       return Error(error.message(), call.config_origin, error.hint());
     }
-    return Error("unknown config", call.config_origin);
+    return Error("no config '" + call.config_template + "'",
+                 call.config_origin,
+                 did_you_mean(call.config_template,
+                              texts_of(project.configs, &project::Config::name),
+                              "name the whole config, not a prefix"));
   }
 
   static const NodePtr& target(const Node& root, const Node& name, const FromProject& call) {

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
+#include "core/config/layers.h"
 
 namespace forge::config::detail {
 namespace {
@@ -49,9 +50,14 @@ std::string below(const std::string& path, const std::string& key) {
 
 void fail_type(const yaml::Node& node, const std::string& path, const char* wanted) {
   const bool quotable = std::string_view(wanted) == "text" && node.is_scalar();
+  const bool typed = node.origin.source && node.origin.source->name == command_line_layer;
+  const bool is_list = typed && node.is_scalar() && node.text.find(',') != std::string::npos &&
+                       node.text.find('=') == std::string::npos;
   throw Error(called(path) + " must be " + wanted + ", not " + describe_kind(node),
               node.origin,
-              quotable ? "quote it to make it text" : "");
+              quotable  ? "quote it to make it text"
+              : is_list ? "'--sweep " + path + "=" + node.text + "' makes a run for each value"
+                        : "");
 }
 
 void check_name(const yaml::Entry& named, const std::string& path) {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/display_text.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/lint/rules.h"
@@ -196,7 +197,8 @@ std::string headline(const Finding& finding, bool colour) {
   const std::string word =
       colour ? style_of(finding.severity).colour + severity + ":\033[0m" : severity + ":";
   const std::string rule = " [" + finding.rule + "]";
-  return word + " " + finding.message + (colour ? "\033[2m" + rule + "\033[0m" : rule);
+  return word + " " + tables::printable(finding.message) +
+         (colour ? "\033[2m" + rule + "\033[0m" : rule);
 }
 
 /// "in 12 configs: a, b, c, …"; nothing where the place alone says which config it is.
@@ -208,7 +210,8 @@ std::string configs_line(const Reported& reported) {
       configs.begin(),
       configs.begin() + static_cast<std::ptrdiff_t>(std::min(most, configs.size())));
   if (configs.size() > most) shown.push_back("…");
-  return "\n  in " + std::to_string(configs.size()) + " configs: " + join(shown, ", ");
+  return "\n  in " + std::to_string(configs.size()) +
+         " configs: " + tables::printable(join(shown, ", "));
 }
 
 std::string counted(size_t count, const std::string& word) {

@@ -9,6 +9,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/staging.h"
+#include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
@@ -173,7 +174,7 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
     if (fs::exists(imported.folder.record_file()) && is_same(imported.folder.record(), record))
       return imported;
     throw refused("there is another run '" + record.id + "' in " + shown_path(runs_dir),
-                  "'forge runs rm " + record.id + "' makes room, and can be undone");
+                  "'forge runs rm " + shell_quoted(record.id) + "' makes room, and can be undone");
   }
   rename_path(copy.path(), imported.folder.path());
   sync_path(runs_dir);

@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/fetch/public_texts.h"
 #include "core/manage/run_edits.h"
@@ -34,7 +35,7 @@ void add_text(const std::string& source,
   need.how = known.empty()
                  ? "a text of the run's owner: bring it here and name it with --set data.path=…; "
                    "the data fingerprint tells whether it is the same"
-                 : "forge data get " + known;
+                 : "forge data get " + shell_quoted(known);
   needs.push_back(std::move(need));
 }
 

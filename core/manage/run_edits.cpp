@@ -27,7 +27,7 @@ FileLock lock_idle_run(const queue::Queue& queue,
     if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
   }
   throw Error("run '" + folder.id() + "' " + state + ": " + consequence,
-              "'forge runs stop " + folder.id() + "' stops it",
+              "'forge runs stop " + shell_quoted(folder.id()) + "' stops it",
               ExitCode::failed);
 }
 

@@ -132,7 +132,7 @@ std::vector<LogLine> RunLog::poll() {
   std::vector<LogLine> entries;
   if (source_ == LogSource::supervisor) {
     for (const std::string& line : events_.lines(folder_.supervisor_log()))
-      entries.push_back({std::nullopt, 0, "supervisor", tables::printable(line), nullptr});
+      entries.push_back({std::nullopt, 0, "supervisor", tables::printable_lines(line), nullptr});
     return entries;
   }
   if (source_ != LogSource::worker) {
@@ -166,7 +166,7 @@ void RunLog::add_event(const std::string& line, std::vector<LogLine>& entries) {
 
 void RunLog::add_worker_lines(int64_t end, std::vector<LogLine>& entries) {
   for (const std::string& line : worker_lines_.lines(folder_.stderr_file(), end))
-    entries.push_back({std::nullopt, attempt_, "worker", tables::printable(line), nullptr});
+    entries.push_back({std::nullopt, attempt_, "worker", tables::printable_lines(line), nullptr});
 }
 
 bool RunLog::should_show(const run::StoredEvent& stored) {

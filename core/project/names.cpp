@@ -111,6 +111,12 @@ std::string broken_project_hint(const std::vector<Error>& problems) {
          problems.front().message();
 }
 
+/// For "train.max_steps=5" in the place of a config.
+std::string override_hint(const std::string& name) {
+  const bool is_override = name.find('=') != std::string::npos && name[0] != '=';
+  return is_override ? "a key of the config is set with --set " + shell_quoted(name) : "";
+}
+
 [[noreturn]] void throw_unknown_config(const std::string& name, const ProjectList& list) {
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
@@ -119,7 +125,8 @@ std::string broken_project_hint(const std::vector<Error>& problems) {
       known.push_back(project.folder.filename().string() + "/" + config.name);
     }
   }
-  std::string hint = did_you_mean(without_yaml(name), known);
+  std::string hint = override_hint(name);
+  if (hint.empty()) hint = did_you_mean(without_yaml(name), known);
   if (hint.empty()) hint = broken_project_hint(list.problems);
   if (hint.empty()) hint = "'forge ls -r' lists every project's configs";
   throw Error("no config '" + name + "' in this workspace", hint);
@@ -214,7 +221,8 @@ const Config& config_of(const Project& project, const std::string& name) {
     if (found) return *project.find(found->config.name);
   }
   const std::vector<std::string> known = texts_of(project.configs, &Config::name);
-  std::string hint = did_you_mean(without_yaml(wanted), known);
+  std::string hint = override_hint(wanted);
+  if (hint.empty()) hint = did_you_mean(without_yaml(wanted), known);
   if (hint.empty() && !known.empty()) hint = "it has " + join(known, ", ");
   throw Error("the project '" + project.path + "' has no config '" + wanted + "'", hint);
 }

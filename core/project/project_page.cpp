@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/display_text.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
@@ -39,29 +40,22 @@ std::string templates_markdown(const MetaPage& page, const fs::path& here) {
   return project.search_path.empty() ? text + "None.\n" : text;
 }
 
-/// One line of text as Markdown's own.
-std::string one_line(const std::string& text) {
-  std::string line = text;
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  return line;
-}
-
 std::string config_markdown(const ConfigEntry& config, const Project& project) {
   const ConfigSummary& summary = config.listed.summary;
-  std::string text = "- **" + config.config.name + "**";
+  std::string text = "- **" + tables::printable(config.config.name) + "**";
   if (config.config.name == project.default_config) text += " (default)";
   if (config.listed.problem) {
     const Error& problem = *config.listed.problem;
     const std::string place = problem.where().describe();
-    return text + ": broken: " + (place.empty() ? "" : place + ": ") + one_line(problem.message()) +
-           "\n";
+    return text + ": broken: " + (place.empty() ? "" : tables::printable(place) + ": ") +
+           tables::printable(problem.message()) + "\n";
   }
-  text += ": " + one_line(summary.name);
-  if (!summary.description.empty()) text += ". " + one_line(summary.description);
+  text += ": " + tables::printable(summary.name);
+  if (!summary.description.empty()) text += ". " + tables::printable(summary.description);
   text += "\n";
   for (const TemplateArgument& argument : config.arguments) {
     text += "    - `" + usage_of(argument) + "`";
-    text += (argument.help.empty() ? "" : " " + one_line(argument.help)) + "\n";
+    text += (argument.help.empty() ? "" : " " + tables::printable(argument.help)) + "\n";
   }
   return text;
 }
@@ -135,7 +129,7 @@ std::string to_markdown(const MetaPage& page, const fs::path& here) {
 std::string to_markdown(const ProjectPage& page, const fs::path& here) {
   const Project& project = page.meta.project;
   std::string text = "# " + project.name + "\n\n";
-  if (!project.description.empty()) text += one_line(project.description) + "\n\n";
+  if (!project.description.empty()) text += tables::printable(project.description) + "\n\n";
   if (!page.readme.empty()) text += page.readme + "\n\n";
   text += "Folder: " + project.path + "\n\n## Configs\n\n";
   for (const ConfigEntry& config : page.configs) text += config_markdown(config, project);

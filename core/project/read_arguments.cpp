@@ -120,13 +120,14 @@ class ArgumentParser {
       } else {
         while (at_ < words_.size() && !is_option(words_[at_])) values.push_back(words_[at_++]);
       }
-      store(find(name), name, values);
+      store(find(name, values), name, values);
     }
     return std::move(variables_);
   }
 
  private:
-  const TemplateArgument& find(const std::string& name) const {
+  const TemplateArgument& find(const std::string& name,
+                               const std::vector<std::string>& values) const {
     std::vector<std::string> known = reader_.command_options;
     for (const TemplateArgument& argument : declared_) {
       const auto& names = argument.names;
@@ -134,9 +135,22 @@ class ArgumentParser {
       known.insert(known.end(), names.begin(), names.end());
     }
     std::string hint = did_you_mean(name, known);
+    for (const std::string& key : reader_.keys) {
+      const bool is_key = ends_with("." + key, "." + underscored(name));
+      if (is_key && hint.empty())
+        hint = "a key of the config is set with --set " + key + "=" +
+               (values.empty() ? "VALUE" : shell_quoted(values[0]));
+    }
     if (!declared_.empty() || hint.empty())
       hint += (hint.empty() ? "" : "\n      ") + what_it_takes();
     throw Error("the config '" + reader_.config + "' takes no argument '" + name + "'", hint);
+  }
+
+  /// "--max-steps" as a key of the config is named.
+  static std::string underscored(const std::string& option) {
+    std::string name = option.substr(option.find_first_not_of('-'));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
   }
 
   std::string what_it_takes() const {

@@ -73,6 +73,7 @@ struct ArgumentContext {
   std::string config;                        ///< the config's name
   std::vector<std::string> command_options;  ///< the command's own, one of which may be meant
   std::string home_directory;                ///< of `~` in a path
+  std::vector<std::string> keys = {};        ///< of configs, one of which may be meant
 };
 
 /// Reads the words of a command line ("--max-steps", "5", "--flag", "--name=value") by a config's

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/display_text.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/jinja/static_analysis.h"
@@ -209,8 +210,9 @@ class ExtendsTree {
   void write(size_t index, size_t level) {
     if (!written_.insert(index).second) return;
     const ListedTemplate& listed = templates_[index];
-    text_ += std::string(4 * level, ' ') + "- [" + listed.name + "](" +
-             relative_file(listed.file, here_) + ")" + notes_on(listed, level) + "\n";
+    text_ += std::string(4 * level, ' ') + "- [" + tables::printable(listed.name) + "](" +
+             tables::printable(relative_file(listed.file, here_)) + ")" + notes_on(listed, level) +
+             "\n";
     for (const size_t child : children_[index]) write(child, level + 1);
   }
 
@@ -261,7 +263,7 @@ std::vector<ListedTemplate> list_templates(const std::vector<fs::path>& search_p
 std::string list_as_files(const std::vector<ListedTemplate>& templates, const fs::path& here) {
   std::string text;
   for (const ListedTemplate& listed : templates) {
-    if (!listed.is_inline) text += relative_file(listed.file, here) + "\n";
+    if (!listed.is_inline) text += tables::printable(relative_file(listed.file, here)) + "\n";
   }
   return text;
 }

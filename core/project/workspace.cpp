@@ -92,6 +92,7 @@ std::optional<Workspace> find_workspace(const fs::path& from) {
 Workspace locate_workspace(const fs::path& here, const fs::path& program) {
   const fs::path share = share_folder(program);
   std::optional<Workspace> workspace = find_workspace(here);
+  const bool is_around = workspace.has_value();
   if (!workspace && !share.empty()) workspace = open_workspace(share, *settings_folder_of(share));
   if (!workspace) workspace = find_workspace(absolute_folder(program).parent_path());
   if (!workspace) {
@@ -99,7 +100,7 @@ Workspace locate_workspace(const fs::path& here, const fs::path& program) {
                     " nor a folder above it holds forge_workspace/",
                 "change to a workspace, or make the current folder one with 'forge init'");
   }
-  workspace->shipped = !share.empty() && workspace->root == share;
+  workspace->shipped = !is_around || (!share.empty() && workspace->root == share);
   return *workspace;
 }
 

@@ -12,7 +12,9 @@ struct Workspace {
   std::filesystem::path root;      ///< absolute
   std::filesystem::path settings;  ///< its forge_workspace/ or forgather_workspace/
   std::string default_project;     ///< path below the root, "" where none is declared
-  bool shipped = false;            ///< installed with the program: nothing is written there
+  /// Installed with the program, or the source tree that the program was built in and called from
+  /// elsewhere: nothing is written there.
+  bool shipped = false;
 };
 
 /// The workspace of the nearest folder at or above `from` that is one. Throws Error where its

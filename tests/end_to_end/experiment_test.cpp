@@ -203,6 +203,32 @@ TEST_CASE("a sweep that the project declares is saved as a plan and executed as 
   REQUIRE(contains(forge.call({"run", "--sweep", "rate"}).err, "did you mean 'rates'?"));
 }
 
+TEST_CASE("a dry run knows the model and writes nothing") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const std::filesystem::path cache = forge.folder() / "cache";
+  forge.environment["FORGE_CACHE_DIR"] = cache.string();
+  const auto planned = [&](const std::string& hidden_size) {
+    const Outcome outcome = forge.call({"run",
+                                        "train_llama",
+                                        "--threads",
+                                        "1",
+                                        "--set",
+                                        "model.hidden_size=" + hidden_size,
+                                        "--dry-run",
+                                        "--json"});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(outcome.out).at(0);
+  };
+  const json unprepared = planned("64");
+  REQUIRE(unprepared.at("run").is_null());
+  REQUIRE(unprepared.at("seconds").is_null());
+  REQUIRE_FALSE(std::filesystem::exists(cache / "data"));
+  REQUIRE_FALSE(std::filesystem::exists(forge.runs_dir()));
+  REQUIRE(planned("256").at("memory_bytes") > unprepared.at("memory_bytes"));
+}
+
 TEST_CASE("a table's runs are those of its rows") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
@@ -217,6 +243,21 @@ TEST_CASE("a table's runs are those of its rows") {
   const Outcome both = forge.call({"run", "--all", "--table", "positions"});
   REQUIRE(both.exit_code == 2);
   REQUIRE(contains(both.err, "name the configs to run"));
+}
+
+TEST_CASE("a command asks git for the commit once, however many runs it plans") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path calls = forge.folder() / "git_calls";
+  const fs::path git =
+      forge.folder().write("bin/git", "#!/bin/sh\necho x >> '" + calls.string() + "'\necho abc\n");
+  fs::permissions(git, fs::perms::owner_all);
+  forge.environment["PATH"] = git.parent_path().string() + ":" + std::getenv("PATH");
+  const Outcome outcome = forge.call({"run", "--all", "--dry-run", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(json::parse(outcome.out).size() > 5);
+  REQUIRE(read_file(calls) == "x\n");
 }
 
 TEST_CASE("a run whose model was changed does not stand in its config's row") {

@@ -282,6 +282,13 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
       {{"run", "train_llama", "--set", "model.attention.num_heads=3"}, {"256", "3"}},
       {{"run", "train_llama", "--set", "profile=huge"}, {"huge", "quick"}},
       {{"run", "train_llama", "--set", "data.path=/nowhere/stories.txt"}, {"/nowhere/stories.txt"}},
+      {{"run", "train_llama", "train.max_steps=5"},
+       {"no config 'train.max_steps=5'", "--set train.max_steps=5"}},
+      {{"run", "train_llama", "--max_steps", "5"},
+       {"takes no argument '--max_steps'", "--set train.max_steps=5"}},
+      {{"run", "train_llama", "--set", "optimizer.lr=1e-3,3e-3"},
+       {"must be a number", "'--sweep optimizer.lr=1e-3,3e-3'"}},
+      {{"run", "train_llama", "--backend", "torch"}, {"did you mean 'pytorch' or 'libtorch'?"}},
       {{"run", "train_llama", "--set", "backend=jax"}, {"jax", "libtorch"}},
       {{"run", "train_llama", "--set", "train.precision=float16"}, {"train.precision", "bfloat16"}},
       {{"run", "train_llama", "--device", "cuda:7"}, {"cuda:7", "cpu"}},
@@ -294,9 +301,10 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
 TEST_CASE("a wrong command line is refused in plain words") {
   const Program forge;
   const std::vector<Mistake> mistakes = {
-      {{"run", "train_llama", "--seeds", "0"}, {"error: --seeds must be at least 1\n"}},
+      {{"run", "train_llama", "--seeds", "0"}, {"error: --seeds must be at least 1, not 0\n"}},
       {{"run", "train_llama", "--seeds", "few"}, {"--seeds must be a whole number, not 'few'"}},
-      {{"run", "train_llama", "--jobs", "99999999999"}, {"--jobs is out of range: 99999999999"}},
+      {{"run", "train_llama", "--jobs", "99999999999"},
+       {"--jobs is too large for a whole number: 99999999999"}},
       {{"run", "train_llama", "--threads", "-1"}, {"--threads must be at least 0"}},
       {{"run", "train_llama", "--seeds"}, {"--seeds needs a value"}},
       {{"run", "train_llama", "--plan", "none.json"}, {"--plan names a file that does not exist"}},
@@ -308,12 +316,23 @@ TEST_CASE("a wrong command line is refused in plain words") {
        {"--stderr and --events cannot be used together"}},
       {{"runs", "--json", "show", "a"}, {"'runs show' takes no --json before 'show'"}},
       {{"runs", "show"}, {"RUN is required", "'forge runs show --help'"}},
+      {{"runs", "-n", "0"}, {"--limit must be at least 1, not 0"}},
+      {{"run", "train_llama", "--jobs", "0"}, {"--jobs must be at least 1, not 0"}},
+      {{"train"}, {"no command 'train'", "did you mean 'run'?"}},
+      {{"logs", "--help"}, {"no command 'logs'", "did you mean 'runs logs'?"}},
+      {{"compare", "positions"}, {"unexpected argument 'positions'", "--table positions"}},
       {{"doctor", "now"}, {"unexpected argument 'now'"}},
       {{"data"}, {"'forge data' needs a command", "one of get, prepare"}},
       {{"rnu", "--help"}, {"no command 'rnu'", "did you mean 'run'"}},
       {{"data", "shwo", "--help"}, {"no command 'shwo'", "did you mean 'show'"}},
   };
   for (const Mistake& mistake : mistakes) check(forge, mistake);
+}
+
+TEST_CASE("a resolved config says whose it is") {
+  const Program forge;
+  const std::string shown = forge.call({"show", "-p", "canon", "train_llama"}).out;
+  REQUIRE(starts_with(shown, "# config train_llama of the project projects/canon\n"));
 }
 
 TEST_CASE("a name that two projects have lists the candidates") {

@@ -178,5 +178,103 @@ TEST_CASE("an installed tree works from anywhere") {
       std::filesystem::exists(std::filesystem::path(prefix) / "share" / "forge" / "runs"));
 }
 
+/// The first line or byte that a name of an attacker got through, "" for none.
+std::string what_acts(const std::string& text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool is_c1 = c == 0xc2 && i + 1 < text.size() && (text[i + 1] & 0xe0) == 0x80;
+    const bool is_break = c == '\n' || c == '\t' || text.substr(i, 2) == "\r\n";
+    if ((c < ' ' && !is_break) || c == 0x7f || is_c1) return "byte " + std::to_string(c);
+    if (text.substr(i, 5) == "\nFAKE") return "a line";
+  }
+  return "";
+}
+
+TEST_CASE("no command prints what names and logs of others would do to a terminal", "[hostile]") {
+  static const std::string evil = "e\x1b]0;title\x07\x1b[2J\nFAKE\x7f\xc2\x9b";
+  Trained trained("train_llama");
+  const fs::path before = trained.forge.runs_dir() / trained.run;
+  const std::string id = "run" + evil;
+  const auto edit = [&](const std::string& file, const auto& change) {
+    json value = json::parse(read_file(before / file));
+    change(value);
+    write_file_atomic(before / file, value.dump());
+  };
+  edit("run.json", [&](json& run) {
+    for (auto& [key, value] : run.items()) {
+      if (value.is_string() && key != "created" && key != "key") value = evil;
+    }
+    run["id"] = id;
+  });
+  write_file_atomic(before / "remarks.json",
+                    json{{"note", evil}, {"tags", {evil}}, {"archived", false}}.dump());
+  write_file_atomic(before / "stderr.log", evil.substr(0, evil.find('\n')) + "\x7f\xc2\x9b\n");
+  fs::rename(before, trained.forge.runs_dir() / id);
+
+  const std::string project = "tree/p";
+  const TemporaryFolder& folder = trained.forge.folder();
+  folder.write("tree/forge_workspace/meta_defaults.yaml",
+               "-- block configs\nconfig_prefix: configs\n-- endblock\n");
+  folder.write(project + "/meta.yaml", "-- extends 'meta_defaults.yaml'\n[configs]\nname: P\n");
+  folder.write(project + "/templates/configs/" + evil + ".yaml", "model: {{ nothing }}\n");
+  folder.write(project + "/templates/configs/good.yaml", "model:\n  hidden_size: 64\n");
+
+  const std::vector<std::vector<std::string>> of_runs = {
+      {"runs"},
+      {"runs", "--columns", "note", "--columns", "config"},
+      {"runs", "show", id},
+      {"runs", "logs", id},
+      {"runs", "logs", id, "--stderr"},
+      {"runs", "logs", id, "--supervisor"},
+      {"runs", "logs", id, "--events"},
+      {"runs", "note", id},
+      {"runs", "tag", id, evil},
+      {"runs", "save", id},
+      {"runs", "stop", id},
+      {"runs", "show", id, "--json"},
+      {"status"},
+      {"why", id, "train_llama"},
+      {"diff", id, "train_llama"},
+      {"compare"},
+      {"doctor"},
+      {"gc"},
+      {"store", "reindex"},
+      {"generate", id, "--prompt", "x"},
+      {"eval", id},
+      {"pack", id, "-o", folder.path() / "pack.tar.zst"},
+      {"export", "--format", "csv"},
+      {"export", "--format", "metrics-csv"},
+      {"export-markdown", "-o", "/dev/stdout"},
+      {"import", folder.path() / evil},
+      {"runs", "rm", id},
+      {"runs", "undo", "--list"},
+      {"runs", "undo"}};
+  const std::vector<std::vector<std::string>> of_configs = {{"ls"},
+                                                            {"ls", "-r"},
+                                                            {"check"},
+                                                            {"check", "--all"},
+                                                            {"index"},
+                                                            {"tlist"},
+                                                            {"run", "e"},
+                                                            {"show", evil},
+                                                            {"pp", "e"},
+                                                            {"model", "e"},
+                                                            {"run", "--all", "--dry-run"},
+                                                            {evil},
+                                                            {"run", "--" + evil},
+                                                            {"run", "good", "--set", evil}};
+  const auto require_inert = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = trained.forge.call(arguments);
+    INFO(arguments[0] << " " << (arguments.size() > 1 ? arguments[1] : ""));
+    INFO(outcome.out << outcome.err);
+    CHECK(what_acts("\n" + outcome.out) == "");
+    CHECK(what_acts("\n" + outcome.err) == "");
+    CHECK(outcome.out.size() + outcome.err.size() > 0);
+  };
+  for (const auto& arguments : of_runs) require_inert(arguments);
+  trained.forge.working_directory = folder / "tree" / "p";
+  for (const auto& arguments : of_configs) require_inert(arguments);
+}
+
 }  // namespace
 }  // namespace forge::tests

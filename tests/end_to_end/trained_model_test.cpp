@@ -258,6 +258,7 @@ TEST_CASE("forge eval says what it cannot use") {
   CHECK(contains(error({trained.path("model"), "--step", "4"}), "holds one model and no step 4"));
   CHECK(contains(error({trained.run, "--step", "3"}), "has no checkpoint of step 3"));
   CHECK(contains(error({trained.run, "--data", "no/such.txt"}), "no file or folder"));
+  CHECK(contains(error({trained.run, "--data", "nothere.txt"}), "no file or folder 'nothere.txt'"));
   CHECK(contains(error({trained.run, "--data", "train_lama"}), "train_llama"));
   CHECK(contains(error({trained.run, "--data", "canon_ac"}), "has no data"));
   // Arguments of the config's templates are heard.

@@ -341,6 +341,37 @@ class PageTest(unittest.TestCase):
         self.choose("tradeoff", "Better cost is", "lower")
         self.assertNotIn("Dominated", self.text("#tradeoff .findings"))
 
+    def test_a_config_looks_alike_in_every_chart(self):
+        looks = self.value(f"""(() => {{
+          const shown = document.querySelector('#tradeoff-body').chart.shown;
+          const curves = new Map([...{CURVES}.styles].map(([run, style]) => [run.config, style]));
+          return shown.map((point) => [point.style, curves.get(point.name.replace(' Model ', '_'))]);
+        }})()""")
+        self.assertEqual(len(looks), RUNS // 3)
+        for here, there in looks:
+            self.assertEqual(here, there)
+
+    def test_whiskers_are_whole(self):
+        low, high = self.value("""(() => {
+          const {min, max} = document.querySelector('#tradeoff-body').chart.chart.plot.scales.y;
+          return [min, max];
+        })()""")
+        self.assertLess(low, 1.5)
+        self.assertGreater(high, 2.5)
+
+    def test_a_speed_of_a_busy_machine_ranks_no_row(self):
+        text = self.text("#tradeoff .findings")
+        self.assertIn("canon Model 3: timing unreliable", text)
+        self.assertNotIn("canon Model 3 by", text)
+        self.choose("tradeoff", "Cost", "Memory")
+        self.assertIn("canon Model 3 by", self.text("#tradeoff .findings"))
+
+    def test_memory_has_the_units_of_the_tables(self):
+        self.assertIn("124.63 MiB", self.text("#runs tbody"))
+        self.choose("tradeoff", "Cost", "Memory")
+        axis = "document.querySelector('#tradeoff-body').chart.chart.axes.x"
+        self.assertEqual(self.value(f"{axis}.text(2 ** 20 * 120)"), "120 MiB")
+
     # Configs.
 
     def test_configs_show_what_differs_and_themselves(self):

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/base/text.h"
 #include "core/results/metrics.h"
 
 namespace forge::tests {
@@ -41,7 +42,7 @@ Run make_run(size_t number, size_t points, const std::string& name) {
   if (!run.evaluations.empty()) summary.metrics["eval_loss"] = run.evaluations.back().loss;
   if (!run.training.empty()) summary.metrics["train_loss"] = run.training.back().loss;
   summary.metrics["tokens_per_second"] = 4000 - 50 * static_cast<double>(config);
-  summary.metrics["peak_memory_bytes"] = int64_t{1} << 30;
+  summary.metrics["peak_memory_bytes"] = 130683699 + 5e6 * static_cast<double>(config);
   run.config = {
       {"model",
        {{"hidden_size", 256}, {"canon", {{"set", std::string(1, char('A' + config % 8))}}}}},
@@ -60,6 +61,7 @@ std::vector<SheetCell> make_row(const std::vector<Run>& runs,
       {name + " " + run.name, std::nullopt},
       {results::loss_text(loss), loss, first == 0},
       {results::throughput_text(*run.metric("tokens_per_second")), run.metric("tokens_per_second")},
+      {human_bytes(*run.metric("peak_memory_bytes")), run.metric("peak_memory_bytes")},
       {first == 0 ? "reference" : "", std::nullopt}};
 }
 
@@ -87,11 +89,17 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   Table table;
   table.name = "positions";
   table.sheet.title = name + " positions";
-  table.sheet.columns = {{"Model"}, {"Eval Loss", true}, {"Tok/s", true}, {"Notes", false, true}};
-  table.columns = {
-      {}, {results::Direction::lower_is_better}, {results::Direction::higher_is_better, true}, {}};
+  table.sheet.columns = {
+      {"Model"}, {"Eval Loss", true}, {"Tok/s", true}, {"Memory", true}, {"Notes", false, true}};
+  table.columns = {{},
+                   {results::Direction::lower_is_better},
+                   {results::Direction::higher_is_better, true},
+                   {results::Direction::lower_is_better, true, results::Unit::bytes},
+                   {}};
   for (ColumnInfo& meaning : table.columns) meaning.intervals.resize((runs + seeds - 1) / seeds);
   if (runs > 0) table.columns[1].intervals[0] = statistics::Interval{1.5, 2.5};
+  table.columns[2].doubts.resize(table.columns[2].intervals.size());
+  if (runs > 3 * seeds) table.columns[2].doubts.back() = "timing unreliable: the machine was busy";
   for (size_t i = 0; i < runs; i += seeds) {
     table.sheet.rows.push_back(make_row(page.runs, i, name));
     RowSource& origin = table.row_sources.emplace_back();

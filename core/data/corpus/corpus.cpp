@@ -222,8 +222,8 @@ TextRange all_text(const fs::path& path, const DocumentRule& rule) {
 
 Corpus::Corpus(const config::DataConfig& config,
                const Progress& progress,
-               const fs::path& index_folder) {
-  const CorpusIndexCache cache(index_folder, config);
+               const IndexFolder& index) {
+  const CorpusIndexCache cache(index.path, config);
   if (const std::optional<CorpusIndex> found = cache.load()) {
     const DocumentRule rule = document_rule(config);
     const auto files_of = [&](const std::string& path, const std::vector<int64_t>& sizes) {
@@ -241,12 +241,13 @@ Corpus::Corpus(const config::DataConfig& config,
     return;
   }
   build_index(config, progress);
-  cache.store({training_.files->sizes,
-               evaluation_.files->sizes,
-               training_.end,
-               evaluation_.begin,
-               training_documents_,
-               fingerprint_});
+  if (index.writes)
+    cache.store({training_.files->sizes,
+                 evaluation_.files->sizes,
+                 training_.end,
+                 evaluation_.begin,
+                 training_documents_,
+                 fingerprint_});
 }
 
 void Corpus::build_index(const config::DataConfig& config, const Progress& progress) {

@@ -14,6 +14,15 @@ namespace forge::data {
 /// What a tokenizer is trained on. Changing it changes every trained tokenizer.
 constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
 
+/// Where indexes of texts are cached (corpus_index.h).
+struct IndexFolder {
+  IndexFolder(std::filesystem::path folder = {}, bool is_written = true)
+      : path(std::move(folder)), writes(is_written) {}
+
+  std::filesystem::path path;  ///< "": every text is read again
+  bool writes;                 ///< whether an index that is not there is added
+};
+
 /// Text of the user's own, divided into a training and an evaluation part. It is read once for its
 /// hash, in bounded memory. A CorpusIndex of it can be cached.
 ///
@@ -25,10 +34,9 @@ constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
 class Corpus {
  public:
   /// Throws Error where there is no text, or where a file is none (a NUL byte in it).
-  /// `index_folder`: the folder of cached indexes (corpus_index.h); "" reads the text in any case.
   explicit Corpus(const config::DataConfig& config,
                   const Progress& progress = {},
-                  const std::filesystem::path& index_folder = {});
+                  const IndexFolder& index = {});
 
   const TextRange& training() const { return training_; }
   const TextRange& evaluation() const { return evaluation_; }

@@ -93,11 +93,15 @@ struct RowsNeeded {
 /// How a run's data is prepared, whatever it is made of.
 struct PrepareJob {
   const config::Experiment& experiment;
-  std::filesystem::path folder;        ///< that holds the folders of all texts
-  std::filesystem::path index_folder;  ///< of CorpusIndexCache; "": every text is read again
+  std::filesystem::path folder;  ///< that holds the folders of all texts
+  IndexFolder index;
   const Progress& progress;
   bool verify_hashes;
 };
+
+fs::path tokenizer_folder(const PrepareJob& job, const std::string& text) {
+  return job.folder / text / tokenizer_folder_name(job.experiment.tokenizer);
+}
 
 void require_kind(const config::Experiment& experiment, const Tokenizer& tokenizer) {
   const std::string& kind = experiment.tokenizer.kind;
@@ -206,9 +210,7 @@ PreparedData prepared_with(const config::Experiment& experiment, const Tokenizer
 PreparedData prepare_text(const PrepareJob& job, const TextSource& source, RowsNeeded needed) {
   const config::Experiment& experiment = job.experiment;
   const TokenCacheEntry folder(
-      job.folder / source.folder_name() / tokenizer_folder_name(experiment.tokenizer),
-      job.progress,
-      job.verify_hashes);
+      tokenizer_folder(job, source.folder_name()), job.progress, job.verify_hashes);
   const Tokenizer tokenizer =
       folder.tokenizer(experiment.tokenizer, [&] { return source.sample(); });
   PreparedData prepared = prepared_with(experiment, tokenizer);
@@ -270,7 +272,7 @@ std::vector<MixtureSource> open_sources(const PrepareJob& job) {
     config::Experiment alone = job.experiment;
     alone.data = config::data_of_source(job.experiment.data, source);
     TextSource text = naming(name, [&, &named = name] {
-      return TextSource(alone.data, naming(named, job.progress), job.index_folder);
+      return TextSource(alone.data, naming(named, job.progress), job.index);
     });
     sources.push_back({name, source.weight, std::move(alone), std::move(text)});
   }
@@ -307,6 +309,8 @@ NextDocument sample_mixture(const std::vector<MixtureSource>& sources, const Mix
   };
 }
 
+std::string mixture_name(const std::string& fingerprint) { return "mixture-" + fingerprint; }
+
 /// The one tokenizer of a mixture, in a folder of its own that names the others.
 fs::path make_tokenizer(const PrepareJob& job,
                         const std::vector<MixtureSource>& sources,
@@ -314,9 +318,7 @@ fs::path make_tokenizer(const PrepareJob& job,
                         const std::string& fingerprint) {
   const config::Experiment& experiment = job.experiment;
   const TokenCacheEntry folder(
-      job.folder / ("mixture-" + fingerprint) / tokenizer_folder_name(experiment.tokenizer),
-      job.progress,
-      job.verify_hashes);
+      tokenizer_folder(job, mixture_name(fingerprint)), job.progress, job.verify_hashes);
   const Tokenizer tokenizer =
       folder.tokenizer(experiment.tokenizer, [&] { return sample_mixture(sources, mixture); });
   prepared_with(experiment, tokenizer);  // refuses before there is work to do
@@ -355,10 +357,9 @@ PreparedData prepare_mixture(const PrepareJob& job) {
     const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.validation_rows);
     const RowsNeeded needed{mixture.rows_of(i, training), reported, held_out - reported};
     PreparedData one = naming(source.name, [&] {
-      return prepare_text(
-          {source.experiment, job.folder, job.index_folder, progress, job.verify_hashes},
-          source.text,
-          needed);
+      return prepare_text({source.experiment, job.folder, job.index, progress, job.verify_hashes},
+                          source.text,
+                          needed);
     });
     for (auto* rows : {&one.train, &one.evaluation, &one.validation}) {
       for (PreparedRows& file : *rows) {
@@ -384,13 +385,37 @@ PreparedData prepare(const config::Experiment& experiment,
                      const Progress& progress,
                      bool verify_hashes) {
   if (experiment.data.has_own_ids()) return prepare_task(experiment);
-  const fs::path index_folder = verify_hashes ? fs::path() : cache_dir / "surveys";
-  const PrepareJob job{experiment, cache_dir / "data", index_folder, progress, verify_hashes};
+  const IndexFolder index{verify_hashes ? fs::path() : cache_dir / "surveys"};
+  const PrepareJob job{experiment, cache_dir / "data", index, progress, verify_hashes};
   if (experiment.data.source == "mixture") return prepare_mixture(job);
-  const TextSource source(experiment.data, progress, index_folder);
+  const TextSource source(experiment.data, progress, index);
   const int64_t training = source.is_endless() ? needed_train_rows(experiment.train) : 0;
   return prepare_text(
       job, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
+}
+
+std::optional<DataFingerprints> find_fingerprints(const config::Experiment& experiment,
+                                                  const fs::path& cache_dir,
+                                                  const Progress& progress) {
+  if (experiment.data.has_own_ids()) {
+    const PreparedData task = prepare_task(experiment);
+    return DataFingerprints{task.data_fingerprint, task.tokenizer_fingerprint};
+  }
+  const IndexFolder index{cache_dir / "surveys", false};
+  const PrepareJob job{experiment, cache_dir / "data", index, progress, false};
+  std::string fingerprint, text;
+  if (experiment.data.source == "mixture") {
+    const std::vector<MixtureSource> sources = open_sources(job);
+    fingerprint = fingerprint_of(sources, mixture_of(sources));
+    text = mixture_name(fingerprint);
+  } else {
+    const TextSource source(experiment.data, progress, index);
+    fingerprint = source.fingerprint();
+    text = source.folder_name();
+  }
+  const auto tokenizer = known_tokenizer(tokenizer_folder(job, text), experiment.tokenizer);
+  if (!tokenizer) return std::nullopt;
+  return DataFingerprints{fingerprint, prepared_with(experiment, *tokenizer).tokenizer_fingerprint};
 }
 
 }  // namespace forge::data

@@ -60,6 +60,18 @@ PreparedData prepare(const config::Experiment& experiment,
                      const Progress& progress,
                      bool verify_hashes = false);
 
+/// What of a run's data is part of its identity.
+struct DataFingerprints {
+  std::string data;
+  std::string tokenizer;
+};
+
+/// The fingerprints that `prepare` would give, without writing anything. None where the tokenizer
+/// is to be trained first. A user's text is read if cache_dir/surveys does not know its hash.
+std::optional<DataFingerprints> find_fingerprints(const config::Experiment& experiment,
+                                                  const std::filesystem::path& cache_dir,
+                                                  const Progress& progress);
+
 /// What a run on a task with ids of its own needs: nothing on the disk, for its rows are made as
 /// they are read. Throws Error where the task's ids or texts do not fit the model or train.seq_len.
 PreparedData prepare_task(const config::Experiment& experiment);

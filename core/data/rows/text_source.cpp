@@ -139,26 +139,26 @@ void write_text(const TextRange& range,
 
 TextSource::TextSource(const config::DataConfig& config,
                        const Progress& progress,
-                       const std::filesystem::path& index_folder)
+                       const IndexFolder& index)
     : kind_(config.source) {
   if (kind_ == "toy_stories") {
     fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
                             std::to_string(config.seed));
-    generated_ = [seed = config.seed](Split split, uint64_t index) {
-      return toy_story(seed, split, index);
+    generated_ = [seed = config.seed](Split split, uint64_t number) {
+      return toy_story(seed, split, number);
     };
   } else if (config.is_task()) {
     const nlohmann::json spec = tasks::make_spec(config);
     fingerprint_ = tasks::spec_fingerprint(spec);
-    generated_ = [capo = tasks::capo_of(spec)](Split split, uint64_t index) {
-      return capo.biography(split, index).text;
+    generated_ = [capo = tasks::capo_of(spec)](Split split, uint64_t number) {
+      return capo.biography(split, number).text;
     };
   } else if (kind_ == "text" || kind_ == "jsonl") {
     if (config.path.empty()) {
       throw Error("data.source is '" + kind_ + "', but data.path is empty",
                   "set data.path to a file or a folder of files");
     }
-    corpus_.emplace(config, progress, index_folder);
+    corpus_.emplace(config, progress, index);
     fingerprint_ = corpus_->fingerprint();
   } else {
     throw Error("unknown data.source '" + kind_ + "'", "toy_stories, text, jsonl or task");
@@ -166,7 +166,7 @@ TextSource::TextSource(const config::DataConfig& config,
 }
 
 GeneratedText TextSource::texts_of(Split split) const {
-  return [this, split](uint64_t index) { return generated_(split, index); };
+  return [this, split](uint64_t at) { return generated_(split, at); };
 }
 
 NextDocument TextSource::sample(int64_t bytes) const {

@@ -48,12 +48,12 @@ void write_text(const TextRange& range,
 /// The text that one source of an experiment names: generated, or files of the user's own.
 class TextSource {
  public:
-  /// Reads the user's files once, for their hash, or relies on what `index_folder` keeps of them
+  /// Reads the user's files once, for their hash, or relies on what `index` keeps of them
   /// (see Corpus). Throws Error where data.source is none that holds text, and where the text is
   /// missing or not text.
   TextSource(const config::DataConfig& config,
              const Progress& progress,
-             const std::filesystem::path& index_folder = {});
+             const IndexFolder& index = {});
 
   bool is_endless() const { return !corpus_; }
   /// Of the text, what its documents are, and its split.

@@ -112,6 +112,13 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   return "file-" + hash_file(config.path) + version;
 }
 
+std::optional<Tokenizer> known_tokenizer(const fs::path& folder,
+                                         const config::TokenizerConfig& config) {
+  auto cached = cached_tokenizer(folder / "tokenizer.json", folder / "tokenizer.hash");
+  if (cached || config.path.empty()) return cached;
+  return read_tokenizer_file(config.path);
+}
+
 TokenCacheEntry::TokenCacheEntry(fs::path path, const Progress& progress, bool verify_hashes)
     : path_(std::move(path)),
       progress_(progress),
@@ -127,9 +134,7 @@ fs::path TokenCacheEntry::tokens_path(Split split) const {
 Tokenizer TokenCacheEntry::tokenizer(const config::TokenizerConfig& config,
                                      const std::function<NextDocument()>& sample) const {
   const fs::path hash_path = path_ / "tokenizer.hash";
-  if (std::optional<Tokenizer> cached = cached_tokenizer(tokenizer_path(), hash_path)) {
-    return std::move(*cached);
-  }
+  if (auto cached = cached_tokenizer(tokenizer_path(), hash_path)) return std::move(*cached);
   Tokenizer tokenizer = config.path.empty()
                             ? train_byte_level_bpe(sample(), config.vocab_size, progress_)
                             : read_tokenizer_file(config.path);

@@ -22,6 +22,11 @@ constexpr int preparation_version = 1;
 /// Name of the folder of a tokenizer's files: how it is made, or the content that it is read from.
 std::string tokenizer_folder_name(const config::TokenizerConfig& config);
 
+/// The tokenizer of a folder of the cache, or the file that the config names, where it need not be
+/// trained. Writes nothing.
+std::optional<Tokenizer> known_tokenizer(const std::filesystem::path& folder,
+                                         const config::TokenizerConfig& config);
+
 /// A folder of the cache with a tokenizer and the tokens of one text, held by this process alone.
 /// Files appear whole or not at all; a damaged one is rebuilt.
 class TokenCacheEntry {

@@ -7,9 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/page/page.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/comparability.h"
 #include "core/results/tables/provenance.h"
 
 namespace forge::page {
@@ -183,6 +185,14 @@ ColumnInfo info_of(const tables::ColumnSpec& column,
   return info;
 }
 
+/// Why the times of each row decide nothing; "" where they do.
+std::vector<std::string> timing_doubts(const tables::Ablation& ablation) {
+  return texts_of(ablation.rows, [](const tables::AblationRow& row) {
+    const std::string load = load_text(row);
+    return load.empty() ? "" : "timing unreliable: " + load;
+  });
+}
+
 /// The run that a row shows first, then its other seeds, then those that it was chosen from.
 std::vector<std::string> runs_of(const tables::AblationRow& row) {
   std::vector<std::string> ids;
@@ -208,8 +218,10 @@ Table table_of(const tables::Ablation& ablation) {
   table.name = ablation.table.name;
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
-  for (const tables::ColumnSpec& column : shown_columns(ablation))
+  for (const tables::ColumnSpec& column : shown_columns(ablation)) {
     table.columns.push_back(info_of(column, table.columns.size(), table.sheet, ablation));
+    if (depends_on_time(column, ablation)) table.columns.back().doubts = timing_doubts(ablation);
+  }
   for (const tables::AblationRow& row : ablation.rows) table.row_sources.push_back(source_of(row));
   return table;
 }

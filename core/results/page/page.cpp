@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/config/leaves.h"
 #include "core/run/identity.h"
 
@@ -127,6 +128,7 @@ void add_info(const ColumnInfo& info, Json& column) {
   for (const auto& interval : info.intervals)
     intervals.push_back(interval ? Json({interval->low, interval->high}) : Json());
   column["intervals"] = std::move(intervals);
+  column["doubts"] = info.doubts;
 }
 
 Json columns_json(const Table& table) {
@@ -204,7 +206,7 @@ Json run_json(const Run& run, size_t config) {
                {"peak_memory_bytes", or_null(summary.metric(results::peak_memory_name))},
                {"key", summary.key},
                {"revision", summary.revision},
-               {"command", summary.command},
+               {"command", pasteable(summary.command)},
                {"failure", summary.failure_reason},
                {"note", summary.note},
                {"tags", summary.tags},

@@ -57,6 +57,8 @@ struct ColumnInfo {
   results::Unit unit = results::Unit::number;
   /// Of each row that of the mean over its seeds, where it is known; empty: of none.
   std::vector<std::optional<statistics::Interval>> intervals = {};
+  /// Of each row why its metric ranks it against no other; empty texts: it does. Empty: all do.
+  std::vector<std::string> doubts = {};
 };
 
 /// What stands behind a row of a table.

@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
+#include "core/config/experiment.h"
+#include "core/model/cost.h"
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
@@ -16,53 +18,108 @@
 namespace forge::store {
 namespace {
 
-/// Runs whose steps take equally long, as far as that is known.
-struct SimilarRun {
-  std::string project;
-  std::string config;
-  int64_t tokens_per_step = 0;
-  std::optional<std::string> device_name;  ///< none: any
-};
+/// Enough to know a machine by; reading more configs would only take time.
+constexpr size_t most_past_runs = 200;
 
-/// The newest completed run with a known duration.
-const RunSummary* newest_similar(const std::vector<RunSummary>& past, const SimilarRun& similar) {
-  const auto is_similar = [&](const RunSummary& run) {
-    return run.status == run::RunState::completed && run.config == similar.config &&
-           run.project == similar.project && run.tokens_per_step == similar.tokens_per_step &&
-           (!similar.device_name || run.device_name == *similar.device_name) && run.max_steps > 0 &&
-           run.metric(results::wall_seconds_name).value_or(0) > 0;
-  };
-  const auto found = std::find_if(past.begin(), past.end(), is_similar);
-  return found == past.end() ? nullptr : &*found;
+/// Operations of a step of training.
+double operations_per_step(const config::Experiment& experiment) {
+  const config::TrainConfig& train = experiment.train;
+  return model::flops_per_token(experiment.model, train.seq_len).total() *
+         double(train.batch_size) * double(train.seq_len);
 }
 
-/// For this number of steps at the pace of `run`.
-double estimated_seconds(int64_t steps, const RunSummary& run) {
-  return run.metric(results::wall_seconds_name).value_or(0) * double(steps) / double(run.max_steps);
+/// Operations of the evaluations during that many steps and after the last one.
+double evaluation_operations(const config::Experiment& experiment, int64_t steps) {
+  const config::TrainConfig& train = experiment.train;
+  const int64_t evaluations = 1 + (train.eval_every > 0 ? steps / train.eval_every : 0);
+  return model::flops_per_token(experiment.model, train.seq_len).forward() *
+         double(train.eval_rows + train.validation_rows) * double(train.seq_len) *
+         double(evaluations);
+}
+
+std::string precision_of(const config::Experiment& experiment) {
+  return schema::name_of(experiment.train.precision) + " " +
+         schema::name_of(experiment.train.bfloat16_weights);
+}
+
+/// None where the config is not one of this version.
+std::optional<config::Experiment> experiment_of(const nlohmann::json& config) {
+  try {
+    return config::experiment_from_json(config);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// The speed at steps of that many operations; `speeds` are of runs like it, newest first.
+std::optional<double> speed_at(double operations, const std::vector<const PastSpeed*>& speeds) {
+  const PastSpeed* below = nullptr;
+  const PastSpeed* above = nullptr;
+  for (const PastSpeed* speed : speeds) {
+    const double theirs = speed->operations_per_step;
+    if (theirs <= operations && (!below || theirs > below->operations_per_step)) below = speed;
+    if (theirs >= operations && (!above || theirs < above->operations_per_step)) above = speed;
+  }
+  if (!below && !above) return std::nullopt;
+  if (!below || !above || below->operations_per_step == above->operations_per_step)
+    return (below ? below : above)->operations_per_second;
+  const double from = std::log(below->operations_per_step);
+  const double to = std::log(above->operations_per_step);
+  const double slow = std::log(below->operations_per_second);
+  const double fast = std::log(above->operations_per_second);
+  return std::exp(slow + (fast - slow) * (std::log(operations) - from) / (to - from));
 }
 
 }  // namespace
 
-Forecast forecast(const std::vector<RunSummary>& past,
-                  const run::PlannedRun& planned,
-                  const run::RunInputs& inputs) {
-  const nlohmann::json& train = inputs.experiment.at("train");
-  const int64_t tokens_per_step =
-      train.at("batch_size").get<int64_t>() * train.at("seq_len").get<int64_t>();
-  Forecast forecast;
-  forecast.steps = train.at("max_steps").get<int64_t>();
-  if (planned.action == run::Action::cached) forecast.steps = 0;
-  for (const RunSummary& run : past) {
-    if (run.id == planned.record.id && forecast.steps > 0)
-      forecast.steps = std::max<int64_t>(forecast.steps - run.step, 0);
+PastRuns::PastRuns(const std::vector<RunSummary>& runs, const ConfigOf& config_of) {
+  for (const RunSummary& run : runs) {
+    by_id_.emplace(run.id, &run);
+    const double tokens_per_second = run.metric(results::tokens_per_second_name).value_or(0);
+    const bool has_speed =
+        run.status == run::RunState::completed && run.tokens_per_step > 0 && tokens_per_second > 0;
+    if (!has_speed || speeds_.size() == most_past_runs) continue;
+    const auto experiment = experiment_of(config_of(run.id));
+    if (!experiment) continue;
+    const double operations = operations_per_step(*experiment);
+    speeds_.push_back({experiment->backend,
+                       precision_of(*experiment),
+                       run.device_type,
+                       run.device_name,
+                       run.threads,
+                       operations,
+                       operations * tokens_per_second / double(run.tokens_per_step)});
   }
-  const RunSummary* like = newest_similar(
-      past,
-      {inputs.project, inputs.config, tokens_per_step, inputs.backend.environment.device_name});
-  if (!like) return forecast;
-  forecast.seconds = estimated_seconds(forecast.steps, *like);
-  if (const auto memory = like->metric(results::peak_memory_name))
-    forecast.memory_bytes = std::llround(*memory);
+}
+
+const RunSummary* PastRuns::find(const std::string& id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+Forecast forecast(const PastRuns& past, const RemainingWork& work) {
+  Forecast forecast;
+  forecast.steps = work.steps;
+  const std::optional<config::Experiment> experiment = experiment_of(work.experiment);
+  if (!experiment) return forecast;
+  if (experiment->backend != "external")
+    forecast.memory_bytes =
+        model::training_bytes(experiment->model, experiment->train.shape()).total();
+  if (work.steps == 0) {
+    forecast.seconds = 0;
+    return forecast;
+  }
+  std::vector<const PastSpeed*> alike;
+  for (const PastSpeed& speed : past.speeds()) {
+    if (speed.backend == experiment->backend && speed.precision == precision_of(*experiment) &&
+        speed.device_type == work.device_type && speed.threads == work.threads &&
+        (work.device_name.empty() || speed.device_name == work.device_name))
+      alike.push_back(&speed);
+  }
+  const double step = operations_per_step(*experiment);
+  if (const std::optional<double> speed = speed_at(step, alike))
+    forecast.seconds =
+        (step * double(work.steps) + evaluation_operations(*experiment, work.steps)) / *speed;
   return forecast;
 }
 
@@ -135,21 +192,20 @@ RunningRun running(const RunSummary& run, const fs::path& runs_dir, const std::s
 
 WaitingRun waiting(const fs::path& runs_dir,
                    const queue::QueueEntry& entry,
-                   const std::vector<RunSummary>& runs,
-                   const ResultStore& store) {
+                   const PastRuns& past,
+                   const nlohmann::json& config) {
   WaitingRun waiting{entry, std::nullopt, "", 0, std::nullopt};
   if (entry.host != run::host_name())
     waiting.host_silent_seconds = unix_time() - queue::last_sign_of_life(runs_dir, entry);
-  const auto found = std::find_if(
-      runs.begin(), runs.end(), [&](const RunSummary& run) { return run.id == entry.run; });
-  const nlohmann::json config = store.config(entry.run);
-  if (found == runs.end() || !config.is_object()) return waiting;
+  const RunSummary* found = past.find(entry.run);
+  if (!found || !config.is_object()) return waiting;
   waiting.config = found->config;
   const nlohmann::json train = config.value("train", nlohmann::json::object());
   waiting.steps_left = std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->step, 0);
-  const int64_t tokens = train.value("batch_size", int64_t{0}) * train.value("seq_len", int64_t{0});
-  const RunSummary* like = newest_similar(runs, {found->project, found->config, tokens, {}});
-  if (like) waiting.seconds = estimated_seconds(waiting.steps_left, *like);
+  waiting.seconds =
+      forecast(past,
+               {config, waiting.steps_left, found->device_type, found->device_name, found->threads})
+          .seconds;
   return waiting;
 }
 
@@ -174,9 +230,13 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
       if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
     }
   }
-  for (const queue::QueueEntry& entry : snapshot.entries) {
-    if (queued.count(entry.run) > 0)
-      overview.waiting.push_back(waiting(runs_dir, entry, snapshot.runs, store));
+  if (!queued.empty()) {
+    const ConfigOf config_of = [&](const std::string& id) { return store.config(id); };
+    const PastRuns past(snapshot.runs, config_of);
+    for (const queue::QueueEntry& entry : snapshot.entries) {
+      if (queued.count(entry.run) > 0)
+        overview.waiting.push_back(waiting(runs_dir, entry, past, config_of(entry.run)));
+    }
   }
   std::reverse(overview.running.begin(), overview.running.end());
   return overview;

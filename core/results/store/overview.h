@@ -2,28 +2,65 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/results/store/run_summary.h"
-#include "core/run/plan.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::store {
 
-/// What is left of a planned run, estimated from past runs.
-struct Forecast {
-  int64_t steps = 0;              ///< left
-  std::optional<double> seconds;  ///< for them; none without a similar run
-  std::optional<int64_t> memory_bytes;
+/// How fast a past run trained, in the operations that core/model/cost.h counts.
+struct PastSpeed {
+  std::string backend, precision, device_type, device_name;
+  int64_t threads = 0;  ///< on a CPU; 0 on other devices
+  double operations_per_step = 0;
+  double operations_per_second = 0;
 };
 
-/// Estimates from the newest completed run of the same config and project, on the same device, with
-/// as many tokens a step. A run that is cached needs nothing. `past` is sorted, newest first.
-Forecast forecast(const std::vector<RunSummary>& past,
-                  const run::PlannedRun& planned,
-                  const run::RunInputs& inputs);
+/// The resolved config of a run; null where there is none.
+using ConfigOf = std::function<nlohmann::json(const std::string& run_id)>;
+
+/// What thousands of planned or queued runs are estimated from. Points into `runs`, which are
+/// sorted, newest first.
+class PastRuns {
+ public:
+  PastRuns(const std::vector<RunSummary>& runs, const ConfigOf& config_of);
+
+  /// The run of that id, or null.
+  const RunSummary* find(const std::string& id) const;
+  /// Of the newest completed runs, newest first.
+  const std::vector<PastSpeed>& speeds() const { return speeds_; }
+
+ private:
+  std::map<std::string, const RunSummary*> by_id_;
+  std::vector<PastSpeed> speeds_;
+};
+
+/// What is left of a run, and what it will be computed on.
+struct RemainingWork {
+  nlohmann::json experiment;  ///< the resolved config
+  int64_t steps = 0;
+  std::string device_type;
+  std::string device_name;  ///< "": any of that type
+  int64_t threads = 0;      ///< on a CPU; 0 on other devices
+};
+
+/// What a run will need.
+struct Forecast {
+  int64_t steps = 0;                    ///< left
+  std::optional<double> seconds;        ///< for them; none without a past run on such a device
+  std::optional<int64_t> memory_bytes;  ///< none for an external backend, whose needs are its own
+};
+
+/// The time is the operations of the steps and evaluations that are left, divided by the speed that
+/// past runs reached on such a device with that precision. Larger steps reach more operations a
+/// second: between the next smaller and the next larger past step the speed is interpolated, beyond
+/// them it is that of the nearest. Memory is counted (core/model/cost.h), not measured.
+Forecast forecast(const PastRuns& past, const RemainingWork& work);
 
 /// A device of this machine and how much of it is leased.
 struct DeviceUse {
@@ -44,7 +81,7 @@ struct WaitingRun {
   std::optional<double> host_silent_seconds;
   std::string config;
   int64_t steps_left = 0;
-  std::optional<double> seconds;  ///< for them, by the newest similar run
+  std::optional<double> seconds;  ///< for them, as forecast
 };
 
 /// The state of a runs folder.

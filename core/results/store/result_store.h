@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,9 @@ struct SyncReport {
   std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
   std::map<std::string, std::vector<std::string>> left_out;  ///< ids of such runs by the reason
 };
+
+/// Is told after each batch of runs how many of the changed ones are read.
+using SyncProgress = std::function<void(size_t done, size_t all)>;
 
 /// Selects runs; an empty field selects all.
 struct RunFilter {
@@ -94,7 +98,7 @@ class ResultStore {
   /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
   /// removed. An unchanged run costs three calls of stat. Runs that cannot be read for the same
   /// reason share a warning, and this object gives it once.
-  SyncReport sync(const std::filesystem::path& runs_dir);
+  SyncReport sync(const std::filesystem::path& runs_dir, const SyncProgress& progress = {});
 
   /// Newest first.
   std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
@@ -126,9 +130,6 @@ SyncReport reindex(const std::filesystem::path& path, const std::filesystem::pat
 /// The columns of a run by name, missing values as null.
 nlohmann::json columns_of(const RunSummary& run);
 
-/// Throws Error for an unknown column, with near misses.
-void require_columns(const std::vector<std::string>& names);
-
 /// Selects and sorts runs.
 struct RunQuery {
   /// Any of them must match the run's id or config: patterns with * and ?, or beginnings.
@@ -143,6 +144,13 @@ struct RunQuery {
 
 /// Throws Error for an unknown column, with near misses, and for a condition that is none.
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query);
+
+/// The same for conditions and orders on config keys too: model.canon.set=AC, -optimizer.lr.
+std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs, const RunQuery& query);
+
+/// The keys in which runs of one config and profile differ, of those that may change results, but
+/// for the seed: first the key with the most values, at most `most`.
+std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most);
 
 /// The run's value of a column or a dotted key of its config; null without a value.
 nlohmann::json value_of(const ConfiguredRun& run, const std::string& name);

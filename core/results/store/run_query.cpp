@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
+#include "core/run/identity.h"
 
 namespace forge::store {
 namespace {
@@ -135,13 +139,17 @@ bool all_hold(const std::vector<ColumnCondition>& conditions, const ValueOf& val
   });
 }
 
-void sort_by(std::vector<RunSummary>& runs, const std::string& wanted) {
+const RunSummary& summary_of(const RunSummary& run) { return run; }
+const RunSummary& summary_of(const ConfiguredRun& run) { return run.summary; }
+
+/// `value_of` gives the value of a column of a run.
+template <class Run, class ValueOf>
+void sort_by(std::vector<Run>& runs, const std::string& wanted, const ValueOf& value_of) {
   const bool descending = starts_with(wanted, "-");
   const std::string column = descending ? wanted.substr(1) : wanted;
-  require_column(column);
-  std::vector<std::pair<Json, RunSummary>> rows;
-  for (RunSummary& run : runs) {
-    Json value = column_of(run, column);
+  std::vector<std::pair<Json, Run>> rows;
+  for (Run& run : runs) {
+    Json value = value_of(run, column);
     rows.emplace_back(std::move(value), std::move(run));
   }
   std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
@@ -152,6 +160,36 @@ void sort_by(std::vector<RunSummary>& runs, const std::string& wanted) {
   for (size_t i = 0; i < runs.size(); ++i) runs[i] = std::move(rows[i].second);
 }
 
+/// `require` throws for a name that no run has a value of.
+template <class Run, class ValueOf>
+std::vector<Run> select_runs(std::vector<Run> runs,
+                             const RunQuery& query,
+                             void (*require)(const std::string&),
+                             const ValueOf& value_of) {
+  std::vector<ColumnCondition> conditions;
+  for (const std::string& text : query.conditions) {
+    conditions.push_back(parse_condition(text));
+    require(conditions.back().column);
+  }
+  for (const std::string& wanted : query.order)
+    require(starts_with(wanted, "-") ? wanted.substr(1) : wanted);
+  const auto is_unwanted = [&](const Run& run) {
+    const auto is_named = [&](const std::string& pattern) {
+      return matches(pattern, summary_of(run).id) || matches(pattern, summary_of(run).config);
+    };
+    const bool named = query.patterns.empty() ||
+                       std::any_of(query.patterns.begin(), query.patterns.end(), is_named);
+    return !named ||
+           !all_hold(conditions, [&](const std::string& name) { return value_of(run, name); });
+  };
+  runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
+  for (auto column = query.order.rbegin(); column != query.order.rend(); ++column)
+    sort_by(runs, *column, value_of);
+  if (query.limit > 0 && runs.size() > query.limit)
+    runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(query.limit), runs.end());
+  return runs;
+}
+
 }  // namespace
 
 Json columns_of(const RunSummary& run) {
@@ -160,30 +198,49 @@ Json columns_of(const RunSummary& run) {
   return std::move(visitor.json);
 }
 
-void require_columns(const std::vector<std::string>& names) {
-  for (const std::string& name : names) require_column(name);
+std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
+  return select_runs(std::move(runs), query, require_column, column_of);
 }
 
-std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
-  std::vector<ColumnCondition> conditions;
-  for (const std::string& text : query.conditions) {
-    conditions.push_back(parse_condition(text));
-    require_column(conditions.back().column);
-  }
-  const auto is_unwanted = [&](const RunSummary& run) {
-    const auto is_named = [&](const std::string& pattern) {
-      return matches(pattern, run.id) || matches(pattern, run.config);
-    };
-    const bool named = query.patterns.empty() ||
-                       std::any_of(query.patterns.begin(), query.patterns.end(), is_named);
-    return !named ||
-           !all_hold(conditions, [&](const std::string& name) { return column_of(run, name); });
+std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs, const RunQuery& query) {
+  return select_runs(std::move(runs), query, require_name, value_of);
+}
+
+std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most) {
+  struct Values {
+    size_t runs = 0;
+    std::set<std::string> texts;
   };
-  runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
-  for (auto column = query.order.rbegin(); column != query.order.rend(); ++column)
-    sort_by(runs, *column);
-  if (query.limit > 0 && runs.size() > query.limit) runs.resize(query.limit);
-  return runs;
+  std::map<std::string, size_t> counts;  // of the values of a key that varies
+  std::map<std::tuple<std::string, std::string, std::string>, std::map<std::string, Values>> alike;
+  std::map<std::tuple<std::string, std::string, std::string>, size_t> sizes;
+  for (const ConfiguredRun& run : runs) {
+    if (!run.config.is_object()) continue;
+    const auto config =
+        std::make_tuple(run.summary.project, run.summary.config, run.summary.profile);
+    ++sizes[config];
+    for (const auto& [key, value] : run::dotted_leaves(run::identity_config(run.config))) {
+      Values& values = alike[config][key];
+      ++values.runs;
+      values.texts.insert(json_text(value));
+    }
+  }
+  for (const auto& [config, keys] : alike) {
+    for (const auto& [key, values] : keys) {
+      // A key that some runs lack is one of another version of forge.
+      if (key != "seed" && values.texts.size() > 1 && values.runs == sizes[config])
+        counts[key] = std::max(counts[key], values.texts.size());
+    }
+  }
+  std::vector<std::pair<std::string, size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second > b.second;
+  });
+  std::vector<std::string> names;
+  for (const auto& [key, count] : sorted) {
+    if (names.size() < most) names.push_back(key);
+  }
+  return names;
 }
 
 Json value_of(const ConfiguredRun& run, const std::string& name) {
@@ -197,17 +254,10 @@ void require_names(const std::vector<std::string>& names) {
 }
 
 std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
-                                  const std::vector<std::string>& texts) {
-  std::vector<ColumnCondition> conditions;
-  for (const std::string& text : texts) {
-    conditions.push_back(parse_condition(text));
-    require_name(conditions.back().column);
-  }
-  const auto is_unwanted = [&](const ConfiguredRun& run) {
-    return !all_hold(conditions, [&](const std::string& name) { return value_of(run, name); });
-  };
-  runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
-  return runs;
+                                  const std::vector<std::string>& conditions) {
+  RunQuery query;
+  query.conditions = conditions;
+  return select(std::move(runs), query);
 }
 
 }  // namespace forge::store

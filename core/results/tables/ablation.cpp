@@ -41,20 +41,6 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   return sorted;
 }
 
-void exclude(const store::RunSummary& run,
-             const std::string& reason,
-             std::vector<ExcludedRuns>& excluded,
-             int runs = 1) {
-  const auto found = std::find_if(excluded.begin(), excluded.end(), [&](const ExcludedRuns& entry) {
-    return entry.config == run.config && entry.reason == reason;
-  });
-  if (found != excluded.end()) {
-    found->runs += runs;
-  } else {
-    excluded.push_back({run.config, reason, runs});
-  }
-}
-
 bool is_completed(const ConfiguredRun* run) {
   return run->summary.status == run::RunState::completed;
 }
@@ -82,8 +68,46 @@ std::string why_not_shown(const store::RunSummary& run) {
   return state_text(run);
 }
 
-/// The newest completed run of each seed; without any the newest run.
-Sample sample_of(const Runs& runs, std::vector<ExcludedRuns>& excluded) {
+/// Runs that differ in nothing but their seeds.
+struct Alike {
+  Runs runs;                ///< newest first
+  std::set<int64_t> seeds;  ///< of the completed ones
+};
+
+/// Of runs sorted newest first those that are one sample: alike but for the seed, with completed
+/// runs of the most seeds, and of several such groups that of the newest run. Runs of another
+/// learning rate, say, measure something else and must never be averaged with them.
+Runs runs_of_one_sample(const Runs& runs, std::vector<ExcludedRuns>& excluded) {
+  if (runs.size() < 2) return runs;
+  std::vector<Alike> groups;
+  std::map<std::string, size_t> places;
+  for (const ConfiguredRun* run : runs) {
+    const auto [place, is_new] =
+        places.emplace(run::run_key(identity_without_seed(*run)), groups.size());
+    if (is_new) groups.emplace_back();
+    Alike& group = groups[place->second];
+    group.runs.push_back(run);
+    if (is_completed(run)) group.seeds.insert(run->summary.seed);
+  }
+  const auto shown =
+      std::max_element(groups.begin(), groups.end(), [](const Alike& a, const Alike& b) {
+        return a.seeds.size() < b.seeds.size();
+      });
+  const run::Identity identity = identity_without_seed(*shown->runs.front());
+  for (const Alike& group : groups) {
+    if (&group == &*shown) continue;
+    const std::string differs =
+        difference_text(identity_without_seed(*group.runs.front()), identity);
+    for (const ConfiguredRun* run : group.runs)
+      exclude(run->summary, is_completed(run) ? differs : state_text(run->summary), excluded);
+  }
+  return shown->runs;
+}
+
+/// The newest completed run of each seed, of runs that differ in nothing else; without any the
+/// newest run.
+Sample sample_of(const Runs& candidates, std::vector<ExcludedRuns>& excluded) {
+  const Runs runs = runs_of_one_sample(candidates, excluded);
   Sample sample;
   std::set<int64_t> seeds;
   for (const ConfiguredRun* run : runs) {
@@ -103,6 +127,15 @@ Sample sample_of(const Runs& runs, std::vector<ExcludedRuns>& excluded) {
   return sample;
 }
 
+/// Why best_of cannot choose the run; "" where it can.
+std::string why_not_chosen(const BestOfSpec& spec, const ConfiguredRun& run) {
+  if (is_completed(&run) && !run.summary.metric(spec.by))
+    return "no " + spec.by + " to choose it by";
+  const double value = number_of(run, spec.key);
+  if (std::find(spec.values.begin(), spec.values.end(), value) != spec.values.end()) return "";
+  return spec.key + " " + shortest(value) + ", not in best_of";
+}
+
 /// Fills in the sweep and shows its best value.
 void fill_best(const BestOfSpec& spec,
                const Runs& runs,
@@ -110,15 +143,13 @@ void fill_best(const BestOfSpec& spec,
                std::vector<ExcludedRuns>& excluded) {
   std::vector<Runs> of_value(spec.values.size());
   for (const ConfiguredRun* run : runs) {
-    const double value = number_of(*run, spec.key);
-    const auto found = std::find(spec.values.begin(), spec.values.end(), value);
-    if (is_completed(run) && !run->summary.metric(spec.by)) {
-      exclude(run->summary, "no " + spec.by + " to choose it by", excluded);
-    } else if (found == spec.values.end()) {
-      exclude(run->summary, spec.key + " " + shortest(value) + ", not in best_of", excluded);
-    } else {
-      of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
+    const std::string reason = why_not_chosen(spec, *run);
+    if (!reason.empty()) {
+      exclude(run->summary, reason, excluded);
+      continue;
     }
+    const auto found = std::find(spec.values.begin(), spec.values.end(), number_of(*run, spec.key));
+    of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
   }
   for (size_t i = 0; i < spec.values.size(); ++i)
     row.points.push_back({sample_of(of_value[i], excluded), spec.values[i]});
@@ -173,25 +204,17 @@ class RowBuilder {
       AblationRow& row = rows.emplace_back();
       row.spec = spec;
       row.group = group;
-      if (table_.best_of) {
-        fill_best(*table_.best_of, runs, row, not_chosen);
-      } else {
-        static_cast<Sample&>(row) = sample_of(runs, not_chosen);
-      }
+      fill(row, runs, not_chosen);
       if (!row.run) fill_incomparable(row);
       for (const store::RunSummary& run : row.runs) shown.insert(run.id);
     }
     for (const Candidate& candidate : candidates_) {
       const std::string reason = reason_against(candidate);
       const store::RunSummary& run = candidate.run->summary;
-      if (is_of(candidate, spec) && !reason.empty())
-        exclude(run, reason, excluded, shown.count(run.id) > 0 ? 0 : 1);
+      if (is_of(candidate, spec) && !reason.empty() && shown.count(run.id) == 0)
+        exclude(run, reason, excluded);
     }
     excluded.insert(excluded.end(), not_chosen.begin(), not_chosen.end());
-    excluded.erase(std::remove_if(excluded.begin(),
-                                  excluded.end(),
-                                  [](const ExcludedRuns& entry) { return entry.runs == 0; }),
-                   excluded.end());
     return rows;
   }
 
@@ -215,18 +238,31 @@ class RowBuilder {
     return candidate.violations.empty() ? "" : candidate.violations.front();
   }
 
+  void fill(AblationRow& row, const Runs& runs, std::vector<ExcludedRuns>& excluded) const {
+    if (table_.best_of) {
+      fill_best(*table_.best_of, runs, row, excluded);
+    } else {
+      static_cast<Sample&>(row) = sample_of(runs, excluded);
+    }
+  }
+
   /// Lets a row without comparable runs show the newest completed run, with the other seeds that
-  /// violate the same conditions.
+  /// violate the same conditions. A run that the row would not show if it were comparable, of a
+  /// value that best_of does not list, is not shown here either.
   void fill_incomparable(AblationRow& row) const {
     Runs similar;
     for (const Candidate& candidate : candidates_) {
       if (!is_of(candidate, row.spec) || !is_completed(candidate.run)) continue;
       if (!candidate.has_profile || candidate.group != row.group) continue;
+      if (candidate.violations.empty()) continue;
+      if (table_.best_of && !why_not_chosen(*table_.best_of, *candidate.run).empty()) continue;
       if (similar.empty()) row.violations = candidate.violations;
       if (candidate.violations == row.violations) similar.push_back(candidate.run);
     }
+    if (similar.empty()) return;
     std::vector<ExcludedRuns> ignored;  // what is not comparable is excluded with its reason anyway
-    static_cast<Sample&>(row) = sample_of(similar, ignored);
+    row.points.clear();
+    fill(row, similar, ignored);
   }
 
   const TableSpec& table_;
@@ -406,6 +442,8 @@ Ablation build_ablation(const TableSpec& table,
       return flops_per_token(*builder.find(run.id));
     });
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
+  if (!completed.empty() && options.current_config)
+    add_run_options(*completed.front(), options.current_config, ablation);
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
     for (AblationRow& row : ablation.rows) {
@@ -481,6 +519,19 @@ std::vector<std::string> missing_values(const AblationRow& row) {
     if (!point.completed()) values.push_back(shortest(point.value));
   }
   return values;
+}
+
+void exclude(const store::RunSummary& run,
+             const std::string& reason,
+             std::vector<ExcludedRuns>& excluded) {
+  const auto found = std::find_if(excluded.begin(), excluded.end(), [&](const ExcludedRuns& entry) {
+    return entry.config == run.config && entry.reason == reason;
+  });
+  if (found != excluded.end()) {
+    found->runs.push_back(run.id);
+  } else {
+    excluded.push_back({run.config, reason, {run.id}});
+  }
 }
 
 }  // namespace forge::tables

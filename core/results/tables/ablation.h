@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,12 +66,17 @@ struct AblationRow : Sample {
   bool is_comparable() const { return violations.empty(); }
 };
 
-/// Runs of the table's configs that it does not show.
+/// Runs of the table's configs that it does not show for the same reason.
 struct ExcludedRuns {
   std::string config;
   std::string reason;
-  int runs = 0;
+  std::vector<std::string> runs;  ///< their ids
 };
+
+/// Adds the run to those of its config and reason.
+void exclude(const store::RunSummary& run,
+             const std::string& reason,
+             std::vector<ExcludedRuns>& excluded);
 
 /// What holds for every run that a table shows: "Profile", "quick" and so on.
 struct SetupEntry {
@@ -86,11 +92,19 @@ struct Ablation {
   std::vector<ExcludedRuns> excluded;
   std::vector<SetupEntry> setup;  ///< empty without completed runs
   std::string profile;            ///< of the runs shown, else the one asked for; "": not known
+  /// By config, what `forge run` must be told besides the profile, so that a missing run of it can
+  /// be compared with the runs shown: "--set train.max_steps=60".
+  std::map<std::string, std::string> run_options;
   std::optional<Published> published;
 };
 
 /// The evaluation losses of a run, by step.
 using Evaluations = std::function<std::vector<store::LossPoint>(const std::string& run_id)>;
+
+/// The config of a row as it resolves now, with a profile and on a device of that type; null where
+/// there is none.
+using CurrentConfig = std::function<nlohmann::json(
+    const std::string& config, const std::string& profile, const std::string& device_type)>;
 
 struct AblationOptions {
   std::string profile;  ///< "": the one that fills the most rows
@@ -98,6 +112,8 @@ struct AblationOptions {
   std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
   /// Without it losses at equal budgets are missing.
   Evaluations evaluations = {};
+  /// Without it the commands for missing runs name only the profile.
+  CurrentConfig current_config = {};
 };
 
 /// Fills a table from the runs of its project. A row shows the newest completed run of each seed

@@ -123,6 +123,38 @@ std::optional<std::vector<Condition>> choose_group(
   return best->second.conditions;
 }
 
+run::Identity identity_without_seed(const store::ConfiguredRun& run) {
+  const store::RunSummary& summary = run.summary;
+  run::Identity identity;
+  identity.experiment = run::identity_config(run.config);
+  identity.experiment.erase("seed");
+  identity.data_fingerprint = summary.data_fingerprint;
+  identity.tokenizer_fingerprint = summary.tokenizer_fingerprint;
+  identity.backend = summary.backend;
+  identity.device_type = summary.device_type;
+  identity.threads = static_cast<int>(summary.threads);
+  identity.numerics_version = static_cast<int>(summary.numerics_version);
+  if (const nlohmann::json* const weights = find_value(run.config, "train.initial_weights"))
+    identity.initial_weights = plain_text(*weights);
+  return identity;
+}
+
+std::string difference_text(const run::Identity& own, const run::Identity& shown) {
+  constexpr size_t most = 3;
+  const std::vector<run::IdentityDifference> differences = run::identity_differences(own, shown);
+  std::vector<std::string> parts;
+  for (const run::IdentityDifference& difference : differences) {
+    if (parts.size() == most) break;
+    const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
+    const bool is_hash = difference.what.find("fingerprint") != std::string::npos;
+    parts.push_back(is_hash ? "other " + difference.what
+                            : difference.what + " " + text(difference.left) + ", this row shows " +
+                                  text(difference.right));
+  }
+  const size_t rest = differences.size() - parts.size();
+  return join(parts, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more" : "");
+}
+
 bool was_loaded(const store::RunSummary& run) {
   return run.busy_elsewhere.value_or(0) >= min_machine_load || run.shared_device != 0;
 }

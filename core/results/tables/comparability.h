@@ -7,6 +7,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/table_spec.h"
+#include "core/run/identity.h"
 
 /// Which runs may stand in one table.
 namespace forge::tables {
@@ -36,6 +37,13 @@ std::vector<std::string> violations(const std::vector<Condition>& run,
 /// table's configs.
 std::optional<std::vector<Condition>> choose_group(
     const TableSpec& table, const std::vector<const store::ConfiguredRun*>& runs);
+
+/// All that may change a run's numbers but its seed: completed runs are a sample, whose mean and
+/// spread mean something, where this is equal.
+run::Identity identity_without_seed(const store::ConfiguredRun& run);
+
+/// "optimizer.lr 0.003, this row shows 0.001": where runs of one row are not of one sample.
+std::string difference_text(const run::Identity& own, const run::Identity& shown);
 
 /// From this fraction of the machine's cores on, the load of other processes makes timings
 /// unreliable.

@@ -1,5 +1,8 @@
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 
+#include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/tables/comparability.h"
@@ -10,7 +13,20 @@
 
 namespace forge::tables {
 
-std::string csv_field(const std::string& text) {
+namespace {
+
+bool is_plain_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+}  // namespace
+
+std::string csv_field(const std::string& field) {
+  // Tabs and carriage returns before a formula do not keep a spreadsheet from running it.
+  std::string text(trim(printable_lines(field)));
+  if (!text.empty() && std::strchr("=+-@", text[0]) && !is_plain_number(text)) text.insert(0, "'");
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -259,8 +275,10 @@ Json to_json(const Ablation& ablation) {
     json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = Json::array();
   for (const ExcludedRuns& entry : ablation.excluded) {
-    json["left_out"].push_back(
-        {{"config", entry.config}, {"reason", entry.reason}, {"runs", entry.runs}});
+    json["left_out"].push_back({{"config", entry.config},
+                                {"reason", entry.reason},
+                                {"runs", entry.runs.size()},
+                                {"ids", entry.runs}});
   }
   if (!ablation.table.claims.empty()) {
     json["claims"] = Json::array();

@@ -1,12 +1,17 @@
 #include "core/results/tables/provenance.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 
+#include "core/base/json.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/host.h"
+#include "core/run/identity.h"
 
 namespace forge::tables {
 namespace {
@@ -26,7 +31,9 @@ std::string training_of(const ConfiguredRun& run) {
 
 std::string data_of(const ConfiguredRun& run) {
   const config::DataConfig data = config::experiment_from_json(run.config).data;
-  const std::string& what = data.is_task() ? data.task.name : data.path;
+  // A table is shown to others: where the data lie on this machine tells them nothing.
+  const std::string what =
+      data.is_task() ? data.task.name : std::filesystem::path(data.path).filename().string();
   std::string name = what.empty() ? data.source : data.source + " " + what;
   std::vector<std::string> mixed;
   for (const auto& [source, config] : data.sources) {
@@ -140,30 +147,128 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
 
 namespace {
 
+/// The sections and keys that a table's runs must have in common.
+std::vector<std::string> common_keys(const TableSpec& table) {
+  std::vector<std::string> keys;
+  for (const std::string& word : table.must_be_equal) {
+    if (word == "profile" || word == "device" || word == "code") continue;
+    if (word == "evaluation") {
+      keys.insert(keys.end(), {"train.eval_rows", "train.seq_len"});
+    } else {
+      keys.push_back(word);
+    }
+  }
+  return keys;
+}
+
+/// Calls back with every value that is no section.
+void visit_values(const nlohmann::json& value,
+                  const std::string& path,
+                  const std::function<void(const std::string&, const nlohmann::json&)>& visit) {
+  if (!value.is_object()) return visit(path, value);
+  for (const auto& [key, inner] : value.items()) visit_values(inner, path + "." + key, visit);
+}
+
+/// As --set takes it.
+std::string set_option(const std::string& key, const nlohmann::json& value) {
+  const bool is_word = value.is_string() && !value.get<std::string>().empty() &&
+                       try_parse_json(value.get<std::string>()).is_discarded();
+  return " --set " +
+         shell_quoted(key + "=" + (is_word ? value.get<std::string>() : json_text(value)));
+}
+
+/// The config's part that decides what a run computes, with the paths that hashes stand for in an
+/// identity: a command has to name them.
+nlohmann::json computed_config(const nlohmann::json& config) {
+  nlohmann::json part = run::identity_config(config);
+  for (const char* path : {"/data/path", "/data/evaluation_path", "/tokenizer/path"}) {
+    const nlohmann::json::json_pointer pointer(path);
+    if (config.contains(pointer)) part[pointer] = config.at(pointer);
+  }
+  return part;
+}
+
+/// "--seed 1,2" where the runs shown have other seeds than the config.
+std::string seed_option(const Ablation& ablation, const nlohmann::json& current) {
+  std::set<int64_t> seeds;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable()) continue;
+    for (const store::RunSummary& run : row.runs) seeds.insert(run.seed);
+  }
+  if (seeds.empty() || (seeds.size() == 1 && *seeds.begin() == current.value("seed", int64_t{0})))
+    return "";
+  std::vector<std::string> texts;
+  for (const int64_t seed : seeds) texts.push_back(std::to_string(seed));
+  return " --seed " + join(texts, ",");
+}
+
+std::string run_options_for(const ConfiguredRun& shown,
+                            const nlohmann::json& current,
+                            const Ablation& ablation) {
+  const TableSpec& table = ablation.table;
+  const nlohmann::json theirs = computed_config(shown.config);
+  const nlohmann::json own = computed_config(current);
+  std::string options;
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& key, const nlohmann::json& value) {
+    const bool is_chosen =
+        table.best_of && (key == table.best_of->key ||
+                          (key == "train.validation_rows" && table.best_of->validation_rows > 0));
+    const nlohmann::json* const now = find_value(own, key);
+    if (is_chosen || key == table.by || (now && *now == value)) return;
+    if (seen.insert(key).second) options += set_option(key, value);
+  };
+  for (const std::string& key : common_keys(table)) {
+    if (const nlohmann::json* const value = find_value(theirs, key)) visit_values(*value, key, add);
+  }
+  options += seed_option(ablation, current);
+  const auto& equal = table.must_be_equal;
+  const bool same_device = std::find(equal.begin(), equal.end(), "device") != equal.end();
+  if (same_device && shown.summary.threads > 0 && shown.summary.threads != usable_cores())
+    options += " --threads " + std::to_string(shown.summary.threads);
+  return options;
+}
+
+/// The profile of missing runs: that of the runs shown, else the one that all claims are about.
+std::string profile_to_run(const Ablation& ablation) {
+  if (!ablation.profile.empty()) return ablation.profile;
+  std::set<std::string> profiles;
+  for (const ClaimSpec& claim : ablation.table.claims) profiles.insert(claim.profile);
+  return profiles.size() == 1 ? *profiles.begin() : "";
+}
+
 std::string run_command(const std::vector<std::string>& configs,
                         const Ablation& ablation,
                         std::optional<double> value) {
-  std::string command = "forge run " + join(configs, " ");
+  std::string command = "forge run " + shell_quoted(configs);
   if (const auto& best_of = ablation.table.best_of; best_of && best_of->validation_rows > 0)
     command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
-  if (value) command += " --set " + ablation.table.best_of->key + "=" + shortest(*value);
-  if (!ablation.profile.empty()) command += " --set profile=" + ablation.profile;
-  return command;
+  if (value)
+    command += " --set " + shell_quoted(ablation.table.best_of->key + "=" + shortest(*value));
+  if (const std::string profile = profile_to_run(ablation); !profile.empty())
+    command += " --set " + shell_quoted("profile=" + profile);
+  const auto options = ablation.run_options.find(configs.front());
+  return options == ablation.run_options.end() ? command : command + options->second;
 }
 
-/// For each value of best_of the command that runs the rows whose point is wanted.
+/// For each value of best_of the commands that run the rows whose point is wanted: one for all that
+/// need the same options.
 std::vector<std::string> commands_by_value(
     const Ablation& ablation, const std::function<bool(const SweepPoint&)>& is_wanted) {
   std::vector<std::string> commands;
   if (!ablation.table.best_of) return commands;
   for (const double value : ablation.table.best_of->values) {
-    std::vector<std::string> configs;
+    std::map<std::string, std::vector<std::string>> configs;  // by options
     for (const AblationRow& row : ablation.rows) {
+      const auto options = ablation.run_options.find(row.spec.config);
       for (const SweepPoint& point : row.points) {
-        if (point.value == value && is_wanted(point)) configs.push_back(row.spec.config);
+        if (point.value == value && is_wanted(point))
+          configs[options == ablation.run_options.end() ? "" : options->second].push_back(
+              row.spec.config);
       }
     }
-    if (!configs.empty()) commands.push_back(run_command(configs, ablation, value));
+    for (const auto& [options, alike] : configs)
+      commands.push_back(run_command(alike, ablation, value));
   }
   return commands;
 }
@@ -172,7 +277,7 @@ std::vector<std::string> commands_by_value(
 std::string as_typed(const store::RunSummary& run) {
   const size_t space = std::min(run.command.find(' '), run.command.size());
   const size_t slash = run.command.rfind('/', space);
-  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
+  return pasteable(slash == std::string::npos ? run.command : run.command.substr(slash + 1));
 }
 
 }  // namespace
@@ -181,6 +286,17 @@ std::string command_for(const AblationRow& row,
                         const Ablation& ablation,
                         std::optional<double> value) {
   return run_command({row.spec.config}, ablation, value);
+}
+
+void add_run_options(const ConfiguredRun& shown,
+                     const CurrentConfig& current_config,
+                     Ablation& ablation) {
+  for (const RowSpec& row : ablation.table.rows) {
+    const nlohmann::json current =
+        current_config(row.config, profile_to_run(ablation), shown.summary.device_type);
+    if (current.is_object())
+      ablation.run_options[row.config] = run_options_for(shown, current, ablation);
+  }
 }
 
 std::vector<std::string> missing_commands(const Ablation& ablation) {
@@ -225,7 +341,7 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
     }
   }
   for (const Ablation& ablation : ablations)
-    commands.push_back("forge compare --table " + ablation.table.name);
+    commands.push_back("forge compare --table " + shell_quoted(ablation.table.name));
   return commands;
 }
 

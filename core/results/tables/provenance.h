@@ -21,6 +21,12 @@ std::string command_for(const AblationRow& row,
                         const Ablation& ablation,
                         std::optional<double> value = std::nullopt);
 
+/// Fills in `run_options` of the table's configs: `shown` is a run that the table shows, and what
+/// it was told beyond its config's own values a missing run must be told too.
+void add_run_options(const store::ConfiguredRun& shown,
+                     const CurrentConfig& current_config,
+                     Ablation& ablation);
+
 /// The commands that make every run that the table lacks.
 std::vector<std::string> missing_commands(const Ablation& ablation);
 

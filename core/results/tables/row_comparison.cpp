@@ -207,9 +207,13 @@ std::vector<ParetoPoint> pareto(const Ablation& ablation,
                                 const std::string& second) {
   const std::vector<Cell> of_first = cells_of(ablation, first);
   const std::vector<Cell> of_second = cells_of(ablation, second);
+  const bool by_time =
+      ablation.table.tokens_per_second != SpeedSource::benchmark &&
+      (results::metric_named(first).is_timing || results::metric_named(second).is_timing);
   std::vector<ParetoPoint> points;
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     if (!ablation.rows[i].is_comparable()) continue;
+    if (by_time && was_loaded(ablation.rows[i])) continue;
     const auto x = value_of(ablation, i, of_first, first);
     const auto y = value_of(ablation, i, of_second, second);
     const RowSpec& spec = ablation.rows[i].spec;

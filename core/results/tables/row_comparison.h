@@ -72,8 +72,8 @@ struct ParetoPoint {
 /// Error for a name that is no metric of the table.
 std::string metric_by_word(const TableSpec& table, const std::string& name);
 
-/// The comparable rows that have both metrics, sorted by the first, best first. Judged by means: a
-/// difference within noise counts as one.
+/// The comparable rows that have both metrics, sorted by the first, best first; for a timing those
+/// whose machine was idle. Judged by means: a difference within noise counts as one.
 std::vector<ParetoPoint> pareto(const Ablation& ablation,
                                 const std::string& first,
                                 const std::string& second);

@@ -188,7 +188,8 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (row.completed()) return missing_values_note(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
-    return run.config + ": stopped; 'forge run " + run.config + "' goes on where it was";
+    return run.config + ": stopped; 'forge run " + shell_quoted(run.config) +
+           "' goes on where it was";
   }
   if (run.status != run::RunState::failed) return "";
   const std::string reason =
@@ -239,7 +240,8 @@ bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) 
          results::metric_named(column.metric).depends_on_device;
 }
 
-/// Columns that show a timing or are computed from one.
+}  // namespace
+
 bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return false;
   if (column.kind == ColumnKind::overhead) return true;
@@ -250,13 +252,26 @@ bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
   });
 }
 
-/// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
-std::string load_note(const AblationRow& row) {
-  const std::string text = load_text(row);
-  if (text.empty()) return "";
-  return row.spec.config + ": " + text +
-         ": its times decide nothing; run it again (--force) on a quiet machine, or measure with "
-         "'forge bench'";
+namespace {
+
+/// The configs whose runs trained beside other work.
+std::vector<std::string> loaded_configs(const Ablation& ablation) {
+  std::vector<std::string> configs;
+  for (const AblationRow& row : ablation.rows) {
+    const bool is_new = configs.empty() || configs.back() != row.spec.config;
+    if (was_loaded(row) && is_new) configs.push_back(row.spec.config);
+  }
+  return configs;
+}
+
+/// What else the machine did while such rows' runs trained: one sentence for all of them.
+std::string load_note(const Ablation& ablation) {
+  Sample all;
+  for (const AblationRow& row : ablation.rows)
+    all.runs.insert(all.runs.end(), row.runs.begin(), row.runs.end());
+  const std::vector<std::string> configs = loaded_configs(ablation);
+  return join(configs, ", ") + ": " + load_text(all) + (configs.size() > 1 ? " at the most" : "") +
+         ": timing unreliable; measure with 'forge bench' on an idle machine";
 }
 
 /// The mark that leads to a footnote, which is added where it is not there; "" for none.
@@ -279,7 +294,7 @@ std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablatio
   if (!cell.noise) return "";
   return "one seed: as other rows scatter, a difference from the baseline below " +
          results::text(*cell.noise, *metric_of(column)) + " is noise; '" + "forge run --table " +
-         ablation.table.name + " --seeds 3' tells more";
+         shell_quoted(ablation.table.name) + " --seeds 3' tells more";
 }
 
 /// The row's cells. A run that is not completed says so in the first column of metrics.
@@ -298,7 +313,8 @@ std::vector<SheetCell> row_cells(size_t index,
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return depends_on_time(column, ablation);
       });
-  const std::string load_mark = shows_time ? mark_of(load_note(row), footnotes) : "";
+  const std::string load_mark =
+      shows_time && was_loaded(row) ? mark_of(load_note(ablation), footnotes) : "";
   std::vector<SheetCell> cells;
   bool state_shown = false;
   for (const ColumnSpec& column : columns) {
@@ -326,8 +342,15 @@ std::vector<SheetCell> row_cells(size_t index,
 std::vector<std::string> excluded_lines(const Ablation& ablation) {
   std::vector<std::string> lines;
   for (const ExcludedRuns& entry : ablation.excluded) {
-    const std::string count = entry.runs == 1 ? "" : " (" + std::to_string(entry.runs) + " runs)";
-    lines.push_back(entry.config + ": " + entry.reason + count);
+    constexpr size_t most = 3;
+    std::vector<std::string> ids = entry.runs;
+    if (ids.size() > most) {
+      ids.resize(most);
+      ids.emplace_back("\u2026");
+    }
+    const std::string count =
+        entry.runs.size() == 1 ? "" : with_thousands(int64_t(entry.runs.size())) + " runs: ";
+    lines.push_back(entry.config + ": " + entry.reason + " (" + count + join(ids, ", ") + ")");
   }
   return lines;
 }

@@ -69,9 +69,10 @@ struct PlotOptions {
   std::string x_label;  ///< e.g. "tokens"
 };
 
-/// Curves as text, each with a letter that the legend below names; the later curve covers the
-/// earlier one. The y axis covers the values after the first tenth of the x axis, so that the
-/// initial fall does not flatten the rest. Ends with a newline.
+/// Curves as lines of Braille dots, each with a letter that the legend below names and, where that
+/// is allowed, a colour. Lines that cross are both seen. The y axis covers the values after the
+/// first tenth of the x axis, so that the initial fall does not flatten the rest. Ends with a
+/// newline.
 std::string plot(const std::vector<Curve>& curves, const PlotOptions& options = {});
 
 /// Header and rows alone.
@@ -97,6 +98,9 @@ std::string to_latex(const Ablation& ablation);
 /// Several tables in one file, with a comment on how to include it.
 std::string latex_document_part(const std::vector<std::string>& tables);
 
+/// Whether the column shows a timing of the runs or is computed from one.
+bool depends_on_time(const ColumnSpec& column, const Ablation& ablation);
+
 // Tables for programs: unrounded metrics under their names in configs and the store.
 
 /// RFC 4180 with a header line. A missing metric is empty, one that is not a number "nan".
@@ -108,7 +112,9 @@ nlohmann::ordered_json to_json(const Ablation& ablation);
 
 // RFC 4180: comma-separated values.
 
-/// In quotes where it needs them.
+/// In quotes where it needs them, without control characters. A text that a spreadsheet would run
+/// as a formula (it begins with = + - @ and is no number) gets a leading apostrophe, as OWASP
+/// advises.
 std::string csv_field(const std::string& text);
 
 /// Fields that are quoted already where they need it, as a line.

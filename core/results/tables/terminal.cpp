@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/base/display_text.h"
 #include "core/base/text.h"
@@ -202,29 +203,130 @@ Range y_range(const std::vector<Curve>& curves, const Range& x) {
   return range;
 }
 
-/// Which curve is seen at each place, -1: none.
-std::vector<std::vector<int>> drawn(
-    const std::vector<Curve>& curves, const Range& x, const Range& y, int columns, int lines) {
-  std::vector<std::vector<int>> canvas(static_cast<size_t>(lines),
-                                       std::vector<int>(static_cast<size_t>(columns), -1));
-  for (size_t k = 0; k < curves.size(); ++k) {
-    std::vector<double> sums(static_cast<size_t>(columns), 0), counts(sums);
-    for (const auto& point : curves[k].points) {
-      if (!is_finite(point)) continue;
-      const auto column =
-          static_cast<size_t>(std::lround((point.first - x.low) / x.length() * (columns - 1)));
-      sums[column] += point.second;
-      ++counts[column];
-    }
-    for (size_t column = 0; column < sums.size(); ++column) {
-      if (counts[column] == 0) continue;
-      const double height = (sums[column] / counts[column] - y.low) / y.length();
-      if (height < 0 || height > 1) continue;
-      const auto line = static_cast<size_t>(std::lround((1 - height) * (lines - 1)));
-      canvas[line][column] = static_cast<int>(k);
-    }
+constexpr int dots_across = 2, dots_down = 4;  ///< of a character of Braille
+
+/// A character of the drawing. Dots of several curves lie in it side by side; its colour is that of
+/// the last one.
+struct PlotCell {
+  unsigned dots = 0;  ///< as Unicode numbers them, from U+2800 on
+  size_t curve = 0;
+  bool letter = false;  ///< the curve's letter stands here instead of dots
+};
+
+class Canvas {
+ public:
+  Canvas(int columns, int lines)
+      : cells_(static_cast<size_t>(lines), std::vector<PlotCell>(static_cast<size_t>(columns))) {}
+
+  int width() const { return static_cast<int>(cells_[0].size()) * dots_across; }
+  int height() const { return static_cast<int>(cells_.size()) * dots_down; }
+  const std::vector<std::vector<PlotCell>>& lines() const { return cells_; }
+
+  void dot(int x, int y, size_t curve) {
+    static constexpr unsigned bits[dots_down][dots_across] = {
+        {0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
+    PlotCell& cell = at(x, y);
+    cell.dots |= bits[y % dots_down][x % dots_across];
+    if (!cell.letter) cell.curve = curve;
   }
+
+  /// False where another letter stands already.
+  bool letter(int x, int y, size_t curve) {
+    PlotCell& cell = at(x, y);
+    if (cell.letter) return false;
+    cell.curve = curve;
+    return cell.letter = true;
+  }
+
+ private:
+  PlotCell& at(int x, int y) {
+    return cells_[static_cast<size_t>(y / dots_down)][static_cast<size_t>(x / dots_across)];
+  }
+
+  std::vector<std::vector<PlotCell>> cells_;
+};
+
+/// The height of a curve at each column of dots, from above: the mean of the points that fall on
+/// it, between them a straight line; NaN before the first and behind the last.
+std::vector<double> heights(const Curve& curve,
+                            const Range& x,
+                            const Range& y,
+                            const Canvas& canvas) {
+  const auto width = static_cast<size_t>(canvas.width());
+  std::vector<double> sums(width, 0), counts(width, 0);
+  for (const auto& point : curve.points) {
+    if (!is_finite(point)) continue;
+    const auto column =
+        static_cast<size_t>(std::lround((point.first - x.low) / x.length() * (canvas.width() - 1)));
+    sums[column] += (y.high - point.second) / y.length() * (canvas.height() - 1);
+    ++counts[column];
+  }
+  std::vector<double> result(width, std::nan(""));
+  size_t last = width;
+  for (size_t column = 0; column < width; ++column) {
+    if (counts[column] == 0) continue;
+    result[column] = sums[column] / counts[column];
+    for (size_t i = last + 1; last < width && i < column; ++i) {
+      const double share = static_cast<double>(i - last) / static_cast<double>(column - last);
+      result[i] = result[last] + share * (result[column] - result[last]);
+    }
+    last = column;
+  }
+  return result;
+}
+
+void draw_line(const std::vector<double>& heights, size_t curve, Canvas& canvas) {
+  std::optional<int> last;
+  for (size_t column = 0; column < heights.size(); ++column) {
+    if (std::isnan(heights[column])) continue;
+    const double seen = std::clamp(heights[column], -1.0, static_cast<double>(canvas.height()));
+    const int y = static_cast<int>(std::lround(seen));
+    // Where the line is steep, all that lies between two columns belongs to the second.
+    const int begin = last && *last < y ? *last + 1 : y;
+    const int end = last && *last > y ? *last - 1 : y;
+    for (int dot = std::max(begin, 0); dot <= std::min(end, canvas.height() - 1); ++dot)
+      canvas.dot(static_cast<int>(column), dot, curve);
+    last = y;
+  }
+}
+
+/// The curve's letter a few times along its line, where no other curve has its own.
+void write_letters(const std::vector<double>& heights,
+                   size_t curve,
+                   size_t curves,
+                   Canvas& canvas) {
+  const auto write = [&](int x) {
+    const double y = heights[static_cast<size_t>(x)];
+    const bool is_seen = y >= 0 && y <= canvas.height() - 1;
+    return is_seen && canvas.letter(x, static_cast<int>(std::lround(y)), curve);
+  };
+  const int count = static_cast<int>(curves);
+  const int distance = dots_across * std::max(12, 4 * count);
+  bool any = false;
+  for (int x = distance * static_cast<int>(2 * curve + 1) / (2 * count); x < canvas.width();
+       x += distance)
+    any = write(x) || any;
+  for (int x = canvas.width() - 1; x >= 0 && !any; --x) any = write(x);
+}
+
+/// All curves: each line is seen through the others, and has letters of its own.
+Canvas drawn(
+    const std::vector<Curve>& curves, const Range& x, const Range& y, int columns, int lines) {
+  Canvas canvas(columns, lines);
+  for (size_t k = 0; k < curves.size(); ++k) draw_line(heights(curves[k], x, y, canvas), k, canvas);
+  for (size_t k = 0; k < curves.size(); ++k)
+    write_letters(heights(curves[k], x, y, canvas), k, curves.size(), canvas);
   return canvas;
+}
+
+std::string plot_cell_text(const PlotCell& cell, bool colour) {
+  if (cell.letter) return painted(letter_of(cell.curve), cell.curve, colour);
+  if (cell.dots == 0) return " ";
+  const char braille[] = {'\xe2',
+                          static_cast<char>(0xa0 | (cell.dots >> 6)),
+                          static_cast<char>(0x80 | (cell.dots & 0x3f)),
+                          '\0'};
+  return painted(braille, cell.curve, colour);
 }
 
 }  // namespace
@@ -234,24 +336,16 @@ std::string plot(const std::vector<Curve>& curves, const PlotOptions& options) {
   if (!(x.high >= x.low)) return "nothing to plot yet\n";
   const Range y = y_range(curves, x);
   const int columns = std::max(20, options.width - label_width - 1);
-  const auto canvas = drawn(curves, x, y, columns, options.height);
+  const Canvas canvas = drawn(curves, x, y, columns, options.height);
   std::string text;
   for (int line = 0; line < options.height; ++line) {
     const bool labelled = line == 0 || line == options.height - 1 || line == options.height / 2;
     const double value = y.high - y.length() * line / (options.height - 1);
     text += pad_left(labelled ? results::loss_text(value) : "", label_width - 1) + " \u2502";
     std::string drawn_line;
-    size_t blank = 0;
-    for (const int curve : canvas[static_cast<size_t>(line)]) {
-      if (curve < 0) {
-        ++blank;
-        continue;
-      }
-      drawn_line += std::string(blank, ' ') + painted(letter_of(static_cast<size_t>(curve)),
-                                                      static_cast<size_t>(curve),
-                                                      options.colour);
-      blank = 0;
-    }
+    for (const PlotCell& cell : canvas.lines()[static_cast<size_t>(line)])
+      drawn_line += plot_cell_text(cell, options.colour);
+    drawn_line.erase(drawn_line.find_last_not_of(' ') + 1);
     text += drawn_line + "\n";
   }
   std::string axis;

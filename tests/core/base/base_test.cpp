@@ -59,6 +59,8 @@ TEST_CASE("near misses are the few known words that are a typing error away") {
   const std::vector<std::string> keys = {"hidden_size", "num_layers", "num_heads", "vocab_size"};
   REQUIRE(did_you_mean("hiden_size", keys) == "did you mean 'hidden_size'?");
   REQUIRE(did_you_mean("learning_rate", keys).empty());
+  REQUIRE(did_you_mean("torch", {"libtorch", "external", "pytorch"}) ==
+          "did you mean 'pytorch' or 'libtorch'?");
   REQUIRE(near_misses("num_heads", keys).front() == "num_heads");
 }
 
@@ -227,6 +229,27 @@ TEST_CASE("parallel_for throws the first exception by index") {
       thrown = error.what();
     }
     CHECK(thrown == "40");
+  }
+}
+
+TEST_CASE("a printed command is what its words were") {
+  REQUIRE(shell_quoted({"forge", "run", "a-b_c.d/e", "train.max_steps=5"}) ==
+          "forge run a-b_c.d/e train.max_steps=5");
+  REQUIRE(shell_quoted(std::string_view("")) == "''");
+  REQUIRE(shell_quoted("eval_loss<0.5") == "'eval_loss<0.5'");
+  REQUIRE(shell_quoted("=cmd") == "'=cmd'");
+  REQUIRE(shell_quoted("it's $HOME") == "'it'\\''s $HOME'");
+  REQUIRE(shell_quoted("a\nb'\x1b\\") == "$'a\\012b\\'\\033\\\\'");
+}
+
+TEST_CASE("a recorded command of somebody else runs nothing more when it is pasted", "[hostile]") {
+  REQUIRE(pasteable("forge run train_llama --seeds 3") == "forge run train_llama --seeds 3");
+  REQUIRE(pasteable("forge run a; rm -rf ~") == "forge run 'a;' rm -rf '~'");
+  REQUIRE(pasteable("forge runs --where seed<44") == "forge runs --where 'seed<44'");
+  for (const std::string word : {"a b", "it's", "$(id)", "a\nb'\x1b\\", "", "=x", "\\", "$'"}) {
+    const std::string command = shell_quoted({"forge", "run", word, "b"});
+    CAPTURE(command);
+    REQUIRE(pasteable(command) == command);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "core/base/display_text.h"
 
+#include <sstream>
+
 #include "tests/support/catch.h"
 
 namespace forge::tables {
@@ -35,6 +37,43 @@ TEST_CASE("text is wrapped at spaces and long words stay whole", "[report]") {
   REQUIRE(wrap("incomprehensibilities are long", 5) ==
           std::vector<std::string>{"incomprehensibilities", "are", "long"});
   REQUIRE(wrap("", 5) == std::vector<std::string>{""});
+}
+
+TEST_CASE("colours take no width and stay in cells", "[report]") {
+  REQUIRE(display_width("\x1b[2mdim\x1b[0m") == 3);
+  REQUIRE(display_width("\x1b[38;5;208m\u28ff\x1b[0m") == 1);
+  REQUIRE(pad_right("\x1b[1ma\x1b[0m", 3) == "\x1b[1ma\x1b[0m  ");
+  REQUIRE(printable_cell("\x1b[1ma\x1b[0m\n") == "\x1b[1ma\x1b[0m ");
+}
+
+TEST_CASE("colours that hide text and all other sequences are no colours of forge", "[hostile]") {
+  for (const char* sequence :
+       {"\x1b[8m", "\x1b[30;40m", "\x1b[38;5;m", "\x1b[2J", "\x1b]0;title\x07"})
+    REQUIRE(printable_cell(sequence).find('\x1b') == std::string::npos);
+  REQUIRE(printable_lines("a\tb\r\nc\rd\n\x1b[1m\xc2\x9b"
+                          "e") == "a\tb\r\nc d\n[1me");
+}
+
+TEST_CASE("JSON that is printed keeps its values", "[hostile]") {
+  REQUIRE(printable_json("[\"\x7f \xc2\x9b \u202e \u00e9 \U0001f468\u200d\U0001f469\"]") ==
+          "[\"\\u007f \\u009b \\u202e \u00e9 \U0001f468\u200d\U0001f469\"]");
+}
+
+TEST_CASE("a stream prints nothing that steers the terminal", "[hostile]") {
+  std::ostringstream stream;
+  {
+    const PrintableOutput output(stream);
+    stream << "a\x1b]0;title\x07" << '\x1b' << "[2J\xc2\x9bx\n";
+    stream << "\x1b[" << 1 << "mbold\x1b[0m" << std::flush;
+    PrintableOutput::write_raw(stream, "\r\x1b[K");
+    stream << "\u2588\xe2\x96" << std::flush << '\x88' << "\r"
+           << "\n";
+    stream << "cut \xe2\x96";
+  }
+  REQUIRE(stream.str() ==
+          "a]0;title[2Jx\n\x1b[1mbold\x1b[0m\r\x1b[K\u2588\u2588\r\ncut \uFFFD\uFFFD");
+  stream << '\x1b';
+  REQUIRE(stream.str().back() == '\x1b');
 }
 
 }  // namespace

@@ -45,6 +45,16 @@ TEST_CASE("a call is replaced by the other config's target with its origins") {
   }
 }
 
+TEST_CASE("a call names the whole config and a prefix gets the name") {
+  SubProjectFixture fixture;
+  fixture.files.add_config("p/models", "medium", model_config);
+  const std::string error = tests::error_of([&] {
+    fixture.resolve(training("  project_dir: models\n  config_template: medi\n  targets: model\n"));
+  });
+  REQUIRE(contains(error, "no config 'medi'"));
+  REQUIRE(contains(error, "did you mean 'medium'?"));
+}
+
 TEST_CASE("a call may give variables and absolute folders and Forgather's name") {
   const SubProjectFixture fixture;
   const std::string folder = (fixture.files.folder / "projects/p/models").string();

@@ -101,7 +101,8 @@ TEST_CASE("a program that was only built finds the source tree around it") {
   folder.write("empty/x", "");
   const Workspace found = locate_workspace(folder / "empty", folder / "tree/build/release/forge");
   REQUIRE(found.root == folder / "tree");
-  REQUIRE_FALSE(found.shipped);
+  REQUIRE(found.shipped);  // called from elsewhere: nothing is written there
+  REQUIRE_FALSE(locate_workspace(folder / "tree", folder / "tree/build/release/forge").shipped);
 }
 
 TEST_CASE("without any workspace the error says what one is") {
@@ -143,6 +144,23 @@ std::vector<std::string> names(const Project& project) {
   std::vector<std::string> list;
   for (const Config& config : project.configs) list.push_back(config.name);
   return list;
+}
+
+TEST_CASE("copies of a project share its configs") {
+  TemporaryWorkspace workspace;
+  workspace.add_project("small");
+  for (const char* name : {"c", "a", "b"}) workspace.add_config("small", name);
+  const Project project = workspace.project("small");
+  const Project copy = project;
+  REQUIRE(&copy.configs[0] == &project.configs[0]);
+  for (const char* name : {"a", "b", "c"}) {
+    REQUIRE(project.find(name));
+    CHECK(project.find(name)->name == name);
+  }
+  CHECK(project.find("b.yaml") == project.find("b"));
+  CHECK(project.find("") == nullptr);
+  CHECK(project.find("bb") == nullptr);
+  CHECK(project.find("d") == nullptr);
 }
 
 TEST_CASE("an empty meta.yaml gives a project with the defaults") {

@@ -146,7 +146,9 @@ class Chart {
         const room = across
           ? plot.bbox.width / devicePixelRatio / 80
           : plot.bbox.height / devicePixelRatio / 45;
-        return (axis.log ? logTicks : linearTicks)(min, max, Math.max(2, room));
+        const unit = axis.unit ?? 1;
+        const ticks = axis.log ? logTicks : linearTicks;
+        return ticks(min / unit, max / unit, Math.max(2, room)).map((tick) => tick * unit);
       },
       filter: (_, splits) => splits,
       values: (_, splits) => splits.map(axis.text),
@@ -154,10 +156,13 @@ class Chart {
   }
 
   measure() {
-    const extent = (keys, { log, room }) => extentOf(this.series, keys, log, room);
+    const extent = (key, keys, { log, room }) => {
+      const whiskers = this.series.map((series) => ({ whisker: series.whiskers?.[key] ?? [] }));
+      return extentOf([...this.series, ...whiskers], [...keys, 'whisker'], log, room);
+    };
     this.everything = {
-      x: extent(['xs'], this.axes.x),
-      y: extent(['ys', 'low', 'high'], this.axes.y),
+      x: extent('x', ['xs'], this.axes.x),
+      y: extent('y', ['ys', 'low', 'high'], this.axes.y),
     };
   }
 

@@ -207,7 +207,11 @@ class Curves {
       this.state.colours
     ];
     const keys = [...new Set(runs.map(keyOf))];
-    this.styles = new Map(runs.map((run) => [run, styleOf(keys.indexOf(keyOf(run)))]));
+    const style =
+      this.state.colours === 'config'
+        ? (run) => styleOfConfig(run.config)
+        : (run) => styleOf(keys.indexOf(keyOf(run)));
+    this.styles = new Map(runs.map((run) => [run, style(run)]));
     this.panel.fill(runs, this.styles, this.state.colours);
     if (showAll) this.chart.view = null;
     if (this.chart.plot) this.update();

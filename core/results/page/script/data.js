@@ -164,6 +164,16 @@ function durationText(seconds) {
     .join(' ');
 }
 
+/** The binary unit in which tables write so many bytes. */
+function memoryUnit(bytes) {
+  const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let power = 0;
+  while (power < 4 && bytes / 1024 ** power >= 1024) ++power;
+  return { name: names[power], size: 1024 ** power };
+}
+
 function memoryText(bytes) {
-  return bytes === null ? '—' : `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  if (bytes === null) return '—';
+  const { name, size } = memoryUnit(Math.abs(bytes));
+  return `${(bytes / size).toFixed(size > 1 ? 2 : 0)} ${name}`;
 }

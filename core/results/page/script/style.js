@@ -13,6 +13,15 @@ function styleOf(index) {
   };
 }
 
+const configsByName = [...new Set(data.runs.map((run) => run.config))];
+
+/** A config looks alike in every chart; `variant` tells rows of one config apart by their marker. */
+function styleOfConfig(config, variant = 0) {
+  const index = configsByName.indexOf(config);
+  const { marker } = styleOf(index + variant);
+  return { ...styleOf(index), marker };
+}
+
 const cssColours = new Map();
 
 /** The colour of a variable of page.css, looked up once until other ones hold. */

@@ -31,10 +31,11 @@ function figureColumns(table) {
     );
 }
 
-/** Numbers of an axis as the table writes the column. */
-function axisText(column) {
+/** Numbers of an axis as the table writes the column; bytes in multiples of `unit`. */
+function axisText(column, unit) {
   if (column.unit === 'share') return (value) => `${+(100 * value).toPrecision(4)} %`;
-  if (column.unit === 'bytes') return (value) => `${+(value / 2 ** 30).toPrecision(3)} GiB`;
+  if (column.unit === 'bytes')
+    return (value) => `${+(value / unit.size).toPrecision(4)} ${unit.name}`;
   return (value) => (Math.abs(value) >= 1000 ? shortNumber(value) : axisNumber(value));
 }
 
@@ -118,14 +119,23 @@ class Tradeoff {
   }
 
   points() {
-    return this.table.rows.map((row, i) => ({
-      ...this.table.origins[i],
-      row,
-      place: i,
-      style: styleOf(i),
-      x: row[this.x.place]?.value ?? null,
-      y: row[this.y.place]?.value ?? null,
-    }));
+    const seen = new Map();
+    return this.table.rows.map((row, i) => {
+      const origin = this.table.origins[i];
+      const config = data.runs[origin.runs[0]]?.config;
+      const variant = seen.get(config) ?? 0;
+      seen.set(config, variant + 1);
+      const doubts = [this.x.doubts[i], this.y.doubts[i]].filter(Boolean);
+      return {
+        name: origin.name,
+        breaks: [...new Set([...origin.breaks, ...doubts])],
+        row,
+        place: i,
+        style: config === undefined ? styleOf(i) : styleOfConfig(config, variant),
+        x: row[this.x.place]?.value ?? null,
+        y: row[this.y.place]?.value ?? null,
+      };
+    });
   }
 
   update() {
@@ -143,7 +153,8 @@ class Tradeoff {
       label: label(key),
       log: false,
       room: 0.12,
-      text: axisText(this[key]),
+      unit: this.unitOf(key).size,
+      text: axisText(this[key], this.unitOf(key)),
     });
     this.chart.setAxes({ x: axis('x'), y: axis('y') }, [
       this.frontSeries(front),
@@ -163,6 +174,12 @@ class Tradeoff {
       alpha: 0.7,
       style: { hue: null, dash: [4, 4], marker: 'circle' },
     };
+  }
+
+  /** The unit of an axis: of bytes that of the largest figure. */
+  unitOf(key) {
+    if (this[key].unit !== 'bytes') return { name: '', size: 1 };
+    return memoryUnit(Math.max(0, ...this.shown.map((point) => point[key])));
   }
 
   hasWhiskers() {

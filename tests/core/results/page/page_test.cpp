@@ -121,6 +121,27 @@ TEST_CASE("metrics over seeds have their intervals and their units", "[report][p
   }
 }
 
+TEST_CASE("times of a busy machine rank no row", "[report][page]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20));
+  tests::Outcome busy;
+  busy.busy_elsewhere = 0.21;
+  make_completed_run(lab.runs, Lab::run("canon_a", 20), busy);
+  const Page page = page_of(lab);
+  const Table& table = page.tables[0];
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const std::string& title = table.sheet.columns[i].title;
+    const std::vector<std::string>& doubts = table.columns[i].doubts;
+    CAPTURE(title);
+    if (title == "Tok/s") {
+      REQUIRE(doubts.size() == table.sheet.rows.size());
+      CHECK(doubts[0].empty());
+      CHECK(tests::contains(doubts[1], "timing unreliable: other processes kept 21.0 %"));
+    }
+    if (title == "Eval Loss" || title == "Memory") CHECK(doubts.empty());
+  }
+}
+
 TEST_CASE("curves are by tokens and by wall time, evaluations too", "[report][page]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 20), {3.25});
@@ -193,6 +214,7 @@ TEST_CASE("a page has its parts in their places", "[report][page]") {
   CHECK(table["columns"][2]["cost"] == true);
   CHECK(table["columns"][1]["intervals"] == nlohmann::json{{1.5, 2.5}});
   CHECK(table["columns"][2]["intervals"] == nlohmann::json{nullptr});
+  CHECK(table["columns"][2]["doubts"] == nlohmann::json{""});
   CHECK(table["rows"][0][0] == "canon Model 0");
   CHECK(table["rows"][0][1]["bold"] == true);
   CHECK(table["rows"][0][1]["value"] == make_page(3, 10).runs[0].summary.metric("eval_loss"));

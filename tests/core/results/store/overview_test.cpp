@@ -1,11 +1,14 @@
 #include "core/results/store/overview.h"
 
 #include <chrono>
+#include <functional>
+#include <map>
 
+#include "core/config/experiment.h"
+#include "core/model/cost.h"
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
 #include "core/run/queue/queue.h"
-#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -13,80 +16,98 @@
 namespace forge::store {
 namespace {
 
-run::RunInputs small_inputs() {
-  run::RunInputs inputs = tests::small_inputs();
-  inputs.experiment["train"]["max_steps"] = 40;
-  inputs.experiment["train"]["batch_size"] = 2;
-  inputs.experiment["train"]["seq_len"] = 8;
-  return inputs;
+/// A small experiment on two threads of a CPU.
+config::Experiment small_experiment() {
+  config::Experiment experiment = tests::MadeRun().experiment;
+  experiment.train.max_steps = 40;
+  experiment.train.eval_rows = 0;
+  return experiment;
 }
 
-/// A run that is like small_inputs() and took 100 s for its steps.
-RunSummary past_run(const run::RunInputs& inputs) {
-  const nlohmann::json& train = inputs.experiment.at("train");
-  RunSummary run;
-  run.id = "past";
-  run.config = inputs.config;
-  run.project = inputs.project;
-  run.device_name = inputs.backend.environment.device_name;
-  run.status = run::RunState::completed;
-  run.max_steps = run.step = train.at("max_steps").get<int64_t>();
-  run.tokens_per_step = train.at("batch_size").get<int64_t>() * train.at("seq_len").get<int64_t>();
-  run.metrics["wall_seconds"] = 100;
-  run.metrics["peak_memory_bytes"] = 1 << 20;
-  return run;
+RemainingWork work_of(const config::Experiment& experiment, int64_t steps = 40) {
+  return {config::to_json(experiment), steps, "cpu", "Test CPU", 2};
 }
 
-run::PlannedRun planned(run::Action action) {
-  run::RunRecord record;
-  record.id = "mine";
-  return {record, run::RunFolder("mine"), action};
-}
+/// Completed runs and their configs.
+struct Past {
+  std::vector<RunSummary> runs;
+  std::map<std::string, nlohmann::json> configs;
 
-TEST_CASE("a run takes as long as the newest one like it", "[store][forecast]") {
-  run::RunInputs inputs = small_inputs();
-  const RunSummary newest = past_run(inputs);
-  RunSummary older = newest;
-  older.metrics["wall_seconds"] = 7;
-  inputs.experiment["train"]["max_steps"] = 2 * newest.max_steps;
-  const Forecast found = forecast({newest, older}, planned(run::Action::start), inputs);
-  REQUIRE(found.steps == 2 * newest.max_steps);
-  REQUIRE(found.seconds == 200.0);
-  REQUIRE(found.memory_bytes == 1 << 20);
-}
-
-TEST_CASE("of a run that began only the rest counts, of a cached one nothing",
-          "[store][forecast]") {
-  const run::RunInputs inputs = small_inputs();
-  const RunSummary like = past_run(inputs);
-  RunSummary mine = like;
-  mine.id = "mine";
-  mine.status = run::RunState::stopped;
-  mine.step = like.max_steps / 2;
-  const Forecast rest = forecast({mine, like}, planned(run::Action::resume), inputs);
-  REQUIRE(rest.steps == like.max_steps - mine.step);
-  REQUIRE(rest.seconds == 100.0 * double(rest.steps) / double(like.max_steps));
-  const Forecast cached = forecast({like}, planned(run::Action::cached), inputs);
-  REQUIRE(cached.steps == 0);
-  REQUIRE(cached.seconds == 0.0);
-}
-
-TEST_CASE("runs of other configs, devices, batches or without an end tell nothing",
-          "[store][forecast]") {
-  const run::RunInputs inputs = small_inputs();
-  const RunSummary like = past_run(inputs);
-  std::vector<RunSummary> others(5, like);
-  others[0].config = "another";
-  others[1].device_name = "another";
-  others[2].tokens_per_step *= 2;
-  others[3].status = run::RunState::failed;
-  others[4].metrics.erase("wall_seconds");
-  for (const RunSummary& other : others) {
-    const Forecast found = forecast({other}, planned(run::Action::start), inputs);
-    REQUIRE(found.steps == like.max_steps);
-    REQUIRE_FALSE(found.seconds);
-    REQUIRE_FALSE(found.memory_bytes);
+  RunSummary& add(const config::Experiment& experiment, double tokens_per_second) {
+    RunSummary run;
+    run.id = "past" + std::to_string(runs.size());
+    run.device_type = "cpu";
+    run.device_name = "Test CPU";
+    run.threads = 2;
+    run.status = run::RunState::completed;
+    run.max_steps = run.step = experiment.train.max_steps;
+    run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
+    run.metrics["tokens_per_second"] = tokens_per_second;
+    configs[run.id] = config::to_json(experiment);
+    return runs.emplace_back(run);
   }
+  Forecast of(const RemainingWork& work) const {
+    return forecast(PastRuns(runs, [&](const std::string& id) { return configs.at(id); }), work);
+  }
+};
+
+TEST_CASE("a run takes as long as the newest one of its size", "[store][forecast]") {
+  const config::Experiment experiment = small_experiment();
+  Past past;
+  past.add(experiment, 1000);
+  past.add(experiment, 7);
+  const double tokens = 40.0 * experiment.train.batch_size * experiment.train.seq_len;
+  const Forecast found = past.of(work_of(experiment));
+  REQUIRE(found.steps == 40);
+  REQUIRE(found.seconds.value() == Approx(tokens / 1000));
+  REQUIRE(found.memory_bytes ==
+          model::training_bytes(experiment.model, experiment.train.shape()).total());
+  REQUIRE(past.of(work_of(experiment, 10)).seconds.value() == Approx(tokens / 4000));
+  REQUIRE(past.of(work_of(experiment, 0)).seconds == 0.0);
+}
+
+TEST_CASE("a larger model takes more time and memory, and evaluations count", "[store][forecast]") {
+  config::Experiment experiment = small_experiment();
+  Past past;
+  past.add(experiment, 1000);
+  const Forecast small = past.of(work_of(experiment));
+  config::Experiment larger = experiment;
+  larger.model.num_layers *= 10;
+  const Forecast large = past.of(work_of(larger));
+  REQUIRE(large.seconds.value() > 2 * small.seconds.value());
+  REQUIRE(large.memory_bytes.value() > 2 * small.memory_bytes.value());
+  experiment.train.eval_rows = 500;
+  REQUIRE(past.of(work_of(experiment)).seconds.value() > small.seconds.value());
+
+  past.add(larger, 400);  // more operations a second
+  REQUIRE(past.of(work_of(larger)).seconds.value() < large.seconds.value());
+  config::Experiment between = small_experiment();
+  between.model.num_layers *= 3;
+  const double seconds = past.of(work_of(between)).seconds.value();
+  REQUIRE(seconds > small.seconds.value());
+  REQUIRE(seconds < past.of(work_of(larger)).seconds.value());
+}
+
+TEST_CASE("runs on other devices, in other precisions or without an end tell no time",
+          "[store][forecast]") {
+  const config::Experiment experiment = small_experiment();
+  const auto seconds_after = [&](const std::function<void(RunSummary&)>& edit) {
+    Past past;
+    edit(past.add(experiment, 1000));
+    return past.of(work_of(experiment)).seconds;
+  };
+  REQUIRE(seconds_after([](RunSummary&) {}));
+  REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.device_name = "another"; }));
+  REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.device_type = "cuda"; }));
+  REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.threads = 1; }));
+  REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.status = run::RunState::failed; }));
+  REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.metrics.clear(); }));
+  Past past;
+  config::Experiment other = experiment;
+  other.train.precision = model::Precision::bfloat16;
+  past.add(other, 1000);
+  REQUIRE_FALSE(past.of(work_of(experiment)).seconds);
+  REQUIRE(past.of(work_of(experiment)).memory_bytes);
 }
 
 using tests::MadeRun;
@@ -140,7 +161,7 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   REQUIRE(now.waiting[0].entry.run == "first");
   REQUIRE(now.waiting[1].entry.run == "waits");
   REQUIRE(now.waiting[1].steps_left == 40);
-  REQUIRE(now.waiting[1].seconds == 75.0);  // as long as the completed run took
+  REQUIRE(now.waiting[1].seconds.value() > 0);  // by the completed run
   REQUIRE(now.ended.size() == 1);
   REQUIRE(now.devices.size() == 1);
   REQUIRE(now.devices[0].device.name == "cuda:0");

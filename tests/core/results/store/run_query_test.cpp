@@ -1,6 +1,8 @@
 #include "core/results/store/result_store.h"
 
+#include "core/config/experiment.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
 
 namespace forge::store {
@@ -89,6 +91,31 @@ TEST_CASE("an unknown column and what is no condition are refused", "[store][que
             }).find("is no condition") != std::string::npos);
   REQUIRE(columns_of(some_runs()[2]).at("eval_loss").is_null());
   REQUIRE(column_names().front() == "id");
+}
+
+TEST_CASE("runs are chosen and sorted by keys of their configs, and show those that vary",
+          "[store][query]") {
+  std::vector<ConfiguredRun> runs;
+  for (const double lr : {1e-3, 3e-3, 3e-4}) {
+    config::Experiment experiment = tests::MadeRun().experiment;
+    experiment.optimizer.lr = lr;
+    experiment.seed = static_cast<int64_t>(lr * 1e4);
+    RunSummary summary;
+    summary.id = "run" + std::to_string(runs.size());
+    summary.config = "train_llama";
+    runs.push_back({summary, config::to_json(experiment), {}});
+  }
+  REQUIRE(varied_keys(runs, 4) == Texts{"optimizer.lr"});
+  REQUIRE(varied_keys(runs, 0).empty());
+  RunQuery query;
+  query.conditions = {"optimizer.lr=0.001"};
+  REQUIRE(select(runs, query).size() == 1);
+  query = {};
+  query.order = {"-optimizer.lr"};
+  REQUIRE(select(runs, query).front().summary.id == "run1");
+  runs[0].summary.profile = "full";  // whose other keys say nothing about a sweep
+  runs[2].config["optimizer"]["lr"] = 3e-3;
+  REQUIRE(varied_keys(runs, 4).empty());
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "core/results/tables/ablation.h"
 
+#include <random>
+#include <set>
+#include <sstream>
+
 #include "core/base/text.h"
 
 #include "core/results/tables/comparability.h"
@@ -16,7 +20,7 @@ using namespace tests;
 std::string excluded_text(const Ablation& ablation) {
   std::string text;
   for (const ExcludedRuns& entry : ablation.excluded) {
-    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs) + "\n";
+    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs.size()) + "\n";
   }
   return text;
 }
@@ -83,6 +87,58 @@ TEST_CASE("a row without a run is missing with the command that makes it", "[rep
   REQUIRE(command_for(ablation.rows[1], ablation) == "forge run canon_a --set profile=quick");
   REQUIRE(command_for(lab.table("full").rows[0], lab.table("full")) ==
           "forge run llama --set profile=full");
+}
+
+/// The config after the --set options of a command.
+nlohmann::json applied(nlohmann::json config, const std::string& command) {
+  std::istringstream words(command);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || word.find('.') > equals) continue;
+    std::string path = "/" + word.substr(0, equals);
+    std::replace(path.begin(), path.end(), '.', '/');
+    const nlohmann::json value =
+        nlohmann::json::parse(word.substr(equals + 1), nullptr, /*allow_exceptions=*/false);
+    config[nlohmann::json::json_pointer(path)] =
+        value.is_discarded() ? nlohmann::json(word.substr(equals + 1)) : value;
+  }
+  return config;
+}
+
+TEST_CASE("the command for a missing run makes one that the table compares", "[report]") {
+  const uint64_t seed = std::random_device()();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  const auto sometimes = [&] { return random() % 2 == 0; };
+  for (int round = 0; round < 20; ++round) {
+    Lab lab;
+    MadeRun shown = Lab::run("llama", 10);
+    const config::Experiment usual = shown.experiment;
+    if (sometimes()) shown.experiment.train.max_steps = 60;
+    if (sometimes()) shown.experiment.train.eval_rows = 8;
+    if (sometimes()) shown.experiment.train.seq_len = 64;
+    if (sometimes()) shown.experiment.optimizer.lr = 3e-3;
+    if (sometimes()) shown.experiment.data.path = "stories.txt";
+    if (sometimes()) shown.experiment.seed = 7;
+    make_completed_run(lab.runs, shown);
+    TableSpec table = small_table();
+    table.must_be_equal = {"profile", "data", "evaluation", "train", "optimizer"};
+    AblationOptions options;
+    options.current_config = [&](const std::string&, const std::string& profile, const auto&) {
+      REQUIRE(profile == "quick");
+      return config::to_json(usual);
+    };
+    const Ablation ablation = build_ablation(table, lab.read(), options);
+    const std::vector<std::string> commands = missing_commands(ablation);
+    REQUIRE(commands.size() == 2);
+    INFO(commands[0]);
+    REQUIRE(contains(commands[0], "forge run canon_a --set profile=quick"));
+    REQUIRE(contains(commands[0], " --seed 7") == (shown.experiment.seed == 7));
+    nlohmann::json made = applied(config::to_json(usual), commands[0]);
+    made["seed"] = shown.experiment.seed;
+    const nlohmann::json wanted = config::to_json(shown.experiment);
+    REQUIRE(made == wanted);
+  }
 }
 
 TEST_CASE("a table of no runs at all is all missing", "[report]") {
@@ -301,6 +357,65 @@ TEST_CASE("a run whose device is not known yet belongs to the table", "[report]"
   make_completed_run(lab.runs, Lab::run("llama", 10));
   make_queued_run(lab.runs, Lab::run("canon_a", 10));
   REQUIRE(state_text(lab.table().rows[1]) == "queued");
+}
+
+TEST_CASE("runs that differ in more than the seed are never one sample", "[report]") {
+  const uint64_t seed = std::random_device()();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  const auto any = [&](auto a, decltype(a) b) { return random() % 2 == 0 ? a : b; };
+  for (int round = 0; round < 20; ++round) {
+    Lab lab;
+    const int runs = 2 + static_cast<int>(random() % 8);
+    for (int day = 1; day <= runs; ++day) {
+      MadeRun made = Lab::run(any("llama", "canon_a"), day);
+      made.experiment.seed = static_cast<int64_t>(random() % 4);
+      made.experiment.optimizer.lr = any(1e-3, 3e-3);
+      made.experiment.optimizer.weight_decay = any(0.1, 0.0);
+      made.data_fingerprint = any("d1d1d1d1d1d1", "d2d2d2d2d2d2");
+      made.threads = any(2, 4);
+      if (random() % 4 > 0) {
+        make_completed_run(lab.runs, made);
+      } else {
+        make_failed_run(lab.runs, made, 10, "no");
+      }
+    }
+    TableSpec table = small_table();
+    table.must_be_equal = {"profile"};
+    if (random() % 2 == 0) table.best_of = BestOfSpec{"optimizer.lr", {1e-3}, "eval_loss"};
+    const std::vector<store::ConfiguredRun> stored = lab.read();
+    const Ablation ablation = build_ablation(table, stored);
+    size_t seen = 0;
+    for (const ExcludedRuns& entry : ablation.excluded) seen += entry.runs.size();
+    for (const AblationRow& row : ablation.rows) {
+      std::set<std::string> identities;
+      for (const store::ConfiguredRun& run : stored) {
+        const bool shown = std::any_of(row.runs.begin(), row.runs.end(), [&](const auto& own) {
+          return own.id == run.summary.id;
+        });
+        if (shown) identities.insert(run::run_key(identity_without_seed(run)));
+        if (shown && table.best_of) REQUIRE(run.config["optimizer"]["lr"] == 1e-3);
+      }
+      REQUIRE(identities.size() <= 1);
+      seen += row.run && row.runs.empty() ? 1 : row.runs.size();
+    }
+    REQUIRE(seen == stored.size());
+  }
+}
+
+TEST_CASE("a run left out of a row's sample says in what it differs", "[report]") {
+  Lab lab;
+  for (int day = 10; day < 12; ++day) {
+    MadeRun made = Lab::run("llama", day);
+    made.experiment.seed = day;
+    make_completed_run(lab.runs, made);
+  }
+  MadeRun other = Lab::run("llama", 12);
+  other.experiment.optimizer.lr = 0.5;
+  make_completed_run(lab.runs, other);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[0].runs.size() == 2);
+  REQUIRE(contains(excluded_text(ablation), "llama: optimizer.lr 0.5, this row shows "));
 }
 
 }  // namespace

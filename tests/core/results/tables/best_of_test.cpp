@@ -133,6 +133,21 @@ TEST_CASE("of each value the newest completed run counts and other values are le
   CHECK(ablation.excluded[1].reason == "older than the run shown");
 }
 
+TEST_CASE("a row whose runs have no value of best_of is missing", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.75);
+  MadeRun unlisted = ScoredLab::with_rate("canon_a", 11, 7e-4);
+  make_completed_run(lab.runs, unlisted, {1.5, 4300, 1 << 30, {{"token_accuracy", {0.5, 640}}}});
+  MadeRun no_score = ScoredLab::with_rate("canon_a", 12, 5e-4);
+  no_score.experiment.seed += 1;
+  make_completed_run(lab.runs, no_score, {1.5, 4300, 1 << 30});
+  const Ablation ablation = lab.scored();
+  CHECK_FALSE(ablation.rows[1].run.has_value());
+  CHECK(state_text(ablation.rows[1]) == "missing");
+  CHECK(ablation.rows[1].runs.empty());
+  CHECK(ablation.excluded.size() == 2);
+}
+
 TEST_CASE("what is not varied must still be equal", "[report]") {
   ScoredLab lab;
   lab.add("llama", 10, 5e-4, 0.25);

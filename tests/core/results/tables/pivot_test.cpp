@@ -1,5 +1,7 @@
 #include "core/results/tables/pivot.h"
 
+#include "core/base/display_text.h"
+#include "core/base/text.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
@@ -101,6 +103,11 @@ TEST_CASE("a row is dominated where another is better in one and no worse in the
   CHECK(points[0].dominated_by.empty());
   CHECK(points[1].dominated_by.empty());
   CHECK(points[2].dominated_by == std::vector<std::string>{"Llama 4M", "Canon-A"});
+  tests::Outcome busy;
+  busy.busy_elsewhere = 0.21;
+  make_completed_run(lab.runs, Lab::run("canon_b", 11), busy);
+  CHECK(pareto(lab.table(), "eval_loss", "tokens_per_second").size() == 2);
+  CHECK(pareto(lab.table(), "eval_loss", "peak_memory_bytes").size() == 3);
   const TableSpec table = small_table();
   CHECK(metric_by_word(table, "quality") == "eval_loss");
   CHECK(metric_by_word(table, "speed") == "tokens_per_second");
@@ -122,6 +129,16 @@ TEST_CASE("a plot draws each curve with its letter within its axes", "[report][p
   CHECK(plot({}) == "nothing to plot yet\n");
   CHECK(plot({{"x", {{1, std::nan("")}}}}) == "nothing to plot yet\n");
   CHECK(contains(plot({{"one", {{5, 2}}}}), "A"));
+}
+
+TEST_CASE("curves that lie on each other are all seen in a plot", "[report][plot]") {
+  std::vector<Curve> curves;
+  for (const char* name : {"a", "b", "c", "d"}) curves.push_back({name, {{0, 2}, {100, 1}}});
+  const std::string text = plot(curves, {80, 8, true, "tokens"});
+  const std::string drawing = text.substr(0, text.find("\u2514"));
+  for (const char* letter : {"A", "B", "C", "D"}) CHECK(contains(drawing, letter));
+  CHECK(contains(drawing, "\x1b[38;5;33mA\x1b[0m"));
+  for (const std::string& line : split(drawing, '\n')) CHECK(display_width(line) <= 80);
 }
 
 }  // namespace

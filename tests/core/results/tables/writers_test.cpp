@@ -119,6 +119,18 @@ TEST_CASE("words of a worker do not break a table", "[report]") {
   REQUIRE(contains(markdown, "[2J\\| \\<b\\>out\\</b\\> of \\`memory\\` \\|"));
 }
 
+TEST_CASE("a cell of CSV is no formula and moves no cursor", "[hostile]") {
+  for (const char* formula :
+       {"=HYPERLINK(1)", "+1+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"}) {
+    CAPTURE(formula);
+    REQUIRE(csv_field(formula)[0] == '\'');
+  }
+  REQUIRE(csv_field("=a,b") == "\"'=a,b\"");
+  for (const char* number : {"-1.5", "+2", "-inf", "1e-3", "-1e+06", "nan"})
+    REQUIRE(csv_field(number) == number);
+  REQUIRE(csv_field("a\x1b[2Jb") == "a[2Jb");
+}
+
 using tests::contains;
 
 TEST_CASE("LaTeX shows every character as it stands", "[latex]") {
