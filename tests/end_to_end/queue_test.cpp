@@ -277,6 +277,7 @@ TEST_CASE("Ctrl-C while a run waits withdraws it and exits with 3") {
 TEST_CASE("an active run can be stopped while the queue is locked") {
   const Program forge;
   const int pid = forge.start(runs_of("1", endless_steps, {}));
+  REQUIRE(wait_until([&] { return is_running(forge); }));
   REQUIRE(wait_until([&] { return contains(forge.errors(), "%  step"); }));
   int stopping = 0;
   {
