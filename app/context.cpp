@@ -12,6 +12,7 @@
 #include "core/run/open_model.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/worker/job.h"
 #include "core/yaml/graph/read.h"
 
 namespace forge::app {
@@ -197,6 +198,11 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
   const auto known = backend_infos_.find(key);
   if (known != backend_infos_.end()) return known->second;
   return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);
+}
+
+const std::string& Context::revision() const {
+  if (!revision_) revision_ = worker::git_revision(launcher_, workspace().root);
+  return *revision_;
 }
 
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {

@@ -105,6 +105,8 @@ class Context {
   const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
                                               const std::string& device,
                                               int threads) const;
+  /// The commit of the workspace, "" outside git. A command asks git once.
+  const std::string& revision() const;
   /// Starts workers.
   worker::Launcher& launcher() const { return launcher_; }
 
@@ -121,6 +123,7 @@ class Context {
   std::shared_ptr<project::RenderCache> render_cache_ = std::make_shared<project::RenderCache>();
   mutable std::optional<project::Workspace> workspace_;
   mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
+  mutable std::optional<std::string> revision_;
   mutable worker::LocalLauncher launcher_;
 };
 

@@ -65,7 +65,17 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 store::ResultStore open_store(const Context& context) {
   run::make_runs_dir(context.runs_dir());
   store::ResultStore store(store::store_path(context.runs_dir()));
-  print_warnings(store.sync(context.runs_dir()).warnings);
+  // The first look at a folder of ten thousand runs takes seconds.
+  constexpr size_t many = 500;
+  ProgressLine line("reading runs");
+  const auto show = [&](size_t done, size_t all) {
+    if (all < many || !is_terminal(STDERR_FILENO)) return;
+    line.show(double(done) / double(all),
+              with_thousands(int64_t(done)) + " of " + with_thousands(int64_t(all)));
+  };
+  const store::SyncReport report = store.sync(context.runs_dir(), show);
+  line.clear();
+  print_warnings(report.warnings);
   return store;
 }
 

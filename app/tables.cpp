@@ -86,14 +86,11 @@ void remove_other_models(const Context& context,
                          const project::Project& project,
                          Findings& findings) {
   Models models(context, project);
-  const auto exclude = [&](const std::string& config, const std::string& reason) {
-    if (!reason.empty()) findings.excluded.push_back({config, reason, 1});
-    return !reason.empty();
-  };
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
     const nlohmann::json model = run.config.value("model", nlohmann::json());
-    return exclude(run.summary.config,
-                   models.difference(run.summary.config, run.summary.profile, model));
+    const std::string reason = models.difference(run.summary.config, run.summary.profile, model);
+    if (!reason.empty()) tables::exclude(run.summary, reason, findings.excluded);
+    return !reason.empty();
   };
   const auto is_other_benchmark = [&](const benchmark::Record& record) {
     return !models.difference(record.config, record.profile, record.model).empty();

@@ -37,6 +37,23 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
 std::string bold_table(const std::vector<std::vector<std::string>>& lines,
                        const std::vector<size_t>& right);
 
+/// A text on stdout that is redrawn in place. On a terminal it has a screen of its own, so that
+/// nothing scrolls away, and shows as many lines as fit; at the end the screen from before is
+/// restored and the last text stays there in full. Elsewhere each text is printed.
+class LiveText {
+ public:
+  LiveText();
+  ~LiveText();
+  LiveText(const LiveText&) = delete;
+  LiveText& operator=(const LiveText&) = delete;
+
+  void show(const std::string& text);
+
+ private:
+  bool terminal_;
+  std::string text_;
+};
+
 /// Where a command that prints a text writes it.
 struct OutputOptions {
   std::string file;  ///< -o, "": standard output

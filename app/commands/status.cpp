@@ -1,7 +1,7 @@
+#include <poll.h>
 #include <algorithm>
-#include <chrono>
 #include <iostream>
-#include <thread>
+#include <optional>
 
 #include "app/command_line.h"
 #include "app/runs.h"
@@ -17,7 +17,7 @@
 namespace forge::app {
 namespace {
 
-constexpr auto live_interval = std::chrono::milliseconds(1000);
+constexpr int live_interval_ms = 1000;
 
 struct StatusOptions {
   int ended = 5;
@@ -130,22 +130,24 @@ nlohmann::json overview_json(const store::Overview& overview) {
   return json;
 }
 
-/// Redrawn in place until Ctrl-C, or until no run is active or queued.
+/// Redrawn in place until Ctrl-C or another signal that ends it, or until no run is active or
+/// queued.
 void watch(store::ResultStore& store,
            const std::filesystem::path& runs_dir,
            const StatusOptions& options) {
   const Interrupts interrupts;
-  const bool terminal = is_terminal(STDOUT_FILENO);
-  while (interrupts.count() == 0) {
+  allow_detaching();  // a closed terminal ends it, too, with the screen restored
+  std::optional<LiveText> live;
+  if (!options.json) live.emplace();
+  while (interrupts.count() == 0 && !detach_requested()) {
     const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
-    if (terminal) std::cout << "\033[H\033[J";
-    if (options.json) {
-      std::cout << json_text(overview_json(overview)) << std::endl;
+    if (live) {
+      live->show(overview_text(overview));
     } else {
-      std::cout << overview_text(overview) << std::flush;
+      std::cout << json_text(overview_json(overview)) << std::endl;
     }
     if (overview.running.empty() && overview.waiting.empty()) return;
-    std::this_thread::sleep_for(live_interval);
+    ::poll(nullptr, 0, live_interval_ms);  // a signal ends it early
   }
 }
 

@@ -228,10 +228,16 @@ std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
 }
 
 std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& id) {
+  const bool is_name = !id.empty() && id[0] != '.' && id.find('/') == std::string::npos;
+  if (!is_name) return std::nullopt;
+  // A whole id, which scripts give, needs no list of all runs.
+  RunFolder whole(runs_dir / id);
+  if (fs::exists(whole.record_file())) return whole;
   std::vector<RunFolder> found;
-  for (RunFolder& folder : list_runs(runs_dir)) {
-    if (folder.id() == id) return folder;
-    if (!id.empty() && starts_with(folder.id(), id)) found.push_back(std::move(folder));
+  for (const fs::path& entry : folder_entries(runs_dir)) {
+    if (!starts_with(entry.filename().string(), id)) continue;
+    RunFolder folder(entry);
+    if (fs::exists(folder.record_file())) found.push_back(std::move(folder));
   }
   if (found.empty()) return std::nullopt;
   if (found.size() == 1) return found.front();

@@ -1,8 +1,14 @@
 // Many runs, of several commands, with processes that die.
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 
 #include "core/base/files.h"
 #include "core/base/parallel.h"
@@ -280,6 +286,52 @@ TEST_CASE("all commands say the same of how far a run is") {
   }
   REQUIRE(forge.call({"runs", "stop", "--all", "--now"}).exit_code == 0);
   wait_for_the_end(forge, 1);
+}
+
+/// What a program prints to a terminal of 24 lines of 80 columns.
+std::string on_terminal(Program& forge, const std::vector<std::string>& arguments) {
+  const FileDescriptor terminal(::posix_openpt(O_RDWR | O_NOCTTY));
+  REQUIRE((::grantpt(terminal.get()) == 0 && ::unlockpt(terminal.get()) == 0));
+  const std::string name = ::ptsname(terminal.get());
+  // Held open, so that the terminal is not closed before the program has opened it.
+  const FileDescriptor held(::open(name.c_str(), O_RDWR | O_NOCTTY));
+  const winsize size{24, 80, 0, 0};
+  REQUIRE(::ioctl(held.get(), TIOCSWINSZ, &size) == 0);
+  std::vector<std::string> words = {"-c", "exec \"$0\" \"$@\" >" + name, forge.binary.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  forge.environment["TERM"] = "xterm";
+  forge.binary = "/bin/sh";
+  const int pid = forge.start(words);
+  std::string text;
+  bool ended = false;
+  while (true) {
+    pollfd input{terminal.get(), POLLIN, 0};
+    if (::poll(&input, 1, ended ? 0 : 20) <= 0) {
+      if (ended) return text;
+      ended = ::waitpid(pid, nullptr, WNOHANG) == pid;
+      continue;
+    }
+    char bytes[4096];
+    const ssize_t count = ::read(terminal.get(), bytes, sizeof bytes);
+    if (count <= 0) return text;
+    text.append(bytes, static_cast<size_t>(count));
+  }
+}
+
+TEST_CASE("a watched status keeps to the height of the terminal and restores its screen") {
+  Trained trained("train_llama");
+  const std::filesystem::path run = trained.forge.only_run();
+  for (int i = 2; i < 40; ++i) std::filesystem::copy(run, run.string() + "-" + std::to_string(i));
+  const std::string text = on_terminal(trained.forge, {"status", "--watch", "--ended", "100"});
+  INFO(text);
+  const size_t begin = text.find("\033[?1049h"), end = text.find("\033[?1049l");
+  REQUIRE(begin == 0);
+  REQUIRE(end != std::string::npos);
+  const std::string screen = text.substr(0, end);
+  CHECK(std::count(screen.begin(), screen.end(), '\n') == 23);
+  CHECK(contains(screen, " more lines"));
+  CHECK(contains(screen, "\033[?25h"));
+  CHECK(contains(text.substr(end), run.filename().string() + "-39"));
 }
 
 }  // namespace

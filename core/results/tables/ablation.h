@@ -65,12 +65,17 @@ struct AblationRow : Sample {
   bool is_comparable() const { return violations.empty(); }
 };
 
-/// Runs of the table's configs that it does not show.
+/// Runs of the table's configs that it does not show for the same reason.
 struct ExcludedRuns {
   std::string config;
   std::string reason;
-  int runs = 0;
+  std::vector<std::string> runs;  ///< their ids
 };
+
+/// Adds the run to those of its config and reason.
+void exclude(const store::RunSummary& run,
+             const std::string& reason,
+             std::vector<ExcludedRuns>& excluded);
 
 /// What holds for every run that a table shows: "Profile", "quick" and so on.
 struct SetupEntry {

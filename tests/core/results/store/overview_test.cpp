@@ -49,7 +49,8 @@ TEST_CASE("a run takes as long as the newest one like it", "[store][forecast]") 
   RunSummary older = newest;
   older.metrics["wall_seconds"] = 7;
   inputs.experiment["train"]["max_steps"] = 2 * newest.max_steps;
-  const Forecast found = forecast({newest, older}, planned(run::Action::start), inputs);
+  const std::vector<RunSummary> past = {newest, older};
+  const Forecast found = forecast(PastRuns(past), planned(run::Action::start), inputs);
   REQUIRE(found.steps == 2 * newest.max_steps);
   REQUIRE(found.seconds == 200.0);
   REQUIRE(found.memory_bytes == 1 << 20);
@@ -63,10 +64,11 @@ TEST_CASE("of a run that began only the rest counts, of a cached one nothing",
   mine.id = "mine";
   mine.status = run::RunState::stopped;
   mine.step = like.max_steps / 2;
-  const Forecast rest = forecast({mine, like}, planned(run::Action::resume), inputs);
+  const std::vector<RunSummary> past = {mine, like};
+  const Forecast rest = forecast(PastRuns(past), planned(run::Action::resume), inputs);
   REQUIRE(rest.steps == like.max_steps - mine.step);
   REQUIRE(rest.seconds == 100.0 * double(rest.steps) / double(like.max_steps));
-  const Forecast cached = forecast({like}, planned(run::Action::cached), inputs);
+  const Forecast cached = forecast(PastRuns(past), planned(run::Action::cached), inputs);
   REQUIRE(cached.steps == 0);
   REQUIRE(cached.seconds == 0.0);
 }
@@ -82,7 +84,8 @@ TEST_CASE("runs of other configs, devices, batches or without an end tell nothin
   others[3].status = run::RunState::failed;
   others[4].metrics.erase("wall_seconds");
   for (const RunSummary& other : others) {
-    const Forecast found = forecast({other}, planned(run::Action::start), inputs);
+    const std::vector<RunSummary> past = {other};
+    const Forecast found = forecast(PastRuns(past), planned(run::Action::start), inputs);
     REQUIRE(found.steps == like.max_steps);
     REQUIRE_FALSE(found.seconds);
     REQUIRE_FALSE(found.memory_bytes);

@@ -1,5 +1,7 @@
 #include "core/results/store/result_store.h"
 
+#include <algorithm>
+
 #include "core/base/files.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
@@ -337,6 +339,26 @@ TEST_CASE("a run folder made anew under the same name is read anew", "[store]") 
   REQUIRE(place.store.evaluations("x-20").empty());
 }
 
+TEST_CASE("a run that was damaged after it was listed is listed no more until it is mended",
+          "[store][hostile]") {
+  TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  const run::RunFolder run = make_completed_run(runs, {});
+  ResultStore store(folder / "forge.sqlite");
+  store.sync(runs);
+  REQUIRE(store.runs().size() == 1);
+  const std::string record = read_file(run.record_file());
+  write_file_atomic(run.record_file(), "{");
+  for (int look = 0; look < 2; ++look) {
+    const SyncReport report = store.sync(runs);
+    CHECK(report.left_out.size() == 1);
+    CHECK(store.runs().empty());
+  }
+  write_file_atomic(run.record_file(), record);
+  CHECK(store.sync(runs).left_out.empty());
+  CHECK(store.runs().size() == 1);
+}
+
 TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));
@@ -384,6 +406,21 @@ TEST_CASE("runs of another version of forge share one sentence and hold nothing 
           "unknown key 'model.family'");
   REQUIRE(place.store.run("good-20").has_value());
   REQUIRE(place.store.sync(place.runs).warnings.empty());  // said once
+}
+
+TEST_CASE("reading many runs for the first time tells how far it is", "[store]") {
+  Workplace place;
+  for (int i = 0; i < 70; ++i) make_completed_run(place.runs, made("run_" + std::to_string(i)));
+  std::vector<size_t> done;
+  const SyncReport report = place.store.sync(place.runs, [&](size_t read, size_t all) {
+    CHECK(all == 70);
+    done.push_back(read);
+  });
+  CHECK(report.added == 70);
+  REQUIRE(done.size() > 1);
+  CHECK(std::is_sorted(done.begin(), done.end()));
+  CHECK(done.back() == 70);
+  place.store.sync(place.runs, [](size_t, size_t) { FAIL("nothing is left to be read"); });
 }
 
 TEST_CASE("nothing is written where nothing has changed", "[store]") {
