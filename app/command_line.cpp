@@ -294,6 +294,13 @@ void add_device_options(const Command& command, std::string& device, int& thread
   command.add_option("--threads", threads, "CPU threads [default: all cores]").at_least(0);
 }
 
+void add_allow_command_option(const Command& command) {
+  command.add_flag(
+      "--allow-command",
+      command.program().globals.allow_command,
+      "Allow the program that an external backend's run names; remembered for the run");
+}
+
 void add_json_option(const Command& command, bool& json, const std::string& help) {
   command.add_flag("--json", json, help);
 }

@@ -168,6 +168,8 @@ void add_precision_option(const Command& command, std::string& precision);
 void set_precision(const std::string& precision, config::TrainConfig& train);
 /// --device and --threads
 void add_device_options(const Command& command, std::string& device, int& threads);
+/// --allow-command, for commands that start what a run folder names
+void add_allow_command_option(const Command& command);
 /// --json
 void add_json_option(const Command& command, bool& json, const std::string& help = "Print JSON");
 

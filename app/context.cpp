@@ -8,8 +8,11 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/project/template_arguments.h"
+#include "core/run/allowed_command.h"
+#include "core/run/open_model.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/worker/job.h"
 #include "core/yaml/graph/read.h"
 
 namespace forge::app {
@@ -167,11 +170,19 @@ std::unique_ptr<worker::Backend> Context::backend(const config::Experiment& expe
 }
 
 std::unique_ptr<worker::Backend> Context::backend_for(worker::Job job,
-                                                      const config::Experiment& experiment,
+                                                      const run::RunModel& model,
                                                       const std::string& device,
                                                       int threads) const {
-  run::require_readable(job, experiment, describe_backend(experiment, device, threads));
-  return backend(experiment);
+  require_allowed_command(model.name, model.run_key, model.experiment);
+  run::require_readable(job, model.experiment, describe_backend(model.experiment, device, threads));
+  return backend(model.experiment);
+}
+
+void Context::require_allowed_command(const std::string& run,
+                                      const std::string& run_key,
+                                      const config::Experiment& experiment) const {
+  if (globals_.allow_command) run::allow_command(run_key, experiment);
+  run::require_allowed_command(run, run_key, experiment);
 }
 
 const worker::BackendInfo& Context::describe_backend(const config::Experiment& experiment,
@@ -187,6 +198,11 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
   const auto known = backend_infos_.find(key);
   if (known != backend_infos_.end()) return known->second;
   return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);
+}
+
+const std::string& Context::revision() const {
+  if (!revision_) revision_ = worker::git_revision(launcher_, workspace().root);
+  return *revision_;
 }
 
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {

@@ -14,6 +14,10 @@
 #include "core/project/workspace.h"
 #include "core/worker/launcher.h"
 
+namespace forge::run {
+struct RunModel;
+}
+
 namespace forge::app {
 
 /// Options that every command has.
@@ -23,6 +27,7 @@ struct GlobalOptions {
   std::string now;      ///< --now: the time that templates see, "" for the clock's
   /// Options that the command does not know: arguments for the config's templates, as typed.
   std::vector<std::string> template_arguments;
+  bool allow_command = false;  ///< --allow-command
   /// The command's own options, for suggestions.
   std::vector<std::string> command_options;
 };
@@ -87,14 +92,21 @@ class Context {
   std::unique_ptr<worker::Backend> backend(const config::Experiment& experiment) const;
   /// The same for a job that reads a model. Throws Error where the backend cannot do it.
   std::unique_ptr<worker::Backend> backend_for(worker::Job job,
-                                               const config::Experiment& experiment,
+                                               const run::RunModel& model,
                                                const std::string& device,
                                                int threads) const;
+  /// Throws Error where a run's config names a program that this user has not allowed, now with
+  /// --allow-command or before.
+  void require_allowed_command(const std::string& run,
+                               const std::string& run_key,
+                               const config::Experiment& experiment) const;
   /// The backend's description of itself and of this machine. A command asks each backend once for
   /// a device.
   const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
                                               const std::string& device,
                                               int threads) const;
+  /// The commit of the workspace, "" outside git. A command asks git once.
+  const std::string& revision() const;
   /// Starts workers.
   worker::Launcher& launcher() const { return launcher_; }
 
@@ -111,6 +123,7 @@ class Context {
   std::shared_ptr<project::RenderCache> render_cache_ = std::make_shared<project::RenderCache>();
   mutable std::optional<project::Workspace> workspace_;
   mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
+  mutable std::optional<std::string> revision_;
   mutable worker::LocalLauncher launcher_;
 };
 

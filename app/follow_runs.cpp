@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/manage/run_log.h"
 #include "core/results/store/run_summary.h"
@@ -29,16 +31,11 @@ namespace {
 /// The live line of a run, gathered from its events.
 class RunView {
  public:
-  void take(const worker::Event& event) {
-    if (const auto* started = std::get_if<worker::Started>(&event)) {
-      max_steps_ = started->max_steps;
-      step_ = first_step_ = started->first_step;
-      began_ = steady_seconds();
-    } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
-      step_ = progress->step;
+  void take(const worker::Event& event, double time) {
+    pace_.take(event, time);
+    if (const auto* progress = std::get_if<worker::Progress>(&event)) {
       phase_ = progress->phase;
     } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
-      step_ = metrics->step;
       phase_ = "train";
       loss_ = metrics->loss;
       tokens_per_second_ = metrics->tokens_per_second;
@@ -51,25 +48,27 @@ class RunView {
     }
   }
 
-  bool started() const { return max_steps_ > 0; }
+  bool started() const { return pace_.max_steps() > 0; }
 
   /// Of its steps, 0 to 1.
-  double fraction() const { return max_steps_ > 0 ? double(step_) / double(max_steps_) : 0; }
+  double fraction() const { return pace_.fraction(); }
 
-  /// "step 120/300  loss 1.2345  …  ETA 12s"
+  /// "step 120/300  ETA 12s  loss 1.2345  …": the end may not fit into the terminal
   std::string text() const {
-    std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
+    std::string text =
+        "step " + std::to_string(pace_.step()) + "/" + std::to_string(pace_.max_steps());
+    if (phase_ == "evaluate") {
+      text += "  evaluating";
+    } else if (phase_ == "save") {
+      text += "  saving";
+    } else if (const auto seconds = pace_.seconds_left(unix_time())) {
+      text += "  ETA " + human_duration(*seconds);
+    }
     if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
     if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
     if (!score_.empty()) text += "  " + score_;
     if (tokens_per_second_ > 0)
       text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
-    if (phase_ == "evaluate") return text + "  evaluating";
-    if (phase_ == "save") return text + "  saving";
-    const double per_step =
-        (steady_seconds() - began_) / double(std::max<int64_t>(1, step_ - first_step_));
-    if (step_ > first_step_)
-      text += "  ETA " + human_duration(per_step * double(max_steps_ - step_));
     return text;
   }
 
@@ -81,12 +80,11 @@ class RunView {
   }
 
  private:
-  int64_t step_ = 0, first_step_ = 0, max_steps_ = 0;
+  run::Pace pace_;
   std::string phase_;
   std::optional<double> loss_, eval_loss_;
   std::string score_;  ///< of the last evaluation, with its name
   double tokens_per_second_ = 0;
-  double began_ = 0;
 };
 
 constexpr auto poll_interval = std::chrono::milliseconds(100);
@@ -129,9 +127,11 @@ class RunFollower {
  public:
   RunFollower(const Context& context,
               const std::vector<PendingRun>& runs,
+              const std::set<std::string>& own,
               const std::function<void(size_t)>& at_end)
       : context_(context),
         runs_dir_(context.runs_dir()),
+        own_(own),
         at_end_(at_end),
         together_(std::to_string(runs.size()) + " runs"),
         live_(is_terminal(STDERR_FILENO) && runs.size() > 1) {
@@ -143,6 +143,7 @@ class RunFollower {
       dispatch_queue();
       for (size_t i = 0; i < followed_.size(); ++i) update(i);
       if (ended_ == followed_.size()) break;
+      if (detach_requested()) leave_runs(true);
       answer_interrupts();
       show();
       std::this_thread::sleep_for(poll_interval);
@@ -158,7 +159,10 @@ class RunFollower {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
     dispatch_at_ = now + dispatch_seconds;
-    const queue::DispatchResult done = queue::dispatch(runs_dir_, context_.program());
+    const queue::DispatchResult done =
+        queue::dispatch(runs_dir_, context_.program(), queue::IfLocked::skip);
+    if (done.queue_was_locked) return wait_for_queue(now);
+    queue_locked_since_.reset();
     for (const queue::StartedRun& started : done.started) {
       if (Followed* followed = find(started.run)) {
         if (followed->supervisor != 0)
@@ -167,6 +171,7 @@ class RunFollower {
         announce(*followed);
       }
     }
+    waiting_ = done.waiting;
     for (const queue::NotStarted& failed : done.failed) {
       Followed* followed = find(failed.run);
       if (!followed) continue;
@@ -176,6 +181,15 @@ class RunFollower {
       status.hint = failed.problem.hint();
       status.storage = failed.problem.exit_code() == ExitCode::storage;
     }
+  }
+
+  /// Another process has locked the queue. It usually does so for a moment.
+  void wait_for_queue(double now) {
+    constexpr double moment = 5;  // seconds
+    if (!queue_locked_since_) queue_locked_since_ = now;
+    if (now - *queue_locked_since_ < moment) return;
+    for (const auto& followed : followed_)
+      waiting_[followed->run.planned.record.id] = "the queue, which another process has locked";
   }
 
   Followed* find(const std::string& run) {
@@ -215,7 +229,7 @@ class RunFollower {
     // Poll before asking the queue: a run leaves the queue before it releases its lock.
     const run::Update update = followed.follower.poll();
     for (const run::StoredEvent& stored : update.events) {
-      if (stored.event) followed.view.take(*stored.event);
+      if (stored.event) followed.view.take(*stored.event, stored.time);
       for (const std::string& problem : skipped_checkpoints(stored))
         print_line(
             followed,
@@ -224,7 +238,7 @@ class RunFollower {
       if (!notice.empty() && stored.attempt > followed.attempt_before)
         print_line(followed, "warning: " + followed.run.label + ": " + tables::printable(notice));
     }
-    if (update.progress) followed.view.take(*update.progress);
+    if (update.progress) followed.view.take(*update.progress, unix_time());
     followed.running = !update.over;
     if (followed.running) announce(followed);
     if (update.over && !queue::is_queued(runs_dir_, followed.run.planned.record.id))
@@ -246,26 +260,44 @@ class RunFollower {
         outcome.status.hint.clear();
       }
     }
-    outcome.started = followed.supervisor != 0 || followed.announced ||
-                      outcome.status.state == run::RunState::completed ||
-                      outcome.status.attempt > followed.attempt_before;
+    const bool started = followed.supervisor != 0 || followed.announced ||
+                         outcome.status.state == run::RunState::completed ||
+                         outcome.status.attempt > followed.attempt_before;
+    if (!started) outcome.ending = Ending::not_started;
     return outcome;
+  }
+
+  bool is_own(const Followed& followed) const {
+    return own_.count(followed.run.planned.record.id) > 0;
   }
 
   void withdraw_queued() {
     std::vector<std::string> runs;
+    std::set<std::string> made;
     for (const auto& followed : followed_) {
-      if (!followed->outcome) runs.push_back(followed->run.planned.record.id);
+      if (followed->outcome || !is_own(*followed)) continue;
+      runs.push_back(followed->run.planned.record.id);
+      if (followed->run.made) made.insert(runs.back());
     }
-    queue::cancel_queued(runs_dir_, runs);
+    queue::cancel_queued(runs_dir_, runs, made);
+  }
+
+  /// Follows them no longer: all, or those of other commands.
+  void leave_runs(bool own_too) {
+    for (const auto& followed : followed_) {
+      if (followed->outcome || (is_own(*followed) && !own_too)) continue;
+      followed->outcome = Outcome{followed->run.planned.folder.status(), Ending::left};
+    }
   }
 
   void answer_interrupts() {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
+    leave_runs(false);
     withdraw_queued();
     for (const auto& followed : followed_) {
-      if (followed->outcome || !followed->running) continue;
+      // Another process may have started it since it was looked at.
+      if (followed->outcome || !followed->run.planned.folder.is_running()) continue;
       followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
                                                                : run::StopRequest::immediately);
       print_line(*followed,
@@ -275,7 +307,28 @@ class RunFollower {
     }
   }
 
+  /// The first run that waits, while none runs.
+  Followed* first_waiting() {
+    Followed* first = nullptr;
+    for (const auto& followed : followed_) {
+      if (followed->outcome) continue;
+      if (followed->running) return nullptr;
+      if (!first && waiting_.count(followed->run.planned.record.id) > 0) first = followed.get();
+    }
+    return first;
+  }
+
+  /// A live line on a terminal, elsewhere a line whenever it waits for something else.
+  void show_waiting(Followed& followed) {
+    const std::string what =
+        "waiting for " + tables::printable(waiting_.at(followed.run.planned.record.id));
+    if (what != waiting_said_) (live_ ? together_ : followed.line).show_status(what);
+    waiting_said_ = what;
+  }
+
   void show() {
+    if (Followed* waiting = first_waiting()) return show_waiting(*waiting);
+    waiting_said_.clear();
     double done = 0;
     std::vector<std::string> parts = {std::to_string(ended_) + " done"};
     for (const auto& followed : followed_) {
@@ -289,28 +342,39 @@ class RunFollower {
 
   const Context& context_;
   const std::filesystem::path runs_dir_;
+  const std::set<std::string>& own_;
   const std::function<void(size_t)>& at_end_;
   const Interrupts interrupts_;
   std::vector<std::unique_ptr<Followed>> followed_;
+  std::map<std::string, std::string> waiting_;  ///< what queued runs wait for
+  std::string waiting_said_;                    ///< the last line about that
   ProgressLine together_;  ///< on a terminal, of several runs: one line for all
   const bool live_;
   size_t ended_ = 0;
   int answered_ = 0;
   double dispatch_at_ = 0;
+  std::optional<double> queue_locked_since_;
 };
 
 }  // namespace
 
-void enqueue(const Context& context,
-             const std::vector<PendingRun>& runs,
-             const QueueOptions& options) {
+std::set<std::string> enqueue(const Context& context,
+                              const std::vector<PendingRun>& runs,
+                              const QueueOptions& options) {
   const std::string submitted = utc_timestamp();
   const std::string group = submitted + "-" + std::to_string(::getpid());
   int64_t position = 0;
+  std::set<std::string> own;
   queue::Queue queue(context.runs_dir());
   for (const PendingRun& run : runs) {
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
+    // The command that made the folder may have withdrawn the run since it was found.
+    if (!path_exists(run.planned.folder.record_file())) {
+      throw Error("run '" + run.planned.record.id + "' has been withdrawn by another command",
+                  "start it again with the same command",
+                  ExitCode::failed);
+    }
     queue::QueueEntry entry;
     entry.run = run.planned.record.id;
     entry.group = group;
@@ -323,13 +387,16 @@ void enqueue(const Context& context,
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
     queue.add(entry);
+    if (queue.find(entry.run)->group == group) own.insert(entry.run);
   }
+  return own;
 }
 
 std::vector<Outcome> follow_runs(const Context& context,
                                  const std::vector<PendingRun>& runs,
+                                 const std::set<std::string>& own,
                                  const std::function<void(size_t)>& at_end) {
-  return RunFollower(context, runs, at_end).run();
+  return RunFollower(context, runs, own, at_end).run();
 }
 
 }  // namespace forge::app

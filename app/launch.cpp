@@ -1,6 +1,7 @@
 #include "app/launch.h"
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <set>
 
@@ -115,8 +116,7 @@ PreparedRun prepare_run(const Context& context,
   inputs.project = resolved.project;
   inputs.config = resolved.config_name;
   inputs.command = context.command_line();
-  inputs.revision = run.saved ? run.saved->revision
-                              : worker::git_revision(context.launcher(), context.workspace().root);
+  inputs.revision = run.saved ? run.saved->revision : context.revision();
   inputs.experiment = resolved.json;
   inputs.origins = run.saved ? run.saved->origins : config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
@@ -148,7 +148,12 @@ struct SelectedConfig {
   std::vector<run::Sweep> sweeps;
 };
 
-std::vector<SelectedConfig> table_configs(const Context& context, const std::string& name) {
+/// Takes the configs one after the other: of thousands only one document is held at a time.
+using ConfigVisitor = std::function<void(const SelectedConfig&)>;
+
+void visit_table_configs(const Context& context,
+                         const std::string& name,
+                         const ConfigVisitor& visit) {
   const project::Project project = context.project();
   const tables::TableSpec table = read_table(project, name);
   std::vector<run::Sweep> sweeps;
@@ -159,25 +164,22 @@ std::vector<SelectedConfig> table_configs(const Context& context, const std::str
     if (const int64_t rows = table.best_of->validation_rows; rows > 0)
       sweeps.push_back({"train.validation_rows", {std::to_string(rows)}});
   }
-  std::vector<SelectedConfig> selected;
   for (const tables::RowSpec& row : table.rows)
-    selected.push_back(
-        {context.document(project::NamedConfig{project, project::config_of(project, row.config)}),
-         sweeps});
-  return selected;
+    visit({context.document(project::NamedConfig{project, project::config_of(project, row.config)}),
+           sweeps});
 }
 
-std::vector<SelectedConfig> training_configs(const Context& context) {
+void visit_training_configs(const Context& context, const ConfigVisitor& visit) {
   const project::Project project = context.project();
-  std::vector<SelectedConfig> selected;
+  bool trains = false;
   for (const project::Config& config : project.configs) {
     const project::NamedConfig named{project, config};
     const config::ParsedConfig parsed = context.parse(named);
-    if (project::summary_of(*parsed.root).trains)
-      selected.push_back({context.document(named, parsed), {}});
+    if (!project::summary_of(*parsed.root).trains) continue;
+    trains = true;
+    visit({context.document(named, parsed), {}});
   }
-  if (selected.empty()) throw Error("project '" + project.path + "' has no training config");
-  return selected;
+  if (!trains) throw Error("project '" + project.path + "' has no training config");
 }
 
 /// The sweeps of the command line. Those that the project declares are read from their files.
@@ -210,9 +212,10 @@ Sweeps read_sweeps(const Context& context, const RunSelection& selection) {
   return sweeps;
 }
 
-/// The configs that the selection names, in that order.
-std::vector<SelectedConfig> selected_configs(const Context& context,
-                                             const RunSelection& selection) {
+/// Visits the configs that the selection names, in that order.
+void visit_selected_configs(const Context& context,
+                            const RunSelection& selection,
+                            const ConfigVisitor& visit) {
   const int ways =
       int{selection.all} + int{!selection.table.empty()} + int{!selection.configs.empty()};
   if (ways != 1) {
@@ -221,19 +224,17 @@ std::vector<SelectedConfig> selected_configs(const Context& context,
         "--table for the configs of a table, or --sweep with a sweep that the project declares",
         "'forge ls' lists them");
   }
-  if (selection.all) return training_configs(context);
-  if (!selection.table.empty()) return table_configs(context, selection.table);
-  std::vector<SelectedConfig> selected;
+  if (selection.all) return visit_training_configs(context, visit);
+  if (!selection.table.empty()) return visit_table_configs(context, selection.table, visit);
   for (const std::string& name : selection.configs) {
     if (!project::is_pattern(name)) {
-      selected.push_back({context.document(name), {}});
+      visit({context.document(name), {}});
       continue;
     }
     const project::Project project = context.project();
     for (const project::Config& config : project::configs_matching(project, name))
-      selected.push_back({context.document(project::NamedConfig{project, config}), {}});
+      visit({context.document(project::NamedConfig{project, config}), {}});
   }
-  return selected;
 }
 
 /// The runs of a config, one for each combination of swept values.
@@ -275,10 +276,10 @@ std::vector<CheckedRun> check_selected_configs(const Context& context,
     wanted.configs = sweeps.configs;
   std::vector<std::vector<CheckedRun>> of_configs;
   size_t most = 0;
-  for (const SelectedConfig& selected : selected_configs(context, wanted)) {
+  visit_selected_configs(context, wanted, [&](const SelectedConfig& selected) {
     of_configs.push_back(config_runs(context, selected, wanted, sweeps, options));
     most = std::max(most, of_configs.back().size());
-  }
+  });
   std::vector<CheckedRun> runs;
   std::set<std::pair<std::string, std::string>> seen;
   for (size_t i = 0; i < most; ++i) {

@@ -1,4 +1,6 @@
+#include <sys/resource.h>
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -108,6 +110,27 @@ std::vector<std::string> take_template_arguments(const CLI::App& app,
   return kept;
 }
 
+/// Throws Error where the shell leaves the process too little to work with: that would show as a
+/// hang, a crash, or as words of a library about something else.
+void require_limits() {
+  struct Need {
+    int resource;
+    rlim_t least;
+    const char* what;
+    const char* hint;
+  };
+  for (const Need& need :
+       {Need{RLIMIT_NOFILE, 64, "open files", "'ulimit -n 1024' allows more"},
+        Need{RLIMIT_STACK, 512 << 10, "bytes of stack", "'ulimit -s 8192' allows more"}}) {
+    struct rlimit limit {};
+    if (::getrlimit(need.resource, &limit) != 0 || limit.rlim_cur >= need.least) continue;
+    throw Error("forge needs " + std::to_string(need.least) + " " + need.what +
+                    ", and this shell allows " + std::to_string(limit.rlim_cur),
+                need.hint,
+                ExitCode::failed);
+  }
+}
+
 int run_program(int argument_count, char** arguments) {
   Program program;
   CLI::App app("Run controlled experiments on language-model architectures", "forge");
@@ -150,7 +173,10 @@ int run_program(int argument_count, char** arguments) {
 }  // namespace forge::app
 
 int main(int argument_count, char** arguments) {
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a file beyond 'ulimit -f' is then an error, told like a full disk
   try {
+    forge::app::require_limits();
     return forge::app::run_program(argument_count, arguments);
   } catch (const std::exception& problem) {
     const forge::Error error = forge::as_error(problem);

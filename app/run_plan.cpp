@@ -37,7 +37,8 @@ struct PlanEntry {
 std::vector<PlanEntry> make_plan(const Context& context,
                                  const std::vector<CheckedRun>& runs,
                                  const LaunchOptions& options) {
-  const std::vector<store::RunSummary> past = stored_runs(context, {});
+  const std::vector<store::RunSummary> stored = stored_runs(context, {});
+  const store::PastRuns past(stored);
   std::vector<PlanEntry> plan;
   for (const CheckedRun& run : runs) {
     PlanEntry entry{&run, prepare_run(context, run, options), {}, ForecastSource::none};

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/project/names.h"
 #include "core/results/metrics.h"
+#include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
 #include "core/run/open_model.h"
@@ -64,7 +65,17 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 store::ResultStore open_store(const Context& context) {
   run::make_runs_dir(context.runs_dir());
   store::ResultStore store(store::store_path(context.runs_dir()));
-  print_warnings(store.sync(context.runs_dir()).warnings);
+  // The first look at a folder of ten thousand runs takes seconds.
+  constexpr size_t many = 500;
+  ProgressLine line("reading runs");
+  const auto show = [&](size_t done, size_t all) {
+    if (all < many || !is_terminal(STDERR_FILENO)) return;
+    line.show(double(done) / double(all),
+              with_thousands(int64_t(done)) + " of " + with_thousands(int64_t(all)));
+  };
+  const store::SyncReport report = store.sync(context.runs_dir(), show);
+  line.clear();
+  print_warnings(report.warnings);
   return store;
 }
 
@@ -75,7 +86,10 @@ std::optional<store::ResultStore> find_store(const Context& context) {
 
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter) {
   const std::optional<store::ResultStore> store = find_store(context);
-  return store ? store->runs(filter) : std::vector<store::RunSummary>();
+  if (!store) return {};
+  std::vector<store::RunSummary> runs = store->runs(filter);
+  for (store::RunSummary& run : runs) run.step = store::current_step(context.runs_dir(), run);
+  return runs;
 }
 
 void add_run_selector(const Command& command, RunSelector& selector) {
@@ -285,7 +299,7 @@ void print_results(const std::vector<store::RunSummary>& runs,
     print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
   } else if (runs.size() == 1) {
     std::cout << result_text(runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id));
-  } else {
+  } else if (!runs.empty()) {
     std::cout << result_table(runs);
   }
 }
@@ -303,17 +317,32 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
   std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
 }
 
-int follow_and_report(const Context& context, const std::vector<PendingRun>& runs, bool json) {
+/// What the user can do about a run that was left as it is.
+std::string left_text(const run::RunFolder& folder) {
+  const std::string stop = "'forge runs stop " + folder.id() + "' ";
+  return folder.is_running() ? "left " + folder.id() + " running; " + stop + "stops it"
+                             : "left " + folder.id() + " in the queue; " + stop + "removes it";
+}
+
+int follow_and_report(const Context& context,
+                      const std::vector<PendingRun>& runs,
+                      const std::set<std::string>& own,
+                      bool json) {
   store::ResultStore store = open_store(context);
   const std::filesystem::path runs_dir = context.runs_dir();
-  const std::vector<Outcome> outcomes =
-      follow_runs(context, runs, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
+  const std::vector<Outcome> outcomes = follow_runs(
+      context, runs, own, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
   std::vector<store::RunSummary> results;
   int worst = run::supervised_completed;
+  bool some_are_open = false;  // not started, or left
   for (size_t i = 0; i < runs.size(); ++i) {
     const Outcome& outcome = outcomes[i];
-    if (!outcome.started) {
-      std::cerr << runs[i].label << ": not started\n";
+    if (outcome.ending != Ending::ended) {
+      some_are_open = true;
+      std::cerr << (outcome.ending == Ending::left
+                        ? left_text(runs[i].planned.folder)
+                        : runs[i].label + ": not started; the same command starts it")
+                << "\n";
       continue;
     }
     if (outcome.status.state == run::RunState::failed)
@@ -323,6 +352,7 @@ int follow_and_report(const Context& context, const std::vector<PendingRun>& run
   }
   if (worst == run::supervised_stopped)
     std::cerr << "the same command continues from the saved checkpoint\n";
+  if (worst == run::supervised_completed && some_are_open) worst = run::supervised_stopped;
   print_results(results, store, runs_dir, json);
   return worst;
 }
@@ -337,16 +367,18 @@ void add_queue_options(const Command& command, QueueOptions& queue) {
                   "[default: one per GPU, or one on the CPU]")
       .at_least(1);
   command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
-  command.add_flag("--detach", queue.detach, "Queue and return; 'forge status' shows the progress");
+  command.add_flag("--detach",
+                   queue.detach,
+                   "Queue and return; 'forge status' shows the progress. Ctrl-\\ does so later");
 }
 
 int execute_runs(const Context& context,
                  const std::vector<PendingRun>& runs,
                  const QueueOptions& queue,
                  bool json) {
-  enqueue(context, runs, queue);
-  if (!queue.detach) return follow_and_report(context, runs, json);
-  queue::dispatch(context.runs_dir(), context.program());
+  const std::set<std::string> own = enqueue(context, runs, queue);
+  if (!queue.detach && !detach_requested()) return follow_and_report(context, runs, own, json);
+  queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
   return 0;
 }

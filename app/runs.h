@@ -64,7 +64,7 @@ void add_queue_options(const Command& command, QueueOptions& queue);
 
 /// Queues the runs and follows them to their ends, reports failures, and prints the results;
 /// detached it only queues them and prints their ids. Returns the exit code: 1 a run failed, 3 one
-/// was stopped, 4 the disk is full or fails.
+/// was stopped, not started or left before its end, 4 the disk is full or fails.
 int execute_runs(const Context& context,
                  const std::vector<PendingRun>& runs,
                  const QueueOptions& queue,

@@ -6,6 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
+#include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/table_spec.h"
 
@@ -30,9 +31,10 @@ Findings find(const Context& context,
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.kind = benchmark::Kind::training;
-  return {store::select(store->configured_runs(filter), options.where),
-          store->benchmarks(benchmark_filter),
-          {}};
+  std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
+  for (store::ConfiguredRun& run : runs)
+    run.summary.step = store::current_step(context.runs_dir(), run.summary);
+  return {store::select(std::move(runs), options.where), store->benchmarks(benchmark_filter), {}};
 }
 
 /// The current models of a project's configs.
@@ -84,14 +86,11 @@ void remove_other_models(const Context& context,
                          const project::Project& project,
                          Findings& findings) {
   Models models(context, project);
-  const auto exclude = [&](const std::string& config, const std::string& reason) {
-    if (!reason.empty()) findings.excluded.push_back({config, reason, 1});
-    return !reason.empty();
-  };
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
     const nlohmann::json model = run.config.value("model", nlohmann::json());
-    return exclude(run.summary.config,
-                   models.difference(run.summary.config, run.summary.profile, model));
+    const std::string reason = models.difference(run.summary.config, run.summary.profile, model);
+    if (!reason.empty()) tables::exclude(run.summary, reason, findings.excluded);
+    return !reason.empty();
   };
   const auto is_other_benchmark = [&](const benchmark::Record& record) {
     return !models.difference(record.config, record.profile, record.model).empty();

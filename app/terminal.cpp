@@ -127,12 +127,7 @@ void ProgressLine::show(double fraction, const std::string& text) {
   if (terminal_) {
     const double now = steady_seconds();
     if (drawn_ && now - drawn_at_ < redraw_seconds) return;
-    std::string line = label_ + "  " + bar(fraction) + "  " + text;
-    // A line that wraps could not be redrawn in place.
-    const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
-    while (tables::display_width(line) > width) line.pop_back();
-    std::cerr << "\r\033[K" << line << std::flush;
-    drawn_ = true;
+    draw(bar(fraction) + "  " + text);
     drawn_at_ = now;
     return;
   }
@@ -162,7 +157,15 @@ void ProgressLine::show_status(const std::string& text) {
     std::cerr << label_ << "  " << text << "\n";
     return;
   }
-  std::cerr << "\r\033[K" << label_ << "  " << text << std::flush;
+  draw(text);
+}
+
+void ProgressLine::draw(const std::string& text) {
+  std::string line = label_ + "  " + text;
+  // A line that wraps could not be redrawn in place.
+  const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
+  while (tables::display_width(line) > width) line.pop_back();
+  std::cerr << "\r\033[K" << line << std::flush;
   drawn_ = true;
 }
 
@@ -178,6 +181,58 @@ void ProgressLine::clear() {
 
 namespace {
 
+/// A command to the terminal of stdout, behind what was printed.
+void send_to_terminal(const std::string& command) {
+  std::cout.flush();
+  // A terminal that is gone needs nothing.
+  [[maybe_unused]] const ssize_t sent = ::write(STDOUT_FILENO, command.data(), command.size());
+}
+
+int terminal_height() {
+  struct winsize size {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) return size.ws_row;
+  return 24;
+}
+
+/// The first lines of a text, with the last one saying how many more there are. No newline at the
+/// end: on the last line of a screen it would scroll.
+std::string first_lines(const std::string& text, size_t height) {
+  std::vector<std::string> lines = split(text, '\n');
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if (lines.size() > height) {
+    const size_t more = lines.size() - (height - 1);
+    lines.resize(height - 1);
+    lines.push_back("\u2026 and " + std::to_string(more) + " more lines");
+  }
+  return join(lines, "\n");
+}
+
+// Control sequences of xterm (ctlseqs): the alternate screen (1049), the cursor (25), and the wrap
+// of long lines (7).
+constexpr const char* enter_screen = "\033[?1049h\033[?25l\033[?7l";
+constexpr const char* leave_screen = "\033[?7h\033[?25h\033[?1049l";
+constexpr const char* clear_screen = "\033[H\033[J";
+
+}  // namespace
+
+LiveText::LiveText() : terminal_(is_terminal(STDOUT_FILENO)) {
+  if (terminal_) send_to_terminal(enter_screen);
+}
+
+LiveText::~LiveText() {
+  if (!terminal_) return;
+  send_to_terminal(leave_screen);
+  std::cout << text_ << std::flush;
+}
+
+void LiveText::show(const std::string& text) {
+  if (terminal_) send_to_terminal(clear_screen);
+  std::cout << (terminal_ ? first_lines(text, size_t(terminal_height())) : text) << std::flush;
+  text_ = text;
+}
+
+namespace {
+
 volatile std::sig_atomic_t interrupts = 0;
 
 /// A second Ctrl-C means more than the first; other signals may come in a row and mean the same.
@@ -188,7 +243,7 @@ void on_signal(int signal) {
 void set_handler(void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR2}) ::sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
@@ -201,5 +256,23 @@ Interrupts::Interrupts() {
 Interrupts::~Interrupts() { set_handler(SIG_DFL); }
 
 int Interrupts::count() const { return interrupts; }
+
+namespace {
+
+volatile std::sig_atomic_t detach = 0;
+
+}  // namespace
+
+void allow_detaching() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { detach = 1; };
+  for (const int signal : {SIGHUP, SIGQUIT}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+bool detach_requested() { return detach != 0; }
 
 }  // namespace forge::app

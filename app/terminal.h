@@ -37,6 +37,23 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
 std::string bold_table(const std::vector<std::vector<std::string>>& lines,
                        const std::vector<size_t>& right);
 
+/// A text on stdout that is redrawn in place. On a terminal it has a screen of its own, so that
+/// nothing scrolls away, and shows as many lines as fit; at the end the screen from before is
+/// restored and the last text stays there in full. Elsewhere each text is printed.
+class LiveText {
+ public:
+  LiveText();
+  ~LiveText();
+  LiveText(const LiveText&) = delete;
+  LiveText& operator=(const LiveText&) = delete;
+
+  void show(const std::string& text);
+
+ private:
+  bool terminal_;
+  std::string text_;
+};
+
 /// Where a command that prints a text writes it.
 struct OutputOptions {
   std::string file;  ///< -o, "": standard output
@@ -101,6 +118,8 @@ class ProgressLine {
   void clear();
 
  private:
+  void draw(const std::string& text);
+
   std::string label_;
   bool terminal_;
   bool drawn_ = false;
@@ -111,8 +130,8 @@ class ProgressLine {
   double phase_fraction_ = 0;
 };
 
-/// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM, SIGHUP and SIGUSR2
-/// count as the first one.
+/// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM and SIGUSR2 count as
+/// the first one.
 class Interrupts {
  public:
   Interrupts();
@@ -121,5 +140,11 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   int count() const;
 };
+
+/// From here on a closed terminal (SIGHUP) and Ctrl-\ (SIGQUIT) no longer end the program, but ask
+/// it to leave its runs running and end. Where the starter ignores one of them, as nohup does, it
+/// stays ignored.
+void allow_detaching();
+bool detach_requested();
 
 }  // namespace forge::app

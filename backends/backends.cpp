@@ -1,5 +1,6 @@
 #include "backends/backends.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 #include <chrono>
 #include <cstdlib>
@@ -222,7 +223,23 @@ fs::path LibtorchBackend::worker() const {
               ExitCode::failed);
 }
 
+namespace {
+
+/// Throws Error where the address space is too small for Torch: OpenBLAS asks for memory for ever.
+void require_address_space() {
+  constexpr rlim_t least = rlim_t{3} << 30;
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= least) return;
+  throw Error("the worker needs at least 3 GiB of address space, and this shell allows " +
+                  human_bytes(double(limit.rlim_cur)),
+              "'ulimit -v unlimited' allows more",
+              ExitCode::failed);
+}
+
+}  // namespace
+
 worker::WorkerCommand LibtorchBackend::command(const worker::Request& request) const {
+  require_address_space();
   worker::WorkerCommand command;
   command.arguments = {worker().string()};
   // The same number of threads in every parallel region, so that sums keep their order.

@@ -191,7 +191,7 @@ benchmark::BenchInvocation this_call(const Context& context) {
   call.created = utc_timestamp();
   call.id = benchmark::new_call_id(call.created);
   call.command = context.command_line();
-  call.revision = worker::git_revision(context.launcher(), context.workspace().root);
+  call.revision = context.revision();
   call.forge_version = FORGE_VERSION;
   call.host = run::host_name();
   return call;

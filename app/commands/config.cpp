@@ -46,14 +46,15 @@ lint::Report lint_configs(const Context& context, const CheckOptions& options) {
   std::vector<lint::Selection> selections;
   std::vector<Error> broken;
   const auto select_all = [&](project::Project project) {
-    std::vector<project::Config> configs = project.configs;
-    selections.push_back({std::move(project), std::move(configs), {}});
+    const project::ConfigList configs = project.configs;
+    selections.push_back({std::move(project), configs, {}});
   };
   if (options.configs.empty()) context.require_no_template_arguments();
   if (!options.configs.empty()) {
     for (const std::string& name : options.configs) {
       ChosenConfig chosen = context.config(name);
-      selections.push_back({std::move(chosen.project), {chosen.config}, chosen.variables});
+      selections.push_back(
+          {std::move(chosen.project), project::ConfigList({chosen.config}), chosen.variables});
     }
   } else if (options.all || !context.project_folder()) {
     project::ProjectList list = context.all_projects(true);

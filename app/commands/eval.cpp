@@ -112,7 +112,7 @@ int eval(const Context& context, const EvalOptions& options) {
   const run::RunModel model = open_model(context, options);
   // The backend is asked before data is prepared and weights are read.
   const auto backend =
-      context.backend_for(worker::Job::evaluate, model.experiment, options.device, options.threads);
+      context.backend_for(worker::Job::evaluate, model, options.device, options.threads);
   const run::EvaluationData data = open_data(context, options, model);
   ProgressLine line("evaluating");
   const run::ModelEvaluation evaluation =
@@ -141,7 +141,7 @@ int logits(const Context& context, const LogitsOptions& options) {
   run::LogitsQuestion question = options.question;
   question.output = options.output;
   const auto backend =
-      context.backend_for(worker::Job::logits, model.experiment, question.device, question.threads);
+      context.backend_for(worker::Job::logits, model, question.device, question.threads);
   const nlohmann::json values = run::write_logits(model, question, *backend, context.launcher());
   if (options.json) return print_json(values);
   std::cout << options.output << ": logits of " << question.rows << " × " << question.length
@@ -179,6 +179,7 @@ void add_eval(const Command& app) {
       .at_least(1);
   add_precision_option(command, options.precision);
   add_device_options(command, options.device, options.threads);
+  add_allow_command_option(command);
   add_template_options(command);
   add_json_option(command, options.json);
 }
@@ -200,6 +201,7 @@ void add_logits(const Command& app) {
   command.add_option("--length", options.question.length, "Tokens per row").show_default();
   command.add_option("--seed", options.question.seed, "Seed of the token ids").show_default();
   add_device_options(command, options.question.device, options.question.threads);
+  add_allow_command_option(command);
   add_json_option(command, options.json);
 }
 

@@ -141,8 +141,8 @@ int generate(const Context& context, const GenerateOptions& options) {
   run::check_generation(question);
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
   set_precision(options.precision, model.experiment.train);
-  const auto backend = context.backend_for(
-      worker::Job::generate, model.experiment, question.device, question.threads);
+  const auto backend =
+      context.backend_for(worker::Job::generate, model, question.device, question.threads);
   // The only sample is printed while it is generated, for a reader at a terminal with its prompt.
   const bool streams = !options.json && question.prompts.size() == 1 && question.samples == 1;
   bool prompt_is_due = is_terminal(STDOUT_FILENO);
@@ -208,6 +208,7 @@ void add_generate(const Command& app) {
   command.add_option("--batch-size", question.batch_size, "Samples per batch").show_default();
   add_precision_option(command, options.precision);
   add_device_options(command, question.device, question.threads);
+  add_allow_command_option(command);
   add_json_option(command, options.json);
 }
 

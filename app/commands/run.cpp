@@ -7,13 +7,17 @@
 #include "app/follow_runs.h"
 #include "app/launch.h"
 #include "app/runs.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/run/allowed_command.h"
+#include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/run/supervisor.h"
 
@@ -41,23 +45,33 @@ std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
          run::device_text(environment.device_type, environment.device_name, environment.threads);
 }
 
+/// Refuses a run whose checkpoints have no room, before anything begins.
+void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
+  const std::string warning =
+      run::check_checkpoint_space(planned.folder.path(), checked.resolved.experiment);
+  if (!warning.empty()) std::cerr << "warning: " << checked.label << ": " << warning << "\n";
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context, const CheckedRun& checked, const RunOptions& options) {
   const PreparedRun prepared = prepare_run(context, checked, options.launch);
   PendingRun run{checked.label, "", prepared.planned, {}};
+  // The config is this user's own, and with it the program that it names.
+  run::allow_command(prepared.planned.record.key, checked.resolved.experiment);
   switch (prepared.planned.action) {
     case run::Action::cached:
       std::cerr << checked.label << ": already completed (--force runs it again)\n";
       break;
     case run::Action::running:
-      std::cerr << checked.label << ": already running, following it\n";
+      std::cerr << checked.label << ": already running, following it (Ctrl-C leaves it running)\n";
       break;
     case run::Action::start:
     case run::Action::resume:
       run.what = start_text(checked, prepared.planned);
       run.demand = queue::resource_request(
           checked.backend.environment, options.launch.device, options.queue.jobs, usable_cores());
-      run::write_run_folder(prepared.planned, prepared.inputs);
+      warn_of_space(checked, prepared.planned);
+      run.made = run::write_run_folder(prepared.planned, prepared.inputs);
   }
   return run;
 }
@@ -100,6 +114,7 @@ int run_configs(const Context& context, RunOptions options) {
     return 0;
   }
   open_store(context);  // a damaged or newer store is found before anything is prepared
+  allow_detaching();
   std::vector<PendingRun> runs;
   for (const CheckedRun& run : checked) runs.push_back(prepare(context, run, options));
   return execute_runs(context, runs, options.queue, options.json);
@@ -123,17 +138,19 @@ void try_to(const std::function<void()>& action) {
 int supervise(const Context& context, const SuperviseOptions& options) {
   const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
   const std::filesystem::path runs_dir = folder.path().parent_path();
-  const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
-  const auto backend = context.backend(config::experiment_from_json(request.experiment));
-  const auto dispatch_queue = [&] {
-    try_to([&] { queue::dispatch(runs_dir, context.program()); });
+  const config::Experiment experiment =
+      config::experiment_from_json(run::read_request(folder).experiment);
+  run::require_allowed_command(folder.id(), folder.record().key, experiment);
+  const auto backend = context.backend(experiment);
+  const auto dispatch_queue = [&](queue::IfLocked if_locked) {
+    try_to([&] { queue::dispatch(runs_dir, context.program(), if_locked); });
   };
   run::SupervisorOptions supervision;
   if (const char* waits = std::getenv("FORGE_RETRY_WAITS"))
     supervision.retry_waits = run::retry_waits_from_text(waits);
   supervision.device = options.device;
   supervision.lease = options.lease;
-  supervision.periodic_task = dispatch_queue;
+  supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
     const bool failed =
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
@@ -141,7 +158,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   };
   const int exit_code = run::supervise(folder, *backend, context.launcher(), supervision);
   if (options.lease >= 0) ::close(options.lease);  // frees the device for the next run
-  if (exit_code != run::supervised_storage) dispatch_queue();
+  if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
   return exit_code;
 }
 
@@ -154,10 +171,14 @@ void add_run(const Command& app) {
       .details(
           "Runs wait in a queue until a device has room for them. A completed run is not repeated. "
           "Ctrl-C saves a checkpoint and stops; the same command continues from there. A second "
-          "Ctrl-C stops at once. Runs survive the end of forge itself.\n"
+          "Ctrl-C stops at once. A run that another command started is only followed: Ctrl-C "
+          "leaves it running.\n"
           "\n"
-          "Exit codes: 1 a run failed, 2 wrong usage or config, 3 stopped, 4 the disk is full or "
-          "fails.")
+          "Closing the terminal or Ctrl-\\ leaves all runs running and queued. They survive the "
+          "end of forge itself; 'forge runs stop' stops them.\n"
+          "\n"
+          "Exit codes: 1 a run failed, 2 wrong usage or config, 3 stopped, not started or left "
+          "running, 4 the disk is full or fails.")
       .examples(
           "forge run train_canon_ac\n"
           "forge run train_llama train_canon_ac --set train.max_steps=100\n"

@@ -12,6 +12,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/manage/run_log.h"
+#include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/queue.h"
@@ -70,12 +71,13 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   const run::RunFolder folder = run::find_run_by_name_or_path(runs_dir, options.name);
   const store::ResultStore store = open_store(context);
-  const std::optional<store::RunSummary> run = store.run(folder.id());
+  std::optional<store::RunSummary> run = store.run(folder.id());
   if (!run || !std::filesystem::equivalent(folder.path(), runs_dir / run->id)) {
     throw Error("'" + options.name + "' is not in the runs folder " + shown_path(runs_dir),
                 "FORGE_RUNS_DIR selects another runs folder",
                 ExitCode::failed);
   }
+  run->step = store::current_step(runs_dir, *run);
   if (!options.json) {
     std::cout << result_text(*run, store.config(run->id), shown_path(folder.path()));
     return 0;
@@ -146,6 +148,8 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   manage::RunLog log(folder, log_source(options));
   bool any = false;
+  if (options.follow && folder.state() == run::RunState::queued)
+    std::cerr << folder.id() << " is queued; its log begins when it starts\n";
   while (true) {
     const bool over = is_over(folder);  // checked first: what was written by then is read below
     for (const manage::LogLine& entry : log.poll()) {

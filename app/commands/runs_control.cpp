@@ -15,7 +15,9 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/host.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/queue.h"
@@ -53,8 +55,9 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
 
 /// Asks a started run to stop; returns a text for the user.
 std::string stop_started(const run::RunFolder& folder, bool now) {
-  if (folder.state() != run::RunState::running)
-    return run::name_of(folder.state()) + ", not running";
+  const run::RunState state = folder.state();
+  if (state == run::RunState::not_started) return "not started, not queued";
+  if (state != run::RunState::running) return run::name_of(state) + ", not running";
   folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
   return now ? "stopping now" : "stopping after saving a checkpoint";
 }
@@ -214,6 +217,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const run::RunRecord record = folder.record();
   const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
+  context.require_allowed_command(record.id, record.key, experiment);
   const worker::BackendInfo& backend =
       context.describe_backend(experiment, request.device, request.threads);
   run::require_same_backend(record, backend);
@@ -222,9 +226,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   run::refresh_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =
-      checkpoint.empty()
-          ? "from the start"
-          : "from step " + std::to_string(std::stoll(fs::path(checkpoint).filename().string()));
+      checkpoint.empty() ? "from the start"
+                         : "from step " + std::to_string(*weights::checkpoint_step(checkpoint));
   return {record.id,
           "resuming " + from + " of " + std::to_string(experiment.train.max_steps),
           {record, folder, run::Action::resume},
@@ -241,10 +244,15 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
     case run::RunState::running: return "is running already";
     default: break;
   }
-  return queue::is_queued(context.runs_dir(), folder.id()) ? "is queued already" : "";
+  // A run that waits on another host is taken over.
+  for (const queue::QueueEntry& entry : queue::read_entries(context.runs_dir())) {
+    if (entry.run == folder.id() && entry.host == run::host_name()) return "is queued already";
+  }
+  return "";
 }
 
 int resume(const Context& context, const RunsResumeOptions& options) {
+  allow_detaching();
   const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
   std::vector<PendingRun> runs;
   for (const run::RunFolder& folder : folders) {
@@ -278,6 +286,7 @@ void add_runs_resume(const Command& runs) {
       .see_also("forge run, forge runs stop");
   add_run_selector(command, options.runs);
   add_queue_options(command, options.queue);
+  add_allow_command_option(command);
   add_json_option(command, options.json, "Print results as JSON");
 }
 

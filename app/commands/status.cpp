@@ -1,6 +1,7 @@
-#include <chrono>
+#include <poll.h>
+#include <algorithm>
 #include <iostream>
-#include <thread>
+#include <optional>
 
 #include "app/command_line.h"
 #include "app/runs.h"
@@ -11,11 +12,12 @@
 #include "core/results/metrics.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
+#include "core/run/queue/hosts.h"
 
 namespace forge::app {
 namespace {
 
-constexpr auto live_interval = std::chrono::milliseconds(1000);
+constexpr int live_interval_ms = 1000;
 
 struct StatusOptions {
   int ended = 5;
@@ -66,6 +68,13 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
   return aligned(lines, {1, 2, 3, 4, 5, 6});
 }
 
+/// "cuda:0 or cuda:1", "cpu of host 'a', last seen 3m 10s ago"
+std::string place_text(const store::WaitingRun& run) {
+  const std::string devices = join(texts_of(run.entry.devices, &queue::LeaseDevice::name), " or ");
+  if (!run.host_silent_seconds) return devices;
+  return devices + " of " + queue::host_text(run.entry.host, *run.host_silent_seconds);
+}
+
 std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   std::vector<std::vector<std::string>> lines = {
       {"Queued", "Steps", "Time", "Priority", "Since", "Device"}};
@@ -75,9 +84,13 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
                      duration(run.seconds),
                      std::to_string(run.entry.priority),
                      run.entry.submitted.substr(0, 16) + "Z",
-                     join(texts_of(run.entry.devices, &queue::LeaseDevice::name), " or ")});
+                     place_text(run)});
   }
-  return aligned(lines, {1, 2, 3});
+  const bool elsewhere = std::any_of(waiting.begin(), waiting.end(), [](const auto& run) {
+    return run.host_silent_seconds.has_value();
+  });
+  return aligned(lines, {1, 2, 3}) +
+         (elsewhere ? "'forge runs resume RUN' here takes over a run of another host.\n" : "");
 }
 
 std::string overview_text(const store::Overview& overview) {
@@ -108,6 +121,7 @@ nlohmann::json overview_json(const store::Overview& overview) {
   for (const store::WaitingRun& run : overview.waiting) {
     nlohmann::json entry = to_json(run.entry);
     entry["config"] = run.config;
+    entry["host_silent_seconds"] = or_null(run.host_silent_seconds);
     entry["steps_left"] = run.steps_left;
     entry["seconds"] = or_null(run.seconds);
     json["waiting"].push_back(std::move(entry));
@@ -116,22 +130,24 @@ nlohmann::json overview_json(const store::Overview& overview) {
   return json;
 }
 
-/// Redrawn in place until Ctrl-C, or until no run is active or queued.
+/// Redrawn in place until Ctrl-C or another signal that ends it, or until no run is active or
+/// queued.
 void watch(store::ResultStore& store,
            const std::filesystem::path& runs_dir,
            const StatusOptions& options) {
   const Interrupts interrupts;
-  const bool terminal = is_terminal(STDOUT_FILENO);
-  while (interrupts.count() == 0) {
+  allow_detaching();  // a closed terminal ends it, too, with the screen restored
+  std::optional<LiveText> live;
+  if (!options.json) live.emplace();
+  while (interrupts.count() == 0 && !detach_requested()) {
     const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
-    if (terminal) std::cout << "\033[H\033[J";
-    if (options.json) {
-      std::cout << json_text(overview_json(overview)) << std::endl;
+    if (live) {
+      live->show(overview_text(overview));
     } else {
-      std::cout << overview_text(overview) << std::flush;
+      std::cout << json_text(overview_json(overview)) << std::endl;
     }
     if (overview.running.empty() && overview.waiting.empty()) return;
-    std::this_thread::sleep_for(live_interval);
+    ::poll(nullptr, 0, live_interval_ms);  // a signal ends it early
   }
 }
 

@@ -9,11 +9,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include <ftw.h>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace forge {
 namespace {
@@ -24,8 +26,23 @@ FileDescriptor open_file(const fs::path& path, int flags, const char* purpose) {
   return FileDescriptor(fd);
 }
 
+std::string kind_of_file(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
 int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
   return ::remove(path) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+/// Whether the path still names the open file.
+bool is_same_file(const FileDescriptor& file, const fs::path& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(file.get(), &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 void sync_descriptor(int fd, const fs::path& path) {
@@ -69,13 +86,34 @@ std::vector<fs::path> folder_entries(const fs::path& folder) {
   return entries;
 }
 
-std::string read_file(const fs::path& path) {
-  const FileDescriptor file = open_file(path, O_RDONLY, "read");
+FileDescriptor open_regular_file(const fs::path& path) {
+  FileDescriptor file = open_if_exists(path);
+  if (!file) throw system_error("read '" + path.string() + "'", ENOENT);
+  return file;
+}
+
+FileDescriptor open_if_exists(const fs::path& path) {
+  // Without O_NONBLOCK the opening of a pipe waits for its writer.
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file && (errno == ENOENT || errno == ENOTDIR)) return file;
   struct stat status {};
-  if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    throw system_error("read '" + path.string() + "'", EISDIR);
-  }
-  std::string content(static_cast<size_t>(status.st_size), '\0');
+  if (!file) throw system_error("read '" + path.string() + "'", errno);
+  if (::fstat(file.get(), &status) != 0) throw system_error("read '" + path.string() + "'", errno);
+  if (S_ISREG(status.st_mode)) return file;
+  throw Error(
+      "cannot read '" + path.string() + "': it is " + kind_of_file(status.st_mode) + ", not a file",
+      ExitCode::failed);
+}
+
+int64_t file_bytes(const FileDescriptor& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw system_error("ask for the size of a file", errno);
+  return status.st_size;
+}
+
+std::string read_file(const fs::path& path) {
+  const FileDescriptor file = open_regular_file(path);
+  std::string content(static_cast<size_t>(file_bytes(file)), '\0');
   size_t filled = 0;
   while (true) {
     if (filled == content.size()) content.resize(content.size() + 4096);
@@ -120,6 +158,16 @@ void rename_path(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) {
     throw system_error("rename '" + from.string() + "' to '" + to.string() + "'", errno);
   }
+}
+
+bool is_aside_name(const std::string& name) {
+  if (starts_with(name, aside_prefix)) return true;
+  const size_t mark = name.rfind(aside_prefix);
+  if (mark == std::string::npos) return false;
+  const size_t digits = mark + std::strlen(aside_prefix);
+  constexpr size_t most_digits = 10;  // of a process id
+  return digits < name.size() && name.size() - digits <= most_digits &&
+         name.find_first_not_of("0123456789", digits) == std::string::npos;
 }
 
 fs::path aside_path(const fs::path& folder, const std::string& purpose) {
@@ -189,6 +237,8 @@ void AppendFile::append(std::string_view text) {
   }
 }
 
+bool AppendFile::is_in_place() const { return is_same_file(file_, path_); }
+
 void AppendFile::sync() { sync_descriptor(file_.get(), path_); }
 
 std::optional<FileLock> FileLock::try_acquire(const fs::path& path) {
@@ -207,16 +257,16 @@ FileLock FileLock::acquire(const fs::path& path) {
 }
 
 bool FileLock::is_held(const fs::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return false;
   return ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+bool FileLock::is_at(const fs::path& path) const { return is_same_file(file_, path); }
+
 MappedFile::MappedFile(const fs::path& path) {
-  const FileDescriptor file = open_file(path, O_RDONLY, "read");
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw system_error("read '" + path.string() + "'", errno);
-  size_ = static_cast<size_t>(status.st_size);
+  const FileDescriptor file = open_regular_file(path);
+  size_ = static_cast<size_t>(file_bytes(file));
   if (size_ == 0) return;
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED) throw system_error("map '" + path.string() + "'", errno);

@@ -43,6 +43,10 @@ void rename_path(const fs::path& from, const fs::path& to);
 /// Names of folders on their way in or out begin so. No reader takes one for a finished folder.
 constexpr const char* aside_prefix = ".tmp-";
 
+/// Whether a name is that of a file or folder on its way in or out: ".tmp-…", or "….tmp-1234" with
+/// a process id, as FileWriter names it.
+bool is_aside_name(const std::string& name);
+
 /// Where `folder` is put together, or to where it is moved to be removed: beside it, under a name
 /// of this process's own.
 fs::path aside_path(const fs::path& folder, const std::string& purpose = "");
@@ -71,6 +75,15 @@ class FileDescriptor {
 /// Writes all bytes to a descriptor. Throws Error naming `path`.
 void write_all(int fd, std::string_view bytes, const fs::path& path);
 
+/// Opens a file for reading. Throws Error for a folder, and for a pipe or device, of which a read
+/// could wait or go on for ever.
+FileDescriptor open_regular_file(const fs::path& path);
+/// The same; no descriptor where there is no such file.
+FileDescriptor open_if_exists(const fs::path& path);
+
+/// Size of an open file.
+int64_t file_bytes(const FileDescriptor& file);
+
 /// A log that only grows. Opening it cuts a torn last line (one without a newline), which a crash
 /// in mid-write leaves. One writer at a time; that is the caller's lock to hold.
 class AppendFile {
@@ -80,6 +93,8 @@ class AppendFile {
   void append(std::string_view text);
   /// Returns once everything appended is on the disk.
   void sync();
+  /// Whether the path still names this file: nobody has removed or replaced it.
+  bool is_in_place() const;
 
  private:
   fs::path path_;
@@ -95,6 +110,8 @@ class FileLock {
   static FileLock acquire(const fs::path& path);
   /// Whether some process holds the lock now. False when the file does not exist.
   static bool is_held(const fs::path& path);
+  /// Whether the path still names the file that is locked: nobody has removed or replaced it.
+  bool is_at(const fs::path& path) const;
 
  private:
   explicit FileLock(FileDescriptor file) : file_(std::move(file)) {}

@@ -1,8 +1,11 @@
 #include "core/base/tail.h"
 
+#include <unistd.h>
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
 
+#include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 
 namespace forge {
@@ -15,15 +18,15 @@ struct Tail {
 
 /// The last `length` bytes of the file, but none before `from`.
 Tail read_tail(const std::filesystem::path& path, int64_t from, int64_t length) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const FileDescriptor file = open_if_exists(path);
   if (!file) return {};
-  const int64_t size = file.tellg();
+  const int64_t size = file_bytes(file);
   const int64_t begin = std::max(from, size - length);
   if (begin >= size) return {};
   Tail tail{std::string(static_cast<size_t>(size - begin), '\0'), begin == from};
-  file.seekg(begin);
-  file.read(tail.bytes.data(), static_cast<std::streamsize>(tail.bytes.size()));
-  tail.bytes.resize(static_cast<size_t>(file.gcount()));
+  const ssize_t got = ::pread(file.get(), tail.bytes.data(), tail.bytes.size(), begin);
+  if (got < 0) throw system_error("read '" + path.string() + "'", errno);
+  tail.bytes.resize(static_cast<size_t>(got));
   return tail;
 }
 

@@ -36,7 +36,7 @@ Finding finding_of(const Error& error, const std::string& rule);
 /// Configs of one project that are to be checked.
 struct Selection {
   project::Project project;
-  std::vector<project::Config> configs;
+  project::ConfigList configs;
   jinja::Variables variables;  ///< for their templates
 };
 

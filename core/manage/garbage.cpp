@@ -13,6 +13,7 @@
 #include "core/data/rows/token_cache.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/messages.h"
 
@@ -33,10 +34,11 @@ std::string days_text(double seconds) {
   return days == 1 ? "1 day" : std::to_string(days) + " days";
 }
 
-/// Names of what is on its way in or out: ".tmp-…", "….tmp-1234", ".reindex-1234".
-bool is_aside(const std::string& name) {
-  return starts_with(name, aside_prefix) || starts_with(name, ".reindex-") ||
-         name.find(".tmp-") != std::string::npos;
+/// What is on its way in or out, or a store that is being rebuilt. Never a run, whatever its name.
+bool is_aside(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!is_aside_name(name) && !starts_with(name, ".reindex-")) return false;
+  return starts_with(name, ".") || !fs::exists(run::RunFolder(path).record_file());
 }
 
 class GarbageFinder {
@@ -71,7 +73,7 @@ class GarbageFinder {
       const double age = options_.now - changed(fs::exists(record) ? record : removal);
       if (age < options_.days * day) continue;
       // Another collector was killed here: the removal has lost its name already.
-      if (is_aside(removal.filename().string())) {
+      if (is_aside(removal)) {
         add(GarbageKind::leftover, removal, "", days_text(age) + " old");
         continue;
       }
@@ -85,7 +87,7 @@ class GarbageFinder {
   void add_leftovers(const fs::path& folder, const std::string& run) {
     for (const fs::path& entry : folder_entries(folder)) {
       const double age = options_.now - changed(entry);
-      if (is_aside(entry.filename().string()) && age >= day)
+      if (is_aside(entry) && age >= day)
         add(GarbageKind::leftover, entry, run, "broken off " + days_text(age) + " ago");
     }
   }
@@ -131,8 +133,7 @@ class GarbageFinder {
     try {
       const bool requested = fs::exists(folder.request_file());
       const nlohmann::json experiment =
-          requested ? worker::request_from_line(read_file(folder.request_file())).experiment
-                    : folder.config();
+          requested ? run::read_request(folder).experiment : folder.config();
       const config::TrainConfig train = config::experiment_from_json(experiment).train;
       return weights::Retention{train.keep_checkpoints, train.keep_best};
     } catch (const std::exception&) {
@@ -146,7 +147,7 @@ class GarbageFinder {
     for (const run::RunFolder& folder : folders) {
       if (folder.state() == run::RunState::completed) continue;
       try {
-        const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
+        const worker::Request request = run::read_request(folder);
         for (const auto* sources :
              {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
           for (const worker::TokenSource& source : *sources)
@@ -175,7 +176,7 @@ class GarbageFinder {
 /// Takes its name away first: what is half removed must not look like something whole. Returns the
 /// name to remove, "" where it is gone already.
 fs::path move_aside(const fs::path& path) {
-  if (is_aside(path.filename().string())) return path;
+  if (is_aside(path)) return path;
   const fs::path aside = aside_path(path, "gc");
   rename_path(path, aside);
   return aside;

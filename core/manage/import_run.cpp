@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "core/base/archive.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
@@ -12,6 +13,7 @@
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 
 namespace forge::manage {
@@ -94,21 +96,16 @@ fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
 }
 
 /// Throws where the files do not belong together.
-run::RunRecord checked_record(const run::RunFolder& folder, std::vector<std::string>& notes) {
+run::RunRecord checked_record(const run::RunFolder& folder) {
   for (const auto& file : {folder.record_file(), folder.config_file()}) {
     if (!is_plain_file(file)) throw refused("'" + shown_path(file) + "' is missing");
   }
   run::RunRecord record = folder.record();
-  if (!is_plain_name(record.id))
-    throw refused("'" + record.id.substr(0, 120) + "' is no name for a run");
-  if (record.key != run::run_key(record.identity)) {
-    throw refused("the key of run '" + record.id + "' is not that of what run.json says it is",
-                  "run.json was changed, or made by another version of forge");
-  }
-  const Json config = folder.config();
-  config::experiment_from_json(config);
-  if (run::identity_config(config) != record.identity.experiment)
-    notes.push_back("config.json differs from what the run's identity says");
+  if (!run::is_run_name(record.id))
+    throw refused("'" + tables::printable(record.id.substr(0, 120)) + "' is no name for a run");
+  config::experiment_from_json(folder.config(record));
+  // An imported model has none, and a run without one can still be looked at.
+  if (fs::exists(fs::symlink_status(folder.request_file()))) run::read_request(folder);
   run::read_events(folder.events_file());
   return record;
 }
@@ -164,7 +161,7 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
   ImportResult imported{run::RunFolder(""), false, {}, {}};
-  const run::RunRecord record = checked_record(source, imported.notes);
+  const run::RunRecord record = checked_record(source);
   imported.folder = run::RunFolder(runs_dir / record.id);
   for (RequiredData& need : required_data(config::experiment_from_json(source.config()))) {
     if (!need.is_here) imported.missing.push_back(std::move(need));

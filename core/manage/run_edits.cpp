@@ -40,11 +40,6 @@ int64_t tree_bytes(const fs::path& path) {
   return bytes;
 }
 
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name[0] != '.' && name.size() < 256 &&
-         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
-}
-
 run::Annotations edit_annotations(const run::RunFolder& folder,
                                   const std::function<void(run::Annotations&)>& change) {
   const queue::Queue one_at_a_time(folder.path().parent_path());
@@ -102,7 +97,7 @@ RemovedRun describe(const run::RunFolder& folder) {
 void require_here(const fs::path& runs_dir, const run::RunFolder& folder) {
   std::error_code error;
   const bool here = fs::equivalent(folder.path().parent_path(), runs_dir, error) && !error &&
-                    is_plain_name(folder.id()) && !fs::is_symlink(folder.path(), error);
+                    !starts_with(folder.id(), ".") && !fs::is_symlink(folder.path(), error);
   if (here) return;
   throw Error("'" + shown_path(folder.path()) + "' is no run of " + shown_path(runs_dir),
               "FORGE_RUNS_DIR names another folder of runs");

@@ -23,9 +23,6 @@ FileLock lock_idle_run(const queue::Queue& queue,
 /// Bytes of all files below a path, or of the file that it is. Links count as themselves.
 int64_t tree_bytes(const fs::path& path);
 
-/// Whether a name can be a run's folder: no separator, no leading ".".
-bool is_plain_name(const std::string& name);
-
 /// Changes a run's notes and tags and returns the new ones. Concurrent changes are all kept. The
 /// run may be running.
 run::Annotations edit_annotations(const run::RunFolder& folder,

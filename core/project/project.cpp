@@ -69,7 +69,7 @@ void read_key(const yaml::Entry& entry, Project& project) {
 
 bool is_yaml(const fs::path& file) { return file.extension() == ".yaml"; }
 
-std::vector<Config> find_config_files(const Project& project) {
+ConfigList find_config_files(const Project& project) {
   std::map<std::string, Config> found;
   for (const fs::path& folder : project.search_path) {
     const fs::path top = folder / project.config_prefix;
@@ -81,7 +81,7 @@ std::vector<Config> find_config_files(const Project& project) {
   }
   std::vector<Config> configs;
   for (auto& [name, config] : found) configs.push_back(std::move(config));
-  return configs;
+  return ConfigList(std::move(configs));
 }
 
 /// A summary tells no origins, and they cost as much as the rest; but an error has its place.
@@ -148,10 +148,11 @@ std::string without_yaml(std::string_view name) {
 
 const Config* Project::find(std::string_view config_name) const {
   const std::string wanted = without_yaml(config_name);
-  for (const Config& config : configs) {
-    if (config.name == wanted) return &config;
-  }
-  return nullptr;
+  const auto found = std::lower_bound(
+      configs.begin(), configs.end(), wanted, [](const Config& config, const std::string& name) {
+        return config.name < name;
+      });
+  return found != configs.end() && found->name == wanted ? &*found : nullptr;
 }
 
 RenderedText render_meta(const Project& project,

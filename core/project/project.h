@@ -25,6 +25,25 @@ struct Config {
   std::filesystem::path file;  ///< the first hit along the search path
 };
 
+/// The configs of a project, sorted bytewise by name. Copies of a project share them: a command
+/// holds one with each config, and a project may have thousands.
+class ConfigList {
+ public:
+  ConfigList() : ConfigList(std::vector<Config>()) {}
+  explicit ConfigList(std::vector<Config> sorted)
+      : configs_(std::make_shared<const std::vector<Config>>(std::move(sorted))) {}
+
+  auto begin() const { return configs_->begin(); }
+  auto end() const { return configs_->end(); }
+  size_t size() const { return configs_->size(); }
+  bool empty() const { return configs_->empty(); }
+  const Config& front() const { return configs_->front(); }
+  const Config& operator[](size_t index) const { return (*configs_)[index]; }
+
+ private:
+  std::shared_ptr<const std::vector<Config>> configs_;
+};
+
 /// A key of meta.yaml that forge does not know. Kept, because it is worth a warning.
 struct UnknownKey {
   std::string key;
@@ -42,8 +61,8 @@ struct Project {
   std::string description;
   std::vector<std::filesystem::path> search_path;  ///< of its templates, absolute, first hit wins
   std::string config_prefix = "configs";
-  std::vector<Config> configs;  ///< sorted bytewise by name
-  std::string default_config;   ///< name without ".yaml": the declared one, else the first
+  ConfigList configs;
+  std::string default_config;  ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
   std::shared_ptr<RenderCache> shared;  ///< with the other projects of the command
 

@@ -14,7 +14,12 @@
 namespace forge::run {
 namespace {
 
-constexpr double machine_seconds = 1;  // between two samples of the machine's load
+constexpr double machine_seconds = 1;       // between two samples of the machine's load
+constexpr double longest_look_seconds = 5;  // beside a poll: events that are recorded, the queue
+constexpr double longer = 2;                // than the longest silence that ended
+constexpr double first_step_longer = 10;    // than train.hung_after_seconds
+constexpr double cpu_window_seconds = 10;
+constexpr double least_cpu_share = 0.05;  // of one core
 
 /// Replaces the file without syncing it: a lost progress line is no loss, so no error either.
 void rewrite_loosely(const fs::path& path, const std::string& content) {
@@ -48,7 +53,10 @@ AttemptEnd verdict_of(const worker::Failed& failed) {
 class Attempt {
  public:
   Attempt(const AttemptContext& context, worker::RunningWorker& worker)
-      : run_(context), worker_(worker), last_sign_(context.options.clock()) {}
+      : run_(context),
+        worker_(worker),
+        looked_at_(context.options.clock()),
+        stderr_before_(context.folder.stderr_bytes().value_or(0)) {}
 
   AttemptEnd run() {
     try {
@@ -64,8 +72,11 @@ class Attempt {
  private:
   AttemptEnd watch() {
     while (true) {
+      run_.lock.keep();
+      run_.log.require_in_place();
       pass_on_stop();
       pass_on_save();
+      count_watched_time();
       watch_silence();
       run_periodic_task();
       if (machine_load_at_ && run_.options.clock() - *machine_load_at_ >= machine_seconds)
@@ -177,6 +188,7 @@ class Attempt {
 
   void on_progress(const worker::Progress& progress) {
     if (!progress_ || !same(*progress_, progress)) reset_silence_timer();
+    stepped_ = stepped_ || (progress_ && progress.step > progress_->step);
     progress_ = progress;
     const double now = run_.options.clock();
     if (now - progress_written_ < run_.options.progress_seconds) return;
@@ -227,16 +239,49 @@ class Attempt {
     machine_load_.sample(worker_.pid());
   }
 
+  /// Time that passed while this process did not look is no silence: it was suspended, and the
+  /// worker most likely with it.
+  void count_watched_time() {
+    const double now = run_.options.clock();
+    const double longest = run_.options.poll_seconds + longest_look_seconds;
+    watched_ += std::min(now - looked_at_, longest);
+    looked_at_ = now;
+  }
+
   void watch_silence() {
-    const double quiet_seconds = run_.options.clock() - last_sign_;
+    const double quiet_seconds = watched_ - last_sign_;
     if (verdict_) {
       if (killed_ || quiet_seconds < run_.options.exit_grace_seconds) return;
       worker_.kill();  // it has said its last word and does not leave
       killed_ = true;
-    } else if (quiet_seconds >= run_.options.silence_seconds) {
+    } else if (quiet_seconds >= patience() && !computes_first_step(quiet_seconds)) {
+      const std::string key = "train.hung_after_seconds";
+      std::string hint = "where a step may take so long, raise " + key + " (now " +
+                         shortest(run_.options.silence_seconds) + ")";
+      if (run_.folder.stderr_bytes().value_or(0) > stderr_before_)
+        hint = "see " + run_.folder.stderr_file().string() + "; " + hint;
       fail("the worker made no progress for " + human_duration(quiet_seconds) + " and was killed",
-           "see " + run_.folder.stderr_file().string());
+           hint);
     }
+  }
+
+  /// A slow model's steps are slow all along: the longest silence that ended shows what is normal.
+  double patience() const {
+    return std::max(run_.options.silence_seconds, longer * longest_silence_);
+  }
+
+  /// Before the first step no silence has shown how long one takes: a worker that computes gets
+  /// more time, from one look at its CPU time to the next.
+  bool computes_first_step(double quiet_seconds) {
+    if (stepped_ || quiet_seconds >= first_step_longer * run_.options.silence_seconds) return false;
+    const std::optional<double> used = run_.options.cpu_seconds(worker_.pid());
+    if (!used) return false;
+    const double window = watched_ - cpu_asked_at_;
+    if (cpu_used_ && window < cpu_window_seconds) return true;
+    const bool computed = !cpu_used_ || *used - *cpu_used_ >= least_cpu_share * window;
+    cpu_used_ = used;
+    cpu_asked_at_ = watched_;
+    return computed;
   }
 
   void fail(std::string reason, std::string hint = "") {
@@ -279,7 +324,11 @@ class Attempt {
     }
   }
 
-  void reset_silence_timer() { last_sign_ = run_.options.clock(); }
+  void reset_silence_timer() {
+    count_watched_time();
+    longest_silence_ = std::max(longest_silence_, watched_ - last_sign_);
+    last_sign_ = watched_;
+  }
 
   const AttemptContext& run_;
   worker::RunningWorker& worker_;
@@ -288,7 +337,14 @@ class Attempt {
   std::optional<worker::Progress> progress_;
   std::optional<worker::Evaluation> evaluated_;  ///< the last one
   double progress_written_ = -1e9;
-  double last_sign_;
+  double watched_ = 0;          ///< seconds that this process has followed the worker
+  double looked_at_;            ///< by the clock, when it last did
+  double last_sign_ = 0;        ///< of life, in watched seconds
+  double longest_silence_ = 0;  ///< that ended
+  int64_t stderr_before_;       ///< size of stderr.log when the worker began
+  bool stepped_ = false;
+  std::optional<double> cpu_used_;  ///< by the worker when it was last asked, at cpu_asked_at_
+  double cpu_asked_at_ = 0;
   double periodic_task_at_ = -1e9;
   std::optional<StopRequest> stop_passed_on_;
   std::optional<AttemptEnd> verdict_;  ///< once it is known; later lines of the worker are ignored

@@ -28,6 +28,7 @@ struct AttemptEnd {
 /// The run and the supervisor's part of it.
 struct AttemptContext {
   const RunFolder& folder;
+  RunLock& lock;
   const SupervisorOptions& options;
   int number = 0;
   Scorer& scorer;

@@ -20,10 +20,11 @@ namespace forge::run {
 using Json = nlohmann::json;
 
 LineReader::LineReader(const std::filesystem::path& path, int64_t offset)
-    : path_(path), read_offset_(offset), line_offset_(offset), next_offset_(offset) {
-  file_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file_ && errno != ENOENT) throw system_error("read '" + path.string() + "'", errno);
-}
+    : path_(path),
+      file_(open_if_exists(path)),
+      read_offset_(offset),
+      line_offset_(offset),
+      next_offset_(offset) {}
 
 bool LineReader::fill() {
   if (!file_) return false;
@@ -204,9 +205,26 @@ Json stamped(Json event, int attempt) {
   return event;
 }
 
-EventLog::EventLog(const fs::path& events_file) : file_(events_file) {
+namespace {
+
+/// Number of the newest attempt. A damaged last line must not end the run: then all lines are read.
+int newest_attempt(const fs::path& events_file) {
   const std::string line = last_line(events_file);
-  if (!line.empty()) last_attempt_ = stored_event_from_line(line).attempt;
+  if (line.empty()) return 0;
+  try {
+    return stored_event_from_line(line).attempt;
+  } catch (const Error&) {
+    int newest = 0;
+    for (const ReadLine& read : read_event_lines(events_file, 0).lines)
+      if (read.event) newest = std::max(newest, read.event->attempt);
+    return newest;
+  }
+}
+
+}  // namespace
+
+EventLog::EventLog(const fs::path& events_file)
+    : path_(events_file), file_(events_file), last_attempt_(newest_attempt(events_file)) {
   sync_path(events_file.parent_path());  // a new file's name has to outlive a power cut, too
 }
 
@@ -233,10 +251,39 @@ void EventLog::sync() {
   unsynced_ = false;
 }
 
+void EventLog::require_in_place() const {
+  if (file_.is_in_place()) return;
+  throw Error("'" + path_.string() + "' was removed while the run went on", ExitCode::failed);
+}
+
 void EventLog::sync_if_due(double now) {
   if (now - synced_at_ < sync_every_seconds) return;
   sync();
   synced_at_ = now;
+}
+
+void Pace::take(const worker::Event& event, double time) {
+  if (const auto* started = std::get_if<worker::Started>(&event)) {
+    max_steps_ = started->max_steps;
+    step_ = first_step_ = started->first_step;
+    began_ = stepped_at_ = time;
+  } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
+    advance(progress->step, time);
+  } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+    advance(metrics->step, time);
+  }
+}
+
+void Pace::advance(int64_t step, double time) {
+  if (step <= step_) return;
+  step_ = step;
+  stepped_at_ = time;
+}
+
+std::optional<double> Pace::seconds_left(double now) const {
+  if (step_ <= first_step_) return std::nullopt;
+  const double per_step = (stepped_at_ - began_) / double(step_ - first_step_);
+  return std::max(0.0, per_step * double(max_steps_ - step_) - (now - stepped_at_));
 }
 
 void Follower::skip_to_end() {
@@ -258,7 +305,9 @@ std::vector<StoredEvent> Follower::new_events() {
   std::vector<StoredEvent> events;
   LineReader lines(folder_.events_file(), offset_);
   while (lines.next()) {
-    events.push_back(stored_event_from_line(lines.line()));
+    // A line that something else wrote must not end who only looks; the store says where it is.
+    ReadLine read = read_line(lines.line(), lines.line_offset());
+    if (read.event) events.push_back(std::move(*read.event));
     offset_ = lines.next_offset();
   }
   return events;
@@ -268,8 +317,10 @@ std::optional<worker::Progress> Follower::new_progress() {
   LineReader lines(folder_.progress_file(), 0);
   if (!lines.next() || lines.line() == progress_line_) return std::nullopt;
   progress_line_ = lines.line();
-  const StoredEvent stored = stored_event_from_line(progress_line_);
-  const auto* progress = stored.event ? std::get_if<worker::Progress>(&*stored.event) : nullptr;
+  const ReadLine read = read_line(progress_line_, 0);
+  const auto* progress = read.event && read.event->event
+                             ? std::get_if<worker::Progress>(&*read.event->event)
+                             : nullptr;
   return progress ? std::optional(*progress) : std::nullopt;
 }
 

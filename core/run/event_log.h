@@ -131,10 +131,13 @@ class EventLog {
   void append(const AttemptStarted& event, int attempt);
   void append(const AttemptEnded& event, int attempt);
   void sync();
+  /// Throws Error where the file was removed or replaced: what is appended would be lost.
+  void require_in_place() const;
   /// Syncs what waits for longer than sync_every_seconds at `now` of a steady clock.
   void sync_if_due(double now);
 
  private:
+  std::filesystem::path path_;
   AppendFile file_;
   int last_attempt_ = 0;
   bool unsynced_ = false;
@@ -149,6 +152,25 @@ struct Update {
   std::vector<StoredEvent> events;           ///< new ones, in order
   std::optional<worker::Progress> progress;  ///< the latest, where it is a new one
   bool over = false;  ///< nobody supervises the run, nothing more will come: see RunFolder::status
+};
+
+/// How far an active run is, and how fast. Times are those of its events, in seconds since 1970:
+/// who begins to follow a run reads the events of hours in a moment.
+class Pace {
+ public:
+  void take(const worker::Event& event, double time);
+
+  int64_t step() const { return step_; }
+  int64_t max_steps() const { return max_steps_; }  ///< 0 before training begins
+  double fraction() const { return max_steps_ > 0 ? double(step_) / double(max_steps_) : 0; }
+  /// At the time `now`: counts down between two reports. None before the first step.
+  std::optional<double> seconds_left(double now) const;
+
+ private:
+  void advance(int64_t step, double time);
+
+  int64_t first_step_ = 0, step_ = 0, max_steps_ = 0;
+  double began_ = 0, stepped_at_ = 0;
 };
 
 /// Reads a run folder that somebody else writes. Starts with the first event.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/files.h"
+
 namespace forge::run {
 
 std::string host_name() {
@@ -59,20 +61,27 @@ double own_ticks(const fs::path& process) {
   return user + system + children_user + children_system;
 }
 
+constexpr int generations = 8;  // of children, and theirs
+
 /// The same with all of its children that live.
-double process_tree_ticks(const fs::path& proc, int pid, int generations) {
+double process_tree_ticks(const fs::path& proc, int pid, int depth) {
   const fs::path process = proc / std::to_string(pid);
   double ticks = own_ticks(process);
-  if (generations == 0) return ticks;
+  if (depth == 0) return ticks;
   std::ifstream children(process / "task" / std::to_string(pid) / "children");
-  for (int child = 0; children >> child;) ticks += process_tree_ticks(proc, child, generations - 1);
+  for (int child = 0; children >> child;) ticks += process_tree_ticks(proc, child, depth - 1);
   return ticks;
 }
 
 }  // namespace
 
+std::optional<double> process_cpu_seconds(int pid) {
+  const fs::path proc = "/proc";
+  if (!path_exists(proc / std::to_string(pid))) return std::nullopt;
+  return process_tree_ticks(proc, pid, generations) / ticks_per_second();
+}
+
 std::optional<MachineLoad::Times> MachineLoad::read(int pid) const {
-  constexpr int generations = 8;
   const std::vector<double> machine = machine_ticks(proc_);
   if (machine.empty()) return std::nullopt;
   constexpr size_t idle = 3, waiting = 4;

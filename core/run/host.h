@@ -13,6 +13,9 @@ std::string host_name();
 /// "Intel Xeon, 4 threads", "NVIDIA H200": the name, or else the type, and the threads of a CPU.
 std::string device_text(const std::string& type, const std::string& name, int64_t threads);
 
+/// CPU time of a process and its children that live; none where it does not run.
+std::optional<double> process_cpu_seconds(int pid);
+
 /// How busy processes that are not a run's own keep the machine while it trains: what its times
 /// are worth depends on that. Own are the worker with all that it started, and this process. Time
 /// that the host of a virtual machine gave to others counts as theirs.

@@ -107,9 +107,14 @@ std::map<std::string, Json> dotted_leaves(const Json& json) {
   return leaves;
 }
 
-std::vector<IdentityDifference> identity_differences(const Identity& left, const Identity& right) {
+std::vector<IdentityDifference> config_differences(const Json& left, const Json& right) {
   std::vector<IdentityDifference> out;
-  compare(left.experiment, right.experiment, out);
+  compare(left, right, out);
+  return out;
+}
+
+std::vector<IdentityDifference> identity_differences(const Identity& left, const Identity& right) {
+  std::vector<IdentityDifference> out = config_differences(left.experiment, right.experiment);
   Json parts[] = {worker::write_fields(left), worker::write_fields(right)};
   for (Json& part : parts) part.erase("experiment");
   compare(parts[0], parts[1], out);

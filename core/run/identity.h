@@ -55,6 +55,10 @@ struct IdentityDifference {
   std::string meaning;      ///< what that part is, "" for a key of the config
 };
 
+/// Those between the configs of two identities.
+std::vector<IdentityDifference> config_differences(const nlohmann::json& left,
+                                                   const nlohmann::json& right);
+
 /// All of them, keys of the config first; none for two runs of one identity.
 std::vector<IdentityDifference> identity_differences(const Identity& left, const Identity& right);
 

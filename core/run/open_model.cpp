@@ -20,7 +20,7 @@ namespace {
 fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
   std::vector<std::string> steps;
   for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
-    const int64_t at = std::stoll(checkpoint.filename().string());
+    const int64_t at = *weights::checkpoint_step(checkpoint);
     if (step == at) return checkpoint;
     steps.push_back(std::to_string(at));
   }
@@ -74,9 +74,10 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
   model.name = folder.id();
+  model.run_key = folder.record().key;
   model.experiment = folder.experiment();
   model.checkpoint = checkpoint_of(folder, step);
-  model.step = std::stoll(model.checkpoint.filename().string());
+  model.step = *weights::checkpoint_step(model.checkpoint);
   read_tokenizer(folder, model);
   return model;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -119,6 +120,7 @@ Action action_for(const RunFolder& folder) {
   switch (folder.state()) {
     case RunState::completed: return Action::cached;
     case RunState::running: return Action::running;
+    case RunState::not_started:
     case RunState::queued: return Action::start;
     case RunState::stopped:
     case RunState::failed: return Action::resume;
@@ -139,6 +141,12 @@ RunRecord record_of(const RunInputs& inputs) {
   record.id = inputs.config + "-" + record.key;
   // Configs may lie in folders; runs lie side by side.
   std::replace(record.id.begin(), record.id.end(), '/', '_');
+  if (!is_run_name(record.id)) {
+    throw Error(
+        "no run can be named after the config '" + tables::printable(record.config) + "'",
+        "rename it: at most 180 bytes, no control characters, not beginning with '-', '.' or "
+        "'forge.sqlite'");
+  }
   return record;
 }
 
@@ -167,7 +175,7 @@ void write_request(const RunFolder& folder, const PlannedRun& planned, const Run
   write_file_atomic(folder.request_file(), worker::to_line(make_request(planned, inputs)) + "\n");
 }
 
-void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
+bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   FolderWriter writer(planned.folder.path());
   const RunFolder folder(writer.path());
   write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
@@ -182,9 +190,11 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   write_file_atomic(folder.record_file(), json_text(to_json(planned.record), 2) + "\n");
   try {
     writer.create();
+    return true;
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
     if (!fs::exists(planned.folder.record_file())) throw;
+    return false;
   }
 }
 
@@ -203,12 +213,11 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
   return {std::move(record), folder, action_for(folder)};
 }
 
-void write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
-  if (!fs::exists(planned.folder.record_file())) {
-    write_new_folder(planned, inputs);
-  } else if (planned.action == Action::start || planned.action == Action::resume) {
+bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
+  if (!fs::exists(planned.folder.record_file())) return write_new_folder(planned, inputs);
+  if (planned.action == Action::start || planned.action == Action::resume)
     write_request(planned.folder, planned, inputs);
-  }
+  return false;
 }
 
 namespace {

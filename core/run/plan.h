@@ -77,9 +77,9 @@ struct PlannedRun {
 PlannedRun plan_run(const RunInputs& inputs, const std::filesystem::path& runs_dir, bool force);
 
 /// Writes what the supervisor needs: the folder of a new run (aside, then renamed), or a fresh
-/// request.json for one that has begun, because token files may have moved. Throws Error if it
-/// cannot be written.
-void write_run_folder(const PlannedRun& planned, const RunInputs& inputs);
+/// request.json for one that has begun, because token files may have moved. Returns whether it made
+/// the folder. Throws Error if it cannot be written.
+bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs);
 
 /// A resolved run of a plan: everything that decides what it computes.
 struct SavedRun {

@@ -115,15 +115,55 @@ void require_same(const RunRecord& record,
               hint);
 }
 
+worker::Request parse_request(const fs::path& file, const RunRecord& record) {
+  try {
+    return worker::request_from_line(read_file(file));
+  } catch (const Error& problem) {
+    throw Error("'" + shown_path(file) + "': " + problem.message(),
+                "'forge run " + record.config + "' writes it anew and continues the run",
+                ExitCode::failed);
+  }
+}
+
+/// Throws Error where a request that was read is not one that forge made for this run.
+void require_request_of(const RunRecord& record,
+                        const worker::Request& request,
+                        const fs::path& file) {
+  require_config_of(record, request.experiment, file);
+  const Identity& identity = record.identity;
+  const bool on_cpu = identity.device_type == "cpu";
+  const std::vector<std::tuple<std::string, bool>> parts = {
+      {"job", request.job == worker::Job::train},
+      {"identity", request.identity == record.key},
+      {"initial_weights_hash", request.initial_weights_hash == identity.initial_weights},
+      {"device", starts_with(request.device, identity.device_type)},
+      {"threads", !on_cpu || request.threads == identity.threads}};
+  for (const auto& [key, is_same] : parts) {
+    if (is_same) continue;
+    throw Error("'" + shown_path(file) + "': " + key + " is not that of run '" + record.id + "'",
+                "restore the file; 'forge run " + record.config + "' writes it anew",
+                ExitCode::failed);
+  }
+}
+
 }  // namespace
 
 worker::Request read_request(const RunFolder& folder) {
-  if (!fs::exists(folder.request_file())) {
+  const fs::path file = folder.request_file();
+  const RunRecord record = folder.record();
+  if (!path_exists(file) && !record.imported_from.empty()) {
     throw Error("run '" + folder.id() + "' is a model that was imported: it has nothing to train",
                 "'forge run CONFIG --set train.initial_weights=" + folder.id() +
                     "' trains on from its weights");
   }
-  return worker::request_from_line(read_file(folder.request_file()));
+  if (!path_exists(file)) {
+    throw Error("'" + shown_path(file) + "' is missing",
+                "'forge run " + record.config + "' writes it anew and continues the run",
+                ExitCode::failed);
+  }
+  const worker::Request request = parse_request(file, record);
+  require_request_of(record, request, file);
+  return request;
 }
 
 void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend) {

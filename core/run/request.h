@@ -34,8 +34,8 @@ void require_readable(worker::Job job,
 
 /// A run that began before goes on without the command that began it: from its folder alone.
 
-/// The request that the run was begun with. Throws Error for a run that has none (a model that was
-/// imported), or whose request cannot be read.
+/// The request that the run was begun with. Throws Error for a run that has none, and for a request
+/// that cannot be read or is not that of the run's identity: it would make another run.
 worker::Request read_request(const RunFolder& folder);
 
 /// Throws Error where this backend, on this machine, would make another run of it: its name,

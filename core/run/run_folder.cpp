@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -14,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/queue/queue.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
 
@@ -23,7 +25,7 @@ using Json = nlohmann::json;
 
 const std::vector<std::string>& names_of(RunState) {
   static const std::vector<std::string> names = {
-      "queued", "running", "completed", "stopped", "failed"};
+      "not started", "queued", "running", "completed", "stopped", "failed"};
   return names;
 }
 
@@ -59,11 +61,14 @@ namespace {
 /// Status of a run that nobody supervises, from the last line of its events.
 RunStatus status_after(const std::string& line, const RunFolder& folder) {
   RunStatus status;
+  const bool queued = queue::is_queued(folder.path().parent_path(), folder.id());
+  if (queued) status.state = RunState::queued;
   if (line.empty()) return status;
-  status.state = RunState::failed;
   try {
     const StoredEvent last = stored_event_from_line(line);
+    if (last.attempt == 0 && !last.ended) return status;  // copied: of the run that it continues
     status.attempt = last.attempt;
+    status.state = RunState::failed;
     if (const auto& ended = last.ended) {
       status.state = ended->status;
       status.reason = ended->reason;
@@ -79,6 +84,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
       status.hint = "start it again: it resumes from its newest checkpoint";
     }
   } catch (const Error& problem) {
+    status.state = RunState::failed;
     status.reason = folder.events_file().string() + " is damaged: " + problem.message();
   }
   return status;
@@ -86,20 +92,47 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
 
 }  // namespace
 
+bool is_run_name(const std::string& name) {
+  constexpr size_t most_bytes = 200;  // file systems allow 255, and names aside are longer
+  return !name.empty() && name.size() <= most_bytes && name[0] != '.' && name[0] != '-' &&
+         name.find('/') == std::string::npos && tables::printable(name) == name &&
+         !starts_with(name, "forge.sqlite") && !is_aside_name(name);
+}
+
 RunRecord RunFolder::record() const {
   try {
-    return record_from_json(worker::object_from_line(read_file(record_file())));
+    RunRecord record = record_from_json(worker::object_from_line(read_file(record_file())));
+    if (record.key != run_key(record.identity))
+      throw Error("its key " + record.key.substr(0, 40) +
+                  " is not that of the identity in it: the file was changed");
+    return record;
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
-                "remove the folder, or restore the file",
+                "restore the file, or remove the folder",
                 ExitCode::failed);
   }
 }
 
-Json RunFolder::config() const {
+Json RunFolder::config(const RunRecord& record) const {
   Json config = try_parse_json(read_file(config_file()));
-  if (config.is_object()) return config;
-  throw Error("'" + config_file().string() + "' is not a JSON object", ExitCode::failed);
+  if (!config.is_object())
+    throw Error("'" + config_file().string() + "' is not a JSON object", ExitCode::failed);
+  require_config_of(record, config, config_file());
+  return config;
+}
+
+void require_config_of(const RunRecord& record, const Json& config, const fs::path& file) {
+  const Json identifying = identity_config(config);
+  if (identifying == record.identity.experiment) return;
+  const std::vector<IdentityDifference> found =
+      config_differences(record.identity.experiment, identifying);
+  std::string text;
+  if (!found.empty())
+    text = ": " + found[0].what + " was " + found[0].left + " and is " + found[0].right;
+  throw Error("'" + shown_path(file) + "' is not the config that run '" + record.id +
+                  "' was begun with" + text,
+              "restore the file; 'forge run " + record.config + "' makes a new run",
+              ExitCode::failed);
 }
 
 config::Experiment RunFolder::experiment() const {
@@ -118,7 +151,7 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
   FoundCheckpoint found;
   const auto find = [&](bool among_recorded) {
     for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
-      const int64_t step = std::stoll(folder->filename().string());
+      const int64_t step = *weights::checkpoint_step(*folder);
       if ((recorded.count(step) != 0) != among_recorded) continue;
       try {
         const std::string identity = weights::read_checkpoint_state(*folder).identity;
@@ -142,6 +175,18 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
 }
 
 RunStatus RunFolder::status() const {
+  try {
+    return status_from_events();
+  } catch (const Error& problem) {
+    RunStatus status;  // one strange file must not end a listing of all runs
+    status.state = RunState::failed;
+    status.reason = problem.message();
+    status.hint = problem.hint();
+    return status;
+  }
+}
+
+RunStatus RunFolder::status_from_events() const {
   std::string line = last_line(events_file());
   while (true) {
     if (is_running()) {
@@ -183,10 +228,16 @@ std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
 }
 
 std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& id) {
+  const bool is_name = !id.empty() && id[0] != '.' && id.find('/') == std::string::npos;
+  if (!is_name) return std::nullopt;
+  // A whole id, which scripts give, needs no list of all runs.
+  RunFolder whole(runs_dir / id);
+  if (fs::exists(whole.record_file())) return whole;
   std::vector<RunFolder> found;
-  for (RunFolder& folder : list_runs(runs_dir)) {
-    if (folder.id() == id) return folder;
-    if (!id.empty() && starts_with(folder.id(), id)) found.push_back(std::move(folder));
+  for (const fs::path& entry : folder_entries(runs_dir)) {
+    if (!starts_with(entry.filename().string(), id)) continue;
+    RunFolder folder(entry);
+    if (fs::exists(folder.record_file())) found.push_back(std::move(folder));
   }
   if (found.empty()) return std::nullopt;
   if (found.size() == 1) return found.front();

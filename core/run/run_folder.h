@@ -26,15 +26,16 @@ struct RunRecord {
   Identity identity;
 };
 
-/// State of a run, from its files alone.
-enum class RunState { queued, running, completed, stopped, failed };
+/// State of a run, from its files and the queue's. A run that never began is queued, or it is not
+/// started: it left the queue again, or was never put there.
+enum class RunState { not_started, queued, running, completed, stopped, failed };
 const std::vector<std::string>& names_of(RunState);
-/// "queued", "running", "completed", "stopped", "failed".
+/// "not started", "queued", "running", "completed", "stopped", "failed".
 const std::string& name_of(RunState state);
 
 /// The state of a run, and how it ended.
 struct RunStatus {
-  RunState state = RunState::queued;
+  RunState state = RunState::not_started;
   int attempt = 0;                        ///< number of the attempt that ended last, 0: none yet
   std::string reason;                     ///< why it failed or stopped, ""
   std::string hint;                       ///< what to do about it, ""
@@ -56,6 +57,16 @@ struct FoundCheckpoint {
   std::string folder;
   std::vector<std::string> damaged;  ///< what is wrong with each newer one
 };
+
+/// Whether a name can be that of a run's folder: at most 200 bytes of UTF-8 without "/" and control
+/// characters, no name that an option, a hidden file, forge.sqlite or a file on its way in has.
+bool is_run_name(const std::string& name);
+
+/// Throws Error where a config is not, in all that decides results, the one of the run's identity.
+/// `file` is where it was read from.
+void require_config_of(const RunRecord& record,
+                       const nlohmann::json& config,
+                       const std::filesystem::path& file);
 
 /// The files of one run. The object holds only the path; each member opens what it needs.
 ///
@@ -103,8 +114,13 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
+  /// Throws Error naming the file where it cannot be read, or where its key is not that of its
+  /// identity: it was changed.
   RunRecord record() const;
-  nlohmann::json config() const;  ///< resolved; throws Error naming the file
+  /// The resolved config. Throws Error naming the file where it cannot be read, or is not that of
+  /// the run's identity.
+  nlohmann::json config() const { return config(record()); }
+  nlohmann::json config(const RunRecord& record) const;  ///< the same; `record` is this run's
   /// The config, read. Throws Error where another version of forge wrote it.
   config::Experiment experiment() const;
   /// Every file of it is read and compared with its hash.
@@ -122,6 +138,8 @@ class RunFolder {
   void request_save() const;
 
  private:
+  RunStatus status_from_events() const;
+
   std::filesystem::path path_;
 };
 

@@ -13,8 +13,10 @@
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/run/attempt.h"
+#include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
+#include "core/run/request.h"
 
 namespace forge::run {
 namespace {
@@ -44,7 +46,10 @@ StopRequests::StopRequests(fs::path stop_file)
   action.sa_handler = count_signal;  // without SA_RESTART: a signal ends a wait
   ::sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < stop_signals.size(); ++i) {
-    ::sigaction(stop_signals[i], &action, &before_->actions[i]);
+    struct sigaction& before = before_->actions[i];
+    ::sigaction(stop_signals[i], &action, &before);
+    const bool nohup = stop_signals[i] == SIGHUP && before.sa_handler == SIG_IGN;
+    if (nohup) ::sigaction(SIGHUP, &before, nullptr);
   }
 }
 
@@ -77,9 +82,6 @@ std::optional<StopRequest> StopRequests::requested() {
 
 namespace {
 
-constexpr size_t stderr_lines = 20;
-constexpr size_t stderr_line_bytes = 400;
-
 FileLock take_lock(const RunFolder& folder) {
   while (true) {
     if (folder.is_running()) break;
@@ -94,21 +96,50 @@ FileLock take_lock(const RunFolder& folder) {
               ExitCode::failed);
 }
 
+}  // namespace
+
+RunLock::RunLock(const RunFolder& folder) : folder_(folder), lock_(take_lock(folder)) {}
+
+void RunLock::keep() {
+  if (lock_.is_at(folder_.lock_file())) return;
+  if (!path_exists(folder_.record_file())) {
+    throw Error(
+        "the run folder '" + folder_.path().string() + "' was removed while the run went on",
+        ExitCode::failed);
+  }
+  std::optional<FileLock> again = FileLock::try_acquire(folder_.lock_file());
+  lost_ = !again;
+  if (lost_) {
+    throw Error("the file 'lock' of run '" + folder_.id() +
+                    "' was removed while the run went on, and another process has taken the run",
+                ExitCode::failed);
+  }
+  lock_ = std::move(*again);
+}
+
+namespace {
+
+constexpr size_t stderr_lines = 20;
+constexpr size_t stderr_line_bytes = 400;
+
 class Supervisor {
  public:
   Supervisor(const RunFolder& folder,
+             RunLock& lock,
              const worker::Backend& backend,
              worker::Launcher& launcher,
              const SupervisorOptions& options)
       : folder_(folder),
+        lock_(lock),
         backend_(backend),
         launcher_(launcher),
         options_(options),
-        request_(worker::request_from_line(read_file(folder.request_file()))),
+        request_(read_request(folder)),
         initial_checkpoint_(request_.resume_from),
         scorer_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
         stop_requests_(folder.stop_file()) {
+    request_.run_dir = fs::absolute(folder.path()).string();  // wherever it lay
     const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
     if (!options_.device.empty()) request_.device = options_.device;
     options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);
@@ -137,6 +168,7 @@ class Supervisor {
     try {
       return attempt();
     } catch (const Error& problem) {
+      if (lock_.is_lost()) throw;  // the events are another supervisor's now
       AttemptEnd end{RunState::failed, {}, problem.message(), problem.hint()};
       end.storage = problem.exit_code() == ExitCode::storage;
       try {
@@ -159,6 +191,7 @@ class Supervisor {
       request_.weights =
           worker::weights_json(config::experiment_from_json(request_.experiment).model);
     }
+    check_checkpoint_space(folder_.path(), config::experiment_from_json(request_.experiment));
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     stderr_begin_ = folder_.stderr_bytes().value_or(0);
@@ -177,7 +210,8 @@ class Supervisor {
         AttemptStarted{
             worker->pid(), host_name(), request_.resume_from, checkpoint.damaged, stderr_begin_},
         attempt_);
-    return run_attempt({folder_, options_, attempt_, scorer_, log_, stop_requests_}, *worker);
+    return run_attempt({folder_, lock_, options_, attempt_, scorer_, log_, stop_requests_},
+                       *worker);
   }
 
   /// False when a stop was requested meanwhile.
@@ -185,6 +219,7 @@ class Supervisor {
     const double until = options_.clock() + seconds;
     double periodic_task_at = options_.clock();
     while (!stop_requests_.requested()) {
+      lock_.keep();
       const double now = options_.clock();
       if (now >= until) return true;
       if (options_.periodic_task && now - periodic_task_at >= options_.periodic_task_seconds) {
@@ -220,6 +255,7 @@ class Supervisor {
   }
 
   const RunFolder& folder_;
+  RunLock& lock_;
   const worker::Backend& backend_;
   worker::Launcher& launcher_;
   SupervisorOptions options_;
@@ -236,10 +272,11 @@ class Supervisor {
 
 /// The exit code of a run whose lock is held.
 int run_until_done(const RunFolder& folder,
+                   RunLock& lock,
                    const worker::Backend& backend,
                    worker::Launcher& launcher,
                    const SupervisorOptions& options) {
-  const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
+  const AttemptEnd end = Supervisor(folder, lock, backend, launcher, options).run();
   remove_tree(folder.stop_file());
   if (end.state == RunState::stopped) return supervised_stopped;
   if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
@@ -270,7 +307,7 @@ int supervise(const RunFolder& folder,
               worker::Launcher& launcher,
               const SupervisorOptions& options) {
   const bool completed_before = folder.state() == RunState::completed;
-  const FileLock lock = take_lock(folder);
+  RunLock lock(folder);
   const auto notify_end = [&](int exit_code) {
     if (options.at_end) options.at_end(exit_code);
     return exit_code;
@@ -281,7 +318,7 @@ int supervise(const RunFolder& folder,
   }
   int exit_code = supervised_failed;
   try {
-    exit_code = run_until_done(folder, backend, launcher, options);
+    exit_code = run_until_done(folder, lock, backend, launcher, options);
   } catch (const Error& problem) {
     notify_end(static_cast<int>(problem.exit_code()));
     throw;

@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/run/host.h"
 #include "core/run/run_folder.h"
 #include "core/worker/launcher.h"
 
 namespace forge::run {
 
 /// The requests to stop a run: signals and the stop file. SIGINT, SIGTERM, SIGHUP and SIGUSR2 ask
-/// for a stop after a checkpoint, a SIGINT after any of them for an immediate stop. The object
-/// holds the process's handlers for these signals; only one may exist at a time.
+/// for a stop after a checkpoint, a SIGINT after any of them for an immediate stop. A SIGHUP that
+/// the starter ignores (nohup) asks for nothing. The object holds the process's handlers for these
+/// signals; only one may exist at a time.
 class StopRequests {
  public:
   explicit StopRequests(std::filesystem::path stop_file);
@@ -35,9 +37,28 @@ class StopRequests {
 /// Returns after `seconds`, or at once when a signal arrives.
 void sleep_until_signal(double seconds);
 
+/// The lock of a run that this process supervises.
+class RunLock {
+ public:
+  /// Removes old requests to stop or save. Throws Error where another process holds the lock.
+  explicit RunLock(const RunFolder& folder);
+  /// To be called all along. Puts the lock's file back where somebody has removed it. Throws Error
+  /// where the run folder is gone, or another process has taken the lock before.
+  void keep();
+  /// Whether another process has it.
+  bool is_lost() const { return lost_; }
+
+ private:
+  const RunFolder& folder_;
+  FileLock lock_;
+  bool lost_ = false;
+};
+
 struct SupervisorOptions {
-  double silence_seconds = 120;    ///< a worker without progress for so long counts as hung;
-                                   ///< train.hung_after_seconds overrides it
+  /// A worker without progress for so long counts as hung; train.hung_after_seconds overrides it.
+  /// After a longer silence that ended it is twice that one; a worker that computes has ten
+  /// times as long for its first step. Only time that the supervisor has watched counts.
+  double silence_seconds = 120;
   double exit_grace_seconds = 30;  ///< after its final event, before it is killed
   double poll_seconds = 0.2;       ///< between two checks for stops and silence
   double progress_seconds = 0.5;   ///< between two writings of progress.json
@@ -48,6 +69,7 @@ struct SupervisorOptions {
   int lease = -1;      ///< descriptor that the worker inherits; -1: none
   std::function<double()> clock = steady_seconds;
   std::function<void(double)> sleep = sleep_until_signal;  ///< may return early
+  std::function<std::optional<double>(int)> cpu_seconds = process_cpu_seconds;  ///< of a process
   /// Called every periodic_task_seconds while the run goes on.
   std::function<void()> periodic_task;
   double periodic_task_seconds = 5;

@@ -98,6 +98,12 @@ class ChildSetup : public bp::extend::handler {
   pid_t starter_ = ::getpid();
 };
 
+std::string limit_hint(int cause) {
+  if (cause == EMFILE) return "'ulimit -n' raises the number of files that a process may open";
+  if (cause == EAGAIN) return "'ulimit -u' raises the number of processes that a user may have";
+  return "";
+}
+
 /// A name without a slash is looked for on the PATH.
 std::string path_of_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
@@ -117,15 +123,18 @@ pid_t spawn(const SpawnOptions& options) {
   for (const auto& [name, value] : options.environment) environment[name] = value;
   ChildSetup setup(options);
   std::error_code failure;
+  errno = 0;
   bp::child child(
       bp::exe = path_of_program(program),
       bp::args = std::vector<std::string>(options.arguments.begin() + 1, options.arguments.end()),
       environment,
       setup,
       failure);
-  if (failure) throw system_error("start '" + program + "'", failure.value());
+  const int cause = failure ? failure.value() : errno;
   const pid_t pid = child.id();
   child.detach();  // the caller waits for it: a child that goes out of scope would be killed
+  // Where Boost could not make its pipe it reports no failure, and a child without a number.
+  if (failure || pid <= 1) throw system_error("start '" + program + "'", cause, limit_hint(cause));
   return pid;
 }
 

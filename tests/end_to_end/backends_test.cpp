@@ -253,6 +253,42 @@ TEST_CASE("any command can be a backend, without a shell") {
   CHECK(contains(gone.err, "/no/such"));
 }
 
+TEST_CASE("the program that a run folder of others names is started only if it is allowed",
+          "[hostile]") {
+  Program forge;
+  const std::string worker =
+      (tests_dir().parent_path() / "backends" / "bigram" / "worker.sh").string();
+  REQUIRE(forge
+              .call(tiny({"run",
+                          "train_canon_ac",
+                          "--set",
+                          "backend=external",
+                          "--set",
+                          "external.command=[" + worker + "]",
+                          "--set",
+                          "data.order=sequential"}))
+              .exit_code == 0);
+  const std::string run = forge.only_run().filename().string();
+  REQUIRE(forge.call({"eval", run, "--json"}).exit_code == 0);
+
+  // Somebody else, who was given the folder.
+  Program other;
+  other.environment["FORGE_CACHE_DIR"] = (other.folder() / "cache").string();
+  const Outcome imported = other.call({"import", forge.only_run().string()});
+  INFO(imported.err);
+  REQUIRE(imported.exit_code == 0);
+  const Outcome refused = other.call({"eval", run, "--json"});
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err, "would start a program that you have not allowed: "));
+  CHECK(contains(refused.err, worker));
+  std::filesystem::remove(other.only_run() / "DONE");
+  CHECK(contains(other.call({"supervise", other.only_run().string()}).err, "not allowed"));
+  const Outcome allowed = other.call({"eval", run, "--allow-command", "--json"});
+  INFO(allowed.err);
+  CHECK(allowed.exit_code == 0);
+  CHECK(other.call({"eval", run, "--json"}).exit_code == 0);
+}
+
 TEST_CASE("the backends are listed with what they can do") {
   const Program forge;
   const Outcome outcome = forge.call({"backends", "--json"});

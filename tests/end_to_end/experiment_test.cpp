@@ -219,6 +219,21 @@ TEST_CASE("a table's runs are those of its rows") {
   REQUIRE(contains(both.err, "name the configs to run"));
 }
 
+TEST_CASE("a command asks git for the commit once, however many runs it plans") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path calls = forge.folder() / "git_calls";
+  const fs::path git =
+      forge.folder().write("bin/git", "#!/bin/sh\necho x >> '" + calls.string() + "'\necho abc\n");
+  fs::permissions(git, fs::perms::owner_all);
+  forge.environment["PATH"] = git.parent_path().string() + ":" + std::getenv("PATH");
+  const Outcome outcome = forge.call({"run", "--all", "--dry-run", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(json::parse(outcome.out).size() > 5);
+  REQUIRE(read_file(calls) == "x\n");
+}
+
 TEST_CASE("a run whose model was changed does not stand in its config's row") {
   const Program forge;
   REQUIRE(forge.call(tiny({"run", "train_canon_a"})).exit_code == 0);

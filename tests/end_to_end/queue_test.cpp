@@ -1,7 +1,14 @@
 // Many runs, of several commands, with processes that die.
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 
 #include "core/base/files.h"
 #include "core/base/parallel.h"
@@ -159,7 +166,7 @@ TEST_CASE("a stop of runs by a pattern takes those that wait out of the queue") 
   REQUIRE(contains(stopped.out, "stopping after saving a checkpoint"));
   wait_for_the_end(forge, 1);
   REQUIRE(count(forge, "stopped") == 1);
-  REQUIRE(count(forge, "queued") == 2);
+  REQUIRE(count(forge, "not started") == 2);
   // The same command does what is left.
   REQUIRE(forge.call({"runs", "stop", "--all"}).out == "no active or queued runs\n");
 }
@@ -183,6 +190,148 @@ TEST_CASE("after a failure nothing more begins where that was asked for") {
     REQUIRE(count(forge, "failed") == 1);
     REQUIRE(count(forge, "completed") == 0);
   }
+}
+
+bool is_running(const Program& forge) {
+  const std::filesystem::path run = forge.only_run();
+  return !run.empty() && FileLock::is_held(run / "lock");
+}
+
+/// How this process, and each program that it starts, treats a signal in the life of this object.
+class SignalDisposition {
+ public:
+  SignalDisposition(int signal, void (*handler)(int))
+      : signal_(signal), before_(std::signal(signal, handler)) {}
+  ~SignalDisposition() { std::signal(signal_, before_); }
+  SignalDisposition(const SignalDisposition&) = delete;
+  SignalDisposition& operator=(const SignalDisposition&) = delete;
+
+ private:
+  int signal_;
+  void (*before_)(int);
+};
+
+TEST_CASE("closing the terminal ends forge and leaves its runs running and queued") {
+  const int signal = GENERATE(SIGHUP, SIGQUIT);
+  Program forge;
+  const WorkerGate gate(forge);
+  const SignalDisposition usual(signal, SIG_DFL);
+  const int pid = forge.start(runs_of("1,2", 40, {}));
+  REQUIRE(wait_until([&] { return status(forge).at("running").size() == 1; }));
+  REQUIRE(::kill(pid, signal) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  REQUIRE(status(forge).at("running").size() == 1);
+  REQUIRE(status(forge).at("waiting").size() == 1);
+  gate.open();
+  wait_for_the_end(forge, 1);
+  REQUIRE(count(forge, "completed") == 2);
+}
+
+TEST_CASE("under nohup forge follows its runs to their ends") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const SignalDisposition nohup(SIGHUP, SIG_IGN);
+  const int pid = forge.start(runs_of("1", 40, {}));
+  REQUIRE(wait_until([&] { return is_running(forge); }));
+  REQUIRE(::kill(pid, SIGHUP) == 0);
+  gate.open();
+  REQUIRE(Program::wait_for(pid).exit_code == 0);
+  REQUIRE(count(forge, "completed") == 1);
+}
+
+TEST_CASE("Ctrl-C leaves a run that another command has started") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach"})).exit_code == 0);
+  const std::string id = forge.only_run().filename().string();
+  const int pid = forge.start(runs_of("1", endless_steps, {}));
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "%  step"); }));
+  REQUIRE(contains(forge.errors(), "already running, following it"));
+  REQUIRE(::kill(pid, SIGINT) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  REQUIRE(contains(forge.errors(), "left " + id + " running; 'forge runs stop " + id + "'"));
+  REQUIRE(is_running(forge));
+  REQUIRE(forge.call({"runs", "stop", id, "--now"}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+  REQUIRE(count(forge, "stopped") == 1);
+}
+
+TEST_CASE("Ctrl-C while a run waits withdraws it and exits with 3") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1", 40, {"--detach"})).exit_code == 0);
+  const std::string first = forge.only_run().filename().string();
+  const int pid = forge.start(runs_of("2", 40, {}));
+  REQUIRE(
+      wait_until([&] { return contains(forge.errors(), "waiting for cpu: held by " + first); }));
+  REQUIRE(::kill(pid, SIGINT) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  REQUIRE(contains(forge.errors(), "not started"));
+  REQUIRE(status(forge).at("waiting").empty());
+  const std::vector<json> left = runs(forge);
+  REQUIRE(left.size() == 1);
+  REQUIRE(left[0].at("id") == first);
+  gate.open();
+  wait_for_the_end(forge, 1);
+}
+
+TEST_CASE("all commands say the same of how far a run is") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach", "--set", "train.log_every=500000"}))
+              .exit_code == 0);
+  REQUIRE(wait_until([&] { return runs(forge)[0].at("step") > 10; }));
+  {
+    const HeldProcess held(forge.worker_pid());
+    REQUIRE(wait_until(
+        [&] { return status(forge).at("running")[0].at("step") == runs(forge)[0].at("step"); }));
+  }
+  REQUIRE(forge.call({"runs", "stop", "--all", "--now"}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+}
+
+/// What a program prints to a terminal of 24 lines of 80 columns.
+std::string on_terminal(Program& forge, const std::vector<std::string>& arguments) {
+  const FileDescriptor terminal(::posix_openpt(O_RDWR | O_NOCTTY));
+  REQUIRE((::grantpt(terminal.get()) == 0 && ::unlockpt(terminal.get()) == 0));
+  const std::string name = ::ptsname(terminal.get());
+  // Held open, so that the terminal is not closed before the program has opened it.
+  const FileDescriptor held(::open(name.c_str(), O_RDWR | O_NOCTTY));
+  const winsize size{24, 80, 0, 0};
+  REQUIRE(::ioctl(held.get(), TIOCSWINSZ, &size) == 0);
+  std::vector<std::string> words = {"-c", "exec \"$0\" \"$@\" >" + name, forge.binary.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  forge.environment["TERM"] = "xterm";
+  forge.binary = "/bin/sh";
+  const int pid = forge.start(words);
+  std::string text;
+  bool ended = false;
+  while (true) {
+    pollfd input{terminal.get(), POLLIN, 0};
+    if (::poll(&input, 1, ended ? 0 : 20) <= 0) {
+      if (ended) return text;
+      ended = ::waitpid(pid, nullptr, WNOHANG) == pid;
+      continue;
+    }
+    char bytes[4096];
+    const ssize_t count = ::read(terminal.get(), bytes, sizeof bytes);
+    if (count <= 0) return text;
+    text.append(bytes, static_cast<size_t>(count));
+  }
+}
+
+TEST_CASE("a watched status keeps to the height of the terminal and restores its screen") {
+  Trained trained("train_llama");
+  const std::filesystem::path run = trained.forge.only_run();
+  for (int i = 2; i < 40; ++i) std::filesystem::copy(run, run.string() + "-" + std::to_string(i));
+  const std::string text = on_terminal(trained.forge, {"status", "--watch", "--ended", "100"});
+  INFO(text);
+  const size_t begin = text.find("\033[?1049h"), end = text.find("\033[?1049l");
+  REQUIRE(begin == 0);
+  REQUIRE(end != std::string::npos);
+  const std::string screen = text.substr(0, end);
+  CHECK(std::count(screen.begin(), screen.end(), '\n') == 23);
+  CHECK(contains(screen, " more lines"));
+  CHECK(contains(screen, "\033[?25h"));
+  CHECK(contains(text.substr(end), run.filename().string() + "-39"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "tests/core/run/fixture.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -275,9 +276,9 @@ TEST_CASE("forge eval says what it cannot use") {
   const std::filesystem::path old = trained.forge.runs_dir() / "old-1";
   std::filesystem::copy(
       trained.forge.runs_dir() / trained.run, old, std::filesystem::copy_options::recursive);
-  json config = json::parse(read_file(old / "config.json"));
+  json config = run::RunFolder(old).config();
   config["model"]["family"] = "llama";
-  write_file_atomic(old / "config.json", config.dump());
+  rewrite_config(run::RunFolder(old), config);
   CHECK(contains(error({"old-1"}),
                  "run 'old-1' cannot be used: another version of forge wrote the config: unknown "
                  "key 'model.family'\nhint: 'forge run train_llama' trains its config again"));

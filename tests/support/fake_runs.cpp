@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/config/experiment.h"
+#include "core/run/queue/queue.h"
 
 namespace forge::tests {
 namespace {
@@ -187,7 +188,7 @@ void append_ended(const run::RunFolder& folder,
   append_line(folder, json.dump() + "\n");
 }
 
-run::RunFolder make_queued_run(const std::filesystem::path& runs_dir, const MadeRun& run) {
+run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const MadeRun& run) {
   run::RunRecord record;
   record.identity = identity_of(run);
   record.key = run::run_key(record.identity);
@@ -204,10 +205,18 @@ run::RunFolder make_queued_run(const std::filesystem::path& runs_dir, const Made
   return folder;
 }
 
+run::RunFolder make_queued_run(const std::filesystem::path& runs_dir, const MadeRun& run) {
+  const run::RunFolder folder = make_unstarted_run(runs_dir, run);
+  queue::QueueEntry entry;
+  entry.run = folder.id();
+  queue::Queue(runs_dir).put(entry);
+  return folder;
+}
+
 run::RunFolder make_completed_run(const std::filesystem::path& runs_dir,
                                   const MadeRun& run,
                                   const Outcome& outcome) {
-  const run::RunFolder folder = make_queued_run(runs_dir, run);
+  const run::RunFolder folder = make_unstarted_run(runs_dir, run);
   const int64_t steps = run.experiment.train.max_steps;
   append_training(folder, run, steps);
   append_event(folder,
@@ -234,7 +243,7 @@ run::RunFolder make_failed_run(const std::filesystem::path& runs_dir,
                                const MadeRun& run,
                                int64_t step,
                                const std::string& reason) {
-  const run::RunFolder folder = make_queued_run(runs_dir, run);
+  const run::RunFolder folder = make_unstarted_run(runs_dir, run);
   append_training(folder, run, step);
   append_ended(folder, "failed", reason);
   return folder;
@@ -243,14 +252,14 @@ run::RunFolder make_failed_run(const std::filesystem::path& runs_dir,
 run::RunFolder make_stopped_run(const std::filesystem::path& runs_dir,
                                 const MadeRun& run,
                                 int64_t step) {
-  const run::RunFolder folder = make_queued_run(runs_dir, run);
+  const run::RunFolder folder = make_unstarted_run(runs_dir, run);
   append_training(folder, run, step);
   append_ended(folder, "stopped");
   return folder;
 }
 
 FileLock make_running_run(const std::filesystem::path& runs_dir, const MadeRun& run, int64_t step) {
-  const run::RunFolder folder = make_queued_run(runs_dir, run);
+  const run::RunFolder folder = make_unstarted_run(runs_dir, run);
   FileLock lock = FileLock::acquire(folder.lock_file());
   append_training(folder, run, step);
   return lock;

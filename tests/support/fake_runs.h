@@ -91,7 +91,10 @@ struct Outcome {
   bool shared_device = false;
 };
 
-/// Writes run.json, config.json and config.origin.json: a run that waits to be started.
+/// Writes run.json, config.json and config.origin.json: a run that never began.
+run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const MadeRun& run);
+
+/// The same with an entry in the queue.
 run::RunFolder make_queued_run(const std::filesystem::path& runs_dir, const MadeRun& run);
 
 /// A run as a supervisor and a worker leave it when all went well.

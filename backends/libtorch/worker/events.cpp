@@ -62,6 +62,7 @@ void listen_for_stop() {
     }
   }).detach();
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is an error, as a full disk is
 }
 
 bool stop_requested() { return stop_flag; }

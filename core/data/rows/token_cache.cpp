@@ -75,7 +75,7 @@ void remove_leftovers(const fs::path& folder) {
   std::vector<fs::path> leftovers;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().find(".tmp-") != std::string::npos) {
+    if (is_aside_name(entry.path().filename().string())) {
       leftovers.push_back(entry.path());
     }
   }

@@ -127,19 +127,7 @@ std::string manifest_text(const CheckpointState& state,
 namespace {
 
 /// Folders get such a name when they are whole: one that lacks a file is damaged, not unfinished.
-bool is_checkpoint(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  const bool digits = name.size() >= 9 && name.find_first_not_of("0123456789") == std::string::npos;
-  return digits && is_folder(folder);
-}
-
-int64_t step_of(const fs::path& folder) {
-  try {
-    return std::stoll(folder.filename().string());
-  } catch (const std::out_of_range&) {
-    return std::numeric_limits<int64_t>::max();  // a number that no run ever gave
-  }
-}
+bool is_checkpoint(const fs::path& folder) { return checkpoint_step(folder) && is_folder(folder); }
 
 /// The folder with the lowest eval_loss, the later of two equal ones; "" where none has any.
 fs::path best_of(const std::vector<fs::path>& folders) {
@@ -205,6 +193,16 @@ std::string checkpoint_name(int64_t step) {
   return digits;
 }
 
+std::optional<int64_t> checkpoint_step(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  constexpr size_t most_digits = 18;  // of which every number fits
+  if (name.empty() || name.size() > most_digits ||
+      name.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  const int64_t step = std::stoll(name);
+  return name == checkpoint_name(step) ? std::optional<int64_t>(step) : std::nullopt;
+}
+
 void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
   if (path_exists(folder / manifest_file) || !is_folder(folder)) return;
   const std::vector<std::string> files = plain_files_of(folder);
@@ -219,7 +217,10 @@ fs::path write_checkpoint(const fs::path& checkpoints,
                           const OnBytes& on_bytes) {
   if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
   if (!fs::exists(checkpoints)) {
-    make_directories(checkpoints);
+    // Of this folder alone: a run folder that somebody removed must not come back.
+    std::error_code failure;
+    fs::create_directory(checkpoints, failure);
+    if (failure) throw system_error("make '" + checkpoints.string() + "'", failure.value());
     if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
   }
   fs::path folder = checkpoints / checkpoint_name(state.step);
@@ -259,9 +260,7 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
     if (is_checkpoint(entry)) folders.push_back(entry);
   }
   std::sort(folders.begin(), folders.end(), [](const fs::path& a, const fs::path& b) {
-    const std::string left = a.filename().string();
-    const std::string right = b.filename().string();
-    return left.size() != right.size() ? left.size() < right.size() : left < right;
+    return checkpoint_step(a) < checkpoint_step(b);
   });
   return folders;
 }
@@ -273,7 +272,7 @@ std::vector<fs::path> surplus_checkpoints(const fs::path& checkpoints, const Ret
 void prune_checkpoints(const fs::path& checkpoints, const Retention& retention, int64_t last_step) {
   std::vector<fs::path> folders = list_checkpoints(checkpoints);
   std::vector<fs::path> removed;
-  while (!folders.empty() && step_of(folders.back()) > last_step) {
+  while (!folders.empty() && *checkpoint_step(folders.back()) > last_step) {
     removed.push_back(folders.back());
     folders.pop_back();
   }

@@ -45,6 +45,9 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
 /// Name of the folder of a step's checkpoint: the step in nine digits at least.
 std::string checkpoint_name(int64_t step);
 
+/// The step of a checkpoint folder, from its name; none for a name that no checkpoint has.
+std::optional<int64_t> checkpoint_step(const std::filesystem::path& folder);
+
 /// Writes the manifest of a checkpoint whose writer left that to forge: of every file in the folder
 /// as it is now. Does nothing where there is a manifest, or no folder. Throws Error where the
 /// folder holds anything but plain files, or cannot be written.

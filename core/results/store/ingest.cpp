@@ -53,6 +53,52 @@ struct NewEvents {
   run::EventBatch lines;
 };
 
+/// What run.json and config.json say of a run. Parsing and checking them takes most of the time of
+/// a new run.
+struct Description {
+  FileStamp stamp;  ///< of run.json before it was read
+  RunSummary run;
+  std::string config;
+};
+
+/// Throws Error if run.json or config.json cannot be read.
+Description describe(const run::RunFolder& folder) {
+  const FileStamp stamp = stamp_of(folder.record_file());
+  const run::RunRecord record = folder.record();
+  const nlohmann::json config_json = folder.config(record);
+  const config::Experiment experiment = config::experiment_from_json(config_json);
+  RunSummary run;
+  run.id = folder.id();
+  run.project = record.project;
+  run.config = record.config;
+  run.key = record.key;
+  run.name = experiment.name;
+  run.description = experiment.description;
+  run.command = record.command;
+  run.revision = record.revision;
+  run.created = record.created;
+  run.updated = record.created;
+  run.profile = experiment.profile;
+  run.backend = record.identity.backend;
+  run.device_type = record.identity.device_type;
+  run.threads = record.identity.threads;
+  run.numerics_version = record.identity.numerics_version;
+  run.seed = static_cast<int64_t>(experiment.seed);
+  run.data_fingerprint = record.identity.data_fingerprint;
+  run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
+  run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
+                   std::to_string(experiment.train.seq_len) + " tokens";
+  run.max_steps = experiment.train.max_steps;
+  run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
+  return {stamp, std::move(run), json_text(config_json)};
+}
+
+/// What is read of a changed run before the write lock is taken.
+struct ReadRun {
+  NewEvents events;
+  std::optional<Description> description;  ///< of a new run
+};
+
 NewEvents read_new_events(const run::RunFolder& folder, int64_t offset) {
   const FileStamp stamp = stamp_of(folder.events_file());
   return {stamp, run::read_event_lines(folder.events_file(), offset)};
@@ -112,13 +158,11 @@ class Ingester {
           database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
   }
 
-  /// Brings a run's rows up to its files. `batch` is used if it begins at the offset that the
-  /// database holds; another process may have moved that. A line that cannot be read is skipped
-  /// with a warning. Throws Error, and leaves the run's rows as they were, if run.json or
-  /// config.json cannot be read.
-  void ingest(const run::RunFolder& folder,
-              const NewEvents& batch,
-              std::vector<std::string>& warnings) {
+  /// Brings a run's rows up to its files. What was `read` is used if it is still what the files say
+  /// behind the offset that the database holds; another process may have moved that. A line that
+  /// cannot be read is skipped with a warning. Throws Error, and leaves the run's rows as they
+  /// were, if run.json or config.json cannot be read.
+  void ingest(const run::RunFolder& folder, ReadRun& read, std::vector<std::string>& warnings) {
     SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
     FileState now = file_state_of(folder);
     std::optional<FileState> before = read_state(folder.id());
@@ -126,15 +170,17 @@ class Ingester {
       remove(folder.id());
       before.reset();
     }
-    RunSummary run = before ? read_summary(folder.id()) : add_run(folder);
+    if (!before && !(read.description && read.description->stamp == now.record))
+      read.description = describe(folder);
+    RunSummary run = before ? read_summary(folder.id()) : add_run(*std::move(read.description));
     const int64_t offset = before ? before->events_offset : 0;
     std::optional<NewEvents> reread;
-    if (batch.lines.begin != offset) reread = read_new_events(folder, offset);
-    const NewEvents& events = reread ? *reread : batch;
+    if (read.events.lines.begin != offset) reread = read_new_events(folder, offset);
+    const NewEvents& events = reread ? *reread : read.events;
     ingest_lines(folder, events.lines.lines, run, warnings);
     now.events = events.stamp;
     now.events_offset = events.lines.end;
-    if (now.events_offset != offset) write_environment(folder);
+    if (now.events_offset != offset) write_environment(folder, warnings);
     const run::RunStatus status = folder.status();
     run.status = status.state;
     run.failure_reason = status.reason;
@@ -201,43 +247,21 @@ class Ingester {
     upsert_run_.exec();
   }
 
-  RunSummary add_run(const run::RunFolder& folder) {
-    const run::RunRecord record = folder.record();
-    const nlohmann::json config_json = folder.config();
-    const config::Experiment experiment = config::experiment_from_json(config_json);
-    RunSummary run;
-    run.id = folder.id();
-    run.project = record.project;
-    run.config = record.config;
-    run.key = record.key;
-    run.name = experiment.name;
-    run.description = experiment.description;
-    run.command = record.command;
-    run.revision = record.revision;
-    run.created = record.created;
-    run.updated = record.created;
-    run.profile = experiment.profile;
-    run.backend = record.identity.backend;
-    run.device_type = record.identity.device_type;
-    run.threads = record.identity.threads;
-    run.numerics_version = record.identity.numerics_version;
-    run.seed = static_cast<int64_t>(experiment.seed);
-    run.data_fingerprint = record.identity.data_fingerprint;
-    run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
-    run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
-                     std::to_string(experiment.train.seq_len) + " tokens";
-    run.max_steps = experiment.train.max_steps;
-    run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
-    write_summary(run);
-    execute(upsert_config_, run.id, json_text(config_json));
-    return run;
+  RunSummary add_run(Description description) {
+    write_summary(description.run);
+    execute(upsert_config_, description.run.id, description.config);
+    return std::move(description.run);
   }
 
-  void write_environment(const run::RunFolder& folder) {
+  /// What a run ran on decides none of its numbers: a file that cannot be read is a warning.
+  void write_environment(const run::RunFolder& folder, std::vector<std::string>& warnings) {
     if (!fs::exists(folder.environment_file())) return;
     const nlohmann::json environment = try_parse_json(read_file(folder.environment_file()));
-    if (environment.is_discarded())
-      throw Error("'" + folder.environment_file().string() + "' is not JSON");
+    if (!environment.is_object()) {
+      warnings.push_back("'" + folder.environment_file().string() +
+                         "' is not a JSON object: what the run ran on is unknown");
+      return;
+    }
     execute(upsert_environment_, folder.id(), json_text(environment));
   }
 
@@ -310,7 +334,7 @@ constexpr int64_t max_bytes_a_batch = int64_t{4} << 20;
 
 struct KnownRun {
   FileState files;
-  run::RunState status = run::RunState::queued;
+  run::RunState status = run::RunState::not_started;
 };
 
 std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
@@ -379,20 +403,21 @@ size_t batch_size(const std::vector<ChangedRun>& changed, size_t begin) {
 /// Consecutive changed runs that are ingested in one transaction, with their new events.
 struct Batch {
   size_t begin = 0, end = 0;
-  std::vector<NewEvents> events;
+  std::vector<ReadRun> runs;
 };
 
 /// The batch that begins with run `begin`, read by all cores. A file that cannot be read gives an
 /// empty batch; `ingest` reports it.
 Batch read_batch(const std::vector<ChangedRun>& changed, size_t begin) {
   Batch batch{begin, begin + batch_size(changed, begin), {}};
-  batch.events.resize(batch.end - begin);
-  parallel_for(batch.events.size(), [&](size_t i) {
+  batch.runs.resize(batch.end - begin);
+  parallel_for(batch.runs.size(), [&](size_t i) {
     const ChangedRun& run = changed[begin + i];
     try {
-      batch.events[i] = read_new_events(run.folder, run.events_offset);
+      if (run.is_new) batch.runs[i].description = describe(run.folder);
+      batch.runs[i].events = read_new_events(run.folder, run.events_offset);
     } catch (const Error&) {
-      batch.events[i].lines.begin = -1;
+      batch.runs[i].events.lines.begin = -1;
     }
   });
   return batch;
@@ -402,15 +427,16 @@ Batch read_batch(const std::vector<ChangedRun>& changed, size_t begin) {
 void ingest_batch(SQLite::Database& database,
                   Ingester& ingester,
                   const std::vector<ChangedRun>& changed,
-                  const Batch& batch,
+                  Batch& batch,
                   SyncReport& report) {
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   for (size_t i = batch.begin; i < batch.end; ++i) {
     const ChangedRun& run = changed[i];
     try {
-      ingester.ingest(run.folder, batch.events[i - batch.begin], report.warnings);
+      ingester.ingest(run.folder, batch.runs[i - batch.begin], report.warnings);
       ++(run.is_new ? report.added : report.updated);
     } catch (const Error& problem) {
+      ingester.remove(run.folder.id());  // what an earlier look found is not true any more
       report.left_out[problem.message()].push_back(run.folder.id());
     }
   }
@@ -464,7 +490,8 @@ Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
 void sync_runs(SQLite::Database& database,
                const fs::path& store,
                const fs::path& runs_dir,
-               SyncReport& report) {
+               SyncReport& report,
+               const SyncProgress& progress) {
   if (find_changes(database, runs_dir).none()) return;
   // Another process may have ingested most of it while this one waited.
   std::optional<FileLock> lock = writer_lock(store);
@@ -483,6 +510,7 @@ void sync_runs(SQLite::Database& database,
     if (!lock) lock = writer_lock(store);
     ingest_batch(database, ingester, changed, batch, report);
     lock.reset();  // lets other writers in after each batch
+    if (progress) progress(batch.end, changed.size());
     if (!next.valid()) return;
     batch = next.get();
   }

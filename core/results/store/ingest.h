@@ -13,7 +13,8 @@ namespace forge::store {
 void sync_runs(SQLite::Database& database,
                const std::filesystem::path& store,
                const std::filesystem::path& runs_dir,
-               SyncReport& report);
+               SyncReport& report,
+               const SyncProgress& progress);
 
 /// The columns of `train_metrics` behind run_id, and their values in the same order.
 constexpr const char* train_metrics_columns =

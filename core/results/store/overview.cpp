@@ -4,35 +4,17 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/results/store/result_store.h"
-#include "core/run/queue/queue.h"
+#include "core/run/host.h"
+#include "core/run/queue/hosts.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
 namespace {
-
-/// Runs whose steps take equally long, as far as that is known.
-struct SimilarRun {
-  std::string project;
-  std::string config;
-  int64_t tokens_per_step = 0;
-  std::optional<std::string> device_name;  ///< none: any
-};
-
-/// The newest completed run with a known duration.
-const RunSummary* newest_similar(const std::vector<RunSummary>& past, const SimilarRun& similar) {
-  const auto is_similar = [&](const RunSummary& run) {
-    return run.status == run::RunState::completed && run.config == similar.config &&
-           run.project == similar.project && run.tokens_per_step == similar.tokens_per_step &&
-           (!similar.device_name || run.device_name == *similar.device_name) && run.max_steps > 0 &&
-           run.metric(results::wall_seconds_name).value_or(0) > 0;
-  };
-  const auto found = std::find_if(past.begin(), past.end(), is_similar);
-  return found == past.end() ? nullptr : &*found;
-}
 
 /// For this number of steps at the pace of `run`.
 double estimated_seconds(int64_t steps, const RunSummary& run) {
@@ -41,7 +23,30 @@ double estimated_seconds(int64_t steps, const RunSummary& run) {
 
 }  // namespace
 
-Forecast forecast(const std::vector<RunSummary>& past,
+PastRuns::PastRuns(const std::vector<RunSummary>& runs) {
+  for (const RunSummary& run : runs) {
+    by_id_.emplace(run.id, &run);
+    const bool has_duration = run.status == run::RunState::completed && run.max_steps > 0 &&
+                              run.metric(results::wall_seconds_name).value_or(0) > 0;
+    if (!has_duration) continue;
+    RunLikeness likeness{run.project, run.config, run.tokens_per_step, std::nullopt};
+    newest_.emplace(likeness, &run);
+    likeness.device_name = run.device_name;
+    newest_.emplace(std::move(likeness), &run);
+  }
+}
+
+const RunSummary* PastRuns::find(const std::string& id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+const RunSummary* PastRuns::newest_similar(const RunLikeness& likeness) const {
+  const auto found = newest_.find(likeness);
+  return found == newest_.end() ? nullptr : found->second;
+}
+
+Forecast forecast(const PastRuns& past,
                   const run::PlannedRun& planned,
                   const run::RunInputs& inputs) {
   const nlohmann::json& train = inputs.experiment.at("train");
@@ -50,12 +55,9 @@ Forecast forecast(const std::vector<RunSummary>& past,
   Forecast forecast;
   forecast.steps = train.at("max_steps").get<int64_t>();
   if (planned.action == run::Action::cached) forecast.steps = 0;
-  for (const RunSummary& run : past) {
-    if (run.id == planned.record.id && forecast.steps > 0)
-      forecast.steps = std::max<int64_t>(forecast.steps - run.step, 0);
-  }
-  const RunSummary* like = newest_similar(
-      past,
+  const RunSummary* own = past.find(planned.record.id);
+  if (own && forecast.steps > 0) forecast.steps = std::max<int64_t>(forecast.steps - own->step, 0);
+  const RunSummary* like = past.newest_similar(
       {inputs.project, inputs.config, tokens_per_step, inputs.backend.environment.device_name});
   if (!like) return forecast;
   forecast.seconds = estimated_seconds(forecast.steps, *like);
@@ -106,11 +108,13 @@ std::vector<DeviceUse> devices_in_use(const fs::path& runs_dir) {
   return devices;
 }
 
-/// The step that the run is at, which its events know only once in a logging window.
-int64_t step_of(const run::RunFolder& folder, const RunSummary& run) {
+}  // namespace
+
+int64_t current_step(const fs::path& runs_dir, const RunSummary& run) {
+  if (run.status != run::RunState::running) return run.step;
   try {
-    const auto event =
-        worker::event_from_json(worker::object_from_line(read_file(folder.progress_file())));
+    const fs::path file = run::RunFolder(runs_dir / run.id).progress_file();
+    const auto event = worker::event_from_json(worker::object_from_line(read_file(file)));
     if (const auto* progress = std::get_if<worker::Progress>(&event))
       return std::max(progress->step, run.step);
   } catch (const Error&) {
@@ -119,27 +123,31 @@ int64_t step_of(const run::RunFolder& folder, const RunSummary& run) {
   return run.step;
 }
 
-RunningRun running(const RunSummary& run, const run::RunFolder& folder, const std::string& device) {
-  RunningRun running{run, device, step_of(folder, run), std::nullopt};
+namespace {
+
+RunningRun running(const RunSummary& run, const fs::path& runs_dir, const std::string& device) {
+  RunningRun running{run, device, current_step(runs_dir, run), std::nullopt};
   const double speed = run.metric(results::tokens_per_second_name).value_or(0);
   if (speed > 0 && run.max_steps > running.step)
     running.seconds_left = double((run.max_steps - running.step) * run.tokens_per_step) / speed;
   return running;
 }
 
-WaitingRun waiting(const queue::QueueEntry& entry,
-                   const std::vector<RunSummary>& runs,
+WaitingRun waiting(const fs::path& runs_dir,
+                   const queue::QueueEntry& entry,
+                   const PastRuns& past,
                    const ResultStore& store) {
-  WaitingRun waiting{entry, "", 0, std::nullopt};
-  const auto found = std::find_if(
-      runs.begin(), runs.end(), [&](const RunSummary& run) { return run.id == entry.run; });
+  WaitingRun waiting{entry, std::nullopt, "", 0, std::nullopt};
+  if (entry.host != run::host_name())
+    waiting.host_silent_seconds = unix_time() - queue::last_sign_of_life(runs_dir, entry);
+  const RunSummary* found = past.find(entry.run);
   const nlohmann::json config = store.config(entry.run);
-  if (found == runs.end() || !config.is_object()) return waiting;
+  if (!found || !config.is_object()) return waiting;
   waiting.config = found->config;
   const nlohmann::json train = config.value("train", nlohmann::json::object());
   waiting.steps_left = std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->step, 0);
   const int64_t tokens = train.value("batch_size", int64_t{0}) * train.value("seq_len", int64_t{0});
-  const RunSummary* like = newest_similar(runs, {found->project, found->config, tokens, {}});
+  const RunSummary* like = past.newest_similar({found->project, found->config, tokens, {}});
   if (like) waiting.seconds = estimated_seconds(waiting.steps_left, *like);
   return waiting;
 }
@@ -157,7 +165,7 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
     if (run.status == run::RunState::running) {
       const auto entry = queued.find(run.id);
       const std::string device = entry == queued.end() ? "" : entry->second->device;
-      overview.running.push_back(running(run, run::RunFolder(runs_dir / run.id), device));
+      overview.running.push_back(running(run, runs_dir, device));
       if (entry != queued.end()) queued.erase(entry);
     } else if (is_final(run.status)) {
       if (overview.ended.size() < max_ended) overview.ended.push_back(run);
@@ -165,9 +173,10 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
       if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
     }
   }
+  const PastRuns past(snapshot.runs);
   for (const queue::QueueEntry& entry : snapshot.entries) {
     if (queued.count(entry.run) > 0)
-      overview.waiting.push_back(waiting(entry, snapshot.runs, store));
+      overview.waiting.push_back(waiting(runs_dir, entry, past, store));
   }
   std::reverse(overview.running.begin(), overview.running.end());
   return overview;

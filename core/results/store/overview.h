@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/results/store/run_summary.h"
@@ -19,9 +21,38 @@ struct Forecast {
   std::optional<int64_t> memory_bytes;
 };
 
+/// What decides how long a run's steps take, as far as that is known.
+struct RunLikeness {
+  std::string project;
+  std::string config;
+  int64_t tokens_per_step = 0;
+  std::optional<std::string> device_name;  ///< none: any
+
+  bool operator<(const RunLikeness& other) const {
+    return std::tie(project, config, tokens_per_step, device_name) <
+           std::tie(other.project, other.config, other.tokens_per_step, other.device_name);
+  }
+};
+
+/// Finds past runs without looking through all of them: thousands of planned or queued runs are
+/// estimated from thousands of past ones. Points into `runs`, which are sorted, newest first.
+class PastRuns {
+ public:
+  explicit PastRuns(const std::vector<RunSummary>& runs);
+
+  /// The run of that id, or null.
+  const RunSummary* find(const std::string& id) const;
+  /// The newest completed run with a known duration, or null.
+  const RunSummary* newest_similar(const RunLikeness& likeness) const;
+
+ private:
+  std::map<std::string, const RunSummary*> by_id_;
+  std::map<RunLikeness, const RunSummary*> newest_;
+};
+
 /// Estimates from the newest completed run of the same config and project, on the same device, with
-/// as many tokens a step. A run that is cached needs nothing. `past` is sorted, newest first.
-Forecast forecast(const std::vector<RunSummary>& past,
+/// as many tokens a step. A run that is cached needs nothing.
+Forecast forecast(const PastRuns& past,
                   const run::PlannedRun& planned,
                   const run::RunInputs& inputs);
 
@@ -40,6 +71,8 @@ struct RunningRun {
 
 struct WaitingRun {
   queue::QueueEntry entry;
+  /// Since the last sign of life of its host, if that is another one.
+  std::optional<double> host_silent_seconds;
   std::string config;
   int64_t steps_left = 0;
   std::optional<double> seconds;  ///< for them, by the newest similar run
@@ -53,6 +86,9 @@ struct Overview {
   std::vector<RunSummary> ended;      ///< the last ones, newest first
   std::vector<std::string> warnings;  ///< what cannot be read
 };
+
+/// The step that a run is at. The events of an active one tell it only once in a logging window.
+int64_t current_step(const std::filesystem::path& runs_dir, const RunSummary& run);
 
 class ResultStore;
 

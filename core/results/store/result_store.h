@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,9 @@ struct SyncReport {
   std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
   std::map<std::string, std::vector<std::string>> left_out;  ///< ids of such runs by the reason
 };
+
+/// Is told after each batch of runs how many of the changed ones are read.
+using SyncProgress = std::function<void(size_t done, size_t all)>;
 
 /// Selects runs; an empty field selects all.
 struct RunFilter {
@@ -94,7 +98,7 @@ class ResultStore {
   /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
   /// removed. An unchanged run costs three calls of stat. Runs that cannot be read for the same
   /// reason share a warning, and this object gives it once.
-  SyncReport sync(const std::filesystem::path& runs_dir);
+  SyncReport sync(const std::filesystem::path& runs_dir, const SyncProgress& progress = {});
 
   /// Newest first.
   std::vector<RunSummary> runs(const RunFilter& filter = {}) const;

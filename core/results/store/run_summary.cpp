@@ -17,7 +17,8 @@ run::RunState status_from_name(const std::string& name) {
 }
 
 bool is_final(run::RunState status) {
-  return status != run::RunState::queued && status != run::RunState::running;
+  return status != run::RunState::not_started && status != run::RunState::queued &&
+         status != run::RunState::running;
 }
 
 int progress_percent(const RunSummary& run) {

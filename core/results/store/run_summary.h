@@ -40,7 +40,7 @@ struct RunSummary {
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::string evaluation;  ///< e.g. "500 rows of 512 tokens"
-  run::RunState status = run::RunState::queued;
+  run::RunState status = run::RunState::not_started;
   int64_t attempts = 0;
   int64_t step = 0;
   int64_t max_steps = 0;

@@ -26,7 +26,7 @@ CREATE TABLE runs (
   tokenizer_fingerprint TEXT NOT NULL,
   evaluation            TEXT NOT NULL,      -- e.g. "500 rows of 512 tokens"
   status                TEXT NOT NULL
-    CHECK (status IN ('queued', 'running', 'completed', 'stopped', 'failed')),
+    CHECK (status IN ('not started', 'queued', 'running', 'completed', 'stopped', 'failed')),
   attempts              INTEGER NOT NULL,
   step                  INTEGER NOT NULL,
   max_steps             INTEGER NOT NULL,

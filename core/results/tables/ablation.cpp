@@ -41,20 +41,6 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   return sorted;
 }
 
-void exclude(const store::RunSummary& run,
-             const std::string& reason,
-             std::vector<ExcludedRuns>& excluded,
-             int runs = 1) {
-  const auto found = std::find_if(excluded.begin(), excluded.end(), [&](const ExcludedRuns& entry) {
-    return entry.config == run.config && entry.reason == reason;
-  });
-  if (found != excluded.end()) {
-    found->runs += runs;
-  } else {
-    excluded.push_back({run.config, reason, runs});
-  }
-}
-
 bool is_completed(const ConfiguredRun* run) {
   return run->summary.status == run::RunState::completed;
 }
@@ -184,14 +170,10 @@ class RowBuilder {
     for (const Candidate& candidate : candidates_) {
       const std::string reason = reason_against(candidate);
       const store::RunSummary& run = candidate.run->summary;
-      if (is_of(candidate, spec) && !reason.empty())
-        exclude(run, reason, excluded, shown.count(run.id) > 0 ? 0 : 1);
+      if (is_of(candidate, spec) && !reason.empty() && shown.count(run.id) == 0)
+        exclude(run, reason, excluded);
     }
     excluded.insert(excluded.end(), not_chosen.begin(), not_chosen.end());
-    excluded.erase(std::remove_if(excluded.begin(),
-                                  excluded.end(),
-                                  [](const ExcludedRuns& entry) { return entry.runs == 0; }),
-                   excluded.end());
     return rows;
   }
 
@@ -481,6 +463,19 @@ std::vector<std::string> missing_values(const AblationRow& row) {
     if (!point.completed()) values.push_back(shortest(point.value));
   }
   return values;
+}
+
+void exclude(const store::RunSummary& run,
+             const std::string& reason,
+             std::vector<ExcludedRuns>& excluded) {
+  const auto found = std::find_if(excluded.begin(), excluded.end(), [&](const ExcludedRuns& entry) {
+    return entry.config == run.config && entry.reason == reason;
+  });
+  if (found != excluded.end()) {
+    found->runs.push_back(run.id);
+  } else {
+    excluded.push_back({run.config, reason, {run.id}});
+  }
 }
 
 }  // namespace forge::tables

@@ -65,12 +65,17 @@ struct AblationRow : Sample {
   bool is_comparable() const { return violations.empty(); }
 };
 
-/// Runs of the table's configs that it does not show.
+/// Runs of the table's configs that it does not show for the same reason.
 struct ExcludedRuns {
   std::string config;
   std::string reason;
-  int runs = 0;
+  std::vector<std::string> runs;  ///< their ids
 };
+
+/// Adds the run to those of its config and reason.
+void exclude(const store::RunSummary& run,
+             const std::string& reason,
+             std::vector<ExcludedRuns>& excluded);
 
 /// What holds for every run that a table shows: "Profile", "quick" and so on.
 struct SetupEntry {
@@ -129,7 +134,7 @@ std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
 /// micro-batch size.
 bool same_setup(const Sample& a, const Sample& b);
 
-/// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
+/// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);
 
 /// The values of best_of for which the row has no completed run.

@@ -259,8 +259,10 @@ Json to_json(const Ablation& ablation) {
     json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = Json::array();
   for (const ExcludedRuns& entry : ablation.excluded) {
-    json["left_out"].push_back(
-        {{"config", entry.config}, {"reason", entry.reason}, {"runs", entry.runs}});
+    json["left_out"].push_back({{"config", entry.config},
+                                {"reason", entry.reason},
+                                {"runs", entry.runs.size()},
+                                {"ids", entry.runs}});
   }
   if (!ablation.table.claims.empty()) {
     json["claims"] = Json::array();

@@ -1,6 +1,7 @@
 #include "core/results/tables/provenance.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <set>
 
@@ -26,7 +27,9 @@ std::string training_of(const ConfiguredRun& run) {
 
 std::string data_of(const ConfiguredRun& run) {
   const config::DataConfig data = config::experiment_from_json(run.config).data;
-  const std::string& what = data.is_task() ? data.task.name : data.path;
+  // A table is shown to others: where the data lie on this machine tells them nothing.
+  const std::string what =
+      data.is_task() ? data.task.name : std::filesystem::path(data.path).filename().string();
   std::string name = what.empty() ? data.source : data.source + " " + what;
   std::vector<std::string> mixed;
   for (const auto& [source, config] : data.sources) {

@@ -250,13 +250,24 @@ bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
   });
 }
 
-/// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
-std::string load_note(const AblationRow& row) {
-  const std::string text = load_text(row);
-  if (text.empty()) return "";
-  return row.spec.config + ": " + text +
-         ": its times decide nothing; run it again (--force) on a quiet machine, or measure with "
-         "'forge bench'";
+/// The configs whose runs trained beside other work.
+std::vector<std::string> loaded_configs(const Ablation& ablation) {
+  std::vector<std::string> configs;
+  for (const AblationRow& row : ablation.rows) {
+    const bool is_new = configs.empty() || configs.back() != row.spec.config;
+    if (was_loaded(row) && is_new) configs.push_back(row.spec.config);
+  }
+  return configs;
+}
+
+/// What else the machine did while such rows' runs trained: one sentence for all of them.
+std::string load_note(const Ablation& ablation) {
+  Sample all;
+  for (const AblationRow& row : ablation.rows)
+    all.runs.insert(all.runs.end(), row.runs.begin(), row.runs.end());
+  const std::vector<std::string> configs = loaded_configs(ablation);
+  return join(configs, ", ") + ": " + load_text(all) + (configs.size() > 1 ? " at the most" : "") +
+         ": timing unreliable; measure with 'forge bench' on an idle machine";
 }
 
 /// The mark that leads to a footnote, which is added where it is not there; "" for none.
@@ -298,7 +309,8 @@ std::vector<SheetCell> row_cells(size_t index,
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return depends_on_time(column, ablation);
       });
-  const std::string load_mark = shows_time ? mark_of(load_note(row), footnotes) : "";
+  const std::string load_mark =
+      shows_time && was_loaded(row) ? mark_of(load_note(ablation), footnotes) : "";
   std::vector<SheetCell> cells;
   bool state_shown = false;
   for (const ColumnSpec& column : columns) {
@@ -326,8 +338,15 @@ std::vector<SheetCell> row_cells(size_t index,
 std::vector<std::string> excluded_lines(const Ablation& ablation) {
   std::vector<std::string> lines;
   for (const ExcludedRuns& entry : ablation.excluded) {
-    const std::string count = entry.runs == 1 ? "" : " (" + std::to_string(entry.runs) + " runs)";
-    lines.push_back(entry.config + ": " + entry.reason + count);
+    constexpr size_t most = 3;
+    std::vector<std::string> ids = entry.runs;
+    if (ids.size() > most) {
+      ids.resize(most);
+      ids.emplace_back("\u2026");
+    }
+    const std::string count =
+        entry.runs.size() == 1 ? "" : with_thousands(int64_t(entry.runs.size())) + " runs: ";
+    lines.push_back(entry.config + ": " + entry.reason + " (" + count + join(ids, ", ") + ")");
   }
   return lines;
 }

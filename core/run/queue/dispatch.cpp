@@ -1,11 +1,14 @@
 #include "core/run/queue/dispatch.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "core/base/text.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
+#include "core/run/queue/hosts.h"
 #include "core/run/start.h"
 
 namespace forge::queue {
@@ -35,17 +38,30 @@ void record_failure(const run::RunFolder& folder, const std::string& reason) {
   }
 }
 
+/// Nobody sees a part of the folder.
+void remove_folder(const fs::path& folder) {
+  const fs::path aside = aside_path(folder);
+  rename_path(folder, aside);
+  remove_tree(aside);
+}
+
 class Dispatcher {
  public:
-  Dispatcher(const fs::path& runs_dir, const fs::path& program)
-      : runs_dir_(runs_dir), program_(program), queue_(runs_dir) {}
+  Dispatcher(const fs::path& runs_dir, const fs::path& program, Queue queue)
+      : runs_dir_(runs_dir),
+        program_(program),
+        queue_(std::move(queue)),
+        sign_of_life_(give_sign_of_life(runs_dir)) {}
 
   DispatchResult run() {
-    const std::vector<QueueEntry> entries = queue_.entries();
-    for (const QueueEntry& entry : entries)
-      running_of_group_[entry.group] += folder_of(entry).is_running();
-    for (const QueueEntry& entry : entries) {
-      if (entry.host == run::host_name() && !folder_of(entry).is_running()) consider(entry);
+    std::vector<QueueEntry> idle;
+    for (const QueueEntry& entry : queue_.entries()) {
+      const bool running = folder_of(entry).is_running();
+      (running ? running_ : idle).push_back(entry);
+      if (running) ++running_of_group_[entry.group];
+    }
+    for (QueueEntry& entry : idle) {
+      if (is_ours(entry)) consider(entry);
     }
     return std::move(done_);
   }
@@ -55,10 +71,37 @@ class Dispatcher {
     return run::RunFolder(runs_dir_ / entry.run);
   }
 
+  void wait_for(const QueueEntry& entry, const std::string& what) {
+    done_.waiting[entry.run] = what;
+  }
+
+  /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
+  bool is_ours(QueueEntry& entry) {
+    if (entry.host == run::host_name()) return true;
+    const double last_sign = last_sign_of_life(runs_dir_, entry);
+    const double silence = sign_of_life_ ? *sign_of_life_ - last_sign : 0;
+    if (silence >= gone_after_seconds) {
+      if (needs_no_more(entry, folder_of(entry))) {
+        queue_.remove(entry.run);
+        return false;
+      }
+      if (std::optional<QueueEntry> moved = moved_here(runs_dir_, entry)) {
+        entry = std::move(*moved);
+        queue_.put(entry);
+        return true;
+      }
+    }
+    wait_for(entry, host_text(entry.host, silence));
+    return false;
+  }
+
   void consider(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
     if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
-    if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) return;
+    if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) {
+      return wait_for(entry,
+                      "a run of its command to end (--jobs " + std::to_string(entry.jobs) + ")");
+    }
     if (entry.starts >= max_starts) {
       return fail(entry,
                   Error("its supervisor was killed " + std::to_string(entry.starts) + " times",
@@ -76,8 +119,35 @@ class Dispatcher {
       if (auto lease = Lease::try_acquire(leases_folder(runs_dir_), device, entry.units))
         return lease;
     }
-    for (const LeaseDevice& device : entry.devices) reserved_devices_.insert(device.name);
+    wait_for(entry, busy_devices_text(entry));
+    for (const LeaseDevice& device : entry.devices)
+      reserved_devices_[device.name].push_back(&entry);
     return std::nullopt;
+  }
+
+  /// "cuda:0 or cuda:1: held by A (pid 12), B (pid 34); C starts first"
+  std::string busy_devices_text(const QueueEntry& entry) const {
+    std::vector<std::string> devices, holders;
+    std::vector<const QueueEntry*> ahead;
+    for (const LeaseDevice& device : entry.devices) {
+      devices.push_back(device.name);
+      for (const QueueEntry& holder : running_) {
+        if (holder.host != entry.host || holder.device != device.name) continue;
+        holders.push_back(holder.run + " (pid " + std::to_string(holder.supervisor) + ")");
+      }
+      const auto reserved = reserved_devices_.find(device.name);
+      if (reserved == reserved_devices_.end()) continue;
+      for (const QueueEntry* other : reserved->second) {
+        if (std::find(ahead.begin(), ahead.end(), other) == ahead.end()) ahead.push_back(other);
+      }
+    }
+    std::string text = join(devices, " or ");
+    if (!holders.empty()) text += ": held by " + join(holders, ", ");
+    if (ahead.size() > 1) return text + "; " + std::to_string(ahead.size()) + " runs start first";
+    if (ahead.empty()) return text;
+    text += "; " + ahead[0]->run + " starts first";
+    const bool urgent = ahead[0]->priority > entry.priority;
+    return urgent ? text + " (priority " + std::to_string(ahead[0]->priority) + ")" : text;
   }
 
   void start(QueueEntry entry, const run::RunFolder& folder, const Lease& lease) {
@@ -86,12 +156,18 @@ class Dispatcher {
     entry.attempt = folder.status().attempt;
     try {
       queue_.put(entry);
-      const int supervisor =
+      entry.supervisor =
           run::start_supervisor(folder, program_, {lease.descriptor(), lease.device()});
-      ++running_of_group_[entry.group];
-      done_.started.push_back({entry.run, supervisor, lease.device()});
     } catch (const Error& problem) {
-      fail(entry, problem);
+      return fail(entry, problem);
+    }
+    ++running_of_group_[entry.group];
+    running_.push_back(entry);
+    done_.started.push_back({entry.run, entry.supervisor, lease.device()});
+    try {
+      queue_.put(entry);
+    } catch (const Error&) {
+      // A full disk. The process id is only shown.
     }
   }
 
@@ -104,15 +180,23 @@ class Dispatcher {
   const fs::path& runs_dir_;
   const fs::path& program_;
   Queue queue_;
+  const std::optional<double> sign_of_life_;
+  std::vector<QueueEntry> running_;
   std::map<std::string, int> running_of_group_;
-  std::set<std::string> reserved_devices_;  ///< runs further ahead wait for them
+  /// Runs further ahead wait for these devices.
+  std::map<std::string, std::vector<const QueueEntry*>> reserved_devices_;
   DispatchResult done_;
 };
 
 }  // namespace
 
-DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program) {
-  return Dispatcher(runs_dir, program).run();
+DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLocked if_locked) {
+  if (if_locked == IfLocked::wait) return Dispatcher(runs_dir, program, Queue(runs_dir)).run();
+  if (auto queue = Queue::try_open(runs_dir))
+    return Dispatcher(runs_dir, program, std::move(*queue)).run();
+  DispatchResult nothing;
+  nothing.queue_was_locked = true;
+  return nothing;
 }
 
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed) {
@@ -135,13 +219,18 @@ void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool fa
 }
 
 std::vector<std::string> cancel_queued(const fs::path& runs_dir,
-                                       const std::vector<std::string>& runs) {
+                                       const std::vector<std::string>& runs,
+                                       const std::set<std::string>& made) {
   std::vector<std::string> withdrawn;
   Queue queue(runs_dir);
   for (const std::string& run : runs) {
-    if (!queue.find(run) || run::RunFolder(runs_dir / run).is_running()) continue;
+    const run::RunFolder folder(runs_dir / run);
+    if (!queue.find(run) || folder.is_running()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
+    const bool holds_nothing =
+        folder.state() == run::RunState::not_started && !path_exists(folder.annotations_file());
+    if (made.count(run) > 0 && holds_nothing) remove_folder(folder.path());
   }
   return withdrawn;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,13 +26,21 @@ struct NotStarted {
 struct DispatchResult {
   std::vector<StartedRun> started;
   std::vector<NotStarted> failed;  ///< taken out of the queue
+  /// What each run that could not be started waits for: "cpu: held by train_a-3f21 (pid 4711)".
+  std::map<std::string, std::string> waiting;
+  bool queue_was_locked = false;  ///< by another process, and nothing was done
 };
 
+enum class IfLocked { wait, skip };
+
 /// Starts the supervisors of the runs that are next and find room, each with its lease. A run whose
-/// supervisor was killed is started again, `max_starts` times in all. Any number of processes may
-/// do this at any time: forge while it follows runs, and every supervisor, so that the queue goes
-/// on as long as one of them lives. `program` is forge's own.
-DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program);
+/// supervisor was killed is started again, `max_starts` times in all. A run of a host that is gone
+/// is taken over (hosts.h). Any number of processes may do this at any time: forge while it follows
+/// runs, and every supervisor, so that the queue goes on as long as one of them lives. `program` is
+/// forge's own.
+/// Who does it again and again skips a turn while another process has locked the queue: that one
+/// may be stopped, or have much to do. Who does it once waits.
+DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLocked if_locked);
 
 constexpr int max_starts = 5;
 
@@ -39,8 +49,10 @@ constexpr int max_starts = 5;
 /// it saves and stops.
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed);
 
-/// Takes those of these runs out of the queue that nobody has started yet, and returns them.
+/// Takes those of these runs out of the queue that do not run, and returns them. Of `made` also the
+/// folder is removed, unless the run has begun before or somebody has added a note or a tag.
 std::vector<std::string> cancel_queued(const fs::path& runs_dir,
-                                       const std::vector<std::string>& runs);
+                                       const std::vector<std::string>& runs,
+                                       const std::set<std::string>& made = {});
 
 }  // namespace forge::queue

@@ -1,6 +1,7 @@
 #include "core/run/queue/queue.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <algorithm>
 #include <cerrno>
 #include <tuple>
@@ -9,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
+#include "core/run/run_folder.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
 
@@ -104,14 +106,38 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("jobs", entry.jobs);
   visit.field("fail_fast", entry.fail_fast);
   visit.optional("device", entry.device);
+  visit.optional("supervisor", entry.supervisor);
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
 }
 
 nlohmann::json to_json(const QueueEntry& entry) { return worker::write_fields(entry); }
 
+namespace {
+
+/// Names become names of files; units are locked one by one.
+void require_sound(const QueueEntry& entry) {
+  constexpr int most_units = 1 << 16;
+  const auto require = [](bool sound, const std::string& field) {
+    if (!sound) throw Error("an entry of the queue has no sound '" + field + "'");
+  };
+  const auto is_name = [](const std::string& name) {
+    return name.find('/') == std::string::npos && name.find('\0') == std::string::npos &&
+           name != "." && name != "..";
+  };
+  const auto is_count = [](int units) { return units >= 1 && units <= most_units; };
+  require(is_name(entry.host), "host");
+  require(is_count(entry.units), "units");
+  for (const LeaseDevice& device : entry.devices)
+    require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
+}
+
+}  // namespace
+
 QueueEntry entry_from_json(const nlohmann::json& json) {
-  return worker::read_fields<QueueEntry>(json, "entry of the queue");
+  QueueEntry entry = worker::read_fields<QueueEntry>(json, "entry of the queue");
+  require_sound(entry);
+  return entry;
 }
 
 namespace {
@@ -128,18 +154,30 @@ bool starts_before(const QueueEntry& left, const QueueEntry& right) {
 fs::path folder_of(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
-fs::path made(const fs::path& folder) {
-  make_directories(entries_folder(folder));
-  return folder;
+/// The file of the lock, in a folder that is there.
+fs::path lock_file(const fs::path& runs_dir) {
+  make_directories(entries_folder(folder_of(runs_dir)));
+  return folder_of(runs_dir) / "lock";
 }
 
 }  // namespace
+
+struct Queue::DelayedStop {
+  DelayedStop() {
+    sigset_t stop;
+    ::sigemptyset(&stop);
+    ::sigaddset(&stop, SIGTSTP);
+    ::pthread_sigmask(SIG_BLOCK, &stop, &before);
+  }
+  ~DelayedStop() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  sigset_t before{};
+};
 
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
   std::vector<QueueEntry> entries;
   for (const fs::path& file : folder_entries(entries_folder(folder_of(runs_dir)))) {
     const std::string name = file.filename().string();
-    if (name.find(".tmp-") != std::string::npos) continue;  // on its way in
+    if (is_aside_name(name)) continue;
     try {
       QueueEntry entry = entry_from_json(worker::object_from_line(read_file(file)));
       if (entry.run != name) throw Error("it is of run '" + entry.run + "'");
@@ -159,13 +197,34 @@ fs::path leases_folder(const fs::path& runs_dir) {
 }
 
 bool is_queued(const fs::path& runs_dir, const std::string& run) {
-  return fs::exists(entries_folder(folder_of(runs_dir)) / run);
+  const fs::path file = entries_folder(folder_of(runs_dir)) / run;
+  if (!path_exists(file)) return false;
+  try {
+    entry_from_json(worker::object_from_line(read_file(file)));
+    return true;
+  } catch (const Error&) {
+    return false;  // started by nobody, as read_entries leaves it out
+  }
 }
 
-Queue::Queue(const fs::path& runs_dir)
-    : folder_(made(folder_of(runs_dir))),
-      lock_(FileLock::acquire(folder_ / "lock")),
+Queue::Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock)
+    : folder_(folder_of(runs_dir)),
+      delayed_stop_(std::move(delayed_stop)),
+      lock_(std::move(lock)),
       entries_(read_entries(runs_dir)) {}
+
+Queue::Queue(const fs::path& runs_dir)
+    : Queue(runs_dir, std::make_unique<DelayedStop>(), FileLock::acquire(lock_file(runs_dir))) {}
+
+std::optional<Queue> Queue::try_open(const fs::path& runs_dir) {
+  auto delayed_stop = std::make_unique<DelayedStop>();
+  auto lock = FileLock::try_acquire(lock_file(runs_dir));
+  if (!lock) return std::nullopt;
+  return Queue(runs_dir, std::move(delayed_stop), std::move(*lock));
+}
+
+Queue::Queue(Queue&&) noexcept = default;
+Queue::~Queue() = default;
 
 const QueueEntry* Queue::find(const std::string& run) const {
   for (const QueueEntry& entry : entries_) {
@@ -177,8 +236,10 @@ const QueueEntry* Queue::find(const std::string& run) const {
 void Queue::add(const QueueEntry& entry) {
   const QueueEntry* waiting = find(entry.run);
   if (!waiting) return put(entry);
-  QueueEntry kept = *waiting;
-  kept.priority = std::max(kept.priority, entry.priority);
+  const bool moves = waiting->host != entry.host &&
+                     !run::RunFolder(folder_.parent_path() / entry.run).is_running();
+  QueueEntry kept = moves ? entry : *waiting;
+  kept.priority = std::max(waiting->priority, entry.priority);
   kept.starts = 0;
   put(kept);
 }

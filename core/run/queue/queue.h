@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,12 +79,13 @@ struct QueueEntry {
   int jobs = 0;                      ///< maximum concurrent runs of its group; 0: no limit
   bool fail_fast = false;            ///< if it fails, the rest of its group is not started
   std::string device;                ///< that it runs on, "": it waits
+  int supervisor = 0;                ///< process id of the newest one, 0: none yet
   int starts = 0;                    ///< supervisors that were started for it
   int attempt = 0;                   ///< the run's last attempt before the newest start
 };
 
 nlohmann::json to_json(const QueueEntry& entry);
-/// Throws Error naming the field that is wrong.
+/// Throws Error naming the field that is wrong. Names cannot lead out of the queue's folder.
 QueueEntry entry_from_json(const nlohmann::json& json);
 
 /// The queue of a runs folder. Its files outlive every process:
@@ -91,26 +93,36 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 ///     .queue/lock           held by whoever changes the queue
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended
 ///     .queue/leases/<host>/<device>
+///     .queue/hosts/<host>   its last sign of life: hosts.h
 ///
-/// While this object lives, nobody else can change the queue.
+/// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
+/// would have to wait for a process that is stopped.
 class Queue {
  public:
   /// Waits for the lock. Throws Error if the folder cannot be written.
   explicit Queue(const fs::path& runs_dir);
+  /// None while another process changes the queue.
+  static std::optional<Queue> try_open(const fs::path& runs_dir);
+  Queue(Queue&&) noexcept;
+  ~Queue();
 
   /// In the order in which they are to be started.
   const std::vector<QueueEntry>& entries() const { return entries_; }
   const QueueEntry* find(const std::string& run) const;
   /// An existing entry of the run stays, with the higher priority of the two and no starts counted.
+  /// One of another host is replaced where nobody runs it: the run is asked for here now.
   void add(const QueueEntry& entry);
   /// Adds the entry, or writes it anew.
   void put(const QueueEntry& entry);
   void remove(const std::string& run);
 
  private:
+  struct DelayedStop;
+  Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock);
   void forget(const std::string& run);
 
   fs::path folder_;
+  std::unique_ptr<DelayedStop> delayed_stop_;  // outlives the lock
   FileLock lock_;
   std::vector<QueueEntry> entries_;
 };

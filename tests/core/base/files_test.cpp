@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/tail.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -173,6 +174,34 @@ TEST_CASE("what cannot be written is named", "[fs]") {
   REQUIRE_FALSE(tests::contains(error, ".tmp-"));
   REQUIRE(tests::contains(tests::error_of([&] { write_output_file(folder.path(), "text"); }),
                           "Is a directory"));
+}
+
+TEST_CASE("only files are read, and nobody waits for a pipe", "[base][files][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink("/dev/zero", folder / "zero");
+  for (const auto& [path, kind] : {std::pair<fs::path, std::string>{pipe, "a pipe"},
+                                   {folder / "zero", "a device"},
+                                   {folder.path(), "a folder"}}) {
+    const std::string message = "it is " + kind + ", not a file";
+    CHECK(tests::contains(tests::error_of([&p = path] { read_file(p); }), message));
+    CHECK(tests::contains(tests::error_of([&p = path] { MappedFile{p}; }), message));
+    CHECK(tests::contains(tests::error_of([&p = path] { last_line(p); }), message));
+  }
+  CHECK_FALSE(FileLock::is_held(pipe));
+}
+
+TEST_CASE("an open file knows whether its name is still its own", "[base][files]") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "lock";
+  const FileLock lock = *FileLock::try_acquire(path);
+  CHECK(lock.is_at(path));
+  fs::remove(path);
+  CHECK_FALSE(lock.is_at(path));
+  const FileLock other = *FileLock::try_acquire(path);
+  CHECK_FALSE(lock.is_at(path));
+  CHECK(other.is_at(path));
 }
 
 }  // namespace

@@ -115,6 +115,14 @@ TEST_CASE("leftovers are garbage after a day and nothing of a running run ever i
   REQUIRE(fs::exists(running.checkpoints() / ".tmp-000000001-78"));
 }
 
+TEST_CASE("a run is never garbage, whatever its name", "[upkeep][garbage][hostile]") {
+  const TemporaryFolder folder;
+  for (const char* name : {"train_lr.tmp-2-0123456789ab", "lr.tmp-2"})
+    make_completed_run(folder.path(), keeping(name, 2));
+  folder.write("half.tmp-123", "");
+  REQUIRE(kinds(find_garbage(folder.path(), in_days(3))) == Texts{"leftover half.tmp-123"});
+}
+
 TEST_CASE("what has been taken up since it was found stays", "[upkeep][garbage]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));

@@ -4,6 +4,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/model/weights/checkpoint.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -127,11 +128,75 @@ TEST_CASE("a run whose key is not that of its identity or whose name climbs out 
   const auto message = [&] {
     return error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); });
   };
-  REQUIRE(contains(message(), "the key of run"));
+  REQUIRE(contains(message(), "is not that of the identity in it"));
   other = record;
   other["id"] = "../../evil";
   write_file_atomic(scene.run.record_file(), json_text(other));
   REQUIRE(contains(message(), "is no name for a run"));
+}
+
+TEST_CASE("names that the runs folder, an option or a terminal could take for theirs are refused",
+          "[upkeep][import][hostile]") {
+  const Scene scene;
+  nlohmann::json record = parse_json(read_file(scene.run.record_file()));
+  for (const std::string& name : {std::string("forge.sqlite"),
+                                  std::string("forge.sqlite-wal"),
+                                  std::string(".queue"),
+                                  std::string("--help"),
+                                  std::string("-rf"),
+                                  std::string("a\nb"),
+                                  std::string("a\x1b[2Jb"),
+                                  std::string("a\0b", 3),
+                                  std::string("a.tmp-12"),
+                                  std::string(201, 'a'),
+                                  std::string()}) {
+    INFO(name);
+    record["id"] = name;
+    write_file_atomic(scene.run.record_file(), record.dump());
+    REQUIRE_FALSE(
+        error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }).empty());
+    REQUIRE(run::list_runs(scene.here.path()).empty());
+  }
+  record["id"] = "train_lr.tmp-2-0123456789ab é";
+  write_file_atomic(scene.run.record_file(), record.dump());
+  REQUIRE(import_packed_run(scene.run.path(), scene.here.path()).created);
+}
+
+TEST_CASE("a run whose config or request was changed is refused", "[upkeep][import][hostile]") {
+  const TemporaryFolder there, here;
+  const run::RunFolder folder = new_run(there.path());
+  const auto message = [&] {
+    return error_of([&] { import_packed_run(folder.path(), here.path()); });
+  };
+  nlohmann::json request = parse_json(read_file(folder.request_file()));
+  const auto refused = [&](const std::function<void(nlohmann::json&)>& change) {
+    nlohmann::json changed = request;
+    change(changed);
+    write_file_atomic(folder.request_file(), changed.dump() + "\n");
+    return message();
+  };
+  CHECK(contains(refused([](auto& changed) { changed["experiment"]["train"]["max_steps"] = 70; }),
+                 "train.max_steps was 3 and is 70"));
+  CHECK(contains(refused([](auto& changed) {
+                   changed["experiment"]["backend"] = "external";
+                   changed["experiment"]["external"]["command"] = {"/bin/sh", "-c", "id"};
+                 }),
+                 "is not the config that run"));
+  CHECK(
+      contains(refused([](auto& changed) { changed["identity"] = "0"; }), "identity is not that"));
+  CHECK(contains(refused([](auto& changed) { changed["threads"] = 9; }), "threads is not that"));
+  CHECK(contains(refused([](auto& changed) { changed["device"] = "cuda"; }), "device is not that"));
+  CHECK(contains(refused([](auto& changed) { changed["job"] = "evaluate"; }), "job is not that"));
+  CHECK(contains(refused([](auto& changed) { changed["initial_weights_hash"] = "f00"; }),
+                 "initial_weights_hash is not that"));
+  // What decides no result may differ.
+  CHECK(refused([](auto& changed) { changed["experiment"]["train"]["log_every"] = 7; }) == "");
+  remove_tree(here.path());
+  make_directories(here.path());
+  nlohmann::json config = parse_json(read_file(folder.config_file()));
+  config["seed"] = 43;
+  write_file_atomic(folder.config_file(), config.dump());
+  CHECK(contains(message(), "seed was 42 and is 43"));
 }
 
 TEST_CASE("another run of the same name is not replaced and a running one not imported",

@@ -145,6 +145,23 @@ std::vector<std::string> names(const Project& project) {
   return list;
 }
 
+TEST_CASE("copies of a project share its configs") {
+  TemporaryWorkspace workspace;
+  workspace.add_project("small");
+  for (const char* name : {"c", "a", "b"}) workspace.add_config("small", name);
+  const Project project = workspace.project("small");
+  const Project copy = project;
+  REQUIRE(&copy.configs[0] == &project.configs[0]);
+  for (const char* name : {"a", "b", "c"}) {
+    REQUIRE(project.find(name));
+    CHECK(project.find(name)->name == name);
+  }
+  CHECK(project.find("b.yaml") == project.find("b"));
+  CHECK(project.find("") == nullptr);
+  CHECK(project.find("bb") == nullptr);
+  CHECK(project.find("d") == nullptr);
+}
+
 TEST_CASE("an empty meta.yaml gives a project with the defaults") {
   TemporaryWorkspace workspace;
   workspace.add_project("small");

@@ -109,6 +109,20 @@ using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
+TEST_CASE("a damaged last line does not keep a run from going on", "[run][event_log][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "events.jsonl";
+  EventLog(file).append({{"event", "ended"}, {"status", "failed"}}, 3);
+  std::ofstream(file, std::ios::app) << "\x1b{ no event\n";
+  EventLog log(file);
+  REQUIRE(log.last_attempt() == 3);
+  log.append(AttemptEnded{RunState::completed}, 4);
+  const EventBatch batch = read_event_lines(file, 0);
+  REQUIRE(batch.lines.size() == 3);
+  REQUIRE_FALSE(batch.lines[1].event.has_value());
+  REQUIRE(batch.lines[2].event->attempt == 4);
+}
+
 TEST_CASE("a follower yields each event once and waits for the end of a line", "[run][follow]") {
   const TemporaryFolder runs;
   const RunFolder run = tests::new_run(runs.path());
@@ -167,12 +181,41 @@ TEST_CASE("a follower shows progress when it is new", "[run][follow]") {
   REQUIRE(follower.poll().progress->step == 8);
 }
 
-TEST_CASE("a follower says that an events file is damaged", "[run][follow]") {
+TEST_CASE("a follower passes over a damaged line", "[run][follow][hostile]") {
   const TemporaryFolder runs;
   const RunFolder run = tests::new_run(runs.path());
-  write_file_atomic(run.events_file(), "rubbish\n");
-  Follower follower(run);
-  REQUIRE(contains(error_of([&] { follower.poll(); }), "'rubbish'"));
+  std::ofstream(run.events_file()) << "rubbish\n";
+  EventLog(run.events_file()).append({{"event", "ended"}, {"status", "failed"}}, 1);
+  std::ofstream(run.progress_file()) << "rubbish\n";
+  const Update update = Follower(run).poll();
+  REQUIRE(update.events.size() == 1);
+  REQUIRE(update.events[0].name == "ended");
+  REQUIRE_FALSE(update.progress.has_value());
+}
+
+TEST_CASE("the time that is left counts down between reports and does not ask who looks when",
+          "[run][event_log]") {
+  const auto trained = [](int64_t step) {
+    worker::TrainMetrics metrics;
+    metrics.step = step;
+    return metrics;
+  };
+  Pace pace;
+  REQUIRE_FALSE(pace.seconds_left(1000));
+  worker::Started started;
+  started.first_step = 100;
+  started.max_steps = 300;
+  pace.take(started, 1000);
+  REQUIRE_FALSE(pace.seconds_left(1005));
+  pace.take(trained(120), 1010);  // two steps a second
+  REQUIRE(pace.fraction() == 0.4);
+  REQUIRE(pace.seconds_left(1010) == 90.0);
+  REQUIRE(pace.seconds_left(1040) == 60.0);
+  REQUIRE(pace.seconds_left(2000) == 0.0);
+  pace.take(worker::Progress{110, "evaluate", 0.5}, 1020);  // older than what is known
+  REQUIRE(pace.step() == 120);
+  pace.take(worker::Progress{200, "train", 0}, 1050);
+  REQUIRE(pace.seconds_left(1050) == 50.0);
 }
 
 }  // namespace

@@ -76,6 +76,16 @@ inline run::RunFolder new_run(const std::filesystem::path& runs_dir) {
   return planned.folder;
 }
 
+/// Writes another config into a run folder, and the identity that goes with it, as another version
+/// of forge would have.
+inline void rewrite_config(const run::RunFolder& folder, const nlohmann::json& config) {
+  run::RunRecord record = folder.record();
+  record.identity.experiment = run::identity_config(config);
+  record.key = run::run_key(record.identity);
+  write_file_atomic(folder.config_file(), config.dump());
+  write_file_atomic(folder.record_file(), run::to_json(record).dump());
+}
+
 /// A whole checkpoint after `step` steps, of a model without weights.
 inline std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, int step) {
   weights::CheckpointState state;

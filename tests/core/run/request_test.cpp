@@ -119,9 +119,15 @@ TEST_CASE("a renewed request names the folder and the token files of now", "[run
 
 TEST_CASE("an imported model has nothing to go on with", "[run][renew]") {
   const TemporaryFolder runs;
-  const RunFolder folder = make_completed_run(runs.path(), {});
+  const RunFolder folder = new_run(runs.path());
   remove_tree(folder.request_file());
+  REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "request.json' is missing"));
+  RunRecord record = folder.record();
+  record.imported_from = "/models/llama";
+  write_file_atomic(folder.record_file(), to_json(record).dump());
   REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "is a model that was imported"));
+  write_file_atomic(folder.request_file(), "half");
+  REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "request.json': "));
 }
 
 }  // namespace

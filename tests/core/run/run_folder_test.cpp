@@ -2,6 +2,7 @@
 
 #include "core/base/files.h"
 #include "core/run/event_log.h"
+#include "core/run/queue/queue.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -22,10 +23,27 @@ std::string ended_line(const std::string& status) {
          "\n";
 }
 
+TEST_CASE("a run that never began is queued only while it is in the queue", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  REQUIRE(run.state() == RunState::not_started);
+  queue::QueueEntry entry;
+  entry.run = run.id();
+  queue::Queue(runs.path()).put(entry);
+  REQUIRE(run.state() == RunState::queued);
+  // Metrics of the run that it is to continue are no attempt of its own.
+  write_file_atomic(run.events_file(),
+                    R"({"attempt":0,"event":"train","time":1})"
+                    "\n");
+  REQUIRE(run.state() == RunState::queued);
+  queue::Queue(runs.path()).remove(run.id());
+  REQUIRE(run.state() == RunState::not_started);
+  REQUIRE(run.status().reason == "");
+}
+
 TEST_CASE("a run's state is derived from its files alone", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
-  REQUIRE(run.state() == RunState::queued);
   write_file_atomic(run.events_file(), attempt_line);
   REQUIRE(run.state() == RunState::failed);
   REQUIRE(run.status().reason == "its supervisor was killed");
@@ -126,6 +144,44 @@ TEST_CASE("a run's record reads back and a damaged one names its file", "[run][r
   REQUIRE(contains(error_of([&] { run.record(); }), "run.json: "));
   write_file_atomic(run.record_file(), "{}");
   REQUIRE(contains(error_of([&] { run.record(); }), "'id' is missing"));
+}
+
+TEST_CASE("a record or config that was changed is not that of the run",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  nlohmann::json config = run.config();
+  config["name"] = "another name decides nothing";
+  write_file_atomic(run.config_file(), config.dump());
+  REQUIRE(run.config() == config);
+  config["train"]["max_steps"] = 4;
+  write_file_atomic(run.config_file(), config.dump());
+  REQUIRE(contains(error_of([&] { run.config(); }), "train.max_steps was 3 and is 4"));
+
+  nlohmann::json record = to_json(run.record());
+  record["identity"]["experiment"]["train"]["max_steps"] = 4;
+  write_file_atomic(run.record_file(), record.dump());
+  REQUIRE(contains(error_of([&] { run.record(); }), "the file was changed"));
+}
+
+TEST_CASE("a folder that no checkpoint is named like is none", "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  tests::save_checkpoint(run.checkpoints(), 3);
+  for (const char* name : {"99999999999999999999999", "0000000000000000004", "12", "-00000001"})
+    make_directories(run.checkpoints() / name);
+  REQUIRE(run.newest_checkpoint() == (run.checkpoints() / "000000003").string());
+  REQUIRE(weights::list_checkpoints(run.checkpoints()).size() == 1);
+}
+
+TEST_CASE("a folder in the place of the events makes a failed run and no crash",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  make_directories(run.events_file());
+  REQUIRE(run.state() == RunState::failed);
+  REQUIRE(contains(run.status().reason, "it is a folder, not a file"));
+  REQUIRE(contains(error_of([&] { read_events(run.events_file()); }), "not a file"));
 }
 
 TEST_CASE("runs are listed by name and half-written ones are not", "[run][run_folder]") {

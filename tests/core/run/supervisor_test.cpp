@@ -4,6 +4,7 @@
 
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
@@ -72,7 +73,7 @@ nlohmann::json failure_of(const Script& script) {
 
 TEST_CASE("a good worker's events are kept and the run is completed", "[run][supervisor]") {
   SupervisedScene scene({{good_run(), {}}});
-  REQUIRE(scene.folder.state() == RunState::queued);
+  REQUIRE(scene.folder.state() == RunState::not_started);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() == "attempt hello environment train checkpoint finished ended");
   REQUIRE(scene.folder.state() == RunState::completed);
@@ -178,6 +179,98 @@ TEST_CASE("the config says how long a worker may be silent", "[run][supervisor]"
     write_file_atomic(scene.folder.request_file(), request.dump() + "\n");
     REQUIRE(scene.supervise() == (patience < 200 ? supervised_failed : supervised_completed));
   }
+}
+
+TEST_CASE("time that nobody watched is no silence", "[run][supervisor][hostile]") {
+  SupervisedScene scene({});
+  const auto suspended = [&] { scene.clock.seconds += 5000; };
+  scene.launcher.add(
+      {then(greeting(),
+            {IsSilent{60}, Does{suspended}, IsSilent{50}, Says{lines::finished(true)}, Exits{}}),
+       {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+}
+
+TEST_CASE("a slow first step of a worker that computes is waited for", "[run][supervisor]") {
+  const auto scene_of = [](double silence) {
+    return std::vector<WorkerScript>{{then(greeting(),
+                                           {Says{lines::progress(0)},
+                                            IsSilent{silence},
+                                            Says{lines::progress(1)},
+                                            IsSilent{1.5 * silence},
+                                            Says{lines::finished(true)},
+                                            Exits{}}),
+                                      {}}};
+  };
+  for (const bool computes : {true, false}) {
+    SupervisedScene scene(scene_of(400));
+    scene.options.cpu_seconds = [&](int) { return computes ? scene.clock.seconds : 7; };
+    CHECK(scene.supervise() == (computes ? supervised_completed : supervised_failed));
+    if (!computes) {
+      CHECK(contains(scene.last_event().at("hint"), "raise train.hung_after_seconds (now 120)"));
+      CHECK_FALSE(contains(scene.last_event().at("hint"), "stderr.log"));
+    }
+  }
+  SupervisedScene hung(scene_of(1300));  // more than ten times as long is too much
+  hung.options.cpu_seconds = [&](int) { return hung.clock.seconds; };
+  CHECK(hung.supervise() == supervised_failed);
+}
+
+TEST_CASE("a run's lock that somebody removes is put back", "[run][supervisor][hostile]") {
+  SupervisedScene scene({});
+  bool held = false;
+  scene.launcher.add({then(greeting(),
+                           {Does{[&] { remove_tree(scene.folder.lock_file()); }},
+                            IsSilent{3},
+                            Does{[&] { held = scene.folder.is_running(); }},
+                            Says{lines::finished(true)},
+                            Exits{}}),
+                      {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(held);
+}
+
+TEST_CASE("a run whose lock another process has taken ends without a word in its events",
+          "[run][supervisor][hostile]") {
+  SupervisedScene scene({});
+  std::optional<FileLock> other;
+  scene.launcher.add({then(greeting(),
+                           {Does{[&] {
+                              remove_tree(scene.folder.lock_file());
+                              other = FileLock::try_acquire(scene.folder.lock_file());
+                            }},
+                            IsSilent{3}}),
+                      {}});
+  REQUIRE(contains(error_of([&] { scene.supervise(); }), "another process has taken the run"));
+  REQUIRE(scene.story() == "attempt hello environment");
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
+}
+
+TEST_CASE("a run whose folder or events somebody removes ends and leaves nothing",
+          "[run][supervisor][hostile]") {
+  for (const bool whole : {true, false}) {
+    SupervisedScene scene({});
+    const fs::path removed = whole ? scene.folder.path() : scene.folder.events_file();
+    scene.launcher.add({then(greeting(), {Does{[&] { remove_tree(removed); }}, IsSilent{3}}), {}});
+    CHECK(contains(error_of([&] { scene.supervise(); }), "was removed while the run went on"));
+    CHECK_FALSE(fs::exists(removed));
+    CHECK(scene.launcher.signals == std::vector<std::string>{"kill"});
+  }
+}
+
+TEST_CASE("a run whose checkpoint has no room is refused before its first step",
+          "[run][supervisor][hostile]") {
+  SupervisedScene scene({{good_run(), {}}});
+  config::Experiment experiment;
+  REQUIRE(checkpoint_bytes(experiment) > 1 << 20);
+  REQUIRE(check_checkpoint_space(scene.folder.path(), experiment).empty());
+  experiment.model.hidden_size = 1 << 20;
+  experiment.model.mlp.intermediate_size = 1 << 20;
+  experiment.model.num_layers = 1000;
+  REQUIRE(contains(error_of([&] { check_checkpoint_space(scene.folder.path(), experiment); }),
+                   "a checkpoint takes "));
+  experiment.backend = "of others";
+  REQUIRE(check_checkpoint_space(scene.folder.path(), experiment).empty());
 }
 
 TEST_CASE("only progress that goes on is a sign of life", "[run][supervisor]") {
@@ -517,6 +610,7 @@ TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
 
 TEST_CASE("signals to the supervisor stop the worker as the stop file does",
           "[run][supervisor][stop]") {
+  ::signal(SIGHUP, SIG_DFL);  // whoever started the tests may ignore it
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) {
     const WorkerScript deaf{then(greeting(),
                                  {Does{[=] { ::raise(signal); }},
@@ -528,6 +622,20 @@ TEST_CASE("signals to the supervisor stop the worker as the stop file does",
     REQUIRE(scene.supervise() == supervised_stopped);
     REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
   }
+}
+
+TEST_CASE("a closed terminal does not stop a supervisor that was started with nohup",
+          "[run][supervisor][stop]") {
+  SupervisedScene scene({});
+  scene.launcher.add(
+      {then({Says{lines::hello}, Does{[] { ::raise(SIGHUP); }}, Says{lines::environment}},
+            {Says{lines::train(1)}, Says{lines::finished(true)}, Exits{{0, 0}}}),
+       {}});
+  ::signal(SIGHUP, SIG_IGN);
+  const int exit_code = scene.supervise();
+  REQUIRE(::signal(SIGHUP, SIG_DFL) == SIG_IGN);
+  REQUIRE(exit_code == supervised_completed);
+  REQUIRE(scene.launcher.signals.empty());
 }
 
 TEST_CASE("a scheduler's signals may come in a row and all mean to save",

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <csignal>
 
@@ -73,6 +74,35 @@ class Shell {
   TemporaryFolder folder;
   std::unique_ptr<RunningWorker> worker;
 };
+
+TEST_CASE("where no more files can be opened a start fails in words", "[run][launcher][hostile]") {
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const int lowest = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)).get();
+  const tests::TemporaryFolder folder;
+  int failed = 0, started = 0;
+  for (int free = 0; free < 30; ++free) {
+    struct rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(lowest + free);
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+    std::string problem;
+    try {
+      // Its destructor sends signals: a wrong number would reach all processes of this user.
+      const auto worker =
+          LocalLauncher().start({{{"/bin/true"}, {}}, "", folder.path(), folder / "errors"});
+      if (worker->pid() > 1) ++started;
+    } catch (const Error& error) {
+      problem = error.message();
+    }
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    if (problem.empty()) continue;
+    ++failed;
+    CHECK(tests::contains(problem, "Too many open files"));
+  }
+  CHECK(failed > 0);
+  CHECK(started > 0);
+  CHECK(failed + started == 30);
+}
 
 TEST_CASE("a program gets its line and its environment and its folder", "[run][launcher]") {
   Shell shell("read line; echo \"$line\"; echo $FORGE_TEST_WORD; pwd; cat; echo prose >&2; exit 3",

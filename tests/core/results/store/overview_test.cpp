@@ -1,4 +1,7 @@
 #include "core/results/store/overview.h"
+
+#include <chrono>
+
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
 #include "core/run/queue/queue.h"
@@ -46,7 +49,8 @@ TEST_CASE("a run takes as long as the newest one like it", "[store][forecast]") 
   RunSummary older = newest;
   older.metrics["wall_seconds"] = 7;
   inputs.experiment["train"]["max_steps"] = 2 * newest.max_steps;
-  const Forecast found = forecast({newest, older}, planned(run::Action::start), inputs);
+  const std::vector<RunSummary> past = {newest, older};
+  const Forecast found = forecast(PastRuns(past), planned(run::Action::start), inputs);
   REQUIRE(found.steps == 2 * newest.max_steps);
   REQUIRE(found.seconds == 200.0);
   REQUIRE(found.memory_bytes == 1 << 20);
@@ -60,10 +64,11 @@ TEST_CASE("of a run that began only the rest counts, of a cached one nothing",
   mine.id = "mine";
   mine.status = run::RunState::stopped;
   mine.step = like.max_steps / 2;
-  const Forecast rest = forecast({mine, like}, planned(run::Action::resume), inputs);
+  const std::vector<RunSummary> past = {mine, like};
+  const Forecast rest = forecast(PastRuns(past), planned(run::Action::resume), inputs);
   REQUIRE(rest.steps == like.max_steps - mine.step);
   REQUIRE(rest.seconds == 100.0 * double(rest.steps) / double(like.max_steps));
-  const Forecast cached = forecast({like}, planned(run::Action::cached), inputs);
+  const Forecast cached = forecast(PastRuns(past), planned(run::Action::cached), inputs);
   REQUIRE(cached.steps == 0);
   REQUIRE(cached.seconds == 0.0);
 }
@@ -79,7 +84,8 @@ TEST_CASE("runs of other configs, devices, batches or without an end tell nothin
   others[3].status = run::RunState::failed;
   others[4].metrics.erase("wall_seconds");
   for (const RunSummary& other : others) {
-    const Forecast found = forecast({other}, planned(run::Action::start), inputs);
+    const std::vector<RunSummary> past = {other};
+    const Forecast found = forecast(PastRuns(past), planned(run::Action::start), inputs);
     REQUIRE(found.steps == like.max_steps);
     REQUIRE_FALSE(found.seconds);
     REQUIRE_FALSE(found.memory_bytes);
@@ -111,9 +117,9 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   TemporaryFolder runs;
   make_completed_run(runs.path(), made_with_steps("done"));
   make_failed_run(runs.path(), made_with_steps("broken"), 10, "no");
-  make_queued_run(runs.path(), made_with_steps("waits"));
-  make_queued_run(runs.path(), made_with_steps("first"));
-  make_queued_run(runs.path(), made_with_steps("never_asked_for"));
+  make_unstarted_run(runs.path(), made_with_steps("waits"));
+  make_unstarted_run(runs.path(), made_with_steps("first"));
+  make_unstarted_run(runs.path(), made_with_steps("never_asked_for"));
   const FileLock running = make_running_run(runs.path(), made_with_steps("runs"), 20);
   {
     queue::Queue queue(runs.path());
@@ -143,6 +149,36 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   REQUIRE(now.devices[0].device.name == "cuda:0");
   REQUIRE(now.devices[0].used_units == 24);
   REQUIRE(now.warnings.empty());
+}
+
+TEST_CASE("a run that waits on another host tells when that gave its last sign of life",
+          "[store][overview]") {
+  TemporaryFolder runs;
+  make_unstarted_run(runs.path(), made_with_steps("here"));
+  make_unstarted_run(runs.path(), made_with_steps("there"));
+  queue::QueueEntry theirs = entry("there");
+  theirs.host = "another";
+  queue::Queue(runs.path()).put(entry("here"));
+  queue::Queue(runs.path()).put(theirs);
+  fs::last_write_time(runs / ".queue" / "entries" / "there",
+                      fs::file_time_type::clock::now() - std::chrono::seconds(180));
+  ResultStore store(runs / "forge.sqlite");
+  const Overview now = overview(store, runs.path(), 1);
+  REQUIRE(now.waiting.size() == 2);
+  REQUIRE_FALSE(now.waiting[0].host_silent_seconds);
+  REQUIRE(now.waiting[1].host_silent_seconds.value() >= 179);
+}
+
+TEST_CASE("an active run is as far as its last progress", "[store][overview]") {
+  TemporaryFolder runs;
+  const FileLock running = make_running_run(runs.path(), made_with_steps("runs"), 10);
+  ResultStore store(runs / "forge.sqlite");
+  store.sync(runs.path());
+  REQUIRE(current_step(runs.path(), store.run("runs").value()) == 10);
+  runs.write("runs/progress.json",
+             worker::to_line(worker::to_json(worker::Progress{16, "train", 0})));
+  REQUIRE(current_step(runs.path(), store.run("runs").value()) == 16);
+  REQUIRE(overview(store, runs.path(), 1).running.at(0).step == 16);
 }
 
 TEST_CASE("an empty runs folder has nothing to tell", "[store][overview]") {

@@ -1,7 +1,11 @@
 #include "core/results/store/result_store.h"
 
+#include <algorithm>
+
 #include "core/base/files.h"
+#include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -87,12 +91,17 @@ TEST_CASE("a completed run is taken up with everything its folder says", "[store
 TEST_CASE("states of runs come from their folders", "[store]") {
   Workplace place;
   make_queued_run(place.runs, made("queued"));
+  make_unstarted_run(place.runs, made("unstarted"));
   make_failed_run(place.runs, made("failed"), 20, "worker killed by SIGKILL");
   make_stopped_run(place.runs, made("stopped"), 10);
   const FileLock lock = make_running_run(place.runs, made("running"), 10);
   place.store.sync(place.runs);
 
   REQUIRE(place.store.run("queued-20")->status == run::RunState::queued);
+  REQUIRE(place.store.run("unstarted-20")->status == run::RunState::not_started);
+  queue::Queue(place.runs).remove("queued-20");
+  place.store.sync(place.runs);
+  REQUIRE(place.store.run("queued-20")->status == run::RunState::not_started);
   const RunSummary failed = place.store.run("failed-20").value();
   REQUIRE(failed.status == run::RunState::failed);
   REQUIRE(failed.failure_reason == "worker killed by SIGKILL");
@@ -330,6 +339,26 @@ TEST_CASE("a run folder made anew under the same name is read anew", "[store]") 
   REQUIRE(place.store.evaluations("x-20").empty());
 }
 
+TEST_CASE("a run that was damaged after it was listed is listed no more until it is mended",
+          "[store][hostile]") {
+  TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  const run::RunFolder run = make_completed_run(runs, {});
+  ResultStore store(folder / "forge.sqlite");
+  store.sync(runs);
+  REQUIRE(store.runs().size() == 1);
+  const std::string record = read_file(run.record_file());
+  write_file_atomic(run.record_file(), "{");
+  for (int look = 0; look < 2; ++look) {
+    const SyncReport report = store.sync(runs);
+    CHECK(report.left_out.size() == 1);
+    CHECK(store.runs().empty());
+  }
+  write_file_atomic(run.record_file(), record);
+  CHECK(store.sync(runs).left_out.empty());
+  CHECK(store.runs().size() == 1);
+}
+
 TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));
@@ -344,15 +373,30 @@ TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   REQUIRE(place.store.run("good-20").has_value());
 }
 
+TEST_CASE("a run stays in the tables without what it ran on, and leaves them with another config",
+          "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder kept = make_completed_run(place.runs, made("train_a"));
+  write_file_atomic(kept.environment_file(), "\x1b{");
+  const run::RunFolder changed = make_completed_run(place.runs, made("train_b"));
+  nlohmann::json config = changed.config();
+  config["optimizer"]["lr"] = 0.5;
+  write_file_atomic(changed.config_file(), config.dump());
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.warnings.size() == 2);
+  REQUIRE(place.store.run(kept.id()).has_value());
+  REQUIRE_FALSE(place.store.run(changed.id()).has_value());
+}
+
 TEST_CASE("runs of another version of forge share one sentence and hold nothing up", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));
   for (const char* name : {"a", "b", "c", "d"}) {
     make_completed_run(place.runs, made(name));
-    const fs::path file = place.runs / (std::string(name) + "-20") / "config.json";
-    nlohmann::json config = nlohmann::json::parse(read_file(file));
+    const run::RunFolder folder(place.runs / (std::string(name) + "-20"));
+    nlohmann::json config = folder.config();
     config["model"]["family"] = "llama";
-    write_file_atomic(file, config.dump());
+    rewrite_config(folder, config);
   }
   const SyncReport report = place.store.sync(place.runs);
   REQUIRE(report.added == 1);
@@ -362,6 +406,21 @@ TEST_CASE("runs of another version of forge share one sentence and hold nothing 
           "unknown key 'model.family'");
   REQUIRE(place.store.run("good-20").has_value());
   REQUIRE(place.store.sync(place.runs).warnings.empty());  // said once
+}
+
+TEST_CASE("reading many runs for the first time tells how far it is", "[store]") {
+  Workplace place;
+  for (int i = 0; i < 70; ++i) make_completed_run(place.runs, made("run_" + std::to_string(i)));
+  std::vector<size_t> done;
+  const SyncReport report = place.store.sync(place.runs, [&](size_t read, size_t all) {
+    CHECK(all == 70);
+    done.push_back(read);
+  });
+  CHECK(report.added == 70);
+  REQUIRE(done.size() > 1);
+  CHECK(std::is_sorted(done.begin(), done.end()));
+  CHECK(done.back() == 70);
+  place.store.sync(place.runs, [](size_t, size_t) { FAIL("nothing is left to be read"); });
 }
 
 TEST_CASE("nothing is written where nothing has changed", "[store]") {

@@ -16,7 +16,7 @@ using namespace tests;
 std::string excluded_text(const Ablation& ablation) {
   std::string text;
   for (const ExcludedRuns& entry : ablation.excluded) {
-    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs) + "\n";
+    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs.size()) + "\n";
   }
   return text;
 }

@@ -102,7 +102,7 @@ TEST_CASE("a run that does not compare is left out once, whatever the rows are d
   const Ablation ablation = build_ablation(divided, more);
   CHECK(ablation.rows.size() == 4);
   REQUIRE(ablation.excluded.size() == 1);
-  CHECK(ablation.excluded[0].runs == 1);
+  CHECK(ablation.excluded[0].runs.size() == 1);
 }
 
 using namespace tests;
@@ -160,6 +160,29 @@ TEST_CASE("a speed of a busy machine is marked and decides nothing", "[report][d
   CHECK(cells_of(table, results::eval_loss_name)[1].standing != Standing::not_comparable);
   CHECK(to_json(table)["rows"][1]["disturbance"] ==
         "other processes kept 21.0 % of the machine busy");
+}
+
+TEST_CASE("rows of a busy machine share one footnote", "[report][disturbance]") {
+  SpeedLab lab(busy(0.21));
+  lab.add("llama", 9, busy(0.35));
+  const std::string text = to_terminal(with_claim(lab), {false, 200});
+  INFO(text);
+  CHECK(contains(text,
+                 "[1] llama, canon_a: other processes kept 35.0 % of the machine busy at the most: "
+                 "timing unreliable; measure with 'forge bench' on an idle machine"));
+  CHECK_FALSE(contains(text, "[2]"));
+}
+
+TEST_CASE("runs that are left out for one reason stand on one line with their ids", "[report]") {
+  Lab lab;
+  std::vector<std::string> ids;
+  for (int minute = 10; minute < 15; ++minute)
+    ids.push_back(make_completed_run(lab.runs, Lab::run("llama", minute)).id());
+  const std::string text = to_terminal(build_ablation(small_table(), lab.read()), {false, 200});
+  INFO(text);
+  CHECK(contains(text,
+                 "llama: older than the run shown (4 runs: " + ids[3] + ", " + ids[2] + ", " +
+                     ids[1] + ", \u2026)\n"));
 }
 
 TEST_CASE("a quiet machine is not spoken of", "[report][disturbance]") {

@@ -121,7 +121,7 @@ TEST_CASE("a run without metrics has no metrics", "[run_metrics]") {
   const run::RunFolder run = run_of(folder, {started(1000, 0)});
   REQUIRE(read_run_metrics(run).metrics.empty());
   write_file_atomic(run.config_file(), "{}");
-  REQUIRE(contains(tests::error_of([&] { read_run_metrics(run); }), "names no seed"));
+  REQUIRE(contains(tests::error_of([&] { read_run_metrics(run); }), "is not the config"));
   write_file_atomic(run.config_file(), "[]");
   REQUIRE(contains(tests::error_of([&] { read_run_metrics(run); }), "is not a JSON object"));
 }

@@ -1,10 +1,14 @@
 // Supervisors are shell scripts here, which take the run's lock as the real one does.
 #include "core/run/queue/dispatch.h"
 
+#include <chrono>
 #include <csignal>
 
+#include "core/base/parallel.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
+#include "core/run/queue/hosts.h"
+#include "core/run/request.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -49,9 +53,12 @@ class Scene {
   void put(const QueueEntry& entry) { Queue(folder_.path()).put(entry); }
 
   DispatchResult dispatch() {
-    DispatchResult done = queue::dispatch(folder_.path(), program_);
+    DispatchResult done = queue::dispatch(folder_.path(), program_, IfLocked::wait);
     for (const StartedRun& started : done.started) pids_.push_back(started.supervisor);
     return done;
+  }
+  DispatchResult dispatch_unless_locked() {
+    return queue::dispatch(folder_.path(), program_, IfLocked::skip);
   }
   std::vector<std::string> started() {
     std::vector<std::string> runs;
@@ -62,6 +69,14 @@ class Scene {
     return run::RunFolder(folder_.path() / entry.run);
   }
   const fs::path& path() const { return folder_.path(); }
+  /// The files that the run's request names, in a folder of the test.
+  void make_token_files(const QueueEntry& entry) {
+    worker::Request request = run::read_request(run(entry));
+    request.train_tokens = {{folder_.write("data/train.tokens", "").string(), 10}};
+    request.evaluation_tokens = {{folder_.write("data/evaluation.tokens", "").string(), 2}};
+    write_file_atomic(run(entry).request_file(), worker::to_line(request) + "\n");
+  }
+  void remove_token_files() { remove_tree(folder_ / "data"); }
   int last_pid() const { return pids_.back(); }
   bool queued(const QueueEntry& entry) const { return is_queued(folder_.path(), entry.run); }
 
@@ -148,13 +163,106 @@ TEST_CASE("no more of a command run at once than it asked for", "[queue][dispatc
   REQUIRE(scene.run(other).state() == run::RunState::running);
 }
 
-TEST_CASE("runs of another machine are left to it", "[queue][dispatch]") {
+TEST_CASE("a run that waits says for what", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry first = scene.add(1, 3), second = scene.add(2, 2), third = scene.add(3, 2);
+  QueueEntry urgent = scene.add(4, 2);
+  urgent.priority = 5;
+  QueueEntry limited = scene.add(5);
+  limited.devices = {{"cuda:0", 24}, {"cuda:1", 24}};
+  limited.group = "limited";
+  limited.jobs = 1;
+  scene.put(limited);
+  QueueEntry next = scene.add(6);
+  next.devices = limited.devices;
+  next.group = limited.group;
+  next.jobs = 1;
+  scene.put(next);
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.started.size() == 2);
+  const std::string held =
+      "cpu: held by " + first.run + " (pid " + std::to_string(done.started[0].supervisor) + ")";
+  REQUIRE(done.waiting.at(second.run) == held);
+  REQUIRE(done.waiting.at(third.run) == held + "; " + second.run + " starts first");
+  REQUIRE(done.waiting.at(urgent.run) == held + "; 2 runs start first");
+  REQUIRE(done.waiting.at(next.run) == "a run of its command to end (--jobs 1)");
+  REQUIRE(done.waiting.count(first.run) == 0);
+
+  scene.put(urgent);  // with its priority
+  const auto waiting = scene.dispatch().waiting;
+  REQUIRE(waiting.at(urgent.run) == held);
+  REQUIRE(waiting.at(second.run) == held + "; " + urgent.run + " starts first (priority 5)");
+}
+
+/// Sets the times of all that the queue knows of a host's run back.
+void silence(const Scene& scene, const QueueEntry& entry, double seconds) {
+  const auto then = fs::file_time_type::clock::now() -
+                    std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
+  for (const fs::path& file : {fs::path("entries") / entry.run, fs::path("hosts") / entry.host}) {
+    const fs::path path = scene.path() / ".queue" / file;
+    if (fs::exists(path)) fs::last_write_time(path, then);
+  }
+}
+
+TEST_CASE("runs of another host are left to it while it gives signs of life",
+          "[queue][dispatch][hosts]") {
   Scene scene(holds_the_lock);
   QueueEntry entry = scene.add(1);
   entry.host = "another";
+  entry.devices = {{"cpu", 64}};
+  entry.units = 48;
   scene.put(entry);
-  REQUIRE(scene.started().empty());
-  REQUIRE(scene.queued(entry));
+  scene.make_token_files(entry);
+  const auto waits = [&] {
+    const DispatchResult done = scene.dispatch();
+    REQUIRE(done.started.empty());
+    REQUIRE(read_entries(scene.path()).at(0).host == "another");
+    return done.waiting.at(entry.run);
+  };
+  silence(scene, entry, gone_after_seconds - 60);
+  REQUIRE(contains(waits(), "host 'another', last seen 4m"));
+
+  silence(scene, entry, gone_after_seconds + 1);
+  SECTION("it is silent for too long: taken over") {
+    REQUIRE(scene.started() == Runs{entry.run});
+    const QueueEntry moved = read_entries(scene.path()).at(0);
+    REQUIRE(moved.host == run::host_name());
+    REQUIRE(moved.devices[0].units == usable_cores());
+    REQUIRE(moved.units <= usable_cores());
+  }
+  SECTION("its sign of life is younger than the entry") {
+    const fs::path sign = scene.path() / ".queue" / "hosts" / "another";
+    write_file_atomic(sign, "");
+    waits();
+    silence(scene, entry, gone_after_seconds + 1);
+    REQUIRE(scene.started() == Runs{entry.run});
+  }
+  SECTION("somebody runs it") {
+    const auto lock = FileLock::try_acquire(scene.run(entry).lock_file());
+    REQUIRE(scene.started().empty());
+    REQUIRE(read_entries(scene.path()).at(0).host == "another");
+  }
+  SECTION("this host has no such device, until one was leased here") {
+    entry.devices = {{"cuda:3", 24}};
+    entry.units = 24;
+    scene.put(entry);
+    silence(scene, entry, gone_after_seconds + 1);
+    waits();
+    Lease::try_acquire(leases_folder(scene.path()), {"cuda:0", 24}, 24);
+    silence(scene, entry, gone_after_seconds + 1);
+    REQUIRE(scene.started() == Runs{entry.run});
+    REQUIRE(read_entries(scene.path()).at(0).device == "cuda:0");
+  }
+  SECTION("its data is not here") {
+    scene.remove_token_files();
+    waits();
+  }
+  SECTION("it completed the run before it went") {
+    scene.remove_token_files();
+    write_file_atomic(scene.run(entry).done_file(), "now\n");
+    REQUIRE(scene.started().empty());
+    REQUIRE_FALSE(scene.queued(entry));
+  }
 }
 
 TEST_CASE("a run whose supervisor was killed is started again", "[queue][dispatch]") {
@@ -261,6 +369,20 @@ TEST_CASE("after a failure the rest of a group that is to fail fast is not begun
   }
 }
 
+TEST_CASE("who dispatches again and again does not wait for another process", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  {
+    const Queue locked(scene.path());
+    const DispatchResult done = scene.dispatch_unless_locked();
+    REQUIRE(done.queue_was_locked);
+    REQUIRE(done.started.empty());
+  }
+  remove_tree(scene.run(entry).path());
+  REQUIRE_FALSE(scene.dispatch_unless_locked().queue_was_locked);
+  REQUIRE_FALSE(scene.queued(entry));
+}
+
 TEST_CASE("what has not begun can be withdrawn", "[queue][dispatch]") {
   Scene scene(holds_the_lock);
   const QueueEntry first = scene.add(1, 4), second = scene.add(2, 4);
@@ -268,6 +390,21 @@ TEST_CASE("what has not begun can be withdrawn", "[queue][dispatch]") {
   REQUIRE(cancel_queued(scene.path(), {first.run, second.run, "none"}) == Runs{second.run});
   REQUIRE(scene.queued(first));
   REQUIRE_FALSE(scene.queued(second));
+  REQUIRE(scene.run(second).state() == run::RunState::not_started);
+}
+
+TEST_CASE("of a run that is withdrawn by the command that made it only what is of value stays",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry empty = scene.add(1), noted = scene.add(2), begun = scene.add(3);
+  run::write_annotations(scene.run(noted), {false, "compare with the paper", {}});
+  end(scene.run(begun), "stopped", 1);
+  const Runs all = {empty.run, noted.run, begun.run};
+  REQUIRE(cancel_queued(scene.path(), all, {all.begin(), all.end()}) == all);
+  REQUIRE(read_entries(scene.path()).empty());
+  REQUIRE_FALSE(fs::exists(scene.run(empty).path()));
+  REQUIRE(scene.run(noted).state() == run::RunState::not_started);
+  REQUIRE(scene.run(begun).state() == run::RunState::stopped);
 }
 
 }  // namespace

@@ -133,6 +133,7 @@ TEST_CASE("nothing is taken of a device that nobody has leased yet", "[queue][le
   REQUIRE(used_units(folder / "none", cpu) == 0);
 }
 
+using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
@@ -173,6 +174,24 @@ TEST_CASE("a damaged entry is named by its field", "[queue]") {
   nlohmann::json json = to_json(entry("a", 0, 0));
   json["units"] = "many";
   REQUIRE(error_of([&] { entry_from_json(json); }).find("'units'") != std::string::npos);
+}
+
+TEST_CASE("an entry leads to no file outside the queue and to no endless work",
+          "[queue][hostile]") {
+  const auto refused = [](const std::function<void(QueueEntry&)>& edit) {
+    QueueEntry changed = entry("a", 0, 0);
+    edit(changed);
+    return error_of([&] { entry_from_json(to_json(changed)); });
+  };
+  REQUIRE(refused([](QueueEntry&) {}) == "");
+  for (const std::string name : {"../../../tmp/x", "/etc/passwd", "..", ""}) {
+    REQUIRE(contains(refused([&](QueueEntry& e) { e.devices[1].name = name; }), "'devices'"));
+    if (!name.empty()) REQUIRE(contains(refused([&](QueueEntry& e) { e.host = name; }), "'host'"));
+  }
+  for (const int units : {0, -1, 1 << 30}) {
+    REQUIRE(contains(refused([&](QueueEntry& e) { e.units = units; }), "'units'"));
+    REQUIRE(refused([&](QueueEntry& e) { e.devices[0].units = units; }) != "");
+  }
 }
 
 TEST_CASE("larger priorities come first, then earlier commands, then the order of a command",
@@ -220,6 +239,48 @@ TEST_CASE("who asks for a run that waits already only raises its priority", "[qu
   REQUIRE(queue.find("a")->position == 0);
 }
 
+TEST_CASE("a run that another host queued is taken over by who asks for it here",
+          "[queue][hosts]") {
+  TemporaryFolder folder;
+  Queue queue(folder.path());
+  QueueEntry theirs = entry("a", 2, 0);
+  theirs.host = "gone";
+  theirs.starts = 3;
+  queue.add(theirs);
+  QueueEntry ours = entry("a", 1, 9);
+  ours.group = "ours";
+  SECTION("nobody runs it") {
+    queue.add(ours);
+    REQUIRE(queue.find("a")->host == "here");
+    REQUIRE(queue.find("a")->group == "ours");
+    REQUIRE(queue.find("a")->priority == 2);
+    REQUIRE(queue.find("a")->starts == 0);
+  }
+  SECTION("it runs there") {
+    make_directories(folder / "a");
+    const FileLock running = FileLock::acquire(folder / "a" / "lock");
+    queue.add(ours);
+    REQUIRE(queue.find("a")->host == "gone");
+  }
+}
+
+TEST_CASE("Ctrl-Z waits until the queue is free for others", "[queue]") {
+  TemporaryFolder folder;
+  const auto delayed = [] {
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    return ::sigismember(&blocked, SIGTSTP) == 1;
+  };
+  {
+    std::optional<Queue> queue = Queue::try_open(folder.path());
+    REQUIRE(queue);
+    REQUIRE(delayed());
+    REQUIRE_FALSE(Queue::try_open(folder.path()));
+    REQUIRE(delayed());
+  }
+  REQUIRE_FALSE(delayed());
+}
+
 TEST_CASE("damaged entries are named and do not hinder the others", "[queue]") {
   TemporaryFolder folder;
   Queue(folder.path()).add(entry("a", 0, 0));
@@ -229,6 +290,16 @@ TEST_CASE("damaged entries are named and do not hinder the others", "[queue]") {
   std::vector<std::string> problems;
   REQUIRE(runs(read_entries(folder.path(), &problems)) == std::vector<std::string>{"a"});
   REQUIRE(problems.size() == 2);
+  REQUIRE_FALSE(is_queued(folder.path(), "b"));
+}
+
+TEST_CASE("a run waits whatever its config is called", "[queue][hostile]") {
+  const TemporaryFolder folder;
+  const std::string run = "train_lr.tmp-2-0123456789ab";
+  Queue(folder.path()).add(entry(run, 0, 0));
+  REQUIRE(runs(read_entries(folder.path())) == std::vector<std::string>{run});
+  Queue(folder.path()).remove(run);
+  REQUIRE_FALSE(is_queued(folder.path(), run));
 }
 
 TEST_CASE("a runs folder without a queue has no entries", "[queue]") {

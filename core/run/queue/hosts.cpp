@@ -1,0 +1,90 @@
+#include "core/run/queue/hosts.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "core/base/display_text.h"
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/base/text.h"
+#include "core/run/host.h"
+#include "core/run/request.h"
+
+namespace forge::queue {
+namespace {
+
+fs::path sign_of(const fs::path& runs_dir, const std::string& host) {
+  return runs_dir / ".queue" / "hosts" / host;
+}
+
+std::optional<double> time_of(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return std::nullopt;
+  return double(status.st_mtim.tv_sec) + double(status.st_mtim.tv_nsec) * 1e-9;
+}
+
+bool files_are_here(const worker::Request& request) {
+  for (const auto* files :
+       {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
+    for (const worker::TokenSource& source : *files) {
+      if (!path_exists(source.path)) return false;
+    }
+  }
+  for (const std::string& folder : {request.initial_weights, request.resume_from}) {
+    if (!folder.empty() && !path_exists(folder)) return false;
+  }
+  return true;
+}
+
+/// This host's devices of a type, as far as runs have leased them before: a worker takes seconds to
+/// list them.
+std::vector<LeaseDevice> devices_here(const fs::path& runs_dir, const std::string& type) {
+  if (type == "cpu") return {{"cpu", usable_cores()}};
+  std::vector<LeaseDevice> devices;
+  for (const fs::path& file : folder_entries(leases_folder(runs_dir))) {
+    const std::string name = file.filename().string();
+    if (starts_with(name, type)) devices.push_back({name, gpu_units});
+  }
+  return devices;
+}
+
+}  // namespace
+
+std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
+  const fs::path file = sign_of(runs_dir, run::host_name());
+  std::error_code unwritable;
+  fs::create_directories(file.parent_path(), unwritable);
+  const FileDescriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (!made || ::futimens(made.get(), nullptr) != 0) return std::nullopt;
+  return time_of(file);
+}
+
+double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {
+  const double own = time_of(sign_of(runs_dir, entry.host)).value_or(0);
+  return std::max(own, time_of(runs_dir / ".queue" / "entries" / entry.run).value_or(0));
+}
+
+std::string host_text(const std::string& host, double seconds) {
+  return "host '" + tables::printable(host) + "', last seen " +
+         human_duration(std::max(0.0, seconds)) + " ago";
+}
+
+std::optional<QueueEntry> moved_here(const fs::path& runs_dir, QueueEntry entry) {
+  const std::string type = entry.devices.empty() ? "cpu" : entry.devices[0].name;
+  entry.devices = devices_here(runs_dir, type.substr(0, type.find(':')));
+  if (entry.devices.empty()) return std::nullopt;
+  try {
+    if (!files_are_here(run::read_request(run::RunFolder(runs_dir / entry.run))))
+      return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // whoever starts the run here by hand is told
+  }
+  entry.units = std::min(entry.units, entry.devices[0].units);
+  entry.host = run::host_name();
+  entry.device.clear();
+  return entry;
+}
+
+}  // namespace forge::queue
