@@ -207,7 +207,11 @@ int main(int argument_count, char** arguments) {
   const forge::tables::PrintableOutput out(std::cout), err(std::cerr);
   try {
     forge::app::require_limits();
-    return forge::app::run_program(argument_count, arguments);
+    const int code = forge::app::run_program(argument_count, arguments);
+    if (std::cout.flush()) return code;
+    throw forge::Error("cannot write to standard output: part of it is lost",
+                       "look for a full disk, or a limit on file sizes ('ulimit -f')",
+                       forge::ExitCode::storage);
   } catch (const std::exception& problem) {
     const forge::Error error = forge::as_error(problem);
     std::cerr << forge::describe(error) << "\n";

@@ -50,6 +50,24 @@ void sync_descriptor(int fd, const fs::path& path) {
   if (::fsync(fd) != 0) throw system_error("sync '" + path.string() + "'", errno);
 }
 
+/// Makes a folder in a place where every user may write, or takes one made before. Throws Error
+/// where it is not this user's alone: whoever made it could put files of theirs into it.
+fs::path private_folder(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    throw system_error("make the folder '" + path.string() + "'", errno);
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0)
+    throw system_error("look at '" + path.string() + "'", errno);
+  const char* fault = !S_ISDIR(status.st_mode)               ? "is not a folder"
+                      : status.st_uid != ::geteuid()         ? "belongs to another user"
+                      : status.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users"
+                                                             : nullptr;
+  if (!fault) return path;
+  throw Error("the cache folder '" + path.string() + "' " + fault,
+              "set HOME or FORGE_CACHE_DIR to a folder of your own",
+              ExitCode::failed);
+}
+
 }  // namespace
 
 void write_all(int fd, std::string_view bytes, const fs::path& path) {
@@ -304,7 +322,7 @@ fs::path user_cache_dir() {
   if (xdg.is_absolute()) return xdg / "forge";
   if (const std::string home = variable("HOME"); !home.empty())
     return fs::path(home) / ".cache" / "forge";
-  return fs::temp_directory_path() / ("forge-cache-" + std::to_string(::getuid()));
+  return private_folder(fs::temp_directory_path() / ("forge-cache-" + std::to_string(::geteuid())));
 }
 
 fs::path corpora_dir() { return user_cache_dir() / "corpora"; }

@@ -139,7 +139,8 @@ class MappedFile {
 fs::path program_path();
 
 /// Folder of files that forge can make again: FORGE_CACHE_DIR, else forge/ in XDG_CACHE_HOME, else
-/// ~/.cache/forge, else a folder of this user's for temporary files. Makes nothing.
+/// ~/.cache/forge. Makes none of them. Without a home it is a folder for temporary files, made here
+/// with access for this user alone; throws Error where others can write to it.
 fs::path user_cache_dir();
 
 /// Folder of downloaded public texts: corpora/ in the user's cache.

@@ -93,6 +93,8 @@ class GarbageFinder {
   }
 
   void look_at_run(const run::RunFolder& folder) {
+    // What a link leads to lies elsewhere and is not the runs folder's to delete.
+    if (fs::is_symlink(folder.path()) || fs::is_symlink(folder.checkpoints())) return;
     if (folder.is_running() || queue::is_queued(runs_dir_, folder.id())) return;
     add_leftovers(folder.path(), folder.id());
     add_leftovers(folder.checkpoints(), folder.id());

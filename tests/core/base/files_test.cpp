@@ -3,7 +3,10 @@
 #include <unistd.h>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -202,6 +205,36 @@ TEST_CASE("an open file knows whether its name is still its own", "[base][files]
   const FileLock other = *FileLock::try_acquire(path);
   CHECK_FALSE(lock.is_at(path));
   CHECK(other.is_at(path));
+}
+
+TEST_CASE("without a home the cache is a folder that only its user can write to", "[hostile]") {
+  const TemporaryFolder folder;
+  std::vector<std::pair<const char*, std::optional<std::string>>> before;
+  for (const char* name : {"FORGE_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR"}) {
+    const char* value = std::getenv(name);
+    before.emplace_back(name, value ? std::optional<std::string>(value) : std::nullopt);
+    ::unsetenv(name);
+  }
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+
+  const fs::path cache = folder / ("forge-cache-" + std::to_string(::geteuid()));
+  const std::string first = error_of([&] { user_cache_dir(); });
+  const fs::perms made = fs::status(cache).permissions();
+  const std::string again = error_of([&] { user_cache_dir(); });
+  fs::permissions(cache, fs::perms::all);
+  const std::string writable = error_of([&] { user_cache_dir(); });
+  fs::remove(cache);
+  fs::create_directory(folder / "elsewhere");
+  fs::create_directory_symlink(folder / "elsewhere", cache);
+  const std::string link = error_of([&] { user_cache_dir(); });
+
+  for (const auto& [name, value] : before)
+    value ? ::setenv(name, value->c_str(), 1) : ::unsetenv(name);
+  CHECK(first.empty());
+  CHECK(made == fs::perms::owner_all);
+  CHECK(again.empty());
+  CHECK(tests::contains(writable, "can be written by other users"));
+  CHECK(tests::contains(link, "is not a folder"));
 }
 
 }  // namespace

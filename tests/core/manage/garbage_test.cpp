@@ -123,6 +123,21 @@ TEST_CASE("a run is never garbage, whatever its name", "[upkeep][garbage][hostil
   REQUIRE(kinds(find_garbage(folder.path(), in_days(3))) == Texts{"leftover half.tmp-123"});
 }
 
+TEST_CASE("what a run folder only links to is never garbage", "[upkeep][garbage][hostile]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder elsewhere;
+  for (const char* name : {"a", "b"}) {
+    const run::RunFolder run = make_stopped_run(folder.path(), keeping(name, 2), 4);
+    save(run, 1);
+    fs::resize_file(run.checkpoints() / "000000001" / weights::weights_file, 3);
+  }
+  fs::rename(folder / "a", elsewhere / "a");
+  fs::create_directory_symlink(elsewhere / "a", folder / "a");
+  fs::rename(folder / "b/checkpoints", elsewhere / "checkpoints");
+  fs::create_directory_symlink(elsewhere / "checkpoints", folder / "b/checkpoints");
+  REQUIRE(find_garbage(folder.path(), in_days(0)).empty());
+}
+
 TEST_CASE("what has been taken up since it was found stays", "[upkeep][garbage]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));
