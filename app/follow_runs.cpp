@@ -120,6 +120,7 @@ struct Followed {
   bool announced = false;
   bool running = false;
   bool reported = false;  ///< its end
+  int stops_asked = 0;    ///< by so many times Ctrl-C
   std::optional<Outcome> outcome;
 };
 
@@ -294,10 +295,18 @@ class RunFollower {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
     leave_runs(false);
+    // Active ones first: the queue may be locked for a while. And those that another process has
+    // started meanwhile.
+    stop_active();
     withdraw_queued();
+    stop_active();
+  }
+
+  void stop_active() {
     for (const auto& followed : followed_) {
-      // Another process may have started it since it was looked at.
-      if (followed->outcome || !followed->run.planned.folder.is_running()) continue;
+      if (followed->outcome || followed->stops_asked == answered_) continue;
+      if (!followed->run.planned.folder.is_running()) continue;
+      followed->stops_asked = answered_;
       followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
                                                                : run::StopRequest::immediately);
       print_line(*followed,

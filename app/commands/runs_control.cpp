@@ -54,26 +54,39 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   return folders;
 }
 
-/// Asks a started run to stop; returns a text for the user.
-std::string stop_started(const run::RunFolder& folder, bool now) {
-  const run::RunState state = folder.state();
-  if (state == run::RunState::not_started) return "not started, not queued";
-  if (state != run::RunState::running) return run::name_of(state) + ", not running";
-  folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
-  return now ? "stopping now" : "stopping after saving a checkpoint";
+/// Asks the active ones to stop and notes their ids in `asked`.
+void stop_active(const std::vector<run::RunFolder>& folders,
+                 bool now,
+                 std::set<std::string>& asked) {
+  for (const run::RunFolder& folder : folders) {
+    if (asked.count(folder.id()) > 0 || !folder.is_running()) continue;
+    folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
+    asked.insert(folder.id());
+  }
+}
+
+/// Of a run that was neither active nor queued.
+std::string idle_text(run::RunState state) {
+  return run::name_of(state) +
+         (state == run::RunState::not_started ? ", not queued" : ", not running");
 }
 
 int stop(const Context& context, const RunsStopOptions& options) {
   const std::vector<run::RunFolder> folders = runs_to_stop(context, options);
-  // Queued runs first: they would start when active ones stop.
+  const std::string stopping = options.now ? "stopping now" : "stopping after saving a checkpoint";
+  // Active ones first: the queue may be locked for a while. And those that were started meanwhile.
+  std::set<std::string> asked;
+  stop_active(folders, options.now, asked);
   const std::vector<std::string> ids = texts_of(folders, &run::RunFolder::id);
   const std::vector<std::string> withdrawn =
       ids.empty() ? ids : queue::cancel_queued(context.runs_dir(), ids);
   const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
+  stop_active(folders, options.now, asked);
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
-    const std::string what = waited.count(folder.id()) > 0 ? "removed from the queue"
-                                                           : stop_started(folder, options.now);
+    const std::string what = asked.count(folder.id()) > 0    ? stopping
+                             : waited.count(folder.id()) > 0 ? "removed from the queue"
+                                                             : idle_text(folder.state());
     list.push_back({{"run", folder.id()}, {"what", what}});
     if (!options.json) std::cout << tables::printable(folder.id()) << ": " << what << "\n";
   }

@@ -268,6 +268,25 @@ TEST_CASE("Ctrl-C while a run waits withdraws it and exits with 3") {
   wait_for_the_end(forge, 1);
 }
 
+TEST_CASE("an active run can be stopped while the queue is locked") {
+  const Program forge;
+  const int pid = forge.start(runs_of("1", endless_steps, {}));
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "%  step"); }));
+  int stopping = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    SECTION("Ctrl-C") { REQUIRE(::kill(pid, SIGINT) == 0); }
+    SECTION("forge runs stop") { stopping = forge.start({"runs", "stop", "--all"}); }
+    REQUIRE(wait_until([&] {
+      return !forge.events(forge.only_run()).empty() &&
+             forge.events(forge.only_run()).back().at("event") == "ended";
+    }));
+  }
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  if (stopping != 0) REQUIRE(Program::wait_for(stopping).exit_code == 0);
+  REQUIRE(count(forge, "stopped") == 1);
+}
+
 TEST_CASE("all commands say the same of how far a run is") {
   const Program forge;
   REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach", "--set", "train.log_every=500000"}))
