@@ -207,7 +207,7 @@ constexpr int dots_across = 2, dots_down = 4;  ///< of a character of Braille
 
 /// A character of the drawing. Dots of several curves lie in it side by side; its colour is that of
 /// the last one.
-struct Cell {
+struct PlotCell {
   unsigned dots = 0;  ///< as Unicode numbers them, from U+2800 on
   size_t curve = 0;
   bool letter = false;  ///< the curve's letter stands here instead of dots
@@ -216,34 +216,34 @@ struct Cell {
 class Canvas {
  public:
   Canvas(int columns, int lines)
-      : cells_(static_cast<size_t>(lines), std::vector<Cell>(static_cast<size_t>(columns))) {}
+      : cells_(static_cast<size_t>(lines), std::vector<PlotCell>(static_cast<size_t>(columns))) {}
 
   int width() const { return static_cast<int>(cells_[0].size()) * dots_across; }
   int height() const { return static_cast<int>(cells_.size()) * dots_down; }
-  const std::vector<std::vector<Cell>>& lines() const { return cells_; }
+  const std::vector<std::vector<PlotCell>>& lines() const { return cells_; }
 
   void dot(int x, int y, size_t curve) {
     static constexpr unsigned bits[dots_down][dots_across] = {
         {0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    Cell& cell = at(x, y);
+    PlotCell& cell = at(x, y);
     cell.dots |= bits[y % dots_down][x % dots_across];
     if (!cell.letter) cell.curve = curve;
   }
 
   /// False where another letter stands already.
   bool letter(int x, int y, size_t curve) {
-    Cell& cell = at(x, y);
+    PlotCell& cell = at(x, y);
     if (cell.letter) return false;
     cell.curve = curve;
     return cell.letter = true;
   }
 
  private:
-  Cell& at(int x, int y) {
+  PlotCell& at(int x, int y) {
     return cells_[static_cast<size_t>(y / dots_down)][static_cast<size_t>(x / dots_across)];
   }
 
-  std::vector<std::vector<Cell>> cells_;
+  std::vector<std::vector<PlotCell>> cells_;
 };
 
 /// The height of a curve at each column of dots, from above: the mean of the points that fall on
@@ -319,7 +319,7 @@ Canvas drawn(
   return canvas;
 }
 
-std::string cell_text(const Cell& cell, bool colour) {
+std::string plot_cell_text(const PlotCell& cell, bool colour) {
   if (cell.letter) return painted(letter_of(cell.curve), cell.curve, colour);
   if (cell.dots == 0) return " ";
   const char braille[] = {'\xe2',
@@ -343,8 +343,8 @@ std::string plot(const std::vector<Curve>& curves, const PlotOptions& options) {
     const double value = y.high - y.length() * line / (options.height - 1);
     text += pad_left(labelled ? results::loss_text(value) : "", label_width - 1) + " \u2502";
     std::string drawn_line;
-    for (const Cell& cell : canvas.lines()[static_cast<size_t>(line)])
-      drawn_line += cell_text(cell, options.colour);
+    for (const PlotCell& cell : canvas.lines()[static_cast<size_t>(line)])
+      drawn_line += plot_cell_text(cell, options.colour);
     drawn_line.erase(drawn_line.find_last_not_of(' ') + 1);
     text += drawn_line + "\n";
   }
