@@ -6,6 +6,7 @@
 #include "app/help.h"
 #include "app/launch.h"
 #include "app/tables.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
@@ -182,14 +183,6 @@ int print_script(const Context&, const std::string& shell) {
   return 0;
 }
 
-/// On one line and without tabs, which separate words from descriptions.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\t' || c == '\n') c = ' ';
-  }
-  return text;
-}
-
 /// Prints "WORD<tab>DESCRIPTION" for everything that the last word may become. Never throws: where
 /// nothing can be found out, nothing is offered.
 void print_completions(const CLI::App& app,
@@ -202,8 +195,9 @@ void print_completions(const CLI::App& app,
     return;  // a broken project must not disturb typing
   }
   for (const auto& [word, description] : found) {
+    if (tables::printable(word) != word) continue;  // nobody wants that on a command line
     if (words.empty() || starts_with(word, words.back()))
-      std::cout << word << "\t" << one_line(description) << "\n";
+      std::cout << word << "\t" << tables::printable(description) << "\n";
   }
 }
 

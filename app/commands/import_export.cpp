@@ -240,7 +240,10 @@ void add_import_lingua(const Command& app) {
       "--name", options.import.name, "Name of the config [default: the recipe's name]");
   command.add_option("-o,--output <FILE>", options.output, "File to write");
   command
-      .add_option("--gpus", options.import.gpus, "Number of GPUs, which the recipe does not state")
+      .add_option("--gpus",
+                  options.import.gpus,
+                  "Number of GPUs of the original training, which the recipe does not state; forge "
+                  "trains on one")
       .between(1, 1 << 20);
   command
       .add_option("--vocab-size",

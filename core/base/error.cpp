@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "core/base/display_text.h"
+#include "core/base/text.h"
 
 namespace forge {
 
@@ -80,7 +81,9 @@ std::string describe_remark(const std::string& headline,
   text += printable_lines(caret_lines(where));
   for (auto via = where.via; via; via = via->via)
     text += "\n  used from " + printable(via->describe());
-  if (!hint.empty()) text += "\nhint: " + printable_lines(hint);
+  // Further lines are indented: no name with a line break in it can look like a message of forge.
+  const std::string lines = join(split(printable_lines(hint), '\n'), "\n      ");
+  if (!hint.empty()) text += "\nhint: " + lines;
   return text;
 }
 

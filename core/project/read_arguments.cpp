@@ -142,7 +142,7 @@ class ArgumentParser {
                (values.empty() ? "VALUE" : shell_quoted(values[0]));
     }
     if (!declared_.empty() || hint.empty())
-      hint += (hint.empty() ? "" : "\n      ") + what_it_takes();
+      hint += (hint.empty() ? "" : "\n") + what_it_takes();
     throw Error("the config '" + reader_.config + "' takes no argument '" + name + "'", hint);
   }
 

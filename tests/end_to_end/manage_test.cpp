@@ -274,6 +274,9 @@ TEST_CASE("no command prints what names and logs of others would do to a termina
   for (const auto& arguments : of_runs) require_inert(arguments);
   trained.forge.working_directory = folder / "tree" / "p";
   for (const auto& arguments : of_configs) require_inert(arguments);
+  const std::string completions = trained.forge.call({"__complete", "--", "show", ""}).out;
+  CHECK(contains(completions, "good\t"));
+  CHECK_FALSE(contains(completions, "FAKE"));
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ TEST_CASE("an error without a place is one line") {
   REQUIRE(describe(Error("no such config")) == "error: no such config");
 }
 
+TEST_CASE("no name makes a message look like another one", "[hostile]") {
+  const Error error("no run 'a\nerror: \x1b[2J'", "b\nhint: c");
+  REQUIRE(describe(error) == "error: no run 'a error: [2J'\nhint: b\n      hint: c");
+}
+
 TEST_CASE("near misses are the few known words that are a typing error away") {
   const std::vector<std::string> keys = {"hidden_size", "num_layers", "num_heads", "vocab_size"};
   REQUIRE(did_you_mean("hiden_size", keys) == "did you mean 'hidden_size'?");
