@@ -218,7 +218,7 @@ std::string first_lines(const std::string& text, size_t height) {
 // of long lines (7).
 constexpr const char* enter_screen = "\033[?1049h\033[?25l\033[?7l";
 constexpr const char* leave_screen = "\033[?7h\033[?25h\033[?1049l";
-constexpr const char* clear_screen = "\033[H\033[J";
+constexpr const char* erase_screen = "\033[H\033[J";
 
 }  // namespace
 
@@ -233,7 +233,7 @@ LiveText::~LiveText() {
 }
 
 void LiveText::show(const std::string& text) {
-  if (terminal_) send_to_terminal(clear_screen);
+  if (terminal_) send_to_terminal(erase_screen);
   std::cout << (terminal_ ? first_lines(text, size_t(terminal_height())) : text) << std::flush;
   text_ = text;
 }
