@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "core/base/error.h"
@@ -257,7 +258,7 @@ class Attempt {
     } else if (quiet_seconds >= patience() && !computes_first_step(quiet_seconds)) {
       const std::string key = "train.hung_after_seconds";
       std::string hint = "where a step may take so long, raise " + key + " (now " +
-                         shortest(run_.options.silence_seconds) + ")";
+                         std::to_string(std::llround(run_.options.silence_seconds)) + ")";
       if (run_.folder.stderr_bytes().value_or(0) > stderr_before_)
         hint = "see " + run_.folder.stderr_file().string() + "; " + hint;
       fail("the worker made no progress for " + human_duration(quiet_seconds) + " and was killed",

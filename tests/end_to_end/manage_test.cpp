@@ -239,7 +239,7 @@ TEST_CASE("no command prints what names and logs of others would do to a termina
       {"doctor"},
       {"gc"},
       {"store", "reindex"},
-      {"generate", id, "--prompt", "x"},
+      {"generate", id, "--prompt", "x", "--json"},  // another program gets the model's own bytes
       {"eval", id},
       {"pack", id, "-o", folder.path() / "pack.tar.zst"},
       {"export", "--format", "csv"},

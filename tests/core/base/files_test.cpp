@@ -147,7 +147,7 @@ TEST_CASE("a pipe takes the text and stays a pipe", "[fs]") {
   const fs::path path = folder / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   std::string received;
-  std::thread reader([&] { received = read_file(path); });
+  std::thread reader([&] { std::ifstream(path) >> received; });
   write_output_file(path, "text");
   reader.join();
   REQUIRE(received == "text");

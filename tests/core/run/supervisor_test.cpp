@@ -264,8 +264,7 @@ TEST_CASE("a run whose checkpoint has no room is refused before its first step",
   config::Experiment experiment;
   REQUIRE(check_checkpoint_space(scene.folder.path(), experiment).empty());
   experiment.model.hidden_size = 1 << 20;
-  experiment.model.mlp.intermediate_size = 1 << 20;
-  experiment.model.num_layers = 1000;
+  experiment.model.vocab_size = 1 << 30;
   REQUIRE(contains(error_of([&] { check_checkpoint_space(scene.folder.path(), experiment); }),
                    "a checkpoint takes "));
   experiment.backend = "of others";
