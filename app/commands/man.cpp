@@ -71,18 +71,19 @@ int print_man_page(const CLI::App& app, const Program& program) {
   page << ".SH COMMANDS\n";
   for (const CLI::App* child : listed_commands(app))
     write_command(*child, "forge " + child->get_name(), program, page);
-  page << ".SH ENVIRONMENT\n"
-       << ".TP\n.B FORGE_RUNS_DIR\nRuns folder. Default: runs/ in the workspace.\n"
-       << ".TP\n.B FORGE_CACHE_DIR\nFolder of reproducible files such as tokenized text. Default: "
-          "~/.cache/forge.\n"
-       << ".TP\n.B FORGE_MEMORY_LIMIT\nMaximum bytes of tensors that a libtorch worker may "
-          "allocate on its device.\n"
-       << ".TP\n.B FORGE_RETRY_WAITS\nSeconds to wait before each restart of a worker that was "
-          "killed or could not get its device. Default: 2,10,60.\n"
-       << ".TP\n.B SOURCE_DATE_EPOCH\nTime that templates see, in seconds since 1970.\n"
-       << ".SH EXIT STATUS\n0: success. 1: a run failed, or a check found errors. 2: wrong usage "
-          "or config; nothing was started. 3: stopped on request, after saving. 4: the disk is full "
-          "or fails. 5: a fault of forge itself.\n";
+  page
+      << ".SH ENVIRONMENT\n"
+      << ".TP\n.B FORGE_RUNS_DIR\nRuns folder. Default: runs/ in the workspace.\n"
+      << ".TP\n.B FORGE_CACHE_DIR\nFolder of reproducible files such as tokenized text. Default: "
+         "~/.cache/forge.\n"
+      << ".TP\n.B FORGE_MEMORY_LIMIT\nMaximum bytes of tensors that a libtorch worker may "
+         "allocate on its device.\n"
+      << ".TP\n.B FORGE_RETRY_WAITS\nSeconds to wait before each restart of a worker that was "
+         "killed or could not get its device. Default: 2,10,60.\n"
+      << ".TP\n.B SOURCE_DATE_EPOCH\nTime that templates see, in seconds since 1970.\n"
+      << ".SH EXIT STATUS\n0: success. 1: a run failed, or a check found errors. 2: wrong usage "
+         "or config; nothing was started. 3: stopped on request, after saving. 4: the disk is full "
+         "or fails. 5: a fault of forge itself.\n";
   std::cout << page.str();
   return 0;
 }

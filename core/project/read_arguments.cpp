@@ -141,8 +141,7 @@ class ArgumentParser {
         hint = "a key of the config is set with --set " + key + "=" +
                (values.empty() ? "VALUE" : shell_quoted(values[0]));
     }
-    if (!declared_.empty() || hint.empty())
-      hint += (hint.empty() ? "" : "\n") + what_it_takes();
+    if (!declared_.empty() || hint.empty()) hint += (hint.empty() ? "" : "\n") + what_it_takes();
     throw Error("the config '" + reader_.config + "' takes no argument '" + name + "'", hint);
   }
 
