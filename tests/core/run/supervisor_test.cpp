@@ -263,7 +263,7 @@ TEST_CASE("a run whose checkpoint has no room is refused before its first step",
   SupervisedScene scene({{good_run(), {}}});
   config::Experiment experiment;
   REQUIRE(check_checkpoint_space(scene.folder.path(), experiment).empty());
-  experiment.model.hidden_size = 1 << 19;
+  experiment.model.hidden_size = 1 << 18;
   experiment.model.vocab_size = 1 << 28;
   REQUIRE(contains(error_of([&] { check_checkpoint_space(scene.folder.path(), experiment); }),
                    "a checkpoint takes "));
