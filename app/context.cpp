@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -206,6 +207,22 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
 const std::string& Context::revision() const {
   if (!revision_) revision_ = worker::git_revision(launcher_, workspace().root);
   return *revision_;
+}
+
+const std::optional<data::DataFingerprints>& Context::data_fingerprints(
+    const config::ResolvedConfig& config) const {
+  const nlohmann::json& json = config.json;
+  const nlohmann::json key = {json.at("data"),
+                              json.at("tokenizer"),
+                              config.experiment.model.vocab_size,
+                              config.experiment.train.seq_len,
+                              config.experiment.train.document_mask};
+  const auto known = data_fingerprints_.find(key);
+  if (known != data_fingerprints_.end()) return known->second;
+  return data_fingerprints_[key] =
+             data::find_fingerprints(config.experiment,
+                                     user_cache_dir(),
+                                     ProgressLine("looking for data").phase_reporter());
 }
 
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {

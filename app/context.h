@@ -9,6 +9,7 @@
 
 #include "core/config/backend.h"
 #include "core/config/resolve.h"
+#include "core/data/rows/prepare.h"
 #include "core/jinja/render.h"
 #include "core/project/names.h"
 #include "core/project/workspace.h"
@@ -107,6 +108,9 @@ class Context {
                                               int threads) const;
   /// The commit of the workspace, "" outside git. A command asks git once.
   const std::string& revision() const;
+  /// What data::find_fingerprints finds, looked for once for all configs of the same data.
+  const std::optional<data::DataFingerprints>& data_fingerprints(
+      const config::ResolvedConfig& config) const;
   /// Starts workers.
   worker::Launcher& launcher() const { return launcher_; }
 
@@ -124,6 +128,7 @@ class Context {
   mutable std::optional<project::Workspace> workspace_;
   mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
   mutable std::optional<std::string> revision_;
+  mutable std::map<nlohmann::json, std::optional<data::DataFingerprints>> data_fingerprints_;
   mutable worker::LocalLauncher launcher_;
 };
 

@@ -163,8 +163,7 @@ ForeseenRun foresee_run(const Context& context,
                         const CheckedRun& run,
                         const LaunchOptions& options) {
   ForeseenRun foreseen{inputs_without_data(context, run, options), {}};
-  const auto fingerprints = data::find_fingerprints(
-      run.resolved.experiment, user_cache_dir(), ProgressLine("looking for data").phase_reporter());
+  const auto& fingerprints = context.data_fingerprints(run.resolved);
   if (!fingerprints) return foreseen;
   foreseen.inputs.data_fingerprint = fingerprints->data;
   foreseen.inputs.tokenizer_fingerprint = fingerprints->tokenizer;

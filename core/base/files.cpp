@@ -40,8 +40,8 @@ int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
 
 /// Whether the path still names the open file.
 bool is_same_file(const FileDescriptor& file, const fs::path& path) {
-  struct stat open {
-  }, named{};
+  struct stat open {};
+  struct stat named {};
   return ::fstat(file.get(), &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }

@@ -13,33 +13,40 @@
 namespace forge::run {
 namespace {
 
-/// Stands for the run and for all that decides what its command does.
-fs::path allowance_file(const std::string& run_key, const config::ExternalConfig& external) {
-  const nlohmann::json subject = {
+/// The run and all that decides what its command does.
+std::string subject_of(const std::string& run_key, const config::ExternalConfig& external) {
+  const nlohmann::json parts = {
       run_key, external.command, external.environment, external.working_directory};
-  return user_cache_dir() / "allowed-commands" / hash_hex(json_text(subject));
+  return json_text(parts);
+}
+
+/// Holds the subject that is allowed: its name alone is a hash that somebody could aim at.
+fs::path allowance_file(const std::string& subject) {
+  return user_cache_dir() / "allowed-commands" / hash_hex(subject);
 }
 
 /// The command as a person can judge it.
 std::string shown_command(const config::ExternalConfig& external) {
-  std::string text = join(external.environment, " ");
-  if (!text.empty()) text += " ";
-  text += join(external.command, " ");
-  return tables::printable(text + " (in " + external.working_directory + ")");
+  std::vector<std::string> words = external.environment;
+  words.insert(words.end(), external.command.begin(), external.command.end());
+  return shell_quoted(words) + " (in " + tables::printable(external.working_directory) + ")";
 }
 
 }  // namespace
 
 bool is_command_allowed(const std::string& run_key, const config::Experiment& experiment) {
-  return experiment.backend == config::own_backend ||
-         path_exists(allowance_file(run_key, experiment.external));
+  if (experiment.backend == config::own_backend) return true;
+  const std::string subject = subject_of(run_key, experiment.external);
+  const fs::path file = allowance_file(subject);
+  return is_file(file) && read_file(file) == subject;
 }
 
 void allow_command(const std::string& run_key, const config::Experiment& experiment) {
   if (is_command_allowed(run_key, experiment)) return;
-  const fs::path file = allowance_file(run_key, experiment.external);
+  const std::string subject = subject_of(run_key, experiment.external);
+  const fs::path file = allowance_file(subject);
   make_directories(file.parent_path());
-  write_file_atomic(file, shown_command(experiment.external) + "\n");
+  write_file_atomic(file, subject);
 }
 
 void require_allowed_command(const std::string& run,

@@ -185,7 +185,7 @@ ColumnInfo info_of(const tables::ColumnSpec& column,
   return info;
 }
 
-/// Why the times of each row decide nothing; "" where they do.
+/// Why the times of each row cannot be compared; "" where they can.
 std::vector<std::string> timing_doubts(const tables::Ablation& ablation) {
   return texts_of(ablation.rows, [](const tables::AblationRow& row) {
     const std::string load = load_text(row);

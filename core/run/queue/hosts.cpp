@@ -79,7 +79,7 @@ std::optional<QueueEntry> moved_here(const fs::path& runs_dir, QueueEntry entry)
     if (!files_are_here(run::read_request(run::RunFolder(runs_dir / entry.run))))
       return std::nullopt;
   } catch (const Error&) {
-    return std::nullopt;  // whoever starts the run here by hand is told
+    return std::nullopt;  // starting the run here by hand shows the error
   }
   entry.units = std::min(entry.units, entry.devices[0].units);
   entry.host = run::host_name();
