@@ -199,6 +199,7 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
                               external.environment,
                               device,
                               threads};
+  const std::lock_guard lock(backend_infos_mutex_);
   const auto known = backend_infos_.find(key);
   if (known != backend_infos_.end()) return known->second;
   return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);

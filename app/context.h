@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -126,6 +127,7 @@ class Context {
   jinja::HostEnvironment host_environment_;
   std::shared_ptr<project::RenderCache> render_cache_ = std::make_shared<project::RenderCache>();
   mutable std::optional<project::Workspace> workspace_;
+  mutable std::mutex backend_infos_mutex_;
   mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
   mutable std::optional<std::string> revision_;
   mutable std::map<nlohmann::json, std::optional<data::DataFingerprints>> data_fingerprints_;

@@ -1,7 +1,6 @@
 #include "app/launch.h"
 
 #include <algorithm>
-#include <functional>
 #include <iostream>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/prepare.h"
@@ -107,7 +107,7 @@ benchmark::BenchTarget bench_target(const Context& context,
 
 namespace {
 
-/// All inputs but those that follow from the data.
+/// All inputs that decide which run it is, but those that follow from the data.
 run::RunInputs inputs_without_data(const Context& context,
                                    const CheckedRun& run,
                                    const LaunchOptions& options) {
@@ -118,7 +118,6 @@ run::RunInputs inputs_without_data(const Context& context,
   inputs.command = context.command_line();
   inputs.revision = run.saved ? run.saved->revision : context.revision();
   inputs.experiment = resolved.json;
-  inputs.origins = run.saved ? run.saved->origins : config::to_json(resolved.origins);
   inputs.initial_weights = run.initial_weights;
   inputs.device = options.device;
   inputs.backend = run.backend;
@@ -149,6 +148,7 @@ PreparedRun prepare_run(const Context& context,
   const data::PreparedData data = data::prepare(
       run.resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   run::RunInputs inputs = inputs_without_data(context, run, options);
+  inputs.origins = run.saved ? run.saved->origins : config::to_json(run.resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.tokenizer = data.tokenizer;
@@ -175,16 +175,11 @@ namespace {
 
 /// A config with the sweeps that its table declares.
 struct SelectedConfig {
-  config::Document document;
+  project::NamedConfig config;
   std::vector<run::Sweep> sweeps;
 };
 
-/// Takes the configs one after the other: of thousands only one document is held at a time.
-using ConfigVisitor = std::function<void(const SelectedConfig&)>;
-
-void visit_table_configs(const Context& context,
-                         const std::string& name,
-                         const ConfigVisitor& visit) {
+std::vector<SelectedConfig> configs_of_table(const Context& context, const std::string& name) {
   const project::Project project = context.project();
   const tables::TableSpec table = read_table(project, name);
   std::vector<run::Sweep> sweeps;
@@ -195,22 +190,10 @@ void visit_table_configs(const Context& context,
     if (const int64_t rows = table.best_of->validation_rows; rows > 0)
       sweeps.push_back({"train.validation_rows", {std::to_string(rows)}});
   }
+  std::vector<SelectedConfig> selected;
   for (const tables::RowSpec& row : table.rows)
-    visit({context.document(project::NamedConfig{project, project::config_of(project, row.config)}),
-           sweeps});
-}
-
-void visit_training_configs(const Context& context, const ConfigVisitor& visit) {
-  const project::Project project = context.project();
-  bool trains = false;
-  for (const project::Config& config : project.configs) {
-    const project::NamedConfig named{project, config};
-    const config::ParsedConfig parsed = context.parse(named);
-    if (!project::summary_of(*parsed.root).trains) continue;
-    trains = true;
-    visit({context.document(named, parsed), {}});
-  }
-  if (!trains) throw Error("project '" + project.path + "' has no training config");
+    selected.push_back({{project, project::config_of(project, row.config)}, sweeps});
+  return selected;
 }
 
 /// The sweeps of the command line. Those that the project declares are read from their files.
@@ -243,10 +226,9 @@ Sweeps read_sweeps(const Context& context, const RunSelection& selection) {
   return sweeps;
 }
 
-/// Visits the configs that the selection names, in that order.
-void visit_selected_configs(const Context& context,
-                            const RunSelection& selection,
-                            const ConfigVisitor& visit) {
+/// The configs that the selection names, in that order. Those of --all may be models, which do not
+/// train.
+std::vector<SelectedConfig> select_configs(const Context& context, const RunSelection& selection) {
   const int ways =
       int{selection.all} + int{!selection.table.empty()} + int{!selection.configs.empty()};
   if (ways != 1) {
@@ -255,28 +237,38 @@ void visit_selected_configs(const Context& context,
         "--table for the configs of a table, or --sweep with a sweep that the project declares",
         "'forge ls' lists them");
   }
-  if (selection.all) return visit_training_configs(context, visit);
-  if (!selection.table.empty()) return visit_table_configs(context, selection.table, visit);
+  if (!selection.table.empty()) return configs_of_table(context, selection.table);
+  std::vector<SelectedConfig> selected;
+  if (selection.all) {
+    const project::Project project = context.project();
+    for (const project::Config& config : project.configs)
+      selected.push_back({{project, config}, {}});
+  }
   for (const std::string& name : selection.configs) {
     if (!project::is_pattern(name)) {
-      visit({context.document(name), {}});
+      selected.push_back({context.find_config(name), {}});
       continue;
     }
     const project::Project project = context.project();
     for (const project::Config& config : project::configs_matching(project, name))
-      visit({context.document(project::NamedConfig{project, config}), {}});
+      selected.push_back({{project, config}, {}});
   }
+  return selected;
 }
 
-/// The runs of a config, one for each combination of swept values.
+/// The runs of a config, one for each combination of swept values; none of a model that --all
+/// selects.
 std::vector<CheckedRun> config_runs(const Context& context,
                                     const SelectedConfig& selected,
                                     const RunSelection& selection,
                                     const Sweeps& sweeps_given,
                                     const LaunchOptions& options) {
+  const config::ParsedConfig parsed = context.parse(selected.config);
+  if (selection.all && !project::summary_of(*parsed.root).trains) return {};
+  const config::Document document = context.document(selected.config, parsed);
   int64_t own_seed = 0;
   if (selection.seed_count > 0)
-    own_seed = context.resolve(selected.document, options.overrides).experiment.seed;
+    own_seed = context.resolve(document, options.overrides).experiment.seed;
   std::vector<run::Sweep> sweeps;
   if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
   if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
@@ -286,7 +278,7 @@ std::vector<CheckedRun> config_runs(const Context& context,
   for (const run::Overrides& variation : run::sweep_points(sweeps)) {
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
-    runs.push_back(check_config(context, selected.document, changed));
+    runs.push_back(check_config(context, document, changed));
     if (!variation.empty()) runs.back().label += " (" + join(variation, ", ") + ")";
   }
   return runs;
@@ -305,12 +297,15 @@ std::vector<CheckedRun> check_selected_configs(const Context& context,
   RunSelection wanted = selection;
   if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
     wanted.configs = sweeps.configs;
-  std::vector<std::vector<CheckedRun>> of_configs;
-  size_t most = 0;
-  visit_selected_configs(context, wanted, [&](const SelectedConfig& selected) {
-    of_configs.push_back(config_runs(context, selected, wanted, sweeps, options));
-    most = std::max(most, of_configs.back().size());
+  const std::vector<SelectedConfig> selected = select_configs(context, wanted);
+  std::vector<std::vector<CheckedRun>> of_configs(selected.size());
+  parallel_for(selected.size(), [&](size_t i) {
+    of_configs[i] = config_runs(context, selected[i], wanted, sweeps, options);
   });
+  size_t most = 0;
+  for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
+  if (wanted.all && most == 0)
+    throw Error("project '" + context.project().path + "' has no training config");
   std::vector<CheckedRun> runs;
   std::set<std::pair<std::string, std::string>> seen;
   for (size_t i = 0; i < most; ++i) {

@@ -228,13 +228,8 @@ class Expander {
  private:
   NodePtr called(const NodePtr& node, const project::Project& caller) {
     const FromProject call = read_from_project(*node);
-    const project::Project project = open(call, caller);
-    const project::Config* config = project.find(call.config_template);
-    if (!config) throw located_unknown_config(project, call);
+    const auto [project, root] = find(call, caller);
     enter(project, call.config_template, node->origin);
-    const ParsedConfig parsed = parse_config(project, *config, host_environment_, call.variables);
-    require_experiment(*parsed.root, begin_of(parsed));
-    const NodePtr root = apply_dotted(without_template_arguments(parsed.root));
     NodePtr result;
     if (!call.targets || (call.targets->is_scalar() && call.targets->text.empty())) {
       result = expand(root, project);
@@ -247,8 +242,38 @@ class Expander {
     return result;
   }
 
-  project::Project open(const FromProject& call, const project::Project& caller) const {
+  /// A config that thousands call without variables is read once a command.
+  project::CalledConfig find(const FromProject& call, const project::Project& caller) const {
+    project::RenderCache& cache = *caller.shared;
     const fs::path folder = (caller.folder / call.project_dir).lexically_normal();
+    const std::pair key(folder, project::without_yaml(call.config_template));
+    if (call.variables.empty()) {
+      const std::lock_guard lock(cache.mutex);
+      const auto known = cache.called.find(key);
+      if (known != cache.called.end()) {
+        project::CalledConfig called = known->second;
+        called.project.shared = caller.shared;
+        return called;
+      }
+    }
+    project::CalledConfig called{open(folder, call, caller), nullptr};
+    const project::Config* config = called.project.find(call.config_template);
+    if (!config) throw located_unknown_config(called.project, call);
+    const ParsedConfig parsed =
+        parse_config(called.project, *config, host_environment_, call.variables);
+    require_experiment(*parsed.root, begin_of(parsed));
+    called.root = apply_dotted(without_template_arguments(parsed.root));
+    if (call.variables.empty()) {
+      const std::lock_guard lock(cache.mutex);
+      const auto kept = cache.called.emplace(key, called).first;
+      kept->second.project.shared = nullptr;  // the cache must not hold itself
+    }
+    return called;
+  }
+
+  project::Project open(const fs::path& folder,
+                        const FromProject& call,
+                        const project::Project& caller) const {
     const auto workspace = project::find_workspace(folder);
     if (!project::is_project_folder(folder) || !workspace) {
       throw Error("no project in " + shown_path(folder),

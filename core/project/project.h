@@ -70,14 +70,22 @@ struct Project {
   const Config* find(std::string_view config_name) const;
 };
 
+/// A config that others call, and its project.
+struct CalledConfig {
+  Project project;
+  yaml::NodePtr root;  ///< as the caller sees it
+};
+
 /// What the renders of one command have in common: files read and parsed, projects loaded. Each is
 /// read once, as it was when first needed. Any thread may use it.
 struct RenderCache {
   jinja::TemplateCache templates;
   yaml::SectionCache sections;
-  std::mutex mutex;  ///< of `projects`
+  std::mutex mutex;  ///< of `projects` and `called`
   /// By the root of the workspace and the project's folder; without their `shared`.
   std::map<std::pair<std::filesystem::path, std::filesystem::path>, Project> projects;
+  /// By the project's folder and the config's name; without variables and `shared`.
+  std::map<std::pair<std::filesystem::path, std::string>, CalledConfig> called;
 };
 
 /// Renders and reads the folder's meta.yaml and lists its configs. meta.yaml is a template that is

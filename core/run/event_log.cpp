@@ -28,7 +28,7 @@ LineReader::LineReader(const std::filesystem::path& path, int64_t offset)
 
 bool LineReader::fill() {
   if (!file_) return false;
-  buffer_.resize(256 << 10);
+  buffer_.resize(32 << 10);  // most logs are short, and resize fills it with zeros
   ssize_t got = 0;
   do {
     got = ::pread(file_.get(), buffer_.data(), buffer_.size(), read_offset_);

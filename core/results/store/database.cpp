@@ -161,6 +161,8 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
     bring_up_to_date(*database);  // first: a file that is refused stays untouched
     database->exec("PRAGMA journal_mode = WAL");
     database->exec("PRAGMA synchronous = NORMAL");
+    // A savepoint around each run copies the pages that it changes: not to a file.
+    database->exec("PRAGMA temp_store = MEMORY");
     database->exec(
         "PRAGMA cache_size = -16384");  // KiB: a batch of writes fits, and no page is written twice
     return database;

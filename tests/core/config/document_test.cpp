@@ -167,6 +167,24 @@ TEST_CASE("a call may hand a list to the other config's templates") {
   REQUIRE(resolved.experiment.model.hidden_size == 128);
 }
 
+TEST_CASE("a config that many call is read once a command, unless each gives it variables") {
+  const SubProjectFixture fixture;
+  const std::string call = "  project_dir: models\n  config_template: m\n  targets: model\n";
+  for (const char* name : {"a", "b", "c"}) fixture.files.add_config("p", name, training(call));
+  fixture.files.add_config("p", "d", training(call + "  pp_kwargs: {hidden: 128}\n"));
+  const project::Project project = fixture.files.project("p");
+  const auto hidden_size = [&](const std::string& name) {
+    return resolve(project, name, tests::fixed_options()).experiment.model.hidden_size;
+  };
+  REQUIRE(hidden_size("a") == 64);
+  const yaml::NodePtr read = project.shared->called.begin()->second.root;
+  REQUIRE(hidden_size("d") == 128);
+  REQUIRE(hidden_size("b") == 64);
+  REQUIRE(hidden_size("c") == 64);
+  REQUIRE(project.shared->called.size() == 1);
+  REQUIRE(project.shared->called.begin()->second.root == read);
+}
+
 TEST_CASE("tagged containers of a config are plain values") {
   const ConfigFixture fixture;
   const ResolvedConfig resolved = fixture.small(
