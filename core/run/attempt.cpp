@@ -17,6 +17,7 @@ namespace {
 
 constexpr double machine_seconds = 1;       // between two samples of the machine's load
 constexpr double longest_look_seconds = 5;  // beside a poll: events that are recorded, the queue
+constexpr double longest_look_share = 0.1;  // of the patience with a silent worker
 constexpr double longer = 2;                // than the longest silence that ended
 constexpr double first_step_longer = 10;    // than train.hung_after_seconds
 constexpr double cpu_window_seconds = 10;
@@ -244,7 +245,9 @@ class Attempt {
   /// worker most likely with it.
   void count_watched_time() {
     const double now = run_.options.clock();
-    const double longest = run_.options.poll_seconds + longest_look_seconds;
+    const double longest =
+        run_.options.poll_seconds +
+        std::min(longest_look_seconds, longest_look_share * run_.options.silence_seconds);
     watched_ += std::min(now - looked_at_, longest);
     looked_at_ = now;
   }

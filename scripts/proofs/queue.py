@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .kill import kill
 from .progress import Progress
-from .runs import Forge, check, same_as
+from .runs import SUSPENDED, Forge, check, same_as, suspend
 
 STEPS = 400
 RUNS = 8
@@ -89,6 +89,21 @@ def victims_of(what, commands, watcher):
     return [pid for kind, _, pid in watcher.processes() if kind == what][:1]
 
 
+def suspend_one(watcher, room, generator):
+    """Suspends a supervisor, in half of the cases with its worker, while the others go on; tells whether it did."""
+    processes = watcher.processes()
+    supervisors = [(run, pid) for kind, run, pid in processes if kind == "supervisor"]
+    if not supervisors:
+        return False
+    run, supervisor = generator.choice(supervisors)
+    workers = [pid for kind, of, pid in processes if kind == "worker" and of == run]
+
+    def look():
+        watcher.check_one_at_a_time(room)
+        time.sleep(0.01)
+    return suspend([supervisor] + (workers if generator.random() < 0.5 else []), look)
+
+
 def one_round(straight, forge, most_kills, generator, kills, progress):
     commands, watcher = Commands(forge), Watcher(forge.runs)
     room = os.cpu_count()  # runs of one thread
@@ -101,18 +116,25 @@ def one_round(straight, forge, most_kills, generator, kills, progress):
             watcher.check_one_at_a_time(room)
             time.sleep(0.01)
         if struck < most_kills:
+            if generator.random() < SUSPENDED and suspend_one(watcher, room, generator):
+                kills["suspended"] += 1
+                quiet_since = time.monotonic()
             what = generator.choice(("worker", "supervisor", "forge", "everything"))
             hit = [pid for pid in victims_of(what, commands, watcher) if kill(pid)]
             if hit:
                 struck += 1
                 kills[what] += 1
-                progress.show(sum(kills.values()))
+                progress.show(killed(kills))
                 quiet_since = time.monotonic()
         commands.keep_going()
         check(time.monotonic() - quiet_since < PATIENCE, f"{forge.runs}: runs are left after {PATIENCE} s")
     for seed in range(1, RUNS + 1):
         check_done_once(straight[seed], forge)
     return struck
+
+
+def killed(kills):
+    return sum(kills.values()) - kills["suspended"]
 
 
 def check_done_once(straight, forge):
@@ -130,13 +152,13 @@ def prove(forge, folder, count, seed):
         straight[number] = forge.train("text", {**SETTINGS, "seed": number})
     kills, rounds = Counter(), 0
     with Progress("queue", count) as progress:
-        while sum(kills.values()) < count:
+        while killed(kills) < count:
             others = Forge(forge.program, Path(folder, f"queue-{rounds}"), forge.cache)
-            one_round(straight, others, min(20, count - sum(kills.values())), generator, kills, progress)
+            one_round(straight, others, min(20, count - killed(kills)), generator, kills, progress)
             rounds += 1
-    what = ", ".join(f"{number} of {name}" for name, number in sorted(kills.items()))
-    print(f"queue: {sum(kills.values())} kills ({what}) in {rounds} rounds of {RUNS} runs asked for by two commands: "
-          f"no run done twice, none lost, never two workers on one place, every number as undisturbed")
+    what = ", ".join(f"{number} of {name}" for name, number in sorted(kills.items()) if name != "suspended")
+    print(f"queue: {killed(kills)} kills ({what}) and {kills['suspended']} suspended supervisors in {rounds} rounds of "
+          f"{RUNS} runs asked for by two commands: no run done twice, none lost, never two workers on one place, every number as undisturbed")
 
 
 def prove_first_starts(forge, folder, count):

@@ -8,15 +8,18 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+HUNG_AFTER = 4  # seconds in which a worker that its supervisor watches shows nothing
+SUSPENDED = 0.1  # of the cases: the supervisor is stopped for longer than that, and goes on
 
 # The smallest model that has every kind of weight: a step takes less than a millisecond.
 TINY = {"model.hidden_size": 16, "model.mlp.intermediate_size": 24, "model.num_layers": 1, "model.attention.num_heads": 2,
         "model.vocab_size": 300, "tokenizer.vocab_size": 300, "train.batch_size": 2, "train.seq_len": 16,
         "train.eval_rows": 4, "train.eval_batch_size": 4, "train.log_every": 7, "train.eval_every": 50,
-        "train.checkpoint_every": 25}
+        "train.checkpoint_every": 25, "train.hung_after_seconds": HUNG_AFTER}
 TINY_TASK = {"model.hidden_size": 16, "model.mlp.intermediate_size": 32, "model.num_layers": 1, "model.attention.num_heads": 1,
              "train.batch_size": 4, "train.seq_len": 14, "data.task.length": 6, "train.eval_rows": 4,
-             "train.log_every": 7, "train.eval_every": 50, "train.checkpoint_every": 25}
+             "train.log_every": 7, "train.eval_every": 50, "train.checkpoint_every": 25,
+             "train.hung_after_seconds": HUNG_AFTER}
 KINDS = {  # what is trained: project, config, settings
     "text": ("projects/canon", "train_baseline", TINY),
     "documents": ("projects/canon", "train_baseline", dict(TINY, **{"train.document_mask": "true"})),
@@ -40,6 +43,28 @@ def wait_for(condition, what, seconds=60):
         check(time.monotonic() < deadline, f"waited {seconds} s in vain for {what}")
         time.sleep(0.001)
     return value
+
+
+def send(pid, number):
+    """False where there is no such process any more."""
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def suspend(pids, while_suspended=lambda: time.sleep(0.01)):
+    """Stops the processes, lets them go on after longer than a worker may be silent, and tells whether the first,
+    a supervisor, was there all the time."""
+    if not all([send(pid, signal.SIGSTOP) for pid in pids]):
+        for pid in pids:
+            send(pid, signal.SIGCONT)
+        return False
+    until = time.monotonic() + 1.3 * HUNG_AFTER
+    while time.monotonic() < until:
+        while_suspended()
+    return all([send(pid, signal.SIGCONT) for pid in reversed(pids)])
 
 
 class Forge:

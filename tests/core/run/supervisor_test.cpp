@@ -182,13 +182,22 @@ TEST_CASE("the config says how long a worker may be silent", "[run][supervisor]"
 }
 
 TEST_CASE("time that nobody watched is no silence", "[run][supervisor][hostile]") {
-  SupervisedScene scene({});
-  const auto suspended = [&] { scene.clock.seconds += 5000; };
-  scene.launcher.add(
-      {then(greeting(),
-            {IsSilent{60}, Does{suspended}, IsSilent{50}, Says{lines::finished(true)}, Exits{}}),
-       {}});
-  REQUIRE(scene.supervise() == supervised_completed);
+  struct Case {
+    double patience, silence, suspended;
+  };
+  for (const Case& that : {Case{120, 50, 5000}, Case{4, 1, 5.2}}) {
+    SupervisedScene scene({});
+    scene.options.silence_seconds = that.patience;
+    const auto suspended = [&] { scene.clock.seconds += that.suspended; };
+    scene.launcher.add({then(greeting(),
+                             {IsSilent{that.silence},
+                              Does{suspended},
+                              IsSilent{that.silence},
+                              Says{lines::finished(true)},
+                              Exits{}}),
+                        {}});
+    CHECK(scene.supervise() == supervised_completed);
+  }
 }
 
 TEST_CASE("a slow first step of a worker that computes is waited for", "[run][supervisor]") {
