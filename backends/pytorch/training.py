@@ -17,7 +17,6 @@ from rows import Rows
 from schedule import learning_rate
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-KEPT_CHECKPOINTS = 2
 WARM_UP_STEPS = 5  # of a process: slow, so they do not count for tokens_per_second
 PROGRESS_SECONDS = 0.25
 STATE_FILE = "state.json"
@@ -268,7 +267,6 @@ class Training:
         size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"), moments)
         size += write_synced(os.path.join(aside, STATE_FILE), json.dumps(self.state))
         replace_folder(aside, os.path.join(folder, f"{step:09d}"))
-        prune(folder)
         self.events.send("checkpoint", step=step, path=f"checkpoints/{step:09d}", bytes=size)
         self.saved = step
         self.resume_clock()
@@ -327,13 +325,3 @@ def replace_folder(aside, folder):
     shutil.rmtree(folder, ignore_errors=True)
     os.rename(aside, folder)
     sync_folder(os.path.dirname(folder))
-
-
-def prune(folder):
-    """Keeps the newest checkpoints. The manifest, without which there is none, goes first."""
-    steps = sorted(name for name in os.listdir(folder) if name.isdigit())
-    for name in steps[:-KEPT_CHECKPOINTS]:
-        old = os.path.join(folder, ".old-" + name)
-        shutil.rmtree(old, ignore_errors=True)
-        os.rename(os.path.join(folder, name), old)
-        shutil.rmtree(old, ignore_errors=True)

@@ -167,20 +167,21 @@ const std::vector<std::string>& files_of_run() {
 }
 
 Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
+  const bool completed = folder.state() == run::RunState::completed;  // under the lock it runs
   const FileLock lock = [&] {
     const queue::Queue queue(folder.path().parent_path());
     return lock_idle_run(queue, folder, "its files still change");
   }();
   Packed packed;
   Json manifest = manifest_of(folder, options);
-  manifest["status"] = fs::exists(folder.done_file()) ? "completed" : "unfinished";
+  manifest["status"] = completed ? "completed" : "unfinished";
   std::vector<PackEntry> entries;
   for (const std::string& name : files_of_run()) {
     if (fs::is_regular_file(fs::symlink_status(folder.path() / name)))
       entries.push_back({"run/" + name, folder.path() / name, ""});
   }
   // A run that is to go on needs the optimizer's state.
-  const bool all = options.checkpoints || !fs::exists(folder.done_file());
+  const bool all = options.checkpoints || !completed;
   add_checkpoints(folder, all, entries, packed.notes);
   manifest["optimizer"] = all;
   for (const auto& [name, file] : options.templates)

@@ -129,11 +129,10 @@ class Attempt {
       run_.log.append(with_stderr_size(scored), run_.number);
       return;
     }
-    if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) on_checkpoint(*saved);
+    const auto* saved = std::get_if<worker::CheckpointSaved>(&event);
+    if (saved) on_checkpoint(*saved);
     if (verdict_) return;
-    run_.log.append(std::holds_alternative<worker::CheckpointSaved>(event) ? with_stderr_size(event)
-                                                                           : worker::to_json(event),
-                    run_.number);
+    run_.log.append(saved ? with_stderr_size(event) : worker::to_json(event), run_.number);
     if (const auto* environment = std::get_if<worker::Environment>(&event)) {
       write_environment(*environment);
     } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
@@ -141,7 +140,11 @@ class Attempt {
     } else if (const auto* failed = std::get_if<worker::Failed>(&event)) {
       verdict_ = verdict_of(*failed);
     }
-    if (verdict_ || std::holds_alternative<worker::CheckpointSaved>(event)) run_.log.sync();
+    if (verdict_ || saved) run_.log.sync();
+    // Only now: a worker gets ahead of a supervisor that is suspended, and resuming from what was
+    // not recorded would lose the losses before it.
+    if (saved)
+      weights::remove_surplus_checkpoints(run_.folder.checkpoints(), run_.retention, saved->step);
   }
 
   /// The worker's event, with the size of stderr.log.

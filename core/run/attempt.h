@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
 #include "core/run/run_folder.h"
 #include "core/run/scorer.h"
@@ -31,6 +32,7 @@ struct AttemptContext {
   RunLock& lock;
   const SupervisorOptions& options;
   int number = 0;
+  weights::Retention retention;
   Scorer& scorer;
   EventLog& log;
   StopRequests& stop_requests;

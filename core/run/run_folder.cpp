@@ -168,9 +168,8 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
     }
     return false;
   };
-  // A supervisor that could not record a checkpoint may have missed losses before it, too. A gap in
-  // the loss curve is better than to train from the start again.
-  if (!find(true)) find(false);
+  found.recorded = find(true);
+  if (!found.recorded) find(false);
   return found;
 }
 

@@ -184,14 +184,17 @@ class Supervisor {
   AttemptEnd attempt() {
     attempt_ = log_.last_attempt() + ++started_;
     const FoundCheckpoint checkpoint = folder_.find_checkpoint();
-    request_.resume_from = checkpoint.folder.empty() ? initial_checkpoint_ : checkpoint.folder;
+    // A supervisor that did not record a checkpoint may have missed losses before it, too: these
+    // steps are trained again. A gap in the losses is only better than damaged checkpoints.
+    const bool is_gap = attempt_ > 1 && !checkpoint.recorded && checkpoint.damaged.empty();
+    request_.resume_from = checkpoint.folder.empty() || is_gap ? initial_checkpoint_
+                                                               : checkpoint.folder;
     // Not in request.json: the list is long, and every old run would be slower to read.
     request_.weights.clear();
-    if (request_.resume_from.empty() && request_.initial_weights.empty()) {
-      request_.weights =
-          worker::weights_json(config::experiment_from_json(request_.experiment).model);
-    }
-    check_checkpoint_space(folder_.path(), config::experiment_from_json(request_.experiment));
+    const config::Experiment experiment = config::experiment_from_json(request_.experiment);
+    if (request_.resume_from.empty() && request_.initial_weights.empty())
+      request_.weights = worker::weights_json(experiment.model);
+    check_checkpoint_space(folder_.path(), experiment);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     stderr_begin_ = folder_.stderr_bytes().value_or(0);
@@ -210,8 +213,10 @@ class Supervisor {
         AttemptStarted{
             worker->pid(), host_name(), request_.resume_from, checkpoint.damaged, stderr_begin_},
         attempt_);
-    return run_attempt({folder_, lock_, options_, attempt_, scorer_, log_, stop_requests_},
-                       *worker);
+    const weights::Retention retention{experiment.train.keep_checkpoints,
+                                       experiment.train.keep_best};
+    return run_attempt(
+        {folder_, lock_, options_, attempt_, retention, scorer_, log_, stop_requests_}, *worker);
   }
 
   /// False when a stop was requested meanwhile.

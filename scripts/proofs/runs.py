@@ -195,7 +195,10 @@ class Run:
         return [event for event in self.events() if event["event"] == "attempt"]
 
     def is_done(self):
-        return (self.folder / "DONE").exists()
+        """Completed, even where the supervisor was killed before it wrote DONE."""
+        last = self.events()[-1:]
+        ended = last and last[0]["event"] == "ended" and last[0]["status"] == "completed"
+        return bool(ended) or (self.folder / "DONE").exists()
 
     def last_step(self):
         return max((event["step"] for event in self.events() if event["event"] == "train"), default=0)

@@ -52,8 +52,7 @@ class TrainingRun {
             [this](const MicroBatchReduction& reduction) { keep_eval_micro_batch(reduction); }),
         timer_(device),
         divergence_(experiment_),
-        writer_(std::filesystem::path(request.run_dir) / "checkpoints",
-                {experiment_.train.keep_checkpoints, experiment_.train.keep_best}) {}
+        writer_(std::filesystem::path(request.run_dir) / "checkpoints") {}
 
   bool run() {
     load();

@@ -269,18 +269,28 @@ std::vector<fs::path> surplus_checkpoints(const fs::path& checkpoints, const Ret
   return surplus_of(list_checkpoints(checkpoints), retention);
 }
 
-void prune_checkpoints(const fs::path& checkpoints, const Retention& retention, int64_t last_step) {
+namespace {
+
+/// Renames the folder first: one that is half removed must not look like a checkpoint.
+void remove_checkpoint(const fs::path& folder) {
+  const fs::path aside = aside_path(folder, "old");
+  rename_path(folder, aside);
+  remove_tree(aside);
+}
+
+}  // namespace
+
+void remove_surplus_checkpoints(const fs::path& checkpoints,
+                                const Retention& retention,
+                                int64_t last_step) {
   std::vector<fs::path> folders = list_checkpoints(checkpoints);
-  std::vector<fs::path> removed;
-  while (!folders.empty() && *checkpoint_step(folders.back()) > last_step) {
-    removed.push_back(folders.back());
-    folders.pop_back();
-  }
-  const std::vector<fs::path> surplus = surplus_of(folders, retention);
-  removed.insert(removed.end(), surplus.begin(), surplus.end());
-  for (const fs::path& folder : removed) {
-    // Renamed first: a folder that is half removed must not look like a checkpoint.
-    rename_path(folder, aside_path(folder, "old"));
+  while (!folders.empty() && *checkpoint_step(folders.back()) > last_step) folders.pop_back();
+  for (const fs::path& folder : surplus_of(folders, retention)) remove_checkpoint(folder);
+}
+
+void remove_abandoned_checkpoints(const fs::path& checkpoints, int64_t last_step) {
+  for (const fs::path& folder : list_checkpoints(checkpoints)) {
+    if (*checkpoint_step(folder) > last_step) remove_checkpoint(folder);
   }
   for (const fs::path& entry : entries_of(checkpoints)) {
     if (starts_with(entry.filename().string(), aside_prefix)) remove_tree(entry);
@@ -301,7 +311,6 @@ std::string earlier_ones(const fs::path& checkpoints) {
 }
 
 WrittenCheckpoint write(const fs::path& checkpoints,
-                        const Retention& retention,
                         const CheckpointState& state,
                         const CheckpointWriter::Tensors& weights,
                         const CheckpointWriter::Tensors& optimizer,
@@ -311,7 +320,7 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   try {
     written.folder =
         write_checkpoint(checkpoints, state, weights, optimizer, &written.bytes, on_bytes);
-    prune_checkpoints(checkpoints, retention, state.step);
+    remove_abandoned_checkpoints(checkpoints, state.step);
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
                     " could not be written: " + error.message(),
@@ -339,7 +348,7 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
        state = std::move(state),
        weights = std::move(weights),
        optimizer = std::move(optimizer)] {
-        return write(checkpoints_, retention_, state, weights, optimizer, [this](int64_t bytes) {
+        return write(checkpoints_, state, weights, optimizer, [this](int64_t bytes) {
           bytes_handled_ += bytes;
         });
       });

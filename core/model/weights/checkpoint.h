@@ -75,12 +75,16 @@ struct Retention {
 std::vector<std::filesystem::path> surplus_checkpoints(const std::filesystem::path& checkpoints,
                                                        const Retention& retention);
 
-/// Removes the checkpoints that are not to be kept, every unfinished one, and those of steps after
-/// `last_step`: a run that stands there has left their course, because they were damaged. For the
-/// process that writes them, since it takes another's unfinished checkpoint for an abandoned one.
-void prune_checkpoints(const std::filesystem::path& checkpoints,
-                       const Retention& retention,
-                       int64_t last_step);
+/// Removes those up to `last_step`, the newest that a run's events tell of. Later ones do not count:
+/// a run may have to resume from what was recorded, however far its worker got.
+void remove_surplus_checkpoints(const std::filesystem::path& checkpoints,
+                                const Retention& retention,
+                                int64_t last_step);
+
+/// Removes every unfinished checkpoint and those of steps after `last_step`: a run that stands there
+/// has left their course. For the process that writes them, since it takes another's unfinished
+/// checkpoint for an abandoned one.
+void remove_abandoned_checkpoints(const std::filesystem::path& checkpoints, int64_t last_step);
 
 /// Text of manifest.json for the state and the named files of `folder`, which are read for their
 /// hashes:
@@ -102,14 +106,14 @@ struct WrittenCheckpoint {
   int64_t bytes = 0;
 };
 
-/// Writes the checkpoints of a run from a thread of its own, one at a time, and removes those that
-/// are not to be kept. Used by one thread.
+/// Writes the checkpoints of a run from a thread of its own, one at a time, and removes abandoned
+/// ones. Used by one thread.
 class CheckpointWriter {
  public:
   using Tensors = std::map<std::string, TensorView>;
 
-  CheckpointWriter(std::filesystem::path checkpoints, const Retention& retention)
-      : checkpoints_(std::move(checkpoints)), retention_(retention) {}
+  explicit CheckpointWriter(std::filesystem::path checkpoints)
+      : checkpoints_(std::move(checkpoints)) {}
   /// Waits for a write that is under way.
   ~CheckpointWriter() = default;
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -131,7 +135,6 @@ class CheckpointWriter {
 
  private:
   std::filesystem::path checkpoints_;
-  Retention retention_;
   int64_t bytes_to_handle_ = 0;            ///< each is written and hashed
   std::atomic<int64_t> bytes_handled_{0};  ///< by the thread
   std::future<WrittenCheckpoint> pending_;

@@ -372,27 +372,58 @@ TEST_CASE("a checkpoint's name cannot climb out of the run folder", "[run][super
   }
 }
 
+TEST_CASE("only what was recorded makes an older checkpoint surplus", "[run][supervisor]") {
+  SupervisedScene scene({});
+  const auto run_ahead = [&] {
+    for (const int step : {1, 2, 3, 4}) save_checkpoint(scene.folder.checkpoints(), step);
+  };
+  scene.options.retry_waits = {};
+  scene.launcher.add({then(greeting(),
+                           {Does{run_ahead},
+                            Says{lines::checkpoint(1)},
+                            Says{lines::checkpoint(2)},
+                            Says{lines::checkpoint(3)},
+                            Exits{{0, SIGKILL}}}),
+                      {}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  const fs::path all = scene.folder.checkpoints();
+  REQUIRE(weights::list_checkpoints(all) ==
+          std::vector<fs::path>{all / "000000002", all / "000000003", all / "000000004"});
+  REQUIRE(scene.folder.newest_checkpoint() == (all / "000000003").string());
+}
+
 TEST_CASE("a worker killed by a signal is started again from the newest checkpoint",
           "[run][supervisor]") {
   SupervisedScene scene({});
   const fs::path checkpoint = scene.folder.checkpoints() / "000000100";
   const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 100); };
-  scene.launcher.add({then(greeting(), {Does{save}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add(
+      {then(greeting(), {Does{save}, Says{lines::checkpoint(100)}, Exits{{0, SIGKILL}}}), {}});
   scene.launcher.add({good_run(), {}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() ==
-          "attempt hello environment ended "
+          "attempt hello environment checkpoint ended "
           "attempt hello environment train checkpoint finished ended");
   const auto events = read_events(scene.folder.events_file());
-  REQUIRE(events[3].json.at("retry") == true);
-  REQUIRE(events[3].json.at("signal") == SIGKILL);
-  REQUIRE(events[4].attempt == 2);
+  REQUIRE(events[4].json.at("retry") == true);
+  REQUIRE(events[4].json.at("signal") == SIGKILL);
+  REQUIRE(events[5].attempt == 2);
   const auto first = worker::request_from_line(scene.launcher.launches.at(0).input);
   const auto second = worker::request_from_line(scene.launcher.launches.at(1).input);
   REQUIRE(first.resume_from.empty());
   REQUIRE_FALSE(first.weights.empty());
   REQUIRE(second.resume_from == checkpoint.string());
   REQUIRE(second.weights.empty());
+}
+
+TEST_CASE("a run does not resume from a checkpoint that its events do not tell of",
+          "[run][supervisor]") {
+  SupervisedScene scene({});
+  const auto run_ahead = [&] { save_checkpoint(scene.folder.checkpoints(), 100); };
+  scene.launcher.add({then(greeting(), {Does{run_ahead}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({good_run(), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(worker::request_from_line(scene.launcher.launches.at(1).input).resume_from.empty());
 }
 
 TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][supervisor]") {

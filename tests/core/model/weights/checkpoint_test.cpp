@@ -222,28 +222,37 @@ TEST_CASE("checkpoints are listed oldest first and unfinished ones not at all") 
 TEST_CASE("a folder that is not there holds no checkpoints") {
   const TemporaryFolder folder;
   REQUIRE(list_checkpoints(folder / "none").empty());
-  prune_checkpoints(folder / "none", {1, true}, 10);
+  remove_surplus_checkpoints(folder / "none", {1, true}, 10);
+  remove_abandoned_checkpoints(folder / "none", 10);
   folder.write("file", "");
   REQUIRE(contains(error_of([&] { list_checkpoints(folder / "file"); }), "file"));
 }
 
-TEST_CASE("pruning keeps the newest and removes the unfinished") {
+TEST_CASE("the newest are kept, and those after the last recorded step do not count") {
   const TemporaryFolder folder;
   const SavedSample sample;
   for (const int64_t step : {1, 2, 3, 4}) sample.write(folder.path(), step);
-  folder.write(".tmp-000000009-1/weights.safetensors", "");
+  folder.write(".tmp-000000009-1/weights.safetensors", "being written");
   folder.write("notes.txt", "mine");
-  prune_checkpoints(folder.path(), {2, true}, 4);
-  REQUIRE(names_below(folder.path()) ==
-          std::vector<std::string>{"000000003", "000000004", "notes.txt"});
-  prune_checkpoints(folder.path(), {5, true}, 4);
-  REQUIRE(list_checkpoints(folder.path()).size() == 2);
-  prune_checkpoints(folder.path(), {0, true}, 4);
-  REQUIRE(list_checkpoints(folder.path()).empty());
-  REQUIRE(contains(error_of([&] { prune_checkpoints(folder.path(), {-1, true}, 4); }), "-1"));
+  const std::vector<std::string> others = {".tmp-000000009-1", "notes.txt"};
+  const auto left = [&] {
+    std::vector<std::string> names = names_below(folder.path());
+    for (const std::string& name : others)
+      names.erase(std::remove(names.begin(), names.end(), name), names.end());
+    return names;
+  };
+  remove_surplus_checkpoints(folder.path(), {2, true}, 3);
+  REQUIRE(left() == std::vector<std::string>{"000000002", "000000003", "000000004"});
+  REQUIRE(path_exists(folder / ".tmp-000000009-1" / "weights.safetensors"));
+  remove_surplus_checkpoints(folder.path(), {5, true}, 4);
+  REQUIRE(left().size() == 3);
+  remove_surplus_checkpoints(folder.path(), {0, true}, 4);
+  REQUIRE(left().empty());
+  REQUIRE(
+      contains(error_of([&] { remove_surplus_checkpoints(folder.path(), {-1, true}, 4); }), "-1"));
 }
 
-TEST_CASE("pruning keeps the best too and of two equally good ones the later") {
+TEST_CASE("the best is kept too and of two equally good ones the later") {
   const std::vector<std::string> newest = {"000000004", "000000005"};
   for (const bool keep_best : {true, false}) {
     const TemporaryFolder folder;
@@ -257,7 +266,7 @@ TEST_CASE("pruning keeps the best too and of two equally good ones the later") {
     sample.write(folder.path(), 4);
     sample.eval_loss = 3;
     sample.write(folder.path(), 5);
-    prune_checkpoints(folder.path(), {2, keep_best}, 5);
+    remove_surplus_checkpoints(folder.path(), {2, keep_best}, 5);
     std::vector<std::string> expected = newest;
     if (keep_best) expected.insert(expected.begin(), "000000003");
     REQUIRE(names_below(folder.path()) == expected);
@@ -265,12 +274,13 @@ TEST_CASE("pruning keeps the best too and of two equally good ones the later") {
   }
 }
 
-TEST_CASE("pruning removes what lies beyond the step where the run stands") {
+TEST_CASE("what is unfinished or beyond the step where the run stands is abandoned") {
   const TemporaryFolder folder;
   const SavedSample sample;
   for (const int64_t step : {10, 20, 30}) sample.write(folder.path(), step);
   folder.write("000000040/weights.safetensors", "half of it is gone");
-  prune_checkpoints(folder.path(), {2, true}, 20);
+  folder.write(".tmp-000000009-1/weights.safetensors", "");
+  remove_abandoned_checkpoints(folder.path(), 20);
   REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000010", "000000020"});
 }
 
@@ -354,7 +364,7 @@ CheckpointState at_step(int64_t step) {
 TEST_CASE("a checkpoint is written from another thread and given once") {
   const TemporaryFolder folder;
   const OneTensor sample;
-  CheckpointWriter writer(folder / "checkpoints", {2, true});
+  CheckpointWriter writer(folder / "checkpoints");
   REQUIRE_FALSE(writer.take_written());
   writer.start(at_step(5), sample.tensors, {});
   REQUIRE(writer.is_busy());
@@ -369,22 +379,25 @@ TEST_CASE("a checkpoint is written from another thread and given once") {
   REQUIRE_FALSE(writer.take_written());
 }
 
-TEST_CASE("the writer keeps as many as it is told") {
+TEST_CASE("the writer keeps all checkpoints before its own") {
   const TemporaryFolder folder;
   const OneTensor sample;
-  CheckpointWriter writer(folder.path(), {1, false});
+  CheckpointWriter writer(folder.path());
+  folder.write("000000009/weights.safetensors", "of an attempt that got further");
   for (const int64_t step : {1, 2, 3}) {
     writer.start(at_step(step), sample.tensors, {});
     REQUIRE(writer.take_written(long_enough));
   }
-  REQUIRE(list_checkpoints(folder.path()) == std::vector<fs::path>{folder / "000000003"});
+  REQUIRE(list_checkpoints(folder.path()) ==
+          std::vector<fs::path>{
+              folder / "000000001", folder / "000000002", folder / "000000003"});
 }
 
 TEST_CASE("one checkpoint is written at a time and none is lost at the end") {
   const TemporaryFolder folder;
   const OneTensor sample;
   {
-    CheckpointWriter writer(folder.path(), {2, true});
+    CheckpointWriter writer(folder.path());
     writer.start(at_step(1), sample.tensors, {});
     REQUIRE(contains(tests::error_of([&] { writer.start(at_step(2), {}, {}); }), "already"));
   }
@@ -394,7 +407,7 @@ TEST_CASE("one checkpoint is written at a time and none is lost at the end") {
 TEST_CASE("a write that fails says so once and leaves what was there") {
   const TemporaryFolder folder;
   OneTensor sample;
-  CheckpointWriter writer(folder.path(), {2, true});
+  CheckpointWriter writer(folder.path());
   writer.start(at_step(1), sample.tensors, {});
   REQUIRE(writer.take_written(long_enough));
   CheckpointWriter::Tensors broken = sample.tensors;
