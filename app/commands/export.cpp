@@ -115,53 +115,99 @@ std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportO
   return folders;
 }
 
-/// Calls take(metrics) run by run: all of them at once may not fit in memory.
-template <class Take>
-void for_each_run(const std::vector<run::RunFolder>& folders, WrittenFiles& written, Take take) {
-  for (const run::RunFolder& folder : folders) {
-    const tables::RunMetrics run = tables::read_run_metrics(folder);
-    print_warnings(run.warnings);
-    if (run.metrics.empty()) {
-      std::cerr << "note: " << run.run_id << " has reported no metrics\n";
-      continue;
-    }
-    take(run);
-    ++written.runs;
-    written.metrics += run.metrics.size();
+/// Hands text on in large pieces: a call of the system for each metric takes longer than all else.
+template <class Write>
+class Pieces {
+ public:
+  explicit Pieces(Write write) : write_(std::move(write)) {}
+  void add(const std::string& text) {
+    held_ += text;
+    if (held_.size() >= size_t{1} << 16) finish();
   }
+  void finish() {
+    write_(held_);
+    held_.clear();
+  }
+
+ private:
+  Write write_;
+  std::string held_;
+};
+
+/// Calls take(run, metric) metric by metric: all of a run's may not fit in memory.
+template <class Take>
+void for_each_metric(const run::RunFolder& folder, WrittenFiles& written, Take take) {
+  const tables::MetricSource source(folder);
+  print_warnings(source.run().warnings);
+  size_t count = 0;
+  source.for_each([&](const tables::MetricPoint& metric) {
+    take(source.run(), metric);
+    ++count;
+  });
+  if (count == 0) std::cerr << "note: " << source.run().run_id << " has reported no metrics\n";
+  written.runs += count > 0;
+  written.metrics += count;
+}
+
+template <class Write>
+void write_metrics_csv(const std::vector<run::RunFolder>& folders,
+                       WrittenFiles& written,
+                       Write write) {
+  Pieces<Write> text(write);
+  text.add(tables::metrics_csv_header());
+  for (const run::RunFolder& folder : folders) {
+    for_each_metric(folder, written, [&](const auto& run, const tables::MetricPoint& metric) {
+      text.add(tables::metrics_csv_line(run, metric));
+    });
+  }
+  text.finish();
 }
 
 WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& options) {
   const std::vector<run::RunFolder> folders = runs_to_export(context, options);
   WrittenFiles written;
   if (options.output == "-") {
-    std::cout << tables::metrics_csv_header();
-    for_each_run(folders, written, [](const tables::RunMetrics& run) {
-      std::cout << tables::to_metrics_csv(run);
-    });
+    write_metrics_csv(folders, written, [](const std::string& text) { std::cout << text; });
     return written;
   }
   OutputFile file(options.output);
-  file.write(tables::metrics_csv_header());
-  for_each_run(folders, written, [&](const tables::RunMetrics& run) {
-    file.write(tables::to_metrics_csv(run));
-  });
+  write_metrics_csv(folders, written, [&](const std::string& text) { file.write(text); });
   file.finish();
   written.files.push_back(options.output);
   return written;
+}
+
+/// The event file of a run; "": it has no metrics.
+fs::path write_event_file(const run::RunFolder& run_folder,
+                          const fs::path& output,
+                          WrittenFiles& written) {
+  fs::path path;
+  std::optional<OutputFile> file;
+  Pieces text([&](const std::string& bytes) { file->write(bytes); });
+  for_each_metric(run_folder, written, [&](const auto& run, const tables::MetricPoint& metric) {
+    if (!file) {
+      const fs::path folder = output / run.run_id;
+      make_directories(folder);
+      path = folder / tables::tensorboard_file_name(metric);
+      file.emplace(path, false);
+      text.add(tables::tensorboard_beginning(metric));
+    }
+    text.add(tables::tensorboard_scalar(metric));
+  });
+  if (!file) return {};
+  text.finish();
+  file->finish();
+  return path;
 }
 
 WrittenFiles export_tensorboard(const Context& context, const ExportOptions& options) {
   if (options.output == "-")
     throw Error("TensorBoard needs a folder", "for example -o tensorboard");
   WrittenFiles written;
-  for_each_run(runs_to_export(context, options), written, [&](const tables::RunMetrics& run) {
-    const fs::path folder = fs::path(options.output) / run.run_id;
-    make_directories(folder);
-    const fs::path file = folder / tables::tensorboard_file_name(run);
-    write_file_atomic(file, tables::to_tensorboard(run));
-    written.files.push_back(file.string());
-  });
+  for (const run::RunFolder& folder : runs_to_export(context, options)) {
+    const fs::path file = write_event_file(folder, options.output, written);
+    if (!file.empty()) written.files.push_back(file.string());
+  }
   return written;
 }
 

@@ -160,10 +160,10 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
     std::cerr << folder.id() << " is queued; its log begins when it starts\n";
   while (true) {
     const bool over = is_over(folder);  // checked first: what was written by then is read below
-    for (const manage::LogLine& entry : log.poll()) {
+    log.poll([&](const manage::LogLine& entry) {
       print(entry, options);
       any = true;
-    }
+    });
     std::cout.flush();
     if (!std::cout) return 0;  // the reader has closed the pipe
     if (!options.follow || over) break;

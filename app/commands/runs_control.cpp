@@ -122,11 +122,11 @@ struct RunsSaveOptions {
 /// The active worker's description of itself; nullopt before it has sent one.
 std::optional<worker::Hello> active_worker(const run::RunFolder& folder) {
   std::optional<worker::Hello> hello;
-  for (const run::StoredEvent& stored : run::read_events(folder.events_file())) {
+  run::for_each_event(folder.events_file(), [&](const run::StoredEvent& stored) {
     if (stored.name == "attempt") hello.reset();
     if (stored.event && std::holds_alternative<worker::Hello>(*stored.event))
       hello = std::get<worker::Hello>(*stored.event);
-  }
+  });
   return hello;
 }
 

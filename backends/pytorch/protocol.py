@@ -5,7 +5,7 @@ import os
 import sys
 
 VERSION = 1
-DONE, FAILED, WRONG_REQUEST, STOPPED = 0, 1, 2, 3
+DONE, FAILED, WRONG_REQUEST, STOPPED, STORAGE = 0, 1, 2, 3, 4
 
 
 class WrongRequest(Exception):

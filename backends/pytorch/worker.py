@@ -2,6 +2,7 @@
 
 Needs torch 1.13 or later and numpy; nothing else.
 """
+import errno
 import os
 import platform
 import signal
@@ -140,6 +141,13 @@ def serve(events, asked):
     return train(request, device, events, asked)
 
 
+def exit_status_of(problem):
+    """A full or failing disk, or a limit on the size of files, is no fault of the training."""
+    of_storage = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+    is_of_storage = isinstance(problem, OSError) and problem.errno in of_storage
+    return protocol.STORAGE if is_of_storage else protocol.FAILED
+
+
 def main():
     events = protocol.Events()
     asked = Asked()
@@ -157,7 +165,7 @@ def main():
     except Exception as problem:  # whatever it is, forge is told
         traceback.print_exc()
         events.send("failed", message=f"{type(problem).__name__}: {problem}", field="", hint="")
-        return protocol.FAILED
+        return exit_status_of(problem)
 
 
 if __name__ == "__main__":

@@ -108,10 +108,11 @@ void extract_file(ArchiveReader& reader, const fs::path& target) {
     throw Error("it has the file '" + target.filename().string() + "' twice");
   if (!file) throw system_error("write '" + target.string() + "'", errno);
   reader.read_content([&](std::string_view bytes) { write_all(file.get(), bytes, target); });
-  if (::fsync(file.get()) != 0) throw system_error("sync '" + target.string() + "'", errno);
 }
 
-void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimits& limits) {
+/// Calls take(reader, name) for each file, once its header is found good.
+template <class Take>
+void for_each_file(const fs::path& file, const ExtractLimits& limits, const Take& take) {
   ArchiveReader reader(file, Format::tar_zstd);
   int64_t files = 0;
   int64_t bytes = 0;
@@ -128,8 +129,16 @@ void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimi
                   human_bytes(double(limits.bytes)));
     }
     bytes += size;
-    extract_file(reader, folder / name);
+    take(reader, name);
   }
+}
+
+void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimits& limits) {
+  // All headers come first: what is refused has cost nothing but reading.
+  for_each_file(file, limits, [](ArchiveReader&, const std::string&) {});
+  for_each_file(file, limits, [&](ArchiveReader& reader, const std::string& name) {
+    extract_file(reader, folder / name);
+  });
 }
 
 }  // namespace

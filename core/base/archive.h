@@ -39,10 +39,11 @@ struct ExtractLimits {
 /// Whether the file begins as a zstd stream does.
 bool is_archive(const std::filesystem::path& file);
 
-/// Writes the files of a tar file compressed with zstd below `folder`, which must be empty. The
-/// archive is not trusted: throws Error for a name that leads out of the folder, for anything but
-/// plain files and folders, for a file that is there twice, and for an archive that is damaged or
-/// larger than the limits.
+/// Writes the files of a tar file compressed with zstd below `folder`, which must be empty; does
+/// not wait until they are on the disk. The archive is not trusted: throws Error for a name that
+/// leads out of the folder, for anything but plain files and folders, and for an archive that is
+/// larger than the limits, before anything is written, and for one that is damaged or has a file
+/// twice.
 void extract_archive(const std::filesystem::path& file,
                      const std::filesystem::path& folder,
                      const ExtractLimits& limits = {});

@@ -1,5 +1,8 @@
 #include "core/base/staging.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdlib>
 
@@ -20,6 +23,26 @@ ScratchFolder::~ScratchFolder() {
 void FolderWriter::create() {
   rename_path(path(), folder_);
   sync_path(folder_.parent_path());
+}
+
+namespace {
+
+void sync_each(const fs::path& folder) {
+  for (const fs::path& entry : folder_entries(folder)) {
+    const fs::file_type kind = fs::symlink_status(entry).type();
+    if (kind == fs::file_type::directory) sync_each(entry);
+    if (kind == fs::file_type::regular) sync_path(entry);
+  }
+  sync_path(folder);
+}
+
+}  // namespace
+
+void sync_tree(const fs::path& folder) {
+  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened || ::syncfs(opened.get()) != 0)
+    throw system_error("sync '" + folder.string() + "'", errno);
+  sync_each(folder);
 }
 
 fs::path existing_ancestor(fs::path path) {

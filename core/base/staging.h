@@ -39,6 +39,10 @@ class FolderWriter {
   ScratchFolder aside_;
 };
 
+/// Returns once all below a folder is on the disk: written in one go for the whole file system, and
+/// then asked for file by file, which tells of each that could not be written. Links stay unopened.
+void sync_tree(const fs::path& folder);
+
 /// `path` or the nearest folder above it that exists.
 fs::path existing_ancestor(fs::path path);
 

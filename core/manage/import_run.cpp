@@ -107,7 +107,7 @@ run::RunRecord checked_record(const run::RunFolder& folder) {
   config::experiment_from_json(folder.config(record));
   // An imported model has none, and a run without one can still be looked at.
   if (fs::exists(fs::symlink_status(folder.request_file()))) run::read_request(folder);
-  run::read_events(folder.events_file());
+  run::for_each_event(folder.events_file(), [](const run::StoredEvent&) {});
   return record;
 }
 
@@ -116,7 +116,6 @@ void copy_plain_file(const fs::path& from, const fs::path& to) {
   fs::copy_file(from, to, error);
   if (error)
     throw system_error("copy '" + from.string() + "' to '" + to.string() + "'", error.value());
-  sync_path(to);
 }
 
 void copy_checkpoint(const fs::path& from, const fs::path& to) {
@@ -143,6 +142,7 @@ void copy_run(const run::RunFolder& from,
       remove_tree(copy);
     }
   }
+  sync_tree(to.path());
 }
 
 /// Whether the run that is here is the one that is to come.

@@ -103,6 +103,32 @@ void require_here(const fs::path& runs_dir, const run::RunFolder& folder) {
               "FORGE_RUNS_DIR names another folder of runs");
 }
 
+struct Move {
+  fs::path from, to;
+};
+
+/// All folders, or none: where one cannot be moved, those before it are moved back. Throws Error,
+/// which names those that could not be moved back either.
+void move_all(const std::vector<Move>& moves) {
+  for (size_t done = 0; done < moves.size(); ++done) {
+    try {
+      rename_path(moves[done].from, moves[done].to);
+    } catch (const Error& problem) {
+      std::vector<std::string> astray;
+      for (size_t i = done; i-- > 0;) {
+        std::error_code error;
+        fs::rename(moves[i].to, moves[i].from, error);
+        if (error) astray.push_back("'" + shown_path(moves[i].to) + "'");
+      }
+      if (astray.empty()) throw Error(problem.message(), "nothing was moved", ExitCode::failed);
+      throw Error(
+          problem.message() + "; " + join(astray, ", ") + " could not be moved back",
+          "move what was not moved back to " + shown_path(moves[0].from.parent_path()) + " by hand",
+          ExitCode::failed);
+    }
+  }
+}
+
 Removal read_removal(const fs::path& folder) {
   Removal removal;
   try {
@@ -141,9 +167,17 @@ Removal remove_runs(const fs::path& runs_dir,
   const fs::path folder = new_folder(runs_dir);
   removal.name = folder.filename().string();
   write_file_atomic(record_file(folder), json_text(to_json(removal), 2) + "\n");
-  for (const run::RunFolder& run : runs) {
-    const FileLock lock = lock_idle_run(queue, run, "it was not removed");  // moves with the folder
-    rename_path(run.path(), folder / run.id());
+  std::vector<FileLock> locks;  // they move with the folders
+  std::vector<Move> moves;
+  try {
+    for (const run::RunFolder& run : runs) {
+      locks.push_back(lock_idle_run(queue, run, "nothing was removed"));
+      moves.push_back({run.path(), folder / run.id()});
+    }
+    move_all(moves);
+  } catch (const Error&) {
+    if (folder_entries(folder).size() == 1) remove_tree(folder);  // only the record is in it
+    throw;
   }
   sync_path(folder);
   sync_path(runs_dir);
@@ -185,7 +219,9 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
                   ExitCode::failed);
     }
   }
-  for (const RemovedRun& run : found->runs) rename_path(folder / run.run, runs_dir / run.run);
+  std::vector<Move> moves;
+  for (const RemovedRun& run : found->runs) moves.push_back({folder / run.run, runs_dir / run.run});
+  move_all(moves);
   sync_path(runs_dir);
   remove_tree(record_file(folder));
   std::error_code not_empty;

@@ -115,58 +115,61 @@ std::string event_text(const run::StoredEvent& stored) {
   return std::visit(Text(), *stored.event);
 }
 
-std::vector<std::string> RunLog::Reader::lines(const fs::path& path, int64_t end) {
+void RunLog::Reader::lines(const fs::path& path,
+                           const std::function<void(const std::string&)>& take,
+                           int64_t end) {
   std::error_code missing;
   const auto size = fs::file_size(path, missing);
   if (!missing && static_cast<int64_t>(size) < offset) offset = 0;  // written anew
-  std::vector<std::string> found;
   run::LineReader lines(path, offset);
   while (lines.next() && lines.next_offset() <= end) {
-    found.push_back(lines.too_long() ? "(a line of more than 2 MiB)" : lines.line());
     offset = lines.next_offset();
+    take(lines.too_long() ? "(a line of more than 2 MiB)" : lines.line());
   }
-  return found;
 }
 
-std::vector<LogLine> RunLog::poll() {
-  std::vector<LogLine> entries;
+void RunLog::poll(const Take& take) {
   if (source_ == LogSource::supervisor) {
-    for (const std::string& line : events_.lines(folder_.supervisor_log()))
-      entries.push_back({std::nullopt, 0, "supervisor", tables::printable_lines(line), nullptr});
-    return entries;
+    events_.lines(folder_.supervisor_log(), [&](const std::string& line) {
+      take({std::nullopt, 0, "supervisor", tables::printable_lines(line), nullptr});
+    });
+    return;
   }
-  if (source_ != LogSource::worker) {
-    for (const std::string& line : events_.lines(folder_.events_file())) add_event(line, entries);
-  }
-  if (source_ != LogSource::events) add_worker_lines(INT64_MAX, entries);
-  return entries;
+  if (source_ != LogSource::worker)
+    events_.lines(folder_.events_file(), [&](const std::string& line) { tell_event(line, take); });
+  if (source_ != LogSource::events) tell_worker_lines(INT64_MAX, take);
 }
 
-void RunLog::add_event(const std::string& line, std::vector<LogLine>& entries) {
+void RunLog::tell_event(const std::string& line, const Take& take) {
+  LogLine told;
   try {
-    const run::StoredEvent stored = run::stored_event_from_line(line);
+    run::StoredEvent stored = run::stored_event_from_line(line);
     if (source_ == LogSource::all) {
       const Json bytes = stored.json.value("stderr_bytes", Json());
-      if (bytes.is_number_integer()) add_worker_lines(bytes.get<int64_t>(), entries);
+      if (bytes.is_number_integer()) tell_worker_lines(bytes.get<int64_t>(), take);
       attempt_ = stored.attempt;
       if (!should_show(stored)) return;
     }
     std::string text = tables::printable(event_text(stored));
     if (text.empty() && source_ == LogSource::all) return;
-    entries.push_back({stored.time, stored.attempt, stored.name, std::move(text), stored.json});
+    told = {stored.time, stored.attempt, stored.name, std::move(text), std::move(stored.json)};
   } catch (const Error& problem) {
-    entries.push_back(
-        {std::nullopt,
-         0,
-         "damaged",
-         "a line of events.jsonl cannot be read: " + tables::printable(problem.message()),
-         nullptr});
+    told = {std::nullopt,
+            0,
+            "damaged",
+            "a line of events.jsonl cannot be read: " + tables::printable(problem.message()),
+            nullptr};
   }
+  take(told);
 }
 
-void RunLog::add_worker_lines(int64_t end, std::vector<LogLine>& entries) {
-  for (const std::string& line : worker_lines_.lines(folder_.stderr_file(), end))
-    entries.push_back({std::nullopt, attempt_, "worker", tables::printable_lines(line), nullptr});
+void RunLog::tell_worker_lines(int64_t end, const Take& take) {
+  worker_lines_.lines(
+      folder_.stderr_file(),
+      [&](const std::string& line) {
+        take({std::nullopt, attempt_, "worker", tables::printable_lines(line), nullptr});
+      },
+      end);
 }
 
 bool RunLog::should_show(const run::StoredEvent& stored) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -40,19 +41,23 @@ class RunLog {
  public:
   RunLog(run::RunFolder folder, LogSource source) : folder_(std::move(folder)), source_(source) {}
 
-  /// New lines since the last call. Does not wait. A damaged line of events.jsonl becomes
-  /// a line that says so.
-  std::vector<LogLine> poll();
+  using Take = std::function<void(const LogLine&)>;
+
+  /// Calls `take` with each new line since the last call, and holds one at a time. Does not wait. A
+  /// damaged line of events.jsonl becomes a line that says so.
+  void poll(const Take& take);
 
  private:
   /// A file that grows, read by whole lines.
   struct Reader {
     int64_t offset = 0;
-    std::vector<std::string> lines(const std::filesystem::path& file, int64_t end = INT64_MAX);
+    void lines(const std::filesystem::path& file,
+               const std::function<void(const std::string&)>& take,
+               int64_t end = INT64_MAX);
   };
 
-  void add_event(const std::string& line, std::vector<LogLine>& entries);
-  void add_worker_lines(int64_t end, std::vector<LogLine>& entries);
+  void tell_event(const std::string& line, const Take& take);
+  void tell_worker_lines(int64_t end, const Take& take);
   /// Only about 20 training metrics of a run are shown.
   bool should_show(const run::StoredEvent& stored);
 

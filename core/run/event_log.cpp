@@ -106,20 +106,35 @@ StoredEvent stored_event_from_line(const std::string& line) {
   return stored;
 }
 
+namespace {
+
+StoredEvent event_of(const LineReader& lines) {
+  if (lines.too_long()) throw Error("the line is too long");
+  return stored_event_from_line(lines.line());
+}
+
+/// Throws Error naming file and line.
+StoredEvent event_of(const LineReader& lines, const fs::path& events_file, int64_t number) {
+  try {
+    return event_of(lines);
+  } catch (const Error& problem) {
+    throw Error(events_file.string() + ":" + std::to_string(number) + ": " + problem.message(),
+                "the file was changed by something other than forge",
+                ExitCode::failed);
+  }
+}
+
+}  // namespace
+
+void for_each_event(const fs::path& events_file,
+                    const std::function<void(const StoredEvent&)>& take) {
+  LineReader lines(events_file, 0);
+  for (int64_t number = 1; lines.next(); ++number) take(event_of(lines, events_file, number));
+}
+
 std::vector<StoredEvent> read_events(const fs::path& events_file) {
   std::vector<StoredEvent> events;
-  if (!fs::exists(events_file)) return events;
-  std::vector<std::string> lines = split(read_file(events_file), '\n');
-  lines.pop_back();  // "", or a torn line
-  for (size_t i = 0; i < lines.size(); ++i) {
-    try {
-      events.push_back(stored_event_from_line(lines[i]));
-    } catch (const Error& problem) {
-      throw Error(events_file.string() + ":" + std::to_string(i + 1) + ": " + problem.message(),
-                  "the file was changed by something other than forge",
-                  ExitCode::failed);
-    }
-  }
+  for_each_event(events_file, [&](const StoredEvent& event) { events.push_back(event); });
   return events;
 }
 
@@ -145,21 +160,30 @@ ReadLine read_line(const std::string& line, int64_t offset) {
 
 }  // namespace
 
-EventBatch read_event_lines(const std::filesystem::path& events_file, int64_t offset) {
+std::optional<ReadLine> EventReader::next() {
+  if (!lines_.next()) return std::nullopt;
+  if (lines_.too_long()) return ReadLine{lines_.line_offset(), {}, "the line is too long"};
+  return read_line(lines_.line(), lines_.line_offset());
+}
+
+EventBatch read_event_lines(const std::filesystem::path& events_file,
+                            int64_t offset,
+                            int64_t most_bytes) {
   EventBatch batch;
   batch.begin = offset;
   constexpr int64_t usual_line_bytes = 200;
   std::error_code missing;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(events_file, missing));
-  if (!missing && size > offset)
-    batch.lines.reserve(static_cast<size_t>((size - offset) / usual_line_bytes + 1));
-  LineReader lines(events_file, offset);
-  while (lines.next()) {
-    if (lines.too_long()) {
-      batch.lines.push_back({lines.line_offset(), std::nullopt, "the line is too long"});
-    } else {
-      batch.lines.push_back(read_line(lines.line(), lines.line_offset()));
-    }
+  if (!missing && size > offset) {
+    const int64_t bytes = std::min(size - offset, most_bytes);
+    batch.lines.reserve(static_cast<size_t>(bytes / usual_line_bytes + 1));
+  }
+  EventReader lines(events_file, offset);
+  batch.whole = false;
+  while (!batch.whole && lines.next_offset() - offset < most_bytes) {
+    std::optional<ReadLine> line = lines.next();
+    batch.whole = !line;
+    if (line) batch.lines.push_back(std::move(*line));
   }
   batch.end = lines.next_offset();
   return batch;
@@ -215,8 +239,9 @@ int newest_attempt(const fs::path& events_file) {
     return stored_event_from_line(line).attempt;
   } catch (const Error&) {
     int newest = 0;
-    for (const ReadLine& read : read_event_lines(events_file, 0).lines)
-      if (read.event) newest = std::max(newest, read.event->attempt);
+    EventReader lines(events_file, 0);
+    while (const std::optional<ReadLine> read = lines.next())
+      if (read->event) newest = std::max(newest, read->event->attempt);
     return newest;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -85,8 +86,12 @@ struct StoredEvent {
 /// Throws Error for what is no such line.
 StoredEvent stored_event_from_line(const std::string& line);
 
-/// Every whole line of an events file, in order; none where there is no file. Throws Error naming
-/// file and line number.
+/// Calls `take` with each whole line of an events file, in order; with none where there is no file.
+/// Holds one at a time, however long a run trains. Throws Error naming file and line number.
+void for_each_event(const std::filesystem::path& events_file,
+                    const std::function<void(const StoredEvent&)>& take);
+
+/// All of them, where they are few.
 std::vector<StoredEvent> read_events(const std::filesystem::path& events_file);
 
 /// A line of an events file: what it says, or why it cannot be read. Of a train event `json` is
@@ -97,16 +102,35 @@ struct ReadLine {
   std::string problem;
 };
 
+/// Reads the whole lines of an events file from an offset on, fast and one at a time. A line that
+/// cannot be read has a problem, also a worker's event that this version does not know.
+class EventReader {
+ public:
+  /// Throws Error if the file cannot be read.
+  EventReader(const std::filesystem::path& events_file, int64_t offset)
+      : lines_(events_file, offset) {}
+
+  /// The next line; nullopt where there is none yet.
+  std::optional<ReadLine> next();
+  /// Of the byte behind the last line.
+  int64_t next_offset() const { return lines_.next_offset(); }
+
+ private:
+  LineReader lines_;
+};
+
 /// Consecutive lines of an events file.
 struct EventBatch {
   int64_t begin = 0;  ///< offset of the first byte
-  int64_t end = 0;    ///< of the byte after the last whole line
+  int64_t end = 0;    ///< of the byte after the last line
+  bool whole = true;  ///< up to the last whole line of the file
   std::vector<ReadLine> lines;
 };
 
-/// Every whole line from `offset` on, fast. Throws Error if the file cannot be read. A line that
-/// cannot be read has a problem, also a worker's event that this version does not know.
-EventBatch read_event_lines(const std::filesystem::path& events_file, int64_t offset);
+/// The lines of an EventReader that begin in the first `most_bytes` behind `offset`.
+EventBatch read_event_lines(const std::filesystem::path& events_file,
+                            int64_t offset,
+                            int64_t most_bytes = INT64_MAX);
 
 /// Steps of the checkpoints that the file tells of, without reading its other lines. A worker's
 /// events are recorded in its order: all that it had to say before such a checkpoint is there, too.

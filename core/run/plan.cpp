@@ -76,15 +76,15 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
 
 std::string copied_metrics(const ContinueFrom& from) {
   std::string lines;
-  for (const StoredEvent& stored : read_events(from.events)) {
+  for_each_event(from.events, [&](const StoredEvent& stored) {
     const int64_t step = step_of(stored);
-    if (step < 0 || step > from.step) continue;
+    if (step < 0 || step > from.step) return;
     // What was left of a window when the budget was spent is no window of the longer run.
-    if (stored.name == "train" && step % from.log_every != 0) continue;
+    if (stored.name == "train" && step % from.log_every != 0) return;
     Json event = stored.json;
     event["attempt"] = 0;
     lines += worker::to_line(event) + "\n";
-  }
+  });
   return lines;
 }
 

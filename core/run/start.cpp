@@ -74,7 +74,7 @@ int start_supervisor(const RunFolder& folder,
                   storage ? ExitCode::storage : ExitCode::failed);
     }
     if (steady_seconds() > deadline) {
-      ::kill(pid, SIGKILL);
+      worker::signal_process(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
       throw Error("the supervisor of run '" + folder.id() + "' did not take its lock within " +
                       human_duration(timeout_seconds),

@@ -203,15 +203,15 @@ Output LocalWorker::next(double timeout_seconds) {
 }
 
 void LocalWorker::request_stop() {
-  if (!reap()) ::kill(pid_, SIGTERM);
+  if (!reap()) signal_process(pid_, SIGTERM);
 }
 
 void LocalWorker::request_checkpoint() {
-  if (!reap()) ::kill(pid_, SIGUSR1);
+  if (!reap()) signal_process(pid_, SIGUSR1);
 }
 
 void LocalWorker::kill() {
-  if (!exit_) ::kill(-pid_, SIGKILL);
+  if (!exit_) signal_group(pid_, SIGKILL);
 }
 
 }  // namespace

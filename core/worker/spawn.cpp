@@ -146,4 +146,8 @@ FileDescriptor open_file(const std::filesystem::path& path, int flags) {
   return file;
 }
 
+bool signal_process(pid_t pid, int signal) { return pid > 1 && ::kill(pid, signal) == 0; }
+
+bool signal_group(pid_t leader, int signal) { return leader > 1 && ::kill(-leader, signal) == 0; }
+
 }  // namespace forge::worker

@@ -35,6 +35,12 @@ constexpr int inherited_descriptor = 3;
 /// it. Throws Error (exit code `failed`) when it cannot be started.
 pid_t spawn(const SpawnOptions& options);
 
+/// Sends a signal to a started process, or to the group that it leads. Sends none, and says false,
+/// for a number that is no started process's: kill(2) takes 0 and -1 for the caller's own group and
+/// for all processes.
+bool signal_process(pid_t pid, int signal);
+bool signal_group(pid_t leader, int signal);
+
 /// open(2), closed when another program is started. Throws Error naming the file.
 FileDescriptor open_file(const std::filesystem::path& path, int flags);
 

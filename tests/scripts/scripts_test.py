@@ -148,6 +148,29 @@ class WriteBenchmarks(unittest.TestCase):
         self.assertIn("peer.json", done.stderr)
 
 
+class PyTorchWorker(unittest.TestCase):
+    def test_a_file_beyond_its_limit_is_told_and_is_the_storage_s_fault(self):
+        program = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+import worker
+def save(*_):
+    with open(sys.argv[1], "wb") as file:
+        file.write(bytes(100_000))
+worker.serve = save
+sys.exit(worker.main())
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, "-B", "-c", program, f"{folder}/weights"],
+                cwd=Path(__file__).resolve().parents[2] / "backends/pytorch",
+                capture_output=True, text=True)
+        event = json.loads(done.stdout)
+        self.assertEqual(event["event"], "failed")
+        self.assertIn("File too large", event["message"])
+        self.assertEqual(done.returncode, 4)
+
+
 class BuildCuda(unittest.TestCase):
     def test_a_dry_run_prints_the_commands(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -49,9 +49,12 @@ FileState file_state_of(const run::RunFolder& folder) {
 /// New lines of a run's events file. Reading them needs no database, so several runs are read at
 /// once, before the write lock is taken.
 struct NewEvents {
-  FileStamp stamp;  ///< of the file before it was read
-  run::EventBatch lines;
+  FileStamp stamp;        ///< of the file before it was read
+  run::EventBatch lines;  ///< the first of them
 };
+
+/// So much of a run's events is held at once.
+constexpr int64_t max_event_bytes = int64_t{4} << 20;
 
 /// What run.json and config.json say of a run. Parsing and checking them takes most of the time of
 /// a new run.
@@ -101,7 +104,7 @@ struct ReadRun {
 
 NewEvents read_new_events(const run::RunFolder& folder, int64_t offset) {
   const FileStamp stamp = stamp_of(folder.events_file());
-  return {stamp, run::read_event_lines(folder.events_file(), offset)};
+  return {stamp, run::read_event_lines(folder.events_file(), offset, max_event_bytes)};
 }
 
 /// INSERT that replaces the row of the same id. `columns` is a list with commas.
@@ -174,12 +177,16 @@ class Ingester {
       read.description = describe(folder);
     RunSummary run = before ? read_summary(folder.id()) : add_run(*std::move(read.description));
     const int64_t offset = before ? before->events_offset : 0;
-    std::optional<NewEvents> reread;
-    if (read.events.lines.begin != offset) reread = read_new_events(folder, offset);
-    const NewEvents& events = reread ? *reread : read.events;
-    ingest_lines(folder, events.lines.lines, run, warnings);
-    now.events = events.stamp;
-    now.events_offset = events.lines.end;
+    if (read.events.lines.begin != offset) read.events = read_new_events(folder, offset);
+    now.events = read.events.stamp;
+    run::EventBatch& batch = read.events.lines;
+    ingest_lines(folder, batch.lines, run, warnings);
+    while (!batch.whole) {
+      batch.lines.clear();  // before the next are read
+      batch = run::read_event_lines(folder.events_file(), batch.end, max_event_bytes);
+      ingest_lines(folder, batch.lines, run, warnings);
+    }
+    now.events_offset = batch.end;
     if (now.events_offset != offset) write_environment(folder, warnings);
     const run::RunStatus status = folder.status();
     run.status = status.state;

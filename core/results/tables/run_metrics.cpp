@@ -1,5 +1,6 @@
 #include "core/results/tables/run_metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -18,70 +19,143 @@ namespace forge::tables {
 namespace {
 
 enum Kind { training, evaluation };
+using Key = std::pair<int64_t, Kind>;  ///< step and kind, in the order in which metrics are told
 
-class Collector {
+/// What one event says of a step.
+struct StepMetrics {
+  Key key;
+  double seconds = 0;  ///< wall time of training
+  std::vector<MetricPoint> metrics;
+};
+
+/// The key of an event with metrics.
+std::optional<Key> key_of(const worker::Event& event) {
+  if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event))
+    return Key{metrics->step, training};
+  if (const auto* found = std::get_if<worker::Evaluation>(&event))
+    return Key{found->step, evaluation};
+  return std::nullopt;
+}
+
+/// Reads the metrics of events. An evaluation has no clock of its own.
+class MetricClock {
  public:
-  void take(const run::StoredEvent& stored) {
-    if (!stored.event) return;
-    if (const auto* started = std::get_if<worker::Started>(&*stored.event)) begin(*started, stored);
-    if (const auto* metrics = std::get_if<worker::TrainMetrics>(&*stored.event))
-      add(*metrics, stored.time);
-    if (const auto* found = std::get_if<worker::Evaluation>(&*stored.event))
-      add(*found, stored.time);
-  }
-
-  std::vector<MetricPoint> metrics() const {
-    std::vector<MetricPoint> all;
-    for (const auto& [key, several] : by_step_)
-      all.insert(all.end(), several.begin(), several.end());
-    return all;
-  }
-
- private:
-  using Key = std::pair<int64_t, Kind>;
-
-  /// A resumed run repeats the steps behind its checkpoint.
-  void begin(const worker::Started& started, const run::StoredEvent& stored) {
-    by_step_.erase(by_step_.upper_bound(Key{started.first_step, evaluation}), by_step_.end());
+  /// `seconds`: of the last step that this attempt does not repeat.
+  void begin(const worker::Started& started, double time, double seconds) {
     tokens_per_step_ = started.tokens_per_step;
-    clock_seconds_ = by_step_.empty() ? 0 : by_step_.rbegin()->second.front().wall_seconds;
-    clock_time_ = stored.time;
+    seconds_ = seconds;
+    time_ = time;
   }
 
-  void add(const worker::TrainMetrics& event, double time) {
-    clock_seconds_ = event.elapsed_seconds;
-    clock_time_ = time;
-    std::vector<MetricPoint>& metrics = by_step_[{event.step, training}];
-    metrics.clear();
-    for (const auto& [name, value] : worker::metrics_of(event)) {
-      if (results::find_metric(name))
-        metrics.push_back({name, event.step, event.tokens, event.elapsed_seconds, time, value});
-    }
+  StepMetrics read(const worker::TrainMetrics& event, double time) {
+    seconds_ = event.elapsed_seconds;
+    time_ = time;
+    StepMetrics step{{event.step, training}, seconds_, {}};
+    add_known(event, {"", event.step, event.tokens, seconds_, time, 0}, step.metrics);
+    return step;
   }
 
-  void add(const worker::Evaluation& event, double time) {
+  StepMetrics read(const worker::Evaluation& event, double time) const {
     std::optional<int64_t> tokens;
     if (tokens_per_step_ > 0 &&
         event.step <= std::numeric_limits<int64_t>::max() / tokens_per_step_) {
       tokens = event.step * tokens_per_step_;
     }
-    const double seconds = clock_seconds_ + std::max(0.0, time - clock_time_);
-    std::vector<MetricPoint>& metrics = by_step_[{event.step, evaluation}];
-    metrics.clear();
-    for (const auto& [name, value] : worker::metrics_of(event)) {
-      if (results::find_metric(name))
-        metrics.push_back({name, event.step, tokens, seconds, time, value});
-    }
+    const double seconds = seconds_ + std::max(0.0, time - time_);
+    StepMetrics step{{event.step, evaluation}, seconds, {}};
+    add_known(event, {"", event.step, tokens, seconds, time, 0}, step.metrics);
     for (const auto& [name, score] : event.scores)
-      metrics.push_back({name, event.step, tokens, seconds, time, score.value});
+      step.metrics.push_back({name, event.step, tokens, seconds, time, score.value});
+    return step;
   }
 
-  std::map<Key, std::vector<MetricPoint>> by_step_;
+ private:
+  template <class Event>
+  static void add_known(const Event& event, MetricPoint point, std::vector<MetricPoint>& metrics) {
+    for (const auto& [name, value] : worker::metrics_of(event)) {
+      if (!results::find_metric(name)) continue;
+      point.name = name;
+      point.value = value;
+      metrics.push_back(point);
+    }
+  }
+
   int64_t tokens_per_step_ = 0;
   // Wall time of training was so long at this time.
-  double clock_seconds_ = 0;
-  double clock_time_ = 0;
+  double seconds_ = 0;
+  double time_ = 0;
 };
+
+using Take = std::function<void(const MetricPoint&)>;
+
+void tell(const StepMetrics& step, const Take& take) {
+  for (const MetricPoint& metric : step.metrics) take(metric);
+}
+
+/// Metrics whose steps rise but for those that a later attempt repeats: holds one step.
+class InOrder {
+ public:
+  InOrder(const std::vector<int64_t>& repeated_behind, const Take& take)
+      : repeated_behind_(repeated_behind), take_(take) {}
+
+  void begin_attempt(int64_t) { ++attempt_; }
+  double last_seconds() const { return last_.seconds; }
+  void add(StepMetrics step) {
+    if (step.key.first > repeated_behind_[attempt_]) return;
+    if (step.key != last_.key) tell(last_, take_);
+    last_ = std::move(step);
+  }
+  void finish() { tell(last_, take_); }
+
+ private:
+  const std::vector<int64_t>& repeated_behind_;
+  const Take& take_;
+  size_t attempt_ = 0;
+  StepMetrics last_{{-1, training}, 0, {}};
+};
+
+/// Metrics of steps in any order: holds all.
+class AnyOrder {
+ public:
+  explicit AnyOrder(const Take& take) : take_(take) {}
+
+  void begin_attempt(int64_t first_step) {
+    by_step_.erase(by_step_.upper_bound(Key{first_step, evaluation}), by_step_.end());
+  }
+  double last_seconds() const { return by_step_.empty() ? 0 : by_step_.rbegin()->second.seconds; }
+  void add(StepMetrics step) { by_step_[step.key] = std::move(step); }
+  void finish() {
+    for (const auto& [key, step] : by_step_) tell(step, take_);
+  }
+
+ private:
+  const Take& take_;
+  std::map<Key, StepMetrics> by_step_;
+};
+
+/// Reads the lines before byte `end`.
+template <class Steps>
+void read_steps(const fs::path& events, int64_t end, Steps steps) {
+  MetricClock clock;
+  run::EventReader lines(events, 0);
+  while (lines.next_offset() < end) {
+    const std::optional<run::ReadLine> line = lines.next();
+    if (!line) break;
+    if (!line->event || !line->event->event) continue;
+    const worker::Event& event = *line->event->event;
+    const double time = line->event->time;
+    if (const auto* started = std::get_if<worker::Started>(&event)) {
+      // A resumed run repeats the steps behind its checkpoint.
+      steps.begin_attempt(started->first_step);
+      clock.begin(*started, time, steps.last_seconds());
+    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+      steps.add(clock.read(*metrics, time));
+    } else if (const auto* found = std::get_if<worker::Evaluation>(&event)) {
+      steps.add(clock.read(*found, time));
+    }
+  }
+  steps.finish();
+}
 
 int64_t seed_of(const run::RunFolder& folder) {
   const nlohmann::json config = folder.config();
@@ -93,22 +167,46 @@ int64_t seed_of(const run::RunFolder& folder) {
 
 }  // namespace
 
-RunMetrics read_run_metrics(const run::RunFolder& folder) {
-  RunMetrics run;
-  run.run_id = folder.id();
-  run.config = folder.record().config;
-  run.seed = seed_of(folder);
-  Collector collector;
-  for (const run::ReadLine& line : run::read_event_lines(folder.events_file(), 0).lines) {
-    if (line.event) {
-      collector.take(*line.event);
-    } else {
-      run.warnings.push_back("'" + folder.events_file().string() + "', byte " +
-                             std::to_string(line.offset) + ": " + line.problem +
-                             "; the line is skipped");
+MetricSource::MetricSource(const run::RunFolder& folder) : events_(folder.events_file()) {
+  run_.run_id = folder.id();
+  run_.config = folder.record().config;
+  run_.seed = seed_of(folder);
+  Key last{std::numeric_limits<int64_t>::min(), training};
+  run::EventReader lines(events_, 0);
+  while (const std::optional<run::ReadLine> line = lines.next()) {
+    if (!line->event) {
+      run_.warnings.push_back("'" + events_.string() + "', byte " + std::to_string(line->offset) +
+                              ": " + line->problem + "; the line is skipped");
+      continue;
+    }
+    if (!line->event->event) continue;
+    if (const auto* started = std::get_if<worker::Started>(&*line->event->event)) {
+      repeated_behind_.push_back(started->first_step);
+      last = std::min(last, Key{started->first_step, evaluation});
+    } else if (const auto key = key_of(*line->event->event)) {
+      in_order_ = in_order_ && *key >= last;
+      last = *key;
     }
   }
-  run.metrics = collector.metrics();
+  end_ = lines.next_offset();
+  // What an attempt says of a step is repeated by any of the later ones.
+  repeated_behind_.push_back(std::numeric_limits<int64_t>::max());
+  for (size_t i = repeated_behind_.size() - 1; i-- > 0;)
+    repeated_behind_[i] = std::min(repeated_behind_[i], repeated_behind_[i + 1]);
+}
+
+void MetricSource::for_each(const Take& take) const {
+  if (in_order_) {
+    read_steps(events_, end_, InOrder(repeated_behind_, take));
+  } else {
+    read_steps(events_, end_, AnyOrder(take));
+  }
+}
+
+RunMetrics read_run_metrics(const run::RunFolder& folder) {
+  const MetricSource source(folder);
+  RunMetrics run = source.run();
+  source.for_each([&](const MetricPoint& metric) { run.metrics.push_back(metric); });
   return run;
 }
 
@@ -124,18 +222,13 @@ std::string metrics_csv_header() {
                    "value"});
 }
 
-std::string to_metrics_csv(const RunMetrics& run) {
-  const std::string beginning =
-      csv_field(run.run_id) + "," + csv_field(run.config) + "," + std::to_string(run.seed) + ",";
-  std::string text;
-  for (const MetricPoint& metric : run.metrics) {
-    text += beginning + std::to_string(metric.step) + ",";
-    if (metric.tokens) text += std::to_string(*metric.tokens);
-    text += "," + shortest(std::round(metric.wall_seconds * 1000) / 1000) + "," +
-            std::to_string(std::llround(metric.time * 1000)) + "," + csv_field(metric.name) + "," +
-            shortest(metric.value) + "\r\n";
-  }
-  return text;
+std::string metrics_csv_line(const RunMetrics& run, const MetricPoint& metric) {
+  return csv_field(run.run_id) + "," + csv_field(run.config) + "," + std::to_string(run.seed) +
+         "," + std::to_string(metric.step) + "," +
+         (metric.tokens ? std::to_string(*metric.tokens) : "") + "," +
+         shortest(std::round(metric.wall_seconds * 1000) / 1000) + "," +
+         std::to_string(std::llround(metric.time * 1000)) + "," + csv_field(metric.name) + "," +
+         shortest(metric.value) + "\r\n";
 }
 
 namespace {
@@ -222,10 +315,6 @@ std::string scalar_event(const MetricPoint& metric) {
   return event.bytes();
 }
 
-double first_time(const RunMetrics& run) {
-  return run.metrics.empty() ? 0 : run.metrics.front().time;
-}
-
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes) {
@@ -245,15 +334,16 @@ std::string tensorboard_record(std::string_view bytes) {
   return record;
 }
 
-std::string to_tensorboard(const RunMetrics& run) {
-  std::string file = tensorboard_record(version_event(first_time(run)));
-  for (const MetricPoint& metric : run.metrics) file += tensorboard_record(scalar_event(metric));
-  return file;
+std::string tensorboard_beginning(const MetricPoint& first) {
+  return tensorboard_record(version_event(first.time));
 }
 
-std::string tensorboard_file_name(const RunMetrics& run) {
-  return "events.out.tfevents." + std::to_string(std::llround(std::floor(first_time(run)))) +
-         ".forge";
+std::string tensorboard_scalar(const MetricPoint& metric) {
+  return tensorboard_record(scalar_event(metric));
+}
+
+std::string tensorboard_file_name(const MetricPoint& first) {
+  return "events.out.tfevents." + std::to_string(std::llround(std::floor(first.time))) + ".forge";
 }
 
 }  // namespace forge::tables

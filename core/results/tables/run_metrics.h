@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,12 +30,33 @@ struct RunMetrics {
   std::vector<std::string> warnings;  ///< lines of the events file that were skipped
 };
 
-/// Reads the run's events. A step that was repeated after a resume counts once, by its last event.
-/// Throws Error if the run's files cannot be read.
+/// The metrics of a run, read from its events twice: first for what later attempts repeat, then one
+/// metric after another, so that those of a long run need not fit in memory.
+class MetricSource {
+ public:
+  /// Throws Error if the run's files cannot be read.
+  explicit MetricSource(const run::RunFolder& folder);
+
+  /// The run without its metrics.
+  const RunMetrics& run() const { return run_; }
+  /// Calls `take` with each metric in the order of RunMetrics. A step that was repeated after a
+  /// resume counts once, by its last event. Holds the metrics of one step, or of all where
+  /// something other than forge has put the steps out of order.
+  void for_each(const std::function<void(const MetricPoint&)>& take) const;
+
+ private:
+  RunMetrics run_;
+  std::filesystem::path events_;
+  int64_t end_ = 0;  ///< of what was read first: the file may grow
+  bool in_order_ = true;
+  std::vector<int64_t> repeated_behind_;  ///< steps behind these are repeated, for each attempt
+};
+
+/// All of them.
 RunMetrics read_run_metrics(const run::RunFolder& folder);
 
-/// One line for each metric, under metrics_csv_header; W&B, MLflow and pandas read it.
-std::string to_metrics_csv(const RunMetrics& run);
+/// A line under metrics_csv_header; W&B, MLflow and pandas read it.
+std::string metrics_csv_line(const RunMetrics& run, const MetricPoint& metric);
 
 /// "run_id,config,seed,step,tokens,wall_seconds,timestamp_ms,metric,value": RFC 4180, a metric that
 /// is not there is empty, one that is no number "nan".
@@ -50,13 +72,15 @@ uint32_t crc32c(std::string_view bytes);
 /// The record of these bytes: length, its checksum, the bytes, their checksum.
 std::string tensorboard_record(std::string_view bytes);
 
-/// The whole event file of a run: every metric as a scalar under its name, at its step and with the
-/// time of its event. Values are single precision, as TensorBoard has them. The same run gives the
-/// same bytes.
-std::string to_tensorboard(const RunMetrics& run);
+/// The beginning of a run's event file.
+std::string tensorboard_beginning(const MetricPoint& first);
+
+/// What follows for every metric: a scalar under its name, at its step and with the time of its
+/// event. Values are single precision, as TensorBoard has them.
+std::string tensorboard_scalar(const MetricPoint& metric);
 
 /// events.out.tfevents.<seconds since 1970 of the first metric>.forge: TensorBoard looks for such
 /// names, one folder a run.
-std::string tensorboard_file_name(const RunMetrics& run);
+std::string tensorboard_file_name(const MetricPoint& first);
 
 }  // namespace forge::tables

@@ -126,6 +126,38 @@ TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][tr
   REQUIRE(runs_in(folder.path()) == 2);
 }
 
+TEST_CASE("where one run cannot be moved to the trash none is", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  // The path of a run is nearly as long as paths may be, and in the trash it would be longer.
+  constexpr size_t longest_name = 255, long_path = 4075;
+  fs::path runs = folder.path();
+  while (runs.string().size() + 2 * longest_name + 2 < long_path)
+    runs /= std::string(longest_name - 1, 'd');
+  const size_t left = long_path - runs.string().size() - longest_name - 2;
+  runs /= std::string(left, 'd');
+  make_directories(runs);
+  const run::RunFolder a = make_completed_run(runs, named("a"));
+  const run::RunFolder b(runs / std::string(longest_name, 'b'));
+  fs::rename(make_completed_run(runs, named("b")).path(), b.path());
+  const std::string message = error_of([&] { remove_runs(runs, {a, b}, ""); });
+  REQUIRE(contains(message, "File name too long"));
+  REQUIRE(contains(message, "nothing was moved"));
+  REQUIRE(fs::exists(a.record_file()));
+  REQUIRE(list_removals(runs).empty());
+  REQUIRE(folder_entries(trash_folder(runs)).empty());
+}
+
+TEST_CASE("where one run cannot be brought back none is", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const std::vector<run::RunFolder> runs = {make_completed_run(folder.path(), named("a")),
+                                            make_completed_run(folder.path(), named("b"))};
+  remove_runs(folder.path(), runs, "");
+  fs::create_symlink("nowhere", runs[1].path());  // a folder does not take the place of a link
+  REQUIRE(contains(error_of([&] { undo_removal(folder.path(), ""); }), "nothing was moved"));
+  REQUIRE_FALSE(fs::exists(runs[0].path()));
+  REQUIRE(list_removals(folder.path())[0].runs.size() == 2);
+}
+
 TEST_CASE("a run is not brought back over another of its name", "[upkeep][trash]") {
   const TemporaryFolder folder;
   remove_runs(folder.path(),

@@ -1,5 +1,8 @@
 #include "core/manage/run_log.h"
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <fstream>
 
 #include "core/base/files.h"
@@ -17,6 +20,13 @@ Texts kinds(const std::vector<LogLine>& entries) {
   Texts kinds;
   for (const LogLine& entry : entries) kinds.push_back(entry.kind);
   return kinds;
+}
+
+template <class Log>
+std::vector<LogLine> new_lines(Log&& log) {
+  std::vector<LogLine> entries;
+  log.poll([&](const LogLine& entry) { entries.push_back(entry); });
+  return entries;
 }
 
 void say(const run::RunFolder& folder, const std::string& prose) {
@@ -39,13 +49,13 @@ TEST_CASE("the worker's words stand where they were said", "[upkeep][log]") {
               "\n");
   say(run, "one\ntwo\n");
   RunLog log(run, LogSource::all);
-  const std::vector<LogLine> entries = log.poll();
+  const std::vector<LogLine> entries = new_lines(log);
   REQUIRE(kinds(entries) == Texts{"attempt", "worker", "checkpoint", "ended", "worker"});
   REQUIRE(entries[0].text == "attempt 1 on atlas, process 7");
   REQUIRE(entries[1].text == "one");
   REQUIRE(entries[2].text == "checkpoint of step 5, 2.00 KiB in checkpoints/000000005");
   REQUIRE(entries[3].text == "failed: no luck");
-  REQUIRE(log.poll().empty());
+  REQUIRE(new_lines(log).empty());
 }
 
 TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][log]") {
@@ -57,7 +67,7 @@ TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][log]")
               R"("retry":true,"wait_seconds":10})"
               "\n");
   append_event(run, worker::Started{1000, 7, 20, 512, 4});
-  const std::vector<LogLine> entries = RunLog(run, LogSource::all).poll();
+  const std::vector<LogLine> entries = new_lines(RunLog(run, LogSource::all));
   REQUIRE(kinds(entries) == Texts{"micro_batch", "ended", "started"});
   REQUIRE(entries[0].text ==
           "memory ran out after step 7: train computes 4 of 16 rows a micro-batch from now on");
@@ -70,15 +80,15 @@ TEST_CASE("what comes later is told once and half a line not at all", "[upkeep][
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
   RunLog log(run, LogSource::all);
-  REQUIRE(log.poll().empty());
+  REQUIRE(new_lines(log).empty());
   say(run, "half");
-  REQUIRE(log.poll().empty());
+  REQUIRE(new_lines(log).empty());
   say(run, " a line\nnext");
-  const std::vector<LogLine> entries = log.poll();
+  const std::vector<LogLine> entries = new_lines(log);
   REQUIRE(entries.size() == 1);
   REQUIRE(entries[0].text == "half a line");
   append_attempt(run, 2);
-  REQUIRE(kinds(log.poll()) == Texts{"attempt"});
+  REQUIRE(kinds(new_lines(log)) == Texts{"attempt"});
 }
 
 TEST_CASE("of training metrics about twenty are told and the last", "[upkeep][log]") {
@@ -89,12 +99,41 @@ TEST_CASE("of training metrics about twenty are told and the last", "[upkeep][lo
   append_event(run, started);
   for (int64_t step = 1; step <= 1000; ++step) append_event(run, metrics_at(step));
   RunLog all(run, LogSource::all);
-  const std::vector<LogLine> entries = all.poll();
+  const std::vector<LogLine> entries = new_lines(all);
   REQUIRE(entries.size() > 15);
   REQUIRE(entries.size() < 25);
   REQUIRE(contains(entries.back().text, "step 1000  loss"));
   RunLog events(run, LogSource::events);
-  REQUIRE(events.poll().size() == 1001);
+  REQUIRE(new_lines(events).size() == 1001);
+}
+
+/// Bytes that this process holds on the heap.
+size_t held_bytes() {
+  const struct mallinfo2 held = ::mallinfo2();
+  return held.uordblks + held.hblkhd;
+}
+
+TEST_CASE("a long log is told without being held", "[upkeep][log]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  std::string lines, prose;
+  for (int i = 0; i < 10'000; ++i) {
+    lines += R"({"time":1,"attempt":1,"event":"ended","status":"failed","reason":"no luck"})"
+             "\n";
+    prose += "the worker said something, and said it again and again and again\n";
+  }
+  append_line(run, lines);
+  say(run, prose);
+  for (const LogSource source : {LogSource::all, LogSource::events, LogSource::worker}) {
+    RunLog log(run, source);
+    const size_t before = held_bytes();
+    size_t most = 0, count = 0;
+    log.poll([&](const LogLine&) {
+      if (++count % 1'000 == 0) most = std::max(most, held_bytes());
+    });
+    REQUIRE(count == (source == LogSource::all ? 20'000 : 10'000));
+    REQUIRE(most < before + (size_t{1} << 20));
+  }
 }
 
 TEST_CASE("a damaged line and a worker's control characters do no harm", "[upkeep][log]") {
@@ -103,7 +142,7 @@ TEST_CASE("a damaged line and a worker's control characters do no harm", "[upkee
   append_line(run, "rubbish\n");
   say(run, "a\x1b[2Jb\n");
   RunLog log(run, LogSource::all);
-  const std::vector<LogLine> entries = log.poll();
+  const std::vector<LogLine> entries = new_lines(log);
   REQUIRE(kinds(entries) == Texts{"damaged", "worker"});
   REQUIRE(entries[1].text.find('\x1b') == std::string::npos);
 }

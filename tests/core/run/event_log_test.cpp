@@ -123,6 +123,22 @@ TEST_CASE("a damaged last line does not keep a run from going on", "[run][event_
   REQUIRE(batch.lines[2].event->attempt == 4);
 }
 
+TEST_CASE("event lines come in batches that join without a gap", "[run][event_log]") {
+  const TemporaryFolder folder;
+  const std::string line = R"({"attempt":1,"event":"attempt","time":1.5})"
+                           "\n";
+  const auto size = static_cast<int64_t>(line.size());
+  const fs::path file = folder.write("a", line + line + line);
+  const EventBatch first = read_event_lines(file, 0, size + 1);
+  REQUIRE(first.lines.size() == 2);
+  REQUIRE_FALSE(first.whole);
+  const EventBatch second = read_event_lines(file, first.end, size + 1);
+  REQUIRE(second.lines.size() == 1);
+  REQUIRE(second.lines[0].offset == 2 * size);
+  REQUIRE(second.whole);
+  REQUIRE(second.end == 3 * size);
+}
+
 TEST_CASE("a follower yields each event once and waits for the end of a line", "[run][follow]") {
   const TemporaryFolder runs;
   const RunFolder run = tests::new_run(runs.path());

@@ -11,6 +11,7 @@
 #include "core/worker/job.h"
 #include "core/worker/launcher.h"
 #include "core/worker/messages.h"
+#include "core/worker/spawn.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -189,6 +190,14 @@ TEST_CASE("SIGTERM reaches the program and lets it finish", "[run][launcher]") {
   shell.worker->request_stop();
   REQUIRE(shell.line() == "saved");
   REQUIRE(shell.exit().code == 3);
+}
+
+TEST_CASE("no signal goes to processes that were not started", "[run][launcher][hostile]") {
+  for (const pid_t pid : {pid_t{1}, pid_t{0}, pid_t{-1}, pid_t{-::getpgrp()}}) {
+    REQUIRE_FALSE(signal_process(pid, 0));
+    REQUIRE_FALSE(signal_group(pid, 0));
+  }
+  REQUIRE(signal_process(::getpid(), 0));
 }
 
 TEST_CASE("kill takes the program with all that it started", "[run][launcher]") {

@@ -1,3 +1,6 @@
+#include <malloc.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -103,6 +106,45 @@ TEST_CASE("of steps that were done twice the last time counts", "[run_metrics]")
   REQUIRE(seconds == std::vector<double>{0.5, 3});
 }
 
+TEST_CASE("steps out of order are put in order", "[run_metrics]") {
+  const tests::TemporaryFolder folder;
+  const RunMetrics run = read_run_metrics(run_of(folder,
+                                                 {started(1000, 0),
+                                                  trained(1003, 30, "3", 3),
+                                                  trained(1001, 10, "1", 1),
+                                                  trained(1002, 20, "2", 2),
+                                                  trained(1004, 20, "2.5", 4)}));
+  std::vector<double> losses;
+  for (const MetricPoint& metric : run.metrics)
+    if (metric.name == "train_loss") losses.push_back(metric.value);
+  REQUIRE(losses == std::vector<double>{1, 2.5, 3});
+}
+
+/// Bytes that this process holds on the heap.
+size_t held_bytes() {
+  const struct mallinfo2 held = ::mallinfo2();
+  return held.uordblks + held.hblkhd;
+}
+
+TEST_CASE("the metrics of a long run are told without being held", "[run_metrics]") {
+  const tests::TemporaryFolder folder;
+  const run::RunFolder run = run_of(folder, {started(1000, 0)});
+  std::string lines;
+  for (int64_t attempt = 0; attempt < 2; ++attempt) {
+    for (int64_t step = 1; step <= 10'000; ++step)
+      lines += trained(1000, step + 5'000 * attempt, "0.25", double(step)) + "\n";
+    if (attempt == 0) lines += started(1000, 5'000) + "\n";
+  }
+  tests::append_line(run, lines);
+  const size_t before = held_bytes();
+  size_t most = 0, count = 0;
+  MetricSource(run).for_each([&](const MetricPoint&) {
+    if (++count % 1'000 == 0) most = std::max(most, held_bytes());
+  });
+  REQUIRE(count == 15'000 * 4);
+  REQUIRE(most < before + (size_t{1} << 20));
+}
+
 TEST_CASE("damaged lines are skipped and told", "[run_metrics]") {
   const tests::TemporaryFolder folder;
   const run::RunFolder run =
@@ -112,7 +154,7 @@ TEST_CASE("damaged lines are skipped and told", "[run_metrics]") {
   REQUIRE(contains(metrics.warnings[0], "the line is skipped"));
   REQUIRE(metrics.metrics.size() == 4);
   REQUIRE(std::isnan(metrics.metrics[0].value));
-  REQUIRE(contains(to_metrics_csv(metrics), ",train_loss,nan\r\n"));
+  REQUIRE(contains(metrics_csv_line(metrics, metrics.metrics[0]), ",train_loss,nan\r\n"));
 }
 
 TEST_CASE("a run without metrics has no metrics", "[run_metrics]") {
@@ -135,7 +177,7 @@ TEST_CASE("metrics as lines of CSV", "[run_metrics]") {
                  {"odd \"name\"", 10, std::nullopt, 3, 1003.5, 1e-5}};
   REQUIRE(metrics_csv_header() ==
           "run_id,config,seed,step,tokens,wall_seconds,timestamp_ms,metric,value\r\n");
-  REQUIRE(to_metrics_csv(run) ==
+  REQUIRE(metrics_csv_line(run, run.metrics[0]) + metrics_csv_line(run, run.metrics[1]) ==
           "train_llama-1,\"copy/a,b\",7,10,320,2.0,1002500,train_loss,0.1\r\n"
           "train_llama-1,\"copy/a,b\",7,10,,3.0,1003500,\"odd \"\"name\"\"\",1e-05\r\n");
 }
@@ -212,11 +254,17 @@ TEST_CASE("CRC-32C of known bytes", "[tensorboard]") {
   REQUIRE(crc32c("") == 0);
 }
 
+std::string event_file(const RunMetrics& run) {
+  std::string file = tensorboard_beginning(run.metrics.front());
+  for (const MetricPoint& metric : run.metrics) file += tensorboard_scalar(metric);
+  return file;
+}
+
 TEST_CASE("an event file begins as TensorFlow's do", "[tensorboard]") {
   // Length 24 with its checksum, then wall_time, then file_version: the same in every event file.
   RunMetrics run;
   run.metrics = {{"x", 1, 1, 1, 1700000000.5, 1}};
-  const std::string file = to_tensorboard(run);
+  const std::string file = event_file(run);
   REQUIRE(file.substr(0, 12) == std::string("\x18\0\0\0\0\0\0\0\xa3\x7fK\"", 12));
   REQUIRE(file.substr(12, 1) == "\x09");
   REQUIRE(read_as<double>(file, 13) == 1700000000.5);
@@ -230,7 +278,7 @@ TEST_CASE("what is written is read back", "[tensorboard]") {
   run.metrics = {{"train_loss", 10, 320, 2, 1700000001.25, 3.5},
                  {"answer_accuracy.hop_8", 3000000000, 320, 2, 1700000002, 0.1},
                  {"eval_loss", 0, 0, 2, 1700000003, std::nan("")}};
-  const std::vector<std::string> records = records_of(to_tensorboard(run));
+  const std::vector<std::string> records = records_of(event_file(run));
   REQUIRE(records.size() == 4);
   for (size_t i = 0; i < run.metrics.size(); ++i) {
     const std::vector<Field> event = fields_of(records[i + 1]);
@@ -260,8 +308,8 @@ TEST_CASE("what is written is read back", "[tensorboard]") {
 TEST_CASE("the same run has the same bytes and name", "[tensorboard]") {
   RunMetrics run;
   run.metrics = {{"x", 1, 1, 1, 1700000000.75, 1}};
-  REQUIRE(to_tensorboard(run) == to_tensorboard(run));
-  REQUIRE(tensorboard_file_name(run) == "events.out.tfevents.1700000000.forge");
+  REQUIRE(event_file(run) == event_file(run));
+  REQUIRE(tensorboard_file_name(run.metrics[0]) == "events.out.tfevents.1700000000.forge");
 }
 
 }  // namespace
