@@ -154,6 +154,7 @@ int prepare(const Context& context, const DataPrepareOptions& options) {
   const config::Experiment experiment = prepared_experiment(context, options);
   const data::PreparedData prepared = data::prepare(
       experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter(), options.check);
+  print_new_warnings(prepared.warnings);
   if (prepared.tokenizer.empty()) return describe_task(experiment, prepared, options.json);
   if (!options.json) {
     print(prepared, options.path.empty());
