@@ -35,7 +35,8 @@ int list_sources(const DataGetOptions& options) {
     json.push_back({{"name", text.name}, {"description", text.description}, {"bytes", bytes}});
     lines.push_back({text.name, human_bytes(static_cast<double>(bytes)), text.description});
   }
-  std::cout << (options.json ? json_text(json, 2) + "\n" : aligned(lines, {1}));
+  if (options.json) return print_json(json);
+  std::cout << aligned(lines, {1});
   return 0;
 }
 

@@ -21,10 +21,6 @@ namespace {
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
 
-bool is_completed(const ConfiguredRun* run) {
-  return run->summary.status == run::RunState::completed;
-}
-
 /// The number that the run has of a key; NaN where it has none.
 double number_of(const ConfiguredRun& run, const std::string& key) {
   const nlohmann::json value = store::value_of(run, key);

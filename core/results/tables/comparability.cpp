@@ -145,6 +145,10 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   return identity;
 }
 
+bool is_completed(const ConfiguredRun* run) {
+  return run->summary.status == run::RunState::completed;
+}
+
 std::string state_text(const store::RunSummary& run) {
   const std::string percent = std::to_string(store::progress_percent(run)) + " %";
   switch (run.status) {
@@ -172,10 +176,6 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
   }
   const size_t rest = differences.size() - parts.size();
   return join(parts, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more" : "");
-}
-
-bool is_completed(const ConfiguredRun* run) {
-  return run->summary.status == run::RunState::completed;
 }
 
 /// Why a comparable run is not shown.

@@ -58,6 +58,8 @@ Sample sample_of(const std::vector<const store::ConfiguredRun*>& runs,
                  std::vector<ExcludedRuns>& excluded,
                  SampleOf kind = SampleOf::one_setup);
 
+bool is_completed(const store::ConfiguredRun* run);
+
 /// "queued", "running 43 %", "stopped at 43 %", …
 std::string state_text(const store::RunSummary& run);
 
