@@ -220,10 +220,10 @@ const std::optional<data::DataFingerprints>& Context::data_fingerprints(
                               config.experiment.train.document_mask};
   const auto known = data_fingerprints_.find(key);
   if (known != data_fingerprints_.end()) return known->second;
-  return data_fingerprints_[key] =
-             data::find_fingerprints(config.experiment,
-                                     user_cache_dir(),
-                                     ProgressLine("looking for data").phase_reporter());
+  const auto found = data::find_fingerprints(
+      config.experiment, user_cache_dir(), ProgressLine("looking for data").phase_reporter());
+  if (found) print_new_warnings(found->warnings);
+  return data_fingerprints_[key] = found;
 }
 
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {

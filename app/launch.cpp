@@ -147,6 +147,7 @@ PreparedRun prepare_run(const Context& context,
                         const LaunchOptions& options) {
   const data::PreparedData data = data::prepare(
       run.resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
+  print_new_warnings(data.warnings);
   run::RunInputs inputs = inputs_without_data(context, run, options);
   inputs.origins = run.saved ? run.saved->origins : config::to_json(run.resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;

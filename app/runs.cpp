@@ -68,12 +68,16 @@ store::ResultStore open_store(const Context& context) {
   // The first look at a folder of ten thousand runs takes seconds.
   constexpr size_t many = 500;
   ProgressLine line("reading runs");
-  const auto show = [&](size_t done, size_t all) {
+  store::SyncWatch watch;
+  watch.waiting = [](const std::string& reason) {
+    std::cerr << tables::printable(reason) << std::endl;
+  };
+  watch.progress = [&](size_t done, size_t all) {
     if (all < many || !is_terminal(STDERR_FILENO)) return;
     line.show(double(done) / double(all),
               with_thousands(int64_t(done)) + " of " + with_thousands(int64_t(all)));
   };
-  const store::SyncReport report = store.sync(context.runs_dir(), show);
+  const store::SyncReport report = store.sync(context.runs_dir(), watch);
   line.clear();
   print_warnings(report.warnings);
   return store;
@@ -236,8 +240,7 @@ std::string origin_text(const store::RunSummary& run, const nlohmann::json& conf
 }
 
 std::string result_table(const std::vector<store::ConfiguredRun>& runs) {
-  constexpr size_t most_varied = 4;
-  const std::vector<std::string> varied = store::varied_keys(runs, most_varied);
+  const std::vector<std::string> varied = store::varied_keys(runs);
   std::vector<std::string> titles = {"Config", "Status", "Profile", "Seed"};
   titles.insert(titles.end(), varied.begin(), varied.end());
   for (const char* title : {"Eval Loss", "Train Loss", "Tok/s", "Memory", "Parameters", "Run"})

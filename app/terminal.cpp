@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -109,6 +110,13 @@ int write_output(const nlohmann::ordered_json& json, const OutputOptions& option
 void print_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
     std::cerr << "warning: " << tables::printable(warning) << "\n";
+}
+
+void print_new_warnings(const std::vector<std::string>& warnings) {
+  static std::set<std::string> printed;
+  for (const std::string& warning : warnings) {
+    if (printed.insert(warning).second) print_warnings({warning});
+  }
 }
 
 namespace {

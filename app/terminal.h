@@ -93,6 +93,8 @@ int write_output(const nlohmann::ordered_json& json, const OutputOptions& option
 
 /// "warning: …" on stderr, a line for each.
 void print_warnings(const std::vector<std::string>& warnings);
+/// The same, but for those that the command has printed before: many runs share their data.
+void print_new_warnings(const std::vector<std::string>& warnings);
 
 /// Progress on stderr: on a terminal one line that is redrawn in place, elsewhere plain lines, one
 /// for each tenth of the work at most.

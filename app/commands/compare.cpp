@@ -51,11 +51,8 @@ int print_pivot(const Context& context, const CompareOptions& options) {
       tables::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
   if (options.json || options.format == "json") return print_json(tables::to_json(pivot));
   const tables::Sheet sheet = make_sheet(pivot);
-  std::cout << sheet.title << "\n\n"
-            << (options.format == "markdown" ? tables::markdown_table(sheet)
-                                             : tables::table_lines(sheet, terminal_options()));
-  if (!sheet.footnotes.empty()) std::cout << "\n";
-  for (const std::string& note : sheet.footnotes) std::cout << note << "\n";
+  std::cout << (options.format == "markdown" ? tables::to_markdown(sheet)
+                                             : tables::to_terminal(sheet, terminal_options()));
   return 0;
 }
 

@@ -95,7 +95,8 @@ int list_keys(const Context&, bool json) {
                     {"help", key.help}});
     lines.push_back({key.path, key.required ? "required" : key.default_value, key.help});
   }
-  std::cout << (json ? json_text(list, 2) + "\n" : aligned(lines));
+  if (json) return print_json(list);
+  std::cout << aligned(lines);
   return 0;
 }
 

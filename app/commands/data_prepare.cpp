@@ -35,7 +35,8 @@ int list_sources(const DataGetOptions& options) {
     json.push_back({{"name", text.name}, {"description", text.description}, {"bytes", bytes}});
     lines.push_back({text.name, human_bytes(static_cast<double>(bytes)), text.description});
   }
-  std::cout << (options.json ? json_text(json, 2) + "\n" : aligned(lines, {1}));
+  if (options.json) return print_json(json);
+  std::cout << aligned(lines, {1});
   return 0;
 }
 
@@ -154,6 +155,7 @@ int prepare(const Context& context, const DataPrepareOptions& options) {
   const config::Experiment experiment = prepared_experiment(context, options);
   const data::PreparedData prepared = data::prepare(
       experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter(), options.check);
+  print_new_warnings(prepared.warnings);
   if (prepared.tokenizer.empty()) return describe_task(experiment, prepared, options.json);
   if (!options.json) {
     print(prepared, options.path.empty());

@@ -118,6 +118,7 @@ int eval(const Context& context, const EvalOptions& options) {
   const auto backend =
       context.backend_for(worker::Job::evaluate, model, options.device, options.threads);
   const run::EvaluationData data = open_data(context, options, model);
+  print_new_warnings(data.warnings);
   ProgressLine line("evaluating");
   const run::ModelEvaluation evaluation =
       run::evaluate(model,

@@ -6,6 +6,7 @@
 #include "app/runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -87,7 +88,7 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
     text = page::to_html(page);
   } else if (options.format == "json") {
     const auto list = json_list(tables, [](const auto& table) { return tables::to_json(table); });
-    text = json_text(options.table.empty() ? list : list.front(), 2) + "\n";
+    text = tables::printable_json(json_text(options.table.empty() ? list : list.front(), 2)) + "\n";
   } else {
     text = tables::latex_document_part(
         texts_of(tables, [](const tables::Ablation& table) { return tables::to_latex(table); }));
@@ -286,7 +287,7 @@ int write_report(const Context& context, const PageOptions& options) {
   if (options.json) {
     const nlohmann::ordered_json result = {
         {"file", options.output}, {"bytes", html.size()}, {"runs", page.runs.size()}};
-    std::cout << json_text(result) << "\n";
+    std::cout << tables::printable_json(json_text(result)) << "\n";
   } else {
     std::cerr << "wrote " << options.output << " with " << page.runs.size() << " runs\n";
   }

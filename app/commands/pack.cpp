@@ -116,8 +116,8 @@ int import(const Context& context, const ImportOptions& options) {
             << "  status   " << run::name_of(imported.folder.state()) << "\n"
             << "  folder   " << shown_path(imported.folder.path()) << "\n";
   for (const manage::RequiredData& need : imported.missing) {
-    std::cout << "  missing  " << need.path << "\n"
-              << "           " << need.how << "\n";
+    std::cout << "  missing  " << tables::printable(need.path) << "\n"
+              << "           " << tables::printable(need.how) << "\n";
   }
   return 0;
 }

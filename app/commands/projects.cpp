@@ -171,8 +171,8 @@ int create_project(const Context& context, const CreateOptions& options) {
 }
 
 void add_create_project(const Command& parent) {
-  const auto [command, options] =
-      parent.add_command("create", "Create a project that runs as it is", create_project);
+  const auto [command, options] = parent.add_command(
+      "create", "Create a project with a config that can be run at once", create_project);
   command
       .examples(
           "forge project create \"Wider kernels\"\n"

@@ -238,6 +238,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   run::require_same_backend(record, backend);
   const data::PreparedData data =
       data::prepare(experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
+  print_new_warnings(data.warnings);
   run::refresh_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =

@@ -159,7 +159,7 @@ int show_status(const Context& context, const StatusOptions& options) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
     return 0;
   }
-  store::ResultStore store(store::store_path(runs_dir));
+  store::ResultStore store = open_store(context);
   if (options.watch) {
     watch(store, runs_dir, options);
     return 0;

@@ -208,7 +208,7 @@ void check_tokenizer_kind(const Draft& draft) {
         draft,
         {"tokenizer.kind", "data.source"},
         "tokenizer.kind is none, but data.source " + draft.experiment.data.source + " is text",
-        "none is the kind of a task that has ids of its own");
+        "set another tokenizer.kind: none is for tasks that generate token ids");
   }
   if (tokenizer.kind == "byte_level_bpe" || !tokenizer.path.empty()) return;
   throw complaint(draft,

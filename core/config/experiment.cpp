@@ -263,8 +263,8 @@ std::string dotted(std::string pointer) {
 }
 
 std::string hint_of(int64_t step) {
-  return "a checkpoint of " + std::to_string(step) +
-         " steps goes on only as what it began as: start a new run";
+  return "training can resume from step " + std::to_string(step) +
+         " only with the settings that it began with: start a new run";
 }
 
 Json flattened(const Experiment& experiment) {
@@ -307,7 +307,7 @@ void check_rates(const Experiment& before, const Experiment& now, int64_t step) 
                     " under schedule.type " + now.schedule.type + " of " +
                     with_thousands(now.train.max_steps) + " steps (it was " + before.schedule.type +
                     " of " + with_thousands(before.train.max_steps) + ")",
-                "go on from a checkpoint of at most " + std::to_string(done) +
+                "resume from a checkpoint of at most " + std::to_string(done) +
                     " steps, or start a new run");
   }
 }
@@ -318,7 +318,7 @@ void check_resumable(const Experiment& before, const Experiment& now, int64_t st
   if (step > now.train.max_steps) {
     throw Error("the checkpoint is of step " + with_thousands(step) +
                     " and training ends after step " + with_thousands(now.train.max_steps),
-                "raise train.max_steps, or go on from an earlier checkpoint");
+                "raise train.max_steps, or resume from an earlier checkpoint");
   }
   check_keys(flattened(before), flattened(now), step);
   check_rates(before, now, step);

@@ -200,7 +200,7 @@ class Import {
     set("data.seed", from.seed.value_or(recipe_.seed), from.seed ? "" : "the recipe's seed");
     set("data.order", config::RowOrder::shuffled, "of all rows of an epoch");
     if (from.sources.empty()) {
-      note("data.sources names no data: forge's generated stories stand in");
+      note("data.sources names no data: forge's generated stories are used instead");
       return;
     }
     const auto heaviest = std::max_element(

@@ -3,9 +3,12 @@
 #include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
+#include "core/python/unicode.h"
 
 namespace forge::python {
 namespace {
+
+constexpr size_t npos = std::string_view::npos;
 
 /// Walks one `%…` directive after another.
 class PercentFormatter {
@@ -62,8 +65,7 @@ class PercentFormatter {
     const Value* keyed = take_key();
     FormatSpecification spec;
     bool left = false;
-    for (; !rest_.empty() && std::string_view("-+ #0").find(rest_[0]) != std::string_view::npos;
-         take()) {
+    for (; !rest_.empty() && std::string_view("-+ #0").find(rest_[0]) != npos; take()) {
       if (rest_[0] == '-') left = true;
       if (rest_[0] == '+' || (rest_[0] == ' ' && !spec.sign)) spec.sign = rest_[0];
       if (rest_[0] == '#') spec.alternate = true;
@@ -77,8 +79,7 @@ class PercentFormatter {
       spec.precision = std::max(take_number(), 0);
       if (*spec.precision > 1000) throw OperationError("precision too large in a format");
     }
-    while (!rest_.empty() && std::string_view("hlL").find(rest_[0]) != std::string_view::npos)
-      take();
+    while (!rest_.empty() && std::string_view("hlL").find(rest_[0]) != npos) take();
     const char type = take();
     return convert(keyed ? *keyed : next_value(), type, spec, left);
   }
@@ -87,7 +88,7 @@ class PercentFormatter {
   const Value* take_key() {
     if (rest_.empty() || rest_[0] != '(') return nullptr;
     const size_t end = rest_.find(')');
-    if (end == std::string_view::npos) throw OperationError("incomplete format key");
+    if (end == npos) throw OperationError("incomplete format key");
     if (!values_.is_dict()) throw OperationError("format requires a mapping");
     const std::string key(rest_.substr(1, end - 1));
     rest_.remove_prefix(end + 1);
@@ -113,26 +114,49 @@ class PercentFormatter {
                       left ? '<' : '>');
     }
     require_defined(value);
-    if (type == 'c' && value.is_string()) return spec.pad(value.as_string(), "", left ? '<' : '>');
-    if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos) {
+    if (type == 'c') {
+      spec.fill = " ";
+      return spec.pad(character(value), "", left ? '<' : '>');
+    }
+    if (std::string_view("diuoxXeEfFgG").find(type) == npos) {
       throw OperationError(std::string("unsupported format character '") + type + "'");
     }
     if (!value.is_number()) {
       throw OperationError(std::string("%") + type + " format: a number is required, not " +
                            type_name(value));
     }
-    std::string specification = left ? "<" : spec.fill == "0" ? "0=" : ">";
-    if (spec.sign) specification += spec.sign;
-    if (spec.alternate) specification += '#';
-    if (spec.width > 0) specification += std::to_string(spec.width);
-    if (std::string_view("oxXc").find(type) != std::string_view::npos && !value.is_integral()) {
+    if (std::string_view("oxX").find(type) != npos && !value.is_integral()) {
       throw OperationError(std::string("%") + type + " format: an integer is required, not " +
                            type_name(value));
     }
-    const bool whole = std::string_view("diuoxXc").find(type) != std::string_view::npos;
+    if (left) spec.fill = " ";
+    const char alignment = left ? '<' : spec.fill == "0" ? '=' : '>';
+    std::string specification = spec.sign ? std::string(1, spec.sign) : "";
+    if (spec.alternate) specification += '#';
+    const bool whole = std::string_view("diuoxX").find(type) != npos;
     if (!whole) specification += "." + std::to_string(spec.precision.value_or(6));
     specification += type == 'i' || type == 'u' ? 'd' : type;
-    return format_value(whole ? Value::integer(truncate(value)) : value, specification);
+    const std::string number =
+        format_value(whole ? Value::integer(truncate(value)) : value, specification);
+    const size_t sign = std::string_view("+- ").find(number[0]) != npos ? 1 : 0;
+    const bool has_base = spec.alternate && std::string_view("oxX").find(type) != npos;
+    const size_t before = sign + (has_base ? 2 : 0);
+    std::string digits = number.substr(before);
+    // Of an integer the precision is the least number of digits.
+    const auto least = static_cast<size_t>(whole ? spec.precision.value_or(0) : 0);
+    if (digits.size() < least) digits.insert(0, least - digits.size(), '0');
+    return spec.pad(digits, number.substr(0, before), alignment);
+  }
+
+  /// What %c writes: a text of one character, or the character of that number.
+  static std::string character(const Value& value) {
+    if (value.is_string() && length_of(value.as_string()) == 1) return value.as_string();
+    if (!value.is_integral())
+      throw OperationError("%c format: a number or one character is required, not " +
+                           (value.is_string() ? repr_of(value) : type_name(value)));
+    std::string text;
+    append_character(text, value.as_integer());
+    return text;
   }
 
   static int64_t truncate(const Value& value) {

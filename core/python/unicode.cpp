@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include <utf8proc.h>
 
@@ -60,6 +61,14 @@ bool is_ascii(std::string_view text) {
 
 size_t find_invalid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    uint64_t eight = 0;  // most texts are ASCII, and some have many gigabytes
+    if (i + sizeof eight <= text.size()) {
+      std::memcpy(&eight, text.data() + i, sizeof eight);
+      if ((eight & 0x8080808080808080) == 0) {
+        i += sizeof eight;
+        continue;
+      }
+    }
     if (static_cast<unsigned char>(text[i]) < 0x80) {
       ++i;
       continue;

@@ -7,10 +7,12 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/config/check.h"
 #include "core/config/experiment.h"
 #include "core/data/corpus/corpus.h"
+#include "core/data/corpus/corpus_index.h"
 #include "core/data/rows/dataset.h"
 #include "core/data/rows/prepare.h"
 #include "core/data/rows/text_source.h"
@@ -68,8 +70,9 @@ bool is_token_file(const fs::path& path) {
   return std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
 
-/// Tokens of text for one evaluation.
+/// Tokens of text for one evaluation; `warnings` are on the text.
 std::shared_ptr<const TemporaryFile> write_tokens(const RunModel& model,
+                                                  std::vector<std::string>& warnings,
                                                   const fs::path& path,
                                                   const fs::path& cache_dir,
                                                   const data::Progress& progress) {
@@ -77,6 +80,9 @@ std::shared_ptr<const TemporaryFile> write_tokens(const RunModel& model,
   data::DocumentRule rule;
   if (config::is_json_lines(path)) rule = {config::DocumentKind::record, "", "text"};
   const data::TextRange text = data::all_text(path, rule);
+  Hasher unused;
+  for (const data::InvalidText& file : data::hash_files(*text.files, text.end, unused, progress))
+    warnings.push_back(data::describe(file));
   make_directories(cache_dir);
   auto tokens = std::make_shared<const TemporaryFile>(
       cache_dir / ("evaluate-" + std::to_string(::getpid()) + ".tokens"));
@@ -127,6 +133,7 @@ EvaluationData prepared(const RunModel& model,
   EvaluationData data;
   data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
   data.tokens = token_sources(made, made.evaluation);
+  data.warnings = made.warnings;
   return data;
 }
 
@@ -164,9 +171,11 @@ EvaluationData evaluation_data_at(const RunModel& model,
   const fs::path inside = path / "evaluation.tokens";
   if (is_file(inside)) return whole_token_file(model, inside, name);
   if (is_token_file(path)) return whole_token_file(model, path, name);
-  const auto tokens = write_tokens(model, path, cache_dir, progress);
+  std::vector<std::string> warnings;
+  const auto tokens = write_tokens(model, warnings, path, cache_dir, progress);
   EvaluationData data = whole_token_file(model, tokens->path(), name);
   data.temporary_tokens = tokens;
+  data.warnings = std::move(warnings);
   return data;
 }
 

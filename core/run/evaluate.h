@@ -22,6 +22,7 @@ struct EvaluationData {
   std::string name;                                       ///< for messages
   std::vector<worker::TokenSource> tokens;                ///< of the model's train.seq_len
   std::shared_ptr<const TemporaryFile> temporary_tokens;  ///< of `tokens`, if made for this
+  std::vector<std::string> warnings = {};                 ///< on the text, a sentence each
 
   int64_t rows() const;
 };

@@ -39,7 +39,7 @@ void check_same_environment(const RunFolder& other, const Identity& identity) {
           "the steps that it is for";
     }
     throw Error("cannot continue run '" + other.id() + "': its " + key + " is " +
-                    theirs.value(key, Json()).dump() + " and would be " + value.dump(),
+                    json_text(theirs.value(key, Json())) + " and would be " + json_text(value),
                 hint);
   }
 }

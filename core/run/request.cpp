@@ -110,7 +110,7 @@ void require_same(const RunRecord& record,
                   const std::string& ours,
                   const std::string& hint) {
   if (theirs == ours) return;
-  throw Error("run '" + record.id + "' cannot go on here: its " + what + " is " + theirs +
+  throw Error("run '" + record.id + "' cannot resume here: its " + what + " is " + theirs +
                   " and would be " + ours,
               hint);
 }

@@ -90,6 +90,7 @@ run::Identity identity_of(const MadeRun& run) {
   identity.experiment = run::identity_config(config::to_json(run.experiment));
   identity.data_fingerprint = run.data_fingerprint;
   identity.tokenizer_fingerprint = run.tokenizer_fingerprint;
+  identity.initial_weights = run.initial_weights;
   identity.backend = run.experiment.backend;
   identity.device_type = run.device_type;
   identity.threads = run.threads;

@@ -113,6 +113,7 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   table.sheet.commands = {"forge run " + name};
   table.setup = {{"Profile", "quick", "profile quick"}};
   page.tables.push_back(std::move(table));
+  page.varied = {"model.canon.set"};
   page.commands = {"forge run --all", "forge report"};
   return page;
 }

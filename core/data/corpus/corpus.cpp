@@ -238,53 +238,58 @@ Corpus::Corpus(const config::DataConfig& config,
     evaluation_.end = evaluation_.files->end();
     training_documents_ = found->training_documents;
     fingerprint_ = found->fingerprint;
+    warnings_ = texts_of(found->invalid, describe);
     return;
   }
-  build_index(config, progress);
+  const InvalidTexts invalid = build_index(config, progress);
+  warnings_ = texts_of(invalid, describe);
   if (index.writes)
     cache.store({training_.files->sizes,
                  evaluation_.files->sizes,
                  training_.end,
                  evaluation_.begin,
                  training_documents_,
-                 fingerprint_});
+                 fingerprint_,
+                 invalid});
 }
 
-void Corpus::build_index(const config::DataConfig& config, const Progress& progress) {
+std::vector<InvalidText> Corpus::build_index(const config::DataConfig& config,
+                                             const Progress& progress) {
   const DocumentRule rule = document_rule(config);
   training_.files = open_files(config.path, rule);
   evaluation_.files =
       config.evaluation_path.empty() ? training_.files : open_files(config.evaluation_path, rule);
   evaluation_.end = evaluation_.files->end();
-  if (rule.kind == DocumentKind::file) {
-    divide_files(config, progress);
-  } else {
-    divide_records(config, progress);
-  }
+  return rule.kind == DocumentKind::file ? divide_files(config, progress)
+                                         : divide_records(config, progress);
 }
 
-void Corpus::divide_files(const config::DataConfig& config, const Progress& progress) {
+std::vector<InvalidText> Corpus::divide_files(const config::DataConfig& config,
+                                              const Progress& progress) {
   const TextFiles& files = *training_.files;
   const bool divided = config.evaluation_path.empty();
   const double fraction = divided ? config.held_out_fraction : 0;
   const auto held_out = static_cast<int64_t>(static_cast<double>(files.bytes()) * fraction);
   training_.end = cut_of(files, held_out);
   Hasher hasher;
-  hash_files(files, training_.end, hasher, progress);
+  InvalidTexts invalid = hash_files(files, training_.end, hasher, progress);
   if (divided) {
     evaluation_.begin = training_.end;
   } else {
     hasher.update("evaluation\n");
-    hash_files(*evaluation_.files, {}, hasher, progress);
+    for (InvalidText& text : hash_files(*evaluation_.files, {}, hasher, progress))
+      invalid.push_back(std::move(text));
   }
   fingerprint_ = hasher.hex();
+  return invalid;
 }
 
-void Corpus::divide_records(const config::DataConfig& config, const Progress& progress) {
+std::vector<InvalidText> Corpus::divide_records(const config::DataConfig& config,
+                                                const Progress& progress) {
   const TextFiles& files = *training_.files;
   Hasher hasher;
   hasher.update(description(files.rule));
-  hash_files(files, files.end(), hasher, progress);
+  InvalidTexts invalid = hash_files(files, files.end(), hasher, progress);
   const RecordIndex index = index_records(files, progress);
   int64_t training = index.records;
   if (config.evaluation_path.empty()) {
@@ -294,7 +299,8 @@ void Corpus::divide_records(const config::DataConfig& config, const Progress& pr
     hasher.update("evaluation from " + std::to_string(training) + "\n");
   } else {
     hasher.update("evaluation\n");
-    hash_files(*evaluation_.files, {}, hasher, progress);
+    for (InvalidText& text : hash_files(*evaluation_.files, {}, hasher, progress))
+      invalid.push_back(std::move(text));
   }
   // Rounded to the nearest, as Hugging Face's datasets does with "train[:10%]".
   training = std::llround(static_cast<double>(training) * config.training_fraction);
@@ -307,6 +313,7 @@ void Corpus::divide_records(const config::DataConfig& config, const Progress& pr
   training_documents_ = training;
   hasher.update("training " + std::to_string(training) + " of " + std::to_string(index.records));
   fingerprint_ = hasher.hex();
+  return invalid;
 }
 
 NextDocument Corpus::sample(int64_t bytes) const {

@@ -4,12 +4,15 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/data/common.h"
 #include "core/data/corpus/text_files.h"
 #include "core/data/tokenizer/bpe_trainer.h"
 
 namespace forge::data {
+
+struct InvalidText;
 
 /// What a tokenizer is trained on. Changing it changes every trained tokenizer.
 constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
@@ -44,20 +47,24 @@ class Corpus {
   const std::string& fingerprint() const { return fingerprint_; }
   /// Of training and evaluation; -1 where a file is a document.
   int64_t training_documents() const { return training_documents_; }
+  /// A sentence on each file that is not UTF-8.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   /// Text to train a tokenizer on: all training text up to that many bytes, of more about that many
   /// in slices spread evenly over it. The same for the same text, compressed or not.
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
  private:
-  void build_index(const config::DataConfig& config, const Progress& progress);
-  void divide_files(const config::DataConfig& config, const Progress& progress);
-  void divide_records(const config::DataConfig& config, const Progress& progress);
+  using InvalidTexts = std::vector<InvalidText>;
+  InvalidTexts build_index(const config::DataConfig& config, const Progress& progress);
+  InvalidTexts divide_files(const config::DataConfig& config, const Progress& progress);
+  InvalidTexts divide_records(const config::DataConfig& config, const Progress& progress);
 
   TextRange training_;
   TextRange evaluation_;
   int64_t training_documents_ = -1;
   std::string fingerprint_;
+  std::vector<std::string> warnings_;
 };
 
 /// All text of a file or folder.

@@ -12,6 +12,7 @@
 #include "core/config/fields.h"
 #include "core/data/corpus/byte_reader.h"
 #include "core/data/corpus/document_reader.h"
+#include "core/python/unicode.h"
 
 namespace forge::data {
 namespace {
@@ -27,6 +28,47 @@ void require_text(const fs::path& path, std::string_view bytes, int64_t offset) 
                   with_thousands(offset + static_cast<int64_t>(place)) + " is NUL",
               "text is read as UTF-8; convert other encodings first, e.g. with iconv");
 }
+
+/// Finds the bytes that are no UTF-8 in a text that comes in parts.
+class InvalidBytes {
+ public:
+  void add(std::string_view part) {
+    std::string joined;
+    if (!rest_.empty()) part = joined = rest_ + std::string(part);
+    rest_.clear();
+    for (size_t at = 0; (at = next(part, at)) != std::string_view::npos; ++at) {
+      if (part.size() - at < longest_character) {  // it may be whole with the next part
+        rest_ = part.substr(at);
+        break;
+      }
+      count(offset_ + static_cast<int64_t>(at));
+    }
+    offset_ += static_cast<int64_t>(part.size() - rest_.size());
+  }
+  /// Nothing follows the last part.
+  void finish() {
+    for (size_t at = 0; (at = next(rest_, at)) != std::string_view::npos; ++at)
+      count(offset_ + static_cast<int64_t>(at));
+  }
+  int64_t first() const { return first_; }
+  int64_t count() const { return count_; }
+
+ private:
+  static constexpr size_t longest_character = 4;
+
+  static size_t next(std::string_view text, size_t from) {
+    const size_t at = python::find_invalid_utf8(text.substr(from));
+    return at == std::string_view::npos ? at : from + at;
+  }
+  void count(int64_t offset) {
+    if (count_++ == 0) first_ = offset;
+  }
+
+  std::string rest_;
+  int64_t offset_ = 0;  ///< of `rest_` in the text
+  int64_t first_ = 0;
+  int64_t count_ = 0;
+};
 
 using Json = nlohmann::json;
 
@@ -103,10 +145,19 @@ TextPosition position_from(const Json& json) {
 
 }  // namespace
 
-void hash_files(const TextFiles& files,
-                TextPosition cut,
-                Hasher& hasher,
-                const Progress& progress) {
+std::string describe(const InvalidText& text) {
+  return "'" + shown_path(text.file) + "' has " + with_thousands(text.count) +
+         (text.count == 1 ? " byte that is" : " bytes that are") +
+         " not UTF-8, the first at byte " + with_thousands(text.first) +
+         "; the model is trained on them as they are. If that is not intended, convert the file, "
+         "for example with iconv -f LATIN1 -t UTF-8";
+}
+
+std::vector<InvalidText> hash_files(const TextFiles& files,
+                                    TextPosition cut,
+                                    Hasher& hasher,
+                                    const Progress& progress) {
+  std::vector<InvalidText> invalid;
   std::string buffer(bytes_per_read, '\0');
   const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
   int64_t done = 0;
@@ -118,14 +169,20 @@ void hash_files(const TextFiles& files,
     hasher.update(std::to_string(before) + " of " + std::to_string(size) + "\n");
     const auto reader = open_bytes(files.paths[i]);
     int64_t offset = 0;
+    InvalidBytes invalid_bytes;
     while (const size_t got = reader->read(buffer.data(), buffer.size())) {
       require_text(files.paths[i], {buffer.data(), got}, offset);
+      invalid_bytes.add({buffer.data(), got});
       hasher.update(buffer.data(), got);
       offset += static_cast<int64_t>(got);
       if (progress) progress(static_cast<double>(done + offset) / total, hashing_phase);
     }
     done += size;
+    invalid_bytes.finish();
+    if (invalid_bytes.count() > 0)
+      invalid.push_back({files.paths[i].string(), invalid_bytes.first(), invalid_bytes.count()});
   }
+  return invalid;
 }
 
 RecordIndex index_records(const TextFiles& files, const Progress& progress) {
@@ -171,6 +228,8 @@ std::optional<CorpusIndex> CorpusIndexCache::load() const {
     index.evaluation_begin = position_from(json.at("evaluation_begin"));
     json.at("training_documents").get_to(index.training_documents);
     json.at("fingerprint").get_to(index.fingerprint);
+    for (const Json& text : json.at("not_utf8"))
+      index.invalid.push_back({text.at(0), text.at(1), text.at(2)});
     return fits(index, config_) ? std::optional(std::move(index)) : std::nullopt;
   } catch (const std::exception&) {
     return std::nullopt;
@@ -182,12 +241,16 @@ void CorpusIndexCache::store(const CorpusIndex& index) const {
   try {
     if (state_of(config_, now_) != state_) return;
     make_directories(file_.parent_path());
+    Json invalid = Json::array();
+    for (const InvalidText& text : index.invalid)
+      invalid.push_back({text.file, text.first, text.count});
     const Json json = {{"training_sizes", index.training_sizes},
                        {"evaluation_sizes", index.evaluation_sizes},
                        {"training_end", to_json(index.training_end)},
                        {"evaluation_begin", to_json(index.evaluation_begin)},
                        {"training_documents", index.training_documents},
-                       {"fingerprint", index.fingerprint}};
+                       {"fingerprint", index.fingerprint},
+                       {"not_utf8", invalid}};
     write_file_atomic(file_, json_text(json) + "\n");
   } catch (const Error&) {
     // The next run reads the text again.

@@ -13,9 +13,24 @@
 
 namespace forge::data {
 
+/// A file with bytes that are no UTF-8, as one in Latin-1 has. It can be trained on: a tokenizer of
+/// bytes takes any. It is hardly what somebody wants.
+struct InvalidText {
+  std::string file;
+  int64_t first = 0;  ///< offset of the first such byte, decompressed
+  int64_t count = 0;  ///< of such bytes
+};
+
+/// "'old.txt' has 3 bytes that are not UTF-8, the first at byte 1,234; …"
+std::string describe(const InvalidText& text);
+
 /// Reads all text once and adds it to the hash: of files that are documents each behind a line
-/// "<bytes before `cut`> of <bytes>". Throws Error at a NUL byte, which no text has.
-void hash_files(const TextFiles& files, TextPosition cut, Hasher& hasher, const Progress& progress);
+/// "<bytes before `cut`> of <bytes>". Throws Error at a NUL byte, which no text has. Returns the
+/// files that are not UTF-8.
+std::vector<InvalidText> hash_files(const TextFiles& files,
+                                    TextPosition cut,
+                                    Hasher& hasher,
+                                    const Progress& progress);
 
 /// Where the documents within files are.
 struct RecordIndex {
@@ -35,6 +50,7 @@ struct CorpusIndex {
   TextPosition evaluation_begin;
   int64_t training_documents = -1;
   std::string fingerprint;
+  std::vector<InvalidText> invalid;  ///< files that are not UTF-8
 };
 
 /// Index files of earlier runs, so that a run on 13 GB of text need not begin with reading them. An

@@ -258,9 +258,10 @@ void require_content(const RemoteFile& file, const fs::path& path, const Progres
     difference = "its SHA-256 is not " + file.sha256;
   }
   if (difference.empty()) return;
-  throw Error("'" + shown_path(path) + "' is not " + file.url + " as it is known: " + difference,
-              "remove it and get it again",
-              ExitCode::failed);
+  throw Error(
+      "'" + shown_path(path) + "' is not the expected content of " + file.url + ": " + difference,
+      "remove it and get it again",
+      ExitCode::failed);
 }
 
 }  // namespace

@@ -216,6 +216,7 @@ PreparedData prepare_text(const PrepareJob& job, const TextSource& source, RowsN
   PreparedData prepared = prepared_with(experiment, tokenizer);
   prepared.tokenizer = folder.tokenizer_path();
   prepared.data_fingerprint = source.fingerprint();
+  prepared.warnings = source.warnings();
   if (experiment.data.is_task()) prepared.task = tasks::make_spec(experiment.data);
   const auto add = [&](Split split, int64_t wanted, std::vector<PreparedRows>& to) {
     to.push_back(rows_of(split, wanted, experiment, source, tokenizer, folder));
@@ -370,6 +371,7 @@ PreparedData prepare_mixture(const PrepareJob& job) {
     all.document_start = one.document_start;
     all.pad_id = one.pad_id;
     all.tokenizer_fingerprint = one.tokenizer_fingerprint;
+    all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
     all.train.push_back(one.train[0]);
     if (one.evaluation[0].rows > 0) all.evaluation.push_back(one.evaluation[0]);
     if (!one.validation.empty()) all.validation.push_back(one.validation[0]);
@@ -404,18 +406,26 @@ std::optional<DataFingerprints> find_fingerprints(const config::Experiment& expe
   const IndexFolder index{cache_dir / "surveys", false};
   const PrepareJob job{experiment, cache_dir / "data", index, progress, false};
   std::string fingerprint, text;
+  std::vector<std::string> warnings;
   if (experiment.data.source == "mixture") {
     const std::vector<MixtureSource> sources = open_sources(job);
+    for (const MixtureSource& source : sources) {
+      const std::vector<std::string> own = source.text.warnings();
+      warnings.insert(warnings.end(), own.begin(), own.end());
+    }
     fingerprint = fingerprint_of(sources, mixture_of(sources));
     text = mixture_name(fingerprint);
   } else {
     const TextSource source(experiment.data, progress, index);
     fingerprint = source.fingerprint();
     text = source.folder_name();
+    warnings = source.warnings();
   }
   const auto tokenizer = known_tokenizer(tokenizer_folder(job, text), experiment.tokenizer);
   if (!tokenizer) return std::nullopt;
-  return DataFingerprints{fingerprint, prepared_with(experiment, *tokenizer).tokenizer_fingerprint};
+  return DataFingerprints{fingerprint,
+                          prepared_with(experiment, *tokenizer).tokenizer_fingerprint,
+                          std::move(warnings)};
 }
 
 }  // namespace forge::data

@@ -33,6 +33,7 @@ struct PreparedData {
   std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split
   std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings; "" without one
+  std::vector<std::string> warnings;      ///< on the text, a sentence each
   nlohmann::json task = nlohmann::json::object();  ///< tasks/task_spec.h; {} where there is no task
 };
 
@@ -64,6 +65,7 @@ PreparedData prepare(const config::Experiment& experiment,
 struct DataFingerprints {
   std::string data;
   std::string tokenizer;
+  std::vector<std::string> warnings = {};  ///< on the text, a sentence each
 };
 
 /// The fingerprints that `prepare` would give, without writing anything. None where the tokenizer

@@ -58,6 +58,10 @@ class TextSource {
   bool is_endless() const { return !corpus_; }
   /// Of the text, what its documents are, and its split.
   const std::string& fingerprint() const { return fingerprint_; }
+  /// What is to be said of the user's files, a sentence each.
+  std::vector<std::string> warnings() const {
+    return corpus_ ? corpus_->warnings() : std::vector<std::string>();
+  }
   /// Name of its folder in the cache: "text-<fingerprint>".
   std::string folder_name() const { return kind_ + "-" + fingerprint_; }
 

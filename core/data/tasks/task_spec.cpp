@@ -59,7 +59,7 @@ TaskConfig config_of(const Json& spec) {
     return LanoConfig{
         Grammar::parse(json_text(value_of<Json>(spec, "grammar")), "the task's grammar")};
   }
-  throw Error("there is no task '" + name + "' whose rows are ids of its own");
+  throw Error("there is no task '" + name + "' that generates token ids");
 }
 
 Grammar grammar_of(const config::TaskConfig& task) {

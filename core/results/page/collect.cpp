@@ -258,16 +258,22 @@ bool comes_before(const store::ConfiguredRun& a, const store::ConfiguredRun& b) 
   return rank(a.summary) < rank(b.summary);
 }
 
-std::vector<Run> runs_below(const std::filesystem::path& runs_dir, const std::string& project) {
-  const store::ResultStore store(store::store_path(runs_dir));
+std::vector<store::ConfiguredRun> runs_below(const store::ResultStore& store,
+                                             const std::string& project) {
   store::RunFilter filter;
   filter.project = project;
   std::vector<store::ConfiguredRun> configured = store.configured_runs(filter);
   std::sort(configured.begin(), configured.end(), comes_before);
+  return configured;
+}
+
+void add_runs(const std::filesystem::path& runs_dir, Page& page) {
+  const store::ResultStore store(store::store_path(runs_dir));
+  std::vector<store::ConfiguredRun> configured = runs_below(store, page.project);
+  page.varied = store::varied_keys(configured);
   const size_t limit = points_of_a_curve(configured.size());
-  std::vector<Run> runs;
-  for (store::ConfiguredRun& run : configured) runs.push_back(run_of(std::move(run), store, limit));
-  return runs;
+  for (store::ConfiguredRun& run : configured)
+    page.runs.push_back(run_of(std::move(run), store, limit));
 }
 
 }  // namespace
@@ -280,7 +286,7 @@ Page collect_page(const std::string& project,
   page.project = project;
   page.title = title;
   for (const tables::Ablation& table : tables) page.tables.push_back(table_of(table));
-  if (std::filesystem::exists(runs_dir)) page.runs = runs_below(runs_dir, project);
+  if (std::filesystem::exists(runs_dir)) add_runs(runs_dir, page);
   page.commands = reproduction_commands(tables);
   page.commands.push_back("forge report");
   return page;

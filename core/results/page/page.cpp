@@ -179,7 +179,7 @@ Json table_json(const Table& table, const Places& places) {
           {"claims", sheet.verdicts},
           {"commands", sheet.commands},
           {"left_out", sheet.excluded},
-          {"sources", sheet.sources},
+          {"notes", sheet.notes},
           {"setup", std::move(setup)}};
 }
 
@@ -236,6 +236,7 @@ Json to_json(const Page& page) {
           {"tables", std::move(tables)},
           {"runs", std::move(runs)},
           {"configs", to_json(configs)},
+          {"varied", page.varied},
           {"commands", page.commands}};
 }
 

@@ -91,6 +91,7 @@ struct Page {
   std::string project;
   std::vector<Table> tables;
   std::vector<Run> runs;
+  std::vector<std::string> varied;    ///< keys in which runs of one config differ, as a sweep's do
   std::vector<std::string> commands;  ///< make every number again
 };
 

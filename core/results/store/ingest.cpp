@@ -1,9 +1,11 @@
 #include "core/results/store/ingest.h"
 
 #include <algorithm>
+#include <fstream>
 #include <future>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include <SQLiteCpp/Savepoint.h>
 
@@ -89,6 +91,7 @@ Description describe(const run::RunFolder& folder) {
   run.seed = static_cast<int64_t>(experiment.seed);
   run.data_fingerprint = record.identity.data_fingerprint;
   run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
+  run.initial_weights_hash = record.identity.initial_weights;
   run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
                    std::to_string(experiment.train.seq_len) + " tokens";
   run.max_steps = experiment.train.max_steps;
@@ -390,10 +393,41 @@ struct ChangedRun {
   int64_t events_offset = 0;  ///< up to which they are known
 };
 
+/// Ids of the processes of this machine that hold a lock of the file (proc(5), /proc/locks).
+std::vector<std::string> lock_holders(const fs::path& file) {
+  const std::string inode = ":" + std::to_string(stamp_of(file).inode) + " ";
+  std::vector<std::string> holders;
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number, kind, mode, access, process;
+    words >> number >> kind >> mode >> access >> process;
+    const bool is_waiting = kind == "->";
+    if (!is_waiting && line.find(inode) != std::string::npos) holders.push_back(process);
+  }
+  return holders;
+}
+
+std::string waiting_text(const fs::path& store, const fs::path& lock) {
+  const std::vector<std::string> holders = lock_holders(lock);
+  return "waiting for the results store '" + shown_path(store) + "': " +
+         (holders.empty() ? "a process of another host" : "process " + join(holders, ", ")) +
+         " is writing to it";
+}
+
 /// Lets writers take turns in the order in which they came. SQLite's own lock is taken by chance:
 /// with many writers some would wait for seconds.
-FileLock writer_lock(const fs::path& store) {
-  return FileLock::acquire(store.string() + ".writers");
+FileLock writer_lock(const fs::path& store, const SyncWatch& watch) {
+  const fs::path file = store.string() + ".writers";
+  if (std::optional<FileLock> lock = FileLock::try_acquire(file)) return std::move(*lock);
+  std::promise<void> acquired;
+  const auto notice = std::async(std::launch::async, [&, taken = acquired.get_future()] {
+    if (taken.wait_for(watch.patience) == std::future_status::timeout && watch.waiting)
+      watch.waiting(waiting_text(store, file));
+  });
+  FileLock lock = FileLock::acquire(file);
+  acquired.set_value();
+  return lock;
 }
 
 /// How many of the runs from `begin` on are one batch.
@@ -498,10 +532,10 @@ void sync_runs(SQLite::Database& database,
                const fs::path& store,
                const fs::path& runs_dir,
                SyncReport& report,
-               const SyncProgress& progress) {
+               const SyncWatch& watch) {
   if (find_changes(database, runs_dir).none()) return;
   // Another process may have ingested most of it while this one waited.
-  std::optional<FileLock> lock = writer_lock(store);
+  std::optional<FileLock> lock = writer_lock(store, watch);
   const Changes changes = find_changes(database, runs_dir);
   Ingester ingester(database);
   remove_runs(database, ingester, changes.removed);
@@ -514,10 +548,10 @@ void sync_runs(SQLite::Database& database,
     std::future<Batch> next;
     if (batch.end < changed.size())
       next = std::async([&changed, begin = batch.end] { return read_batch(changed, begin); });
-    if (!lock) lock = writer_lock(store);
+    if (!lock) lock = writer_lock(store, watch);
     ingest_batch(database, ingester, changed, batch, report);
     lock.reset();  // lets other writers in after each batch
-    if (progress) progress(batch.end, changed.size());
+    if (watch.progress) watch.progress(batch.end, changed.size());
     if (!next.valid()) return;
     batch = next.get();
   }

@@ -14,7 +14,7 @@ void sync_runs(SQLite::Database& database,
                const std::filesystem::path& store,
                const std::filesystem::path& runs_dir,
                SyncReport& report,
-               const SyncProgress& progress);
+               const SyncWatch& watch);
 
 /// The columns of `train_metrics` behind run_id, and their values in the same order.
 constexpr const char* train_metrics_columns =

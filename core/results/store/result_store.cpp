@@ -229,11 +229,11 @@ ResultStore::~ResultStore() = default;
 ResultStore::ResultStore(ResultStore&&) noexcept = default;
 ResultStore& ResultStore::operator=(ResultStore&&) noexcept = default;
 
-SyncReport ResultStore::sync(const fs::path& runs_dir, const SyncProgress& progress) {
+SyncReport ResultStore::sync(const fs::path& runs_dir, const SyncWatch& watch) {
   SyncReport report;
   with_store_errors(path_, [&] {
     sync_benchmarks(*database_, runs_dir, report);
-    sync_runs(*database_, path_, runs_dir, report, progress);
+    sync_runs(*database_, path_, runs_dir, report, watch);
   });
   for (const auto& [reason, ids] : report.left_out) {
     const std::string warning = left_out_text(ids, reason);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -47,8 +48,15 @@ struct SyncReport {
   std::map<std::string, std::vector<std::string>> left_out;  ///< ids of such runs by the reason
 };
 
-/// Is told after each batch of runs how many of the changed ones are read.
-using SyncProgress = std::function<void(size_t done, size_t all)>;
+/// What a synchronisation tells those who wait for it. Each function may be empty.
+struct SyncWatch {
+  /// After each batch of runs: how many of the changed ones are read.
+  std::function<void(size_t done, size_t all)> progress = {};
+  /// Another process has held the store for `patience`: "waiting for 'forge.sqlite': the process
+  /// 4711 writes to it". Called on another thread, while that of the synchronisation waits.
+  std::function<void(const std::string& reason)> waiting = {};
+  std::chrono::milliseconds patience{3000};
+};
 
 /// Selects runs; an empty field selects all.
 struct RunFilter {
@@ -98,7 +106,7 @@ class ResultStore {
   /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
   /// removed. An unchanged run costs three calls of stat. Runs that cannot be read for the same
   /// reason share a warning, and this object gives it once.
-  SyncReport sync(const std::filesystem::path& runs_dir, const SyncProgress& progress = {});
+  SyncReport sync(const std::filesystem::path& runs_dir, const SyncWatch& watch = {});
 
   /// Newest first.
   std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
@@ -149,8 +157,8 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
 std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs, const RunQuery& query);
 
 /// The keys in which runs of one config and profile differ, of those that may change results, but
-/// for the seed: first the key with the most values, at most `most`.
-std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most);
+/// for the seed: first the key with the most values, at most `most`, for which a table has room.
+std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most = 4);
 
 /// The run's value of a column or a dotted key of its config; null without a value.
 nlohmann::json value_of(const ConfiguredRun& run, const std::string& name);

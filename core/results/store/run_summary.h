@@ -39,7 +39,8 @@ struct RunSummary {
   int64_t seed = 0;
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
-  std::string evaluation;  ///< e.g. "500 rows of 512 tokens"
+  std::string initial_weights_hash;  ///< of the weights that it began from, "": they were drawn
+  std::string evaluation;            ///< e.g. "500 rows of 512 tokens"
   run::RunState status = run::RunState::not_started;
   int64_t attempts = 0;
   int64_t step = 0;
@@ -93,6 +94,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("seed", run.seed);
   visit.column("data_fingerprint", run.data_fingerprint);
   visit.column("tokenizer_fingerprint", run.tokenizer_fingerprint);
+  visit.column("initial_weights_hash", run.initial_weights_hash);
   visit.column("evaluation", run.evaluation);
   visit.column("status", run.status);
   visit.column("attempts", run.attempts);

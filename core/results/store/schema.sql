@@ -24,6 +24,7 @@ CREATE TABLE runs (
   seed                  INTEGER NOT NULL,
   data_fingerprint      TEXT NOT NULL,
   tokenizer_fingerprint TEXT NOT NULL,
+  initial_weights_hash  TEXT NOT NULL,      -- of the weights that it began from; '': they were drawn
   evaluation            TEXT NOT NULL,      -- e.g. "500 rows of 512 tokens"
   status                TEXT NOT NULL
     CHECK (status IN ('not started', 'queued', 'running', 'completed', 'stopped', 'failed')),

@@ -21,30 +21,6 @@ namespace {
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
 
-std::string state_text(const store::RunSummary& run) {
-  const std::string percent = std::to_string(store::progress_percent(run)) + " %";
-  switch (run.status) {
-    case run::RunState::running: return "running " + percent;
-    case run::RunState::stopped: return "stopped at " + percent;
-    default: return run::name_of(run.status);
-  }
-}
-
-/// Newest first; the names decide between runs of one moment, so that the order is always the same.
-Runs newest_first(const std::vector<ConfiguredRun>& runs) {
-  Runs sorted;
-  for (const ConfiguredRun& run : runs) sorted.push_back(&run);
-  std::sort(sorted.begin(), sorted.end(), [](const ConfiguredRun* a, const ConfiguredRun* b) {
-    return std::tie(a->summary.created, a->summary.id) >
-           std::tie(b->summary.created, b->summary.id);
-  });
-  return sorted;
-}
-
-bool is_completed(const ConfiguredRun* run) {
-  return run->summary.status == run::RunState::completed;
-}
-
 /// The number that the run has of a key; NaN where it has none.
 double number_of(const ConfiguredRun& run, const std::string& key) {
   const nlohmann::json value = store::value_of(run, key);
@@ -60,71 +36,6 @@ bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpe
   const double theirs = mean_of(other.runs, spec.by).value_or(std::nan(""));
   if (std::isnan(own) || std::isnan(theirs)) return std::isnan(theirs) && !std::isnan(own);
   return spec.take == Extreme::highest ? own > theirs : own < theirs;
-}
-
-/// Why a comparable run is not shown.
-std::string why_not_shown(const store::RunSummary& run) {
-  if (run.status == run::RunState::completed) return "older than the run shown";
-  return state_text(run);
-}
-
-/// Runs that differ in nothing but their seeds.
-struct Alike {
-  Runs runs;                ///< newest first
-  std::set<int64_t> seeds;  ///< of the completed ones
-};
-
-/// Of runs sorted newest first those that are one sample: alike but for the seed, with completed
-/// runs of the most seeds, and of several such groups that of the newest run. Runs of another
-/// learning rate, say, measure something else and must never be averaged with them.
-Runs runs_of_one_sample(const Runs& runs, std::vector<ExcludedRuns>& excluded) {
-  if (runs.size() < 2) return runs;
-  std::vector<Alike> groups;
-  std::map<std::string, size_t> places;
-  for (const ConfiguredRun* run : runs) {
-    const auto [place, is_new] =
-        places.emplace(run::run_key(identity_without_seed(*run)), groups.size());
-    if (is_new) groups.emplace_back();
-    Alike& group = groups[place->second];
-    group.runs.push_back(run);
-    if (is_completed(run)) group.seeds.insert(run->summary.seed);
-  }
-  const auto shown =
-      std::max_element(groups.begin(), groups.end(), [](const Alike& a, const Alike& b) {
-        return a.seeds.size() < b.seeds.size();
-      });
-  const run::Identity identity = identity_without_seed(*shown->runs.front());
-  for (const Alike& group : groups) {
-    if (&group == &*shown) continue;
-    const std::string differs =
-        difference_text(identity_without_seed(*group.runs.front()), identity);
-    for (const ConfiguredRun* run : group.runs)
-      exclude(run->summary, is_completed(run) ? differs : state_text(run->summary), excluded);
-  }
-  return shown->runs;
-}
-
-/// The newest completed run of each seed, of runs that differ in nothing else; without any the
-/// newest run.
-Sample sample_of(const Runs& candidates, std::vector<ExcludedRuns>& excluded) {
-  const Runs runs = runs_of_one_sample(candidates, excluded);
-  Sample sample;
-  std::set<int64_t> seeds;
-  for (const ConfiguredRun* run : runs) {
-    if (!is_completed(run) || !seeds.insert(run->summary.seed).second) continue;
-    if (!sample.run) sample.run = run->summary;
-    sample.runs.push_back(run->summary);
-  }
-  if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
-  for (const ConfiguredRun* run : runs) {
-    const auto is_it = [&](const store::RunSummary& shown) { return shown.id == run->summary.id; };
-    if (!is_it(*sample.run) && std::none_of(sample.runs.begin(), sample.runs.end(), is_it))
-      exclude(run->summary, why_not_shown(run->summary), excluded);
-  }
-  std::sort(sample.runs.begin(), sample.runs.end(), [](const auto& a, const auto& b) {
-    return a.seed < b.seed;
-  });
-  return sample;
 }
 
 /// Why best_of cannot choose the run; "" where it can.
@@ -394,8 +305,8 @@ SetupEntry describe(const TableSpec& table) {
 SetupEntry describe_uncertainty(const Ablation& ablation) {
   const auto has_several = [](const AblationRow& row) { return row.runs.size() > 1; };
   if (std::none_of(ablation.rows.begin(), ablation.rows.end(), has_several)) {
-    const std::string text = "one seed a row: nothing here tells a difference from noise";
-    return {"Uncertainty", text, text + " (--seeds 3 makes runs that do)"};
+    const std::string text = "one seed per row: a difference may be noise";
+    return {"Uncertainty", text, text + " (run more with --seeds 3)"};
   }
   const std::string& baseline =
       std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
@@ -519,19 +430,6 @@ std::vector<std::string> missing_values(const AblationRow& row) {
     if (!point.completed()) values.push_back(shortest(point.value));
   }
   return values;
-}
-
-void exclude(const store::RunSummary& run,
-             const std::string& reason,
-             std::vector<ExcludedRuns>& excluded) {
-  const auto found = std::find_if(excluded.begin(), excluded.end(), [&](const ExcludedRuns& entry) {
-    return entry.config == run.config && entry.reason == reason;
-  });
-  if (found != excluded.end()) {
-    found->runs.push_back(run.id);
-  } else {
-    excluded.push_back({run.config, reason, {run.id}});
-  }
 }
 
 }  // namespace forge::tables

@@ -11,6 +11,10 @@
 #include "core/run/identity.h"
 
 namespace forge::tables {
+
+using store::ConfiguredRun;
+using Runs = std::vector<const ConfiguredRun*>;
+
 namespace {
 
 /// The leaves of a config's key or section.
@@ -51,6 +55,9 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       {"tokenizer", {{"tokenizer", summary.tokenizer_fingerprint}}},
       {"evaluation", {{"evaluation", summary.evaluation}}},
       {"code", {{"code", summary.backend_version}}},
+      {"train.initial_weights",
+       {{"initial weights",
+         summary.initial_weights_hash.empty() ? "drawn" : summary.initial_weights_hash}}},
       {"device",
        {{"device", summary.device_type},
         {"device name", summary.device_name},
@@ -134,11 +141,26 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   identity.device_type = summary.device_type;
   identity.threads = static_cast<int>(summary.threads);
   identity.numerics_version = static_cast<int>(summary.numerics_version);
-  if (const nlohmann::json* const weights = find_value(run.config, "train.initial_weights"))
-    identity.initial_weights = plain_text(*weights);
+  identity.initial_weights = summary.initial_weights_hash;
   return identity;
 }
 
+bool is_completed(const ConfiguredRun* run) {
+  return run->summary.status == run::RunState::completed;
+}
+
+std::string state_text(const store::RunSummary& run) {
+  const std::string percent = std::to_string(store::progress_percent(run)) + " %";
+  switch (run.status) {
+    case run::RunState::running: return "running " + percent;
+    case run::RunState::stopped: return "stopped at " + percent;
+    default: return run::name_of(run.status);
+  }
+}
+
+namespace {
+
+/// "optimizer.lr 0.003, the run shown has 0.001".
 std::string difference_text(const run::Identity& own, const run::Identity& shown) {
   constexpr size_t most = 3;
   const std::vector<run::IdentityDifference> differences = run::identity_differences(own, shown);
@@ -146,13 +168,106 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
   for (const run::IdentityDifference& difference : differences) {
     if (parts.size() == most) break;
     const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
-    const bool is_hash = difference.what.find("fingerprint") != std::string::npos;
+    const bool is_hash = difference.what.find("fingerprint") != std::string::npos ||
+                         difference.what == "initial_weights";
     parts.push_back(is_hash ? "other " + difference.what
-                            : difference.what + " " + text(difference.left) + ", this row shows " +
-                                  text(difference.right));
+                            : difference.what + " " + text(difference.left) +
+                                  ", the run shown has " + text(difference.right));
   }
   const size_t rest = differences.size() - parts.size();
   return join(parts, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more" : "");
+}
+
+/// Why a comparable run is not shown.
+std::string why_not_shown(const store::RunSummary& run) {
+  if (run.status == run::RunState::completed) return "older than the run shown";
+  return state_text(run);
+}
+
+/// Runs that differ in nothing but their seeds.
+struct Alike {
+  Runs runs;                ///< newest first
+  std::set<int64_t> seeds;  ///< of the completed ones
+};
+
+/// Of runs sorted newest first those that are one sample: alike but for the seed, with completed
+/// runs of the most seeds, and of several such groups that of the newest run. Runs of another
+/// learning rate, say, measure something else and must never be averaged with them.
+Runs runs_of_one_sample(const Runs& runs, std::vector<ExcludedRuns>& excluded, SampleOf kind) {
+  if (runs.size() < 2) return runs;
+  const auto identity_of = [kind](const ConfiguredRun& run) {
+    run::Identity identity = identity_without_seed(run);
+    if (kind == SampleOf::one_setup_on_one_device) identity.device_type = run.summary.device_name;
+    return identity;
+  };
+  std::vector<Alike> groups;
+  std::map<std::string, size_t> places;
+  for (const ConfiguredRun* run : runs) {
+    const auto [place, is_new] = places.emplace(run::run_key(identity_of(*run)), groups.size());
+    if (is_new) groups.emplace_back();
+    Alike& group = groups[place->second];
+    group.runs.push_back(run);
+    if (is_completed(run)) group.seeds.insert(run->summary.seed);
+  }
+  const auto shown =
+      std::max_element(groups.begin(), groups.end(), [](const Alike& a, const Alike& b) {
+        return a.seeds.size() < b.seeds.size();
+      });
+  const run::Identity identity = identity_of(*shown->runs.front());
+  for (const Alike& group : groups) {
+    if (&group == &*shown) continue;
+    const std::string differs = difference_text(identity_of(*group.runs.front()), identity);
+    for (const ConfiguredRun* run : group.runs)
+      exclude(run->summary, is_completed(run) ? differs : state_text(run->summary), excluded);
+  }
+  return shown->runs;
+}
+
+}  // namespace
+
+/// Newest first; the names decide between runs of one moment, so that the order is always the same.
+Runs newest_first(const std::vector<ConfiguredRun>& runs) {
+  Runs sorted;
+  for (const ConfiguredRun& run : runs) sorted.push_back(&run);
+  std::sort(sorted.begin(), sorted.end(), [](const ConfiguredRun* a, const ConfiguredRun* b) {
+    return std::tie(a->summary.created, a->summary.id) >
+           std::tie(b->summary.created, b->summary.id);
+  });
+  return sorted;
+}
+
+Sample sample_of(const Runs& candidates, std::vector<ExcludedRuns>& excluded, SampleOf kind) {
+  const Runs runs = runs_of_one_sample(candidates, excluded, kind);
+  Sample sample;
+  std::set<int64_t> seeds;
+  for (const ConfiguredRun* run : runs) {
+    if (!is_completed(run) || !seeds.insert(run->summary.seed).second) continue;
+    if (!sample.run) sample.run = run->summary;
+    sample.runs.push_back(run->summary);
+  }
+  if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
+  for (const ConfiguredRun* run : runs) {
+    const auto is_it = [&](const store::RunSummary& shown) { return shown.id == run->summary.id; };
+    if (!is_it(*sample.run) && std::none_of(sample.runs.begin(), sample.runs.end(), is_it))
+      exclude(run->summary, why_not_shown(run->summary), excluded);
+  }
+  std::sort(sample.runs.begin(), sample.runs.end(), [](const auto& a, const auto& b) {
+    return a.seed < b.seed;
+  });
+  return sample;
+}
+
+void exclude(const store::RunSummary& run,
+             const std::string& reason,
+             std::vector<ExcludedRuns>& excluded) {
+  const auto found = std::find_if(excluded.begin(), excluded.end(), [&](const ExcludedRuns& entry) {
+    return entry.config == run.config && entry.reason == reason;
+  });
+  if (found != excluded.end()) {
+    found->runs.push_back(run.id);
+  } else {
+    excluded.push_back({run.config, reason, {run.id}});
+  }
 }
 
 bool was_loaded(const store::RunSummary& run) {

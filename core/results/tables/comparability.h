@@ -42,8 +42,26 @@ std::optional<std::vector<Condition>> choose_group(
 /// spread mean something, where this is equal.
 run::Identity identity_without_seed(const store::ConfiguredRun& run);
 
-/// "optimizer.lr 0.003, this row shows 0.001": where runs of one row are not of one sample.
-std::string difference_text(const run::Identity& own, const run::Identity& shown);
+/// Newest first; the names decide between runs of one moment, so that the order is always the same.
+std::vector<const store::ConfiguredRun*> newest_first(
+    const std::vector<store::ConfiguredRun>& runs);
+
+/// What a sample consists of.
+enum class SampleOf { one_setup, one_setup_on_one_device };
+
+/// The newest completed run of each seed, of runs that differ in nothing else
+/// (identity_without_seed; for timings nor in the device's name); without any the newest run.
+/// `runs` are sorted newest first. Of several such groups it is the one with completed runs of the
+/// most seeds, then that of the newest run. Every other run is excluded, with the reason:
+/// "optimizer.lr 0.003, the run shown has 0.001".
+Sample sample_of(const std::vector<const store::ConfiguredRun*>& runs,
+                 std::vector<ExcludedRuns>& excluded,
+                 SampleOf kind = SampleOf::one_setup);
+
+bool is_completed(const store::ConfiguredRun* run);
+
+/// "queued", "running 43 %", "stopped at 43 %", …
+std::string state_text(const store::RunSummary& run);
 
 /// From this fraction of the machine's cores on, the load of other processes makes timings
 /// unreliable.

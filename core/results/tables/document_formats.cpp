@@ -91,8 +91,7 @@ std::string markdown_table(const Sheet& sheet) {
   return text;
 }
 
-std::string to_markdown(const Ablation& ablation) {
-  const Sheet sheet = make_sheet(ablation);
+std::string to_markdown(const Sheet& sheet) {
   std::string text = "## " + escaped(sheet.title) + "\n\n" + markdown_table(sheet);
   if (!sheet.footnotes.empty()) text += "\n";
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
@@ -103,9 +102,11 @@ std::string to_markdown(const Ablation& ablation) {
   if (!sheet.commands.empty())
     text += "\nMissing runs are made by\n\n" + code_block(sheet.commands);
   if (!sheet.excluded.empty()) text += "\nLeft out:\n\n" + list_of(sheet.excluded);
-  for (const std::string& source : sheet.sources) text += "\n" + escaped(source) + "\n";
+  for (const std::string& note : sheet.notes) text += "\n" + escaped(note) + "\n";
   return text;
 }
+
+std::string to_markdown(const Ablation& ablation) { return to_markdown(make_sheet(ablation)); }
 
 std::string export_markdown(const std::string& title, const std::vector<Ablation>& ablations) {
   const bool one_setup =
@@ -214,7 +215,7 @@ std::string latex_escaped(const std::string& text) {
 
 std::string to_latex(const Sheet& sheet, const std::string& name) {
   std::string text = comments("claim", sheet.verdicts) + comments("missing", sheet.commands) +
-                     comments("left out", sheet.excluded) + comments("source", sheet.sources);
+                     comments("left out", sheet.excluded) + comments("note", sheet.notes);
   text += "\\begin{table}\n  \\centering\n  \\caption{" + latex_escaped(sheet.title) +
           "}\n  \\label{tab:" + name + "}\n  \\sbox0{\\begin{tabular}{" + alignment(sheet.columns) +
           "}\n    \\toprule\n";

@@ -254,6 +254,16 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
 
 }  // namespace
 
+Json to_json(const std::vector<ExcludedRuns>& excluded) {
+  Json list = Json::array();
+  for (const ExcludedRuns& entry : excluded)
+    list.push_back({{"config", entry.config},
+                    {"reason", entry.reason},
+                    {"runs", entry.runs.size()},
+                    {"ids", entry.runs}});
+  return list;
+}
+
 Json to_json(const Ablation& ablation) {
   Json json;
   json["table"] = ablation.table.name;
@@ -273,13 +283,7 @@ Json to_json(const Ablation& ablation) {
   const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
   for (size_t i = 0; i < ablation.rows.size(); ++i)
     json["rows"].push_back(row_to_json(i, samples, ablation));
-  json["left_out"] = Json::array();
-  for (const ExcludedRuns& entry : ablation.excluded) {
-    json["left_out"].push_back({{"config", entry.config},
-                                {"reason", entry.reason},
-                                {"runs", entry.runs.size()},
-                                {"ids", entry.runs}});
-  }
+  json["left_out"] = to_json(ablation.excluded);
   if (!ablation.table.claims.empty()) {
     json["claims"] = Json::array();
     for (const JudgedClaim& judged : judge_claims(ablation))

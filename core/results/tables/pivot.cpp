@@ -9,7 +9,9 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/comparability.h"
 #include "core/run/identity.h"
+#include "core/worker/json_fields.h"
 
 namespace forge::tables {
 namespace {
@@ -17,18 +19,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 using store::ConfiguredRun;
 
-/// What a run is made from but for its seed.
-struct Setup {
-  nlohmann::json config;
-  nlohmann::json others;
-};
-
 /// A run with what the table asks of it, found out once.
 struct PivotRun {
   const ConfiguredRun* run = nullptr;
   nlohmann::json row;
   nlohmann::json column;
-  Setup setup;
+  nlohmann::json setup;  ///< all that may change the metric but the seed
 };
 
 /// The label of a row or column: nothing and an empty text can be told apart.
@@ -51,16 +47,17 @@ std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
   return values;
 }
 
-Setup setup_of(const ConfiguredRun& run) {
-  const store::RunSummary& summary = run.summary;
-  Setup setup{run::identity_config(run.config),
-              {{"data", summary.data_fingerprint},
-               {"tokenizer", summary.tokenizer_fingerprint},
-               {"evaluation", summary.evaluation},
-               {"backend", summary.backend},
-               {"numerics", summary.numerics_version},
-               {"device", {summary.device_name, summary.threads}}}};
-  setup.config.erase("seed");
+SampleOf sample_kind(const std::string& metric) {
+  return results::metric_named(metric).depends_on_device ? SampleOf::one_setup_on_one_device
+                                                         : SampleOf::one_setup;
+}
+
+nlohmann::json setup_of(const ConfiguredRun& run, SampleOf kind) {
+  const run::Identity identity = identity_without_seed(run);
+  nlohmann::json setup = worker::write_fields(identity);
+  setup.erase("experiment");
+  setup.update(identity.experiment);
+  if (kind == SampleOf::one_setup_on_one_device) setup["device_name"] = run.summary.device_name;
   return setup;
 }
 
@@ -86,10 +83,7 @@ void add_differing(const nlohmann::json& a,
 /// The names of what differs between runs.
 std::set<std::string> differing(const std::vector<const PivotRun*>& runs) {
   std::set<std::string> names;
-  for (const PivotRun* run : runs) {
-    add_differing(runs.front()->setup.config, run->setup.config, "", names);
-    add_differing(runs.front()->setup.others, run->setup.others, "", names);
-  }
+  for (const PivotRun* run : runs) add_differing(runs.front()->setup, run->setup, "", names);
   return names;
 }
 
@@ -119,12 +113,12 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
               did_you_mean(metric, known, "metrics: " + join(known, ", ")));
 }
 
-PivotCell cell_of(const std::vector<const PivotRun*>& runs, const std::string& metric) {
+PivotCell cell_of(const Sample& sample, const std::string& metric) {
   PivotCell cell;
   std::vector<double> values;
-  for (const PivotRun* pivot_run : runs) {
-    cell.runs.push_back(pivot_run->run->summary.id);
-    values.push_back(*pivot_run->run->summary.metric(metric));
+  for (const store::RunSummary& run : sample.runs) {
+    cell.runs.push_back(run.id);
+    values.push_back(*run.metric(metric));
   }
   if (!values.empty()) cell.summary = statistics::summarize(values, 0);
   return cell;
@@ -147,11 +141,12 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   require_metric(runs, options.metric);
   Pivot pivot;
   pivot.options = options;
+  const SampleOf kind = sample_kind(options.metric);
   std::vector<PivotRun> completed;
-  for (const ConfiguredRun& run : runs) {
-    if (run.summary.status != run::RunState::completed) continue;
-    if (run.summary.metric(options.metric)) {
-      completed.push_back({&run, {}, {}, {}});
+  for (const ConfiguredRun* run : newest_first(runs)) {
+    if (run->summary.status != run::RunState::completed) continue;
+    if (run->summary.metric(options.metric)) {
+      completed.push_back({run, {}, {}, {}});
     } else {
       ++pivot.without;
     }
@@ -160,36 +155,37 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
     const ConfiguredRun& run = *completed[i].run;
     completed[i].row = store::value_of(run, options.rows);
     if (!options.columns.empty()) completed[i].column = store::value_of(run, options.columns);
-    completed[i].setup = setup_of(run);
+    completed[i].setup = setup_of(run, kind);
   });
   std::vector<nlohmann::json> rows, columns;
-  std::vector<const PivotRun*> all;
   for (const PivotRun& pivot_run : completed) {
     rows.push_back(pivot_run.row);
     columns.push_back(pivot_run.column);
-    all.push_back(&pivot_run);
   }
   rows = each_once(std::move(rows));
   columns = each_once(std::move(columns));
-  std::set<std::string> differ_within_cells;
+  std::vector<const PivotRun*> shown;  // one of each cell
   for (const nlohmann::json& row : rows) {
     pivot.row_values.push_back(label_of(row));
     pivot.cells.emplace_back();
     for (const nlohmann::json& column : columns) {
       std::vector<const PivotRun*> own;
-      for (const PivotRun* pivot_run : all) {
-        if (pivot_run->row == row && pivot_run->column == column) own.push_back(pivot_run);
+      std::vector<const ConfiguredRun*> candidates;
+      for (const PivotRun& pivot_run : completed) {
+        if (pivot_run.row != row || pivot_run.column != column) continue;
+        own.push_back(&pivot_run);
+        candidates.push_back(pivot_run.run);
       }
-      for (const std::string& name : differing(own)) differ_within_cells.insert(name);
-      pivot.cells.back().push_back(cell_of(own, options.metric));
+      const Sample sample = sample_of(candidates, pivot.excluded, kind);
+      for (const PivotRun* pivot_run : own) {
+        if (pivot_run->run->summary.id == sample.run->id) shown.push_back(pivot_run);
+      }
+      pivot.cells.back().push_back(cell_of(sample, options.metric));
     }
   }
   for (const nlohmann::json& column : columns)
     pivot.column_values.push_back(options.columns.empty() ? "" : label_of(column));
-  pivot.differ_within_cells = without_keys(differ_within_cells, options);
-  for (const std::string& name : without_keys(differing(all), options)) {
-    if (differ_within_cells.count(name) == 0) pivot.differ_between_cells.push_back(name);
-  }
+  pivot.differ_between_cells = without_keys(differing(shown), options);
   return pivot;
 }
 
@@ -206,16 +202,13 @@ Sheet make_sheet(const Pivot& pivot) {
     for (const PivotCell& cell : pivot.cells[i])
       sheet.rows.back().push_back(shown_cell(cell, options.metric));
   }
-  if (!pivot.differ_within_cells.empty())
-    sheet.footnotes.push_back(
-        "runs of one cell differ in more than the seed: " + join(pivot.differ_within_cells, ", ") +
-        "; \u00b1 is no interval over seeds then");
   if (!pivot.differ_between_cells.empty())
-    sheet.footnotes.push_back("the cells differ in more than the table shows: " +
-                              join(pivot.differ_between_cells, ", "));
+    sheet.notes.push_back("The cells differ in more than the table shows: " +
+                          join(pivot.differ_between_cells, ", "));
   if (pivot.without > 0)
-    sheet.footnotes.push_back("completed runs without " + options.metric + ": " +
-                              std::to_string(pivot.without));
+    sheet.notes.push_back("Completed runs without " + options.metric + ": " +
+                          std::to_string(pivot.without));
+  sheet.excluded = excluded_lines(pivot.excluded);
   return sheet;
 }
 
@@ -243,7 +236,7 @@ Json to_json(const Pivot& pivot) {
       json["cells"].push_back(std::move(entry));
     }
   }
-  json["pooled"] = pivot.differ_within_cells;
+  json["left_out"] = to_json(pivot.excluded);
   json["varying"] = pivot.differ_between_cells;
   json["without"] = pivot.without;
   return json;

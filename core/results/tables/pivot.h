@@ -6,6 +6,7 @@
 
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/ablation.h"
 #include "core/results/tables/sheet.h"
 
 /// Pivot tables: one metric of runs by their values of one or two keys.
@@ -17,9 +18,9 @@ struct PivotOptions {
   std::string metric;   ///< a metric
 };
 
-/// The completed runs that have one value of each key.
+/// The completed runs that have one value of each key: those of one sample, as in a row of a table.
 struct PivotCell {
-  std::vector<std::string> runs;  ///< their ids
+  std::vector<std::string> runs;  ///< ids of one sample (sample_of in comparability.h)
   statistics::Summary summary;    ///< of the metric; n = 0 without runs
 };
 
@@ -28,8 +29,7 @@ struct Pivot {
   std::vector<std::string> row_values;     ///< numbers first, each in order
   std::vector<std::string> column_values;  ///< a single "" without `columns`
   std::vector<std::vector<PivotCell>> cells;
-  /// What runs of one cell differ in besides the seed; such runs are no sample.
-  std::vector<std::string> differ_within_cells;
+  std::vector<ExcludedRuns> excluded;             ///< other runs of the cells' values, and why
   std::vector<std::string> differ_between_cells;  ///< what else the cells differ in
   size_t without = 0;                             ///< completed runs without the metric
 };
@@ -37,7 +37,7 @@ struct Pivot {
 /// Throws Error for an unknown key or metric.
 Pivot build_pivot(const std::vector<store::ConfiguredRun>& runs, const PivotOptions& options);
 
-/// As text for people; what the cells pool or differ in besides stands in the footnotes.
+/// As text for people; what the cells differ in besides stands in the notes.
 Sheet make_sheet(const Pivot& pivot);
 
 nlohmann::ordered_json to_json(const Pivot& pivot);

@@ -226,15 +226,10 @@ std::string run_options_for(const ConfiguredRun& shown,
   const bool same_device = std::find(equal.begin(), equal.end(), "device") != equal.end();
   if (same_device && shown.summary.threads > 0 && shown.summary.threads != usable_cores())
     options += " --threads " + std::to_string(shown.summary.threads);
+  // What a run uses unless it is told depends on the machine: the runs shown were told.
+  if (same_device && shown.summary.command.find(" --device") != std::string::npos)
+    options += " --device " + shown.summary.device_type;
   return options;
-}
-
-/// The profile of missing runs: that of the runs shown, else the one that all claims are about.
-std::string profile_to_run(const Ablation& ablation) {
-  if (!ablation.profile.empty()) return ablation.profile;
-  std::set<std::string> profiles;
-  for (const ClaimSpec& claim : ablation.table.claims) profiles.insert(claim.profile);
-  return profiles.size() == 1 ? *profiles.begin() : "";
 }
 
 std::string run_command(const std::vector<std::string>& configs,
@@ -245,8 +240,8 @@ std::string run_command(const std::vector<std::string>& configs,
     command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
   if (value)
     command += " --set " + shell_quoted(ablation.table.best_of->key + "=" + shortest(*value));
-  if (const std::string profile = profile_to_run(ablation); !profile.empty())
-    command += " --set " + shell_quoted("profile=" + profile);
+  // Without runs that could be compared, the profile is the one that the config has by default.
+  if (!ablation.profile.empty()) command += " --set " + shell_quoted("profile=" + ablation.profile);
   const auto options = ablation.run_options.find(configs.front());
   return options == ablation.run_options.end() ? command : command + options->second;
 }
@@ -293,7 +288,7 @@ void add_run_options(const ConfiguredRun& shown,
                      Ablation& ablation) {
   for (const RowSpec& row : ablation.table.rows) {
     const nlohmann::json current =
-        current_config(row.config, profile_to_run(ablation), shown.summary.device_type);
+        current_config(row.config, ablation.profile, shown.summary.device_type);
     if (current.is_object())
       ablation.run_options[row.config] = run_options_for(shown, current, ablation);
   }

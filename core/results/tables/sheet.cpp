@@ -188,8 +188,8 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (row.completed()) return missing_values_note(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
-    return run.config + ": stopped; 'forge run " + shell_quoted(run.config) +
-           "' goes on where it was";
+    return run.config + ": stopped; 'forge runs resume " + shell_quoted(run.id) +
+           "' resumes from its newest checkpoint";
   }
   if (run.status != run::RunState::failed) return "";
   const std::string reason =
@@ -292,9 +292,9 @@ std::string violation_note(const AblationRow& row) {
 /// Of a row with one seed where others have several: what its metric may be off by.
 std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
   if (!cell.noise) return "";
-  return "one seed: as other rows scatter, a difference from the baseline below " +
-         results::text(*cell.noise, *metric_of(column)) + " is noise; '" + "forge run --table " +
-         shell_quoted(ablation.table.name) + " --seeds 3' tells more";
+  return "one seed: by the spread of other rows' seeds, a difference from the baseline below " +
+         results::text(*cell.noise, *metric_of(column)) + " is noise; more seeds: 'forge run " +
+         "--table " + shell_quoted(ablation.table.name) + " --seeds 3'";
 }
 
 /// The row's cells. A run that is not completed says so in the first column of metrics.
@@ -339,9 +339,11 @@ std::vector<SheetCell> row_cells(size_t index,
   return cells;
 }
 
-std::vector<std::string> excluded_lines(const Ablation& ablation) {
+}  // namespace
+
+std::vector<std::string> excluded_lines(const std::vector<ExcludedRuns>& excluded) {
   std::vector<std::string> lines;
-  for (const ExcludedRuns& entry : ablation.excluded) {
+  for (const ExcludedRuns& entry : excluded) {
     constexpr size_t most = 3;
     std::vector<std::string> ids = entry.runs;
     if (ids.size() > most) {
@@ -354,8 +356,6 @@ std::vector<std::string> excluded_lines(const Ablation& ablation) {
   }
   return lines;
 }
-
-}  // namespace
 
 std::vector<ColumnSpec> shown_columns(const Ablation& ablation) {
   std::vector<ColumnSpec> columns;
@@ -410,12 +410,12 @@ Sheet make_sheet(const Ablation& ablation) {
     sheet.verdicts.push_back(verdict_line(judged));
   sheet.points = sweep_lines(ablation);
   sheet.commands = missing_commands(ablation);
-  sheet.excluded = excluded_lines(ablation);
+  sheet.excluded = excluded_lines(ablation.excluded);
   if (ablation.published) {
     const Published& published = *ablation.published;
-    sheet.sources.push_back("Published figures: " + published.source +
-                            (published.url.empty() ? "" : ", " + published.url));
-    if (!published.setup.empty()) sheet.sources.push_back("Their setup: " + published.setup);
+    sheet.notes.push_back("Published figures: " + published.source +
+                          (published.url.empty() ? "" : ", " + published.url));
+    if (!published.setup.empty()) sheet.notes.push_back("Their setup: " + published.setup);
   }
   return sheet;
 }

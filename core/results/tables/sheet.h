@@ -36,7 +36,7 @@ struct Sheet {
   std::vector<std::string> points;     ///< of best_of: each row's values and their means
   std::vector<std::string> commands;   ///< that make missing runs
   std::vector<std::string> excluded;   ///< runs that are not shown and why
-  std::vector<std::string> sources;    ///< of the published metrics
+  std::vector<std::string> notes;      ///< on the whole table; of published metrics the source
 };
 
 Sheet make_sheet(const Ablation& ablation);
@@ -53,7 +53,14 @@ struct TerminalOptions {
 /// Header and rows alone, laid out in columns; ends with a newline.
 std::string table_lines(const Sheet& sheet, const TerminalOptions& options = {});
 
+/// "canon_a: optimizer.lr 0.003, the run shown has 0.001 (canon_a-12)", a line a reason.
+std::vector<std::string> excluded_lines(const std::vector<ExcludedRuns>& excluded);
+
+/// The same for programs: [{"config", "reason", "runs", "ids"}].
+nlohmann::ordered_json to_json(const std::vector<ExcludedRuns>& excluded);
+
 /// A table for a terminal, with claims, missing and excluded runs below; ends with a newline.
+std::string to_terminal(const Sheet& sheet, const TerminalOptions& options = {});
 std::string to_terminal(const Ablation& ablation, const TerminalOptions& options = {});
 
 /// A line of a plot.
@@ -79,6 +86,7 @@ std::string plot(const std::vector<Curve>& curves, const PlotOptions& options = 
 std::string markdown_table(const Sheet& sheet);
 
 /// The table with everything that it says, under a second-level heading.
+std::string to_markdown(const Sheet& sheet);
 std::string to_markdown(const Ablation& ablation);
 
 /// A document: the setup, every table, the commands that reproduce them. The same runs give the

@@ -127,8 +127,7 @@ std::string table_lines(const Sheet& sheet, const TerminalOptions& options) {
   return text;
 }
 
-std::string to_terminal(const Ablation& ablation, const TerminalOptions& options) {
-  const Sheet sheet = make_sheet(ablation);
+std::string to_terminal(const Sheet& sheet, const TerminalOptions& options) {
   std::string text = bold(printable(sheet.title), options.colour) + "\n";
   if (!sheet.setup.empty()) text += wrapped_lines(sheet.setup, options.width);
   text += "\n" + table_lines(sheet, options);
@@ -140,9 +139,13 @@ std::string to_terminal(const Ablation& ablation, const TerminalOptions& options
   text += section("Claims", sheet.verdicts);
   text += section("Missing runs are made by", sheet.commands);
   text += section("Left out", sheet.excluded);
-  if (!sheet.sources.empty()) text += "\n";
-  for (const std::string& source : sheet.sources) text += wrapped_lines(source, options.width);
+  if (!sheet.notes.empty()) text += "\n";
+  for (const std::string& note : sheet.notes) text += wrapped_lines(note, options.width);
   return text;
+}
+
+std::string to_terminal(const Ablation& ablation, const TerminalOptions& options) {
+  return to_terminal(make_sheet(ablation), options);
 }
 
 namespace {

@@ -52,13 +52,31 @@ std::vector<LeaseDevice> devices_here(const fs::path& runs_dir, const std::strin
 
 }  // namespace
 
+namespace {
+
+constexpr double forgotten_after_seconds = 90.0 * 24 * 3600;
+
+/// Should such a host come back, it gives its next sign as a new one does.
+void forget_silent_hosts(const fs::path& folder, double now) {
+  for (const fs::path& sign : folder_entries(folder)) {
+    const std::optional<double> last = time_of(sign);
+    std::error_code ignored;  // another host may remove it too
+    if (last && now - *last > forgotten_after_seconds) fs::remove(sign, ignored);
+  }
+}
+
+}  // namespace
+
 std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
   const fs::path file = sign_of(runs_dir, run::host_name());
   std::error_code unwritable;
   fs::create_directories(file.parent_path(), unwritable);
+  const bool is_new = !path_exists(file);
   const FileDescriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!made || ::futimens(made.get(), nullptr) != 0) return std::nullopt;
-  return time_of(file);
+  const std::optional<double> now = time_of(file);
+  if (is_new && now) forget_silent_hosts(file.parent_path(), *now);
+  return now;
 }
 
 double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {

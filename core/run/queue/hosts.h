@@ -23,8 +23,9 @@ namespace forge::queue {
 
 constexpr double gone_after_seconds = 300;
 
-/// Gives this host's sign of life. Returns its time, in seconds since 1970 by the file system's
-/// clock; none where it cannot be written.
+/// Gives this host's sign of life. A new host removes those of hosts that have been silent for
+/// months: containers come under a new name each time. Returns its time, in seconds since 1970 by
+/// the file system's clock; none where it cannot be written.
 std::optional<double> give_sign_of_life(const fs::path& runs_dir);
 
 /// Time of the last sign of life of the entry's host. The entry's own file is one, too.

@@ -202,6 +202,40 @@ TEST_CASE("formats number all of their fields or none and methods take their arg
   CHECK(render_error("{{ '%x' % 1.5 }}").find("an integer is required") != std::string::npos);
 }
 
+TEST_CASE("percent formats write characters and the least number of digits as Python does") {
+  const std::pair<const char*, const char*> cases[] = {{"'%.3d' % 5", "005"},
+                                                       {"'%.3d' % -5", "-005"},
+                                                       {"'%+.3d' % 5", "+005"},
+                                                       {"'%06.3d' % 5", "000005"},
+                                                       {"'%6.3d' % 5", "   005"},
+                                                       {"'%-6.3d|' % 5", "005   |"},
+                                                       {"'%.0d' % 0", "0"},
+                                                       {"'%.3d' % 5.7", "005"},
+                                                       {"'%.3i' % true", "001"},
+                                                       {"'%#.3x' % 5", "0x005"},
+                                                       {"'%#08.3x' % 255", "0x0000ff"},
+                                                       {"'%08.3x' % 255", "000000ff"},
+                                                       {"'%#.3o' % 8", "0o010"},
+                                                       {"'%-05d|' % 5", "5    |"},
+                                                       {"'%+07.2f' % 1.5", "+001.50"},
+                                                       {"'%c' % 65", "A"},
+                                                       {"'%c' % 'a'", "a"},
+                                                       {"'%c' % 'é'", "é"},
+                                                       {"'%5c' % 65", "    A"},
+                                                       {"'%05c' % 'a'", "    a"},
+                                                       {"'%-3c|' % 'a'", "a  |"},
+                                                       {"'%+c' % 65", "A"},
+                                                       {"'%#.0c' % 65", "A"}};
+  for (const auto& [expression, text] : cases) {
+    INFO(expression);
+    CHECK(rendered(std::string("{{ ") + expression + " }}") == text);
+  }
+  for (const char* value : {"'ab'", "''", "6.5", "none", "[1]", "-1", "1114112"}) {
+    INFO(value);
+    CHECK(render_error(std::string("{{ '%c' % ") + value + " }}") != "");
+  }
+}
+
 TEST_CASE("an unknown filter is an error where it could run") {
   CHECK(render_error("{% macro m() %}{{ 1 | nope }}{% endmacro %}") != "");
   CHECK(render_error("{% if false %}{% for i in [] %}{{ i | nope }}{% endfor %}{% endif %}") != "");

@@ -74,6 +74,12 @@ function settingsOf(index) {
   return settings;
 }
 
+/** One setting of a config; undefined where it has none. */
+function settingOf(index, key) {
+  const own = data.configs.changes[index][key];
+  return own === undefined ? data.configs.common[key] : (own ?? undefined);
+}
+
 /** What the settings of runs of one config differ in, as "lr 0.002": sweeps do. */
 function variationTexts() {
   const texts = new Map();

@@ -2,9 +2,21 @@
 
 const figure = (value, text) => ({ text: text(value), value });
 
+/** What a sweep varied, as a number where it is one in every run that has it. */
+function variedColumn(key) {
+  const texts = data.runs.map((run) => settingOf(run.settings, key));
+  const number = texts.every((text) => text === undefined || Number.isFinite(Number(text)));
+  const cell = (run) => {
+    const text = texts[run.index] ?? '—';
+    return number ? { text, value: text === '—' ? null : Number(text) } : text;
+  };
+  return { title: key, number, cell };
+}
+
 const runColumns = [
   { title: 'Config', cell: (run) => run.config },
   { title: 'Seed', number: true, cell: (run) => figure(run.seed, String) },
+  ...data.varied.map(variedColumn),
   { title: 'Profile', cell: (run) => run.profile },
   { title: 'Status', cell: (run) => run.status },
   { title: 'Eval loss', number: true, cell: (run) => figure(run.eval_loss, lossText) },

@@ -76,7 +76,7 @@ function tableSection(table, index) {
   if (table.commands.length > 0)
     section.append(...part('Missing runs are made by', codeBlock(table.commands)));
   if (table.setup.length > 0) section.append(setupList(table.setup));
-  section.append(...table.sources.map((source) => element('p', { class: 'muted' }, source)));
+  section.append(...table.notes.map((note) => element('p', { class: 'muted' }, note)));
   return section;
 }
 

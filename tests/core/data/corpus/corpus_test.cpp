@@ -269,6 +269,30 @@ TEST_CASE("a kept index is found for the same files and the same division") {
   REQUIRE(CorpusIndexCache(surveys, config, later()).load());
 }
 
+TEST_CASE("a file that is not UTF-8 is named with the first such byte and their number") {
+  const tests::TemporaryFolder folder;
+  const fs::path text = folder / "text", surveys = folder / "surveys";
+  make_directories(text);
+  // Characters of two to four bytes at the border of what is read at once are whole.
+  const std::string good = std::string((size_t{1} << 20) - 1, 'a') + "\u00e9\u4f60\U0001f600\n";
+  write_file_atomic(text / "good.txt", good);
+  write_file_atomic(text / "latin.txt", good + "caf\xe9 au lait, d\xe9j\xe0");
+  write_file_atomic(text / "cut.txt", "cut \xf0\x9f");
+  const auto warnings = [&] { return Corpus(text_config(text), {}, surveys).warnings(); };
+  const Texts found = warnings();
+  REQUIRE(found.size() == 2);
+  CHECK(contains(found[0], "cut.txt' has 2 bytes that are not UTF-8, the first at byte 4;"));
+  CHECK(
+      contains(found[1], "latin.txt' has 3 bytes that are not UTF-8, the first at byte 1,048,589"));
+  CHECK(contains(found[1], "iconv"));
+  CorpusIndex index = some_index();
+  index.invalid = {{"a.txt", 7, 1}};
+  const config::DataConfig config = text_config(text / "good.txt");
+  CorpusIndexCache(surveys, config, later()).store(index);
+  CHECK(CorpusIndexCache(surveys, config, later()).load()->invalid.at(0).first == 7);
+  CHECK(contains(describe(index.invalid[0]), "'a.txt' has 1 byte that is not UTF-8"));
+}
+
 TEST_CASE("a changed, replaced or new file needs another index") {
   const tests::TemporaryFolder folder;
   const fs::path text = folder / "text", surveys = folder / "surveys";

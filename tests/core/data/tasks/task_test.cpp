@@ -406,7 +406,7 @@ TEST_CASE("a spec that describes no task is refused with what is wrong in it") {
     REQUIRE(contains(with(key, Json::array()), "no usable '" + std::string(key) + "'"));
   }
   REQUIRE(contains(with("name", "chess"), "there is no task 'chess'"));
-  REQUIRE(contains(with("name", "capo"), "no task 'capo' whose rows are ids of its own"));
+  REQUIRE(contains(with("name", "capo"), "no task 'capo' that generates token ids"));
   REQUIRE(contains(with("variant", "papers"), "no usable 'variant'"));
   REQUIRE(contains(with("max_nodes", 5.5), "no usable 'max_nodes'"));
   REQUIRE(contains(with("max_nodes", 4294967301), "no usable 'max_nodes'"));

@@ -95,6 +95,18 @@ TEST_CASE("a page has the project's tables, runs and commands", "[report][page]"
   CHECK(page.commands.back() == "forge report");
 }
 
+TEST_CASE("a page names what a sweep varied", "[report][page]") {
+  Lab lab;
+  for (int day = 10; day < 13; ++day) {
+    MadeRun run = Lab::run("llama", day);
+    run.experiment.optimizer.lr = 1e-3 * day;
+    make_completed_run(lab.runs, run);
+  }
+  const Page page = page_of(lab);
+  CHECK(page.varied == std::vector<std::string>{"optimizer.lr"});
+  CHECK(to_json(page)["varied"] == std::vector<std::string>{"optimizer.lr"});
+}
+
 TEST_CASE("metrics over seeds have their intervals and their units", "[report][page]") {
   Lab lab;
   for (const int seed : {1, 2, 3}) {

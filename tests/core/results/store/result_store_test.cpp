@@ -1,5 +1,6 @@
 #include "core/results/store/result_store.h"
 
+#include <unistd.h>
 #include <algorithm>
 
 #include "core/base/files.h"
@@ -30,6 +31,21 @@ MadeRun made(const std::string& config, const std::string& created = "2026-11-20
   run.id = config + "-" + created.substr(8, 2);
   run.created = created;
   return run;
+}
+
+TEST_CASE("who waits for another writer of the store is told for whom", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("llama"));
+  std::optional<FileLock> other = FileLock::acquire(place.database.string() + ".writers");
+  SyncWatch watch;
+  watch.patience = std::chrono::milliseconds(0);
+  std::string reason;
+  watch.waiting = [&](const std::string& text) {
+    reason = text;
+    other.reset();
+  };
+  REQUIRE(place.store.sync(place.runs, watch).added == 1);
+  CHECK(contains(reason, "forge.sqlite': process " + std::to_string(::getpid()) + " is writing"));
 }
 
 TEST_CASE("a completed run is taken up with everything its folder says", "[store]") {
@@ -412,15 +428,18 @@ TEST_CASE("reading many runs for the first time tells how far it is", "[store]")
   Workplace place;
   for (int i = 0; i < 70; ++i) make_completed_run(place.runs, made("run_" + std::to_string(i)));
   std::vector<size_t> done;
-  const SyncReport report = place.store.sync(place.runs, [&](size_t read, size_t all) {
+  SyncWatch watch;
+  watch.progress = [&](size_t read, size_t all) {
     CHECK(all == 70);
     done.push_back(read);
-  });
+  };
+  const SyncReport report = place.store.sync(place.runs, watch);
   CHECK(report.added == 70);
   REQUIRE(done.size() > 1);
   CHECK(std::is_sorted(done.begin(), done.end()));
   CHECK(done.back() == 70);
-  place.store.sync(place.runs, [](size_t, size_t) { FAIL("nothing is left to be read"); });
+  watch.progress = [](size_t, size_t) { FAIL("nothing is left to be read"); };
+  place.store.sync(place.runs, watch);
 }
 
 TEST_CASE("nothing is written where nothing has changed", "[store]") {

@@ -89,6 +89,29 @@ TEST_CASE("a row without a run is missing with the command that makes it", "[rep
           "forge run llama --set profile=full");
 }
 
+TEST_CASE("without runs the command leaves the profile to the config", "[report]") {
+  TableSpec table = small_table();
+  table.claims.emplace_back();  // about runs of the profile "full"
+  const Ablation ablation = build_ablation(table, {});
+  REQUIRE(command_for(ablation.rows[0], ablation) == "forge run llama");
+}
+
+TEST_CASE("the command for a missing run names the device that the runs shown were told",
+          "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  const auto command = [&](const std::string& typed) {
+    std::vector<store::ConfiguredRun> runs = lab.read();
+    runs.at(0).summary.command = typed;
+    AblationOptions options;
+    options.current_config = [&](const auto&, const auto&, const auto&) { return runs[0].config; };
+    const Ablation ablation = build_ablation(small_table(), runs, options);
+    return command_for(ablation.rows[1], ablation);
+  };
+  CHECK(contains(command("forge run llama --device=cpu"), " --device cpu"));
+  CHECK_FALSE(contains(command("forge run llama"), "--device"));
+}
+
 /// The config after the --set options of a command.
 nlohmann::json applied(nlohmann::json config, const std::string& command) {
   std::istringstream words(command);
@@ -415,7 +438,7 @@ TEST_CASE("a run left out of a row's sample says in what it differs", "[report]"
   make_completed_run(lab.runs, other);
   const Ablation ablation = lab.table();
   REQUIRE(ablation.rows[0].runs.size() == 2);
-  REQUIRE(contains(excluded_text(ablation), "llama: optimizer.lr 0.5, this row shows "));
+  REQUIRE(contains(excluded_text(ablation), "llama: optimizer.lr 0.5, the run shown has "));
 }
 
 }  // namespace

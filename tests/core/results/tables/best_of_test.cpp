@@ -192,8 +192,7 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
   INFO(text);
   CHECK(contains(to_terminal(lab.scored(), {false, 500}),
                  " \u00b7 best of optimizer.lr 0.0005, 0.001, 0.002 by token_accuracy \u00b7 one "
-                 "seed a row: nothing here tells a "
-                 "difference from noise (--seeds 3 makes runs that do)\n"));
+                 "seed per row: a difference may be noise (run more with --seeds 3)\n"));
   CHECK(contains(text,
                  "\nModel      Learning rate  Tokens     KL  Eval Loss\n"
                  "Llama 4M           0.001  93.8 %  \u2014 [1]     1.5000\n"

@@ -42,25 +42,73 @@ TEST_CASE("a pivot has a cell for every pair of values with what its seeds say",
   CHECK(cell.summary.mean == Approx(3.2));
   CHECK(cell.summary.interval);
   CHECK(pivot.cells[1][1].summary.n == 1);
-  CHECK(pivot.differ_within_cells.empty());
+  CHECK(pivot.excluded.empty());
   CHECK(pivot.differ_between_cells.empty());
   const std::string text = table_lines(make_sheet(pivot), {false, 200});
   CHECK(contains(text, "A                3.2000 \u00b1 0.2484 (3)  2.5000\n"));
   CHECK(to_json(pivot)["cells"].size() == 4);
 }
 
-TEST_CASE("a pivot says what its cells pool and what else they differ in", "[report][pivot]") {
-  const PivotLab lab;
-  const Pivot differ_within_cells = build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"});
-  CHECK(differ_within_cells.differ_within_cells == std::vector<std::string>{"optimizer.lr"});
-  CHECK(contains(make_sheet(differ_within_cells).footnotes.at(0),
-                 "differ in more than the seed: optimizer.lr"));
+TEST_CASE("a cell of a pivot holds runs that differ in nothing but the seed", "[report][pivot]") {
+  PivotLab lab;
+  const PivotOptions by_set{"model.canon.set", "", "eval_loss"};
+  const Pivot pivot = build_pivot(lab.read(), by_set);
+  CHECK(pivot.cells[0][0].runs.size() == 3);
+  CHECK(pivot.cells[0][0].summary.mean == Approx(3.2));
+  REQUIRE(pivot.excluded.size() == 1);  // one config and reason
+  CHECK(pivot.excluded[0].reason == "optimizer.lr 0.002, the run shown has 0.001");
+  CHECK(pivot.excluded[0].runs.size() == 2);
+  CHECK(contains(to_terminal(make_sheet(pivot)), "Left out\n  canon: optimizer.lr 0.002, "));
+  CHECK(to_json(pivot)["left_out"][0]["runs"] == 2);
   const auto of_one_rate = store::select(lab.read(), {"optimizer.lr=0.001"});
-  CHECK(build_pivot(of_one_rate, {"model.canon.set", "", "eval_loss"}).differ_within_cells.empty());
+  CHECK(build_pivot(of_one_rate, by_set).excluded.empty());
+  lab.add("A", 1e-3, 3, 9, 25);  // made again: the newest counts, once
+  const Pivot again = build_pivot(lab.read(), by_set);
+  CHECK(again.cells[0][0].runs.size() == 3);
+  CHECK(again.cells[0][0].summary.mean == Approx((3.1 + 3.2 + 9) / 3));
+}
+
+TEST_CASE("runs from other initial weights are no sample", "[report][pivot]") {
+  Lab lab;
+  int day = 1;
+  for (const char* hash : {"aa", "bb"}) {
+    for (const int seed : {1, 2}) {
+      MadeRun made = Lab::run("llama", day++);
+      made.experiment.train.initial_weights = "/models/llama";
+      made.experiment.seed = static_cast<uint64_t>(seed);
+      made.initial_weights = hash;
+      make_completed_run(lab.runs, made);
+    }
+  }
+  const Pivot pivot = build_pivot(lab.read(), {"config", "", "eval_loss"});
+  CHECK(pivot.cells[0][0].runs.size() == 2);
+  REQUIRE(pivot.excluded.size() == 1);
+  CHECK(pivot.excluded[0].reason == "other initial_weights");
+  CHECK(lab.table().rows[0].runs.size() == 2);
+  CHECK(lab.read()[0].summary.initial_weights_hash == "bb");
+}
+
+TEST_CASE("timings of two devices are no sample", "[report][pivot]") {
+  Lab lab;
+  for (const int seed : {1, 2}) {
+    MadeRun made = Lab::run("llama", seed);
+    made.experiment.seed = static_cast<uint64_t>(seed);
+    made.device_name = "CPU " + std::to_string(seed);
+    make_completed_run(lab.runs, made);
+  }
+  const auto runs_of = [&](const char* metric) {
+    return build_pivot(lab.read(), {"config", "", metric}).cells[0][0].runs.size();
+  };
+  CHECK(runs_of("eval_loss") == 2);
+  CHECK(runs_of("tokens_per_second") == 1);
+}
+
+TEST_CASE("a pivot says what else its cells differ in", "[report][pivot]") {
+  const PivotLab lab;
   const auto a_or_ac = store::select(lab.read(), {"seed=1"});
-  const Pivot differ_between_cells = build_pivot(a_or_ac, {"id", "", "eval_loss"});
-  CHECK(differ_between_cells.differ_between_cells ==
-        std::vector<std::string>{"model.canon.set", "optimizer.lr"});
+  const Pivot pivot = build_pivot(a_or_ac, {"id", "", "eval_loss"});
+  CHECK(pivot.differ_between_cells == std::vector<std::string>{"model.canon.set", "optimizer.lr"});
+  CHECK(contains(to_terminal(make_sheet(pivot)), "more than the table shows: model.canon.set"));
 }
 
 TEST_CASE("nothing and an empty text have labels of their own", "[report][pivot]") {

@@ -192,9 +192,10 @@ TEST_CASE("a row of one seed says what noise may be", "[report][cells]") {
   Ablation table = of_losses({1.0, 1.1, 1.2}, {1.05}, {1.1, 1.2, 1.3});
   const std::string text = to_terminal(table, {false, 300});
   CHECK(contains(text, "1.0500 [1]"));
-  CHECK(contains(text,
-                 "[1] one seed: as other rows scatter, a difference from the baseline below "
-                 "0.3206 is noise"));
+  CHECK(contains(
+      text,
+      "[1] one seed: by the spread of other rows' seeds, a difference from the baseline below "
+      "0.3206 is noise"));
 }
 
 }  // namespace

@@ -204,6 +204,21 @@ void silence(const Scene& scene, const QueueEntry& entry, double seconds) {
   }
 }
 
+TEST_CASE("signs of hosts that are long gone are removed when a new host comes", "[queue][hosts]") {
+  const TemporaryFolder runs;
+  const fs::path hosts = runs.path() / ".queue" / "hosts";
+  fs::create_directories(hosts);
+  const auto now = fs::file_time_type::clock::now();
+  for (const auto& [name, days] : {std::pair("old", 100), std::pair("young", 80)}) {
+    write_file_atomic(hosts / name, "");
+    fs::last_write_time(hosts / name, now - std::chrono::hours(24 * days));
+  }
+  REQUIRE(give_sign_of_life(runs.path()));
+  REQUIRE_FALSE(fs::exists(hosts / "old"));
+  REQUIRE(fs::exists(hosts / "young"));
+  REQUIRE(fs::exists(hosts / run::host_name()));
+}
+
 TEST_CASE("runs of another host are left to it while it gives signs of life",
           "[queue][dispatch][hosts]") {
   Scene scene(holds_the_lock);
