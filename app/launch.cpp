@@ -135,7 +135,8 @@ run::PlannedRun plan(const Context& context,
     inputs.continue_from = run::find_continue_checkpoint(
         run::find_run_by_name_or_path(context.runs_dir(), options.continue_run),
         planned.record.identity,
-        inputs.experiment);
+        inputs.experiment,
+        inputs.train_tokens);
   }
   return planned;
 }

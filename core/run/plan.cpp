@@ -13,6 +13,7 @@
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
+#include "core/run/request.h"
 #include "core/run/scorer.h"
 #include "core/worker/json_fields.h"
 
@@ -25,11 +26,8 @@ using Json = nlohmann::json;
 void check_same_environment(const RunFolder& other, const Identity& identity) {
   Json theirs = worker::write_fields(other.record().identity);
   Json ours = worker::write_fields(identity);
-  // Initial weights are in the checkpoint, whatever they were.
-  for (const char* key : {"experiment", "initial_weights"}) {
-    theirs.erase(key);
-    ours.erase(key);
-  }
+  theirs.erase("experiment");  // check_resumable compares it key by key
+  ours.erase("experiment");
   for (const auto& [key, value] : ours.items()) {
     if (theirs.contains(key) && theirs.at(key) == value) continue;
     std::string hint = "start a new run";
@@ -44,6 +42,26 @@ void check_same_environment(const RunFolder& other, const Identity& identity) {
   }
 }
 
+/// Rows are shuffled among as many as the run trains on: with more of them the first come in another
+/// order.
+void check_same_order(const RunFolder& other,
+                      const config::Experiment& experiment,
+                      const std::vector<worker::TokenSource>& train_tokens) {
+  if (experiment.data.order != config::RowOrder::shuffled || train_tokens.empty()) return;
+  const auto rows_of = [](const std::vector<worker::TokenSource>& sources) {
+    std::vector<std::string> rows;
+    for (const worker::TokenSource& source : sources) rows.push_back(with_thousands(source.rows));
+    return join(rows, " + ");
+  };
+  const std::string theirs = rows_of(read_request(other).train_tokens);
+  const std::string ours = rows_of(train_tokens);
+  if (theirs == ours) return;
+  throw Error("cannot continue run '" + other.id() + "': it trains on " + theirs +
+                  " shuffled rows, and with " + ours + " the finished steps would have had others",
+              "text that forge generates is made for the steps that it is for: start a new run, or "
+              "train both with data.order=sequential");
+}
+
 int64_t step_of(const StoredEvent& stored) {
   if (stored.name != "train" && stored.name != "evaluation") return -1;
   return stored.json.at("step").get<int64_t>();
@@ -53,10 +71,12 @@ int64_t step_of(const StoredEvent& stored) {
 
 ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Identity& identity,
-                                      const Json& experiment) {
+                                      const Json& experiment,
+                                      const std::vector<worker::TokenSource>& train_tokens) {
   check_same_environment(other, identity);
   const config::Experiment before = config::experiment_from_json(other.config());
   const config::Experiment now = config::experiment_from_json(experiment);
+  check_same_order(other, now, train_tokens);
   const std::vector<fs::path> folders = weights::list_checkpoints(other.checkpoints());
   std::string newest_problem = "it has no checkpoint";
   std::string hint = "start a new run";
@@ -215,8 +235,14 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
 
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!fs::exists(planned.folder.record_file())) return write_new_folder(planned, inputs);
-  if (planned.action == Action::start || planned.action == Action::resume)
-    write_request(planned.folder, planned, inputs);
+  if (planned.action == Action::start || planned.action == Action::resume) {
+    // A run that continues another one does so until it has a checkpoint of its own.
+    RunInputs again = inputs;
+    again.continue_from = {};
+    if (fs::exists(planned.folder.request_file()))
+      again.continue_from.checkpoint = read_request(planned.folder).resume_from;
+    write_request(planned.folder, planned, again);
+  }
   return false;
 }
 

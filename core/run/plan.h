@@ -24,11 +24,12 @@ struct ContinueFrom {
 
 /// The newest whole checkpoint of `other` that a run of that identity and complete config can
 /// continue as if it had made it itself. Only the budget may differ, and the schedule must give
-/// every finished step the rate that it had (config::check_resumable). Throws Error with the reason
-/// if there is none.
+/// every finished step the rate that it had (config::check_resumable) and the rows; `train_tokens`
+/// are empty where no data was prepared. Throws Error with the reason if there is none.
 ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Identity& identity,
-                                      const nlohmann::json& experiment);
+                                      const nlohmann::json& experiment,
+                                      const std::vector<worker::TokenSource>& train_tokens);
 
 /// The metrics of the steps up to the checkpoint from the other run's events, as lines of
 /// events.jsonl: attempt 0 of the run that continues. A window that the other run's end cut short

@@ -329,7 +329,8 @@ struct Scene {
   /// What a run that goes on from this one begins with.
   ContinueFrom found(const RunInputs& inputs) const {
     const PlannedRun planned = plan_run(inputs, runs.path(), false);
-    return find_continue_checkpoint(folder, planned.record.identity, inputs.experiment);
+    return find_continue_checkpoint(
+        folder, planned.record.identity, inputs.experiment, inputs.train_tokens);
   }
 
   TemporaryFolder runs;
@@ -358,6 +359,36 @@ TEST_CASE("what stands against going on is said", "[run][continuation]") {
   REQUIRE(contains(data, "data_fingerprint is \"d\" and would be \"others\""));
   remove_tree(scene.folder.checkpoints());
   REQUIRE(contains(error_of([&] { scene.found(inputs_of(9, "cosine")); }), "has no checkpoint"));
+}
+
+TEST_CASE("a run does not go on where its rows would have come in another order",
+          "[run][continuation]") {
+  const Scene scene;
+  RunInputs inputs = inputs_of(9, "constant");
+  REQUIRE_FALSE(inputs.train_tokens.empty());
+  inputs.train_tokens[0].rows += 1000;
+  REQUIRE(contains(error_of([&] { scene.found(inputs); }), "shuffled rows, and with 1,0"));
+  inputs.experiment["data"]["order"] = "sequential";
+  REQUIRE_FALSE(contains(error_of([&] { scene.found(inputs); }), "shuffled"));
+}
+
+TEST_CASE("a run that continues another one does so again where it was interrupted",
+          "[run][continuation]") {
+  const Scene scene;
+  RunInputs inputs = inputs_of(9, "constant");
+  const PlannedRun planned = plan_run(inputs, scene.runs.path(), false);
+  inputs.continue_from = scene.found(inputs);
+  write_run_folder(planned, inputs);
+  const std::string before = read_file(planned.folder.request_file());
+  EventLog(planned.folder.events_file()).append(AttemptStarted{1, "here", "", {}, {}}, 1);
+  for (const bool named_again : {true, false}) {
+    RunInputs again = inputs_of(9, "constant");
+    if (named_again) again.continue_from = inputs.continue_from;
+    const PlannedRun resumed = plan_run(again, scene.runs.path(), false);
+    REQUIRE(resumed.action == Action::resume);
+    write_run_folder(resumed, again);
+    REQUIRE(read_file(planned.folder.request_file()) == before);
+  }
 }
 
 TEST_CASE("the numbers before the checkpoint become those of the run that goes on",
