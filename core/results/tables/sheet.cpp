@@ -188,8 +188,8 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (row.completed()) return missing_values_note(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
-    return run.config + ": stopped; 'forge run " + shell_quoted(run.config) +
-           "' goes on where it was";
+    return run.config + ": stopped; " + quoted_command("forge run " + shell_quoted(run.config)) +
+           " goes on where it was";
   }
   if (run.status != run::RunState::failed) return "";
   const std::string reason =
