@@ -178,8 +178,9 @@ int list_removed(const Context& context, bool json) {
     return print_json(json_list(removals, [](const auto& removal) { return to_json(removal); }));
   if (removals.empty()) std::cerr << "no removed runs to restore\n";
   for (const manage::Removal& removal : removals) {
-    std::cout << removal.name << "  " << count_text(removal.runs.size()) << ", "
-              << human_bytes(double(removal_bytes(removal))) << "  " << removal.command << "\n";
+    std::cout << tables::printable(removal.name) << "  " << count_text(removal.runs.size()) << ", "
+              << human_bytes(double(removal_bytes(removal))) << "  "
+              << tables::printable(removal.command) << "\n";
     print_runs(removal);
   }
   return 0;
