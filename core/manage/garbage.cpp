@@ -41,6 +41,11 @@ bool is_aside(const fs::path& path) {
   return starts_with(name, ".") || !fs::exists(run::RunFolder(path).record_file());
 }
 
+bool is_link(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_symlink(path, unreadable);
+}
+
 class GarbageFinder {
  public:
   GarbageFinder(const fs::path& runs_dir, const GarbageOptions& options)
@@ -49,7 +54,8 @@ class GarbageFinder {
   std::vector<Garbage> run(const std::function<void(double)>& progress) {
     look_at_trash();
     add_leftovers(runs_dir_, "");
-    add_leftovers(runs_dir_ / ".queue" / "entries", "");
+    const fs::path queue = runs_dir_ / ".queue";
+    if (!is_link(queue) && !is_link(queue / "entries")) add_leftovers(queue / "entries", "");
     const std::vector<run::RunFolder> folders = run::list_runs(runs_dir_);
     for (size_t i = 0; i < folders.size(); ++i) {
       look_at_run(folders[i]);
@@ -68,7 +74,9 @@ class GarbageFinder {
   }
 
   void look_at_trash() {
+    if (is_link(trash_folder(runs_dir_))) return;
     for (const fs::path& removal : folder_entries(trash_folder(runs_dir_))) {
+      if (is_link(removal)) continue;
       const fs::path record = removal / "removed.json";
       const double age = options_.now - changed(fs::exists(record) ? record : removal);
       if (age < options_.days * day) continue;
@@ -94,12 +102,13 @@ class GarbageFinder {
 
   void look_at_run(const run::RunFolder& folder) {
     // What a link leads to lies elsewhere and is not the runs folder's to delete.
-    if (fs::is_symlink(folder.path()) || fs::is_symlink(folder.checkpoints())) return;
+    if (is_link(folder.path()) || is_link(folder.checkpoints())) return;
     if (folder.is_running() || queue::is_queued(runs_dir_, folder.id())) return;
     add_leftovers(folder.path(), folder.id());
     add_leftovers(folder.checkpoints(), folder.id());
     std::set<fs::path> damaged;
     for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
+      if (is_link(checkpoint)) continue;
       const std::string problem = damage_of(checkpoint);
       if (problem.empty()) continue;
       damaged.insert(checkpoint);
@@ -110,6 +119,7 @@ class GarbageFinder {
     if (!retention || !damaged.empty()) return;  // one round for each
     for (const fs::path& checkpoint :
          weights::surplus_checkpoints(folder.checkpoints(), *retention)) {
+      if (is_link(checkpoint)) continue;
       add(GarbageKind::surplus_checkpoint,
           checkpoint,
           folder.id(),

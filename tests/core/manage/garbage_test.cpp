@@ -138,6 +138,23 @@ TEST_CASE("what a run folder only links to is never garbage", "[upkeep][garbage]
   REQUIRE(find_garbage(folder.path(), in_days(0)).empty());
 }
 
+TEST_CASE("what a link among checkpoints or in the trash leads to is never garbage",
+          "[upkeep][garbage][hostile]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder elsewhere;
+  const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));
+  for (const int64_t step : {1, 2, 3}) save(run, step);
+  fs::rename(run.checkpoints() / "000000001", elsewhere / "whole");
+  fs::rename(run.checkpoints() / "000000002", elsewhere / "damaged");
+  fs::resize_file(elsewhere / "damaged" / weights::weights_file, 3);
+  fs::create_directory_symlink(elsewhere / "whole", run.checkpoints() / "000000001");
+  fs::create_directory_symlink(elsewhere / "damaged", run.checkpoints() / "000000002");
+  make_completed_run(elsewhere.path(), keeping("kept", 1));
+  make_directories(trash_folder(folder.path()));
+  fs::create_directory_symlink(elsewhere.path(), trash_folder(folder.path()) / "removal");
+  REQUIRE(find_garbage(folder.path(), in_days(60)).empty());
+}
+
 TEST_CASE("what has been taken up since it was found stays", "[upkeep][garbage]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));
