@@ -144,8 +144,8 @@ RunRecord record_of(const RunInputs& inputs) {
   if (!is_run_name(record.id)) {
     throw Error(
         "no run can be named after the config '" + tables::printable(record.config) + "'",
-        "rename it: at most 180 bytes, no control characters, not beginning with '-', '.' or "
-        "'forge.sqlite'");
+        "rename it: at most 180 bytes, no control characters, no '*' and '?', not beginning with "
+        "'-', '.' or 'forge.sqlite'");
   }
   return record;
 }
@@ -215,8 +215,10 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
 
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!fs::exists(planned.folder.record_file())) return write_new_folder(planned, inputs);
-  if (planned.action == Action::start || planned.action == Action::resume)
+  if (planned.action == Action::start || planned.action == Action::resume) {
+    planned.folder.require_own_files();
     write_request(planned.folder, planned, inputs);
+  }
   return false;
 }
 

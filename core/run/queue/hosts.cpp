@@ -54,11 +54,13 @@ std::vector<LeaseDevice> devices_here(const fs::path& runs_dir, const std::strin
 
 std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
   const fs::path file = sign_of(runs_dir, run::host_name());
-  std::error_code unwritable;
-  fs::create_directories(file.parent_path(), unwritable);
-  const FileDescriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (!made || ::futimens(made.get(), nullptr) != 0) return std::nullopt;
-  return time_of(file);
+  try {
+    make_own_folders(runs_dir, fs::path(".queue") / "hosts");
+    const FileDescriptor made = open_own_file(file, O_WRONLY | O_CREAT);
+    return ::futimens(made.get(), nullptr) == 0 ? time_of(file) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // the folder cannot be written
+  }
 }
 
 double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {
