@@ -351,7 +351,7 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
 
 /// What the user can do about a run that was left as it is.
 std::string left_text(const run::RunFolder& folder) {
-  const std::string stop = "'forge runs stop " + shell_quoted(folder.id()) + "' ";
+  const std::string stop = quoted_command("forge runs stop " + shell_quoted(folder.id())) + " ";
   return folder.is_running() ? "left " + folder.id() + " running; " + stop + "stops it"
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
 }

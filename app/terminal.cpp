@@ -45,12 +45,14 @@ std::string styled(const std::string& text, Style style, int fd) {
   return "\033[" + std::to_string(static_cast<int>(style)) + "m" + text + "\033[0m";
 }
 
-std::string aligned(std::vector<std::vector<std::string>> lines, const std::vector<size_t>& right) {
+std::string aligned(std::vector<std::vector<std::string>> lines,
+                    const std::vector<size_t>& right,
+                    std::optional<size_t> coloured) {
   std::vector<int> widths;
   for (auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()), 0);
     for (size_t i = 0; i < line.size(); ++i) {
-      line[i] = tables::printable_cell(line[i]);
+      line[i] = i == coloured ? tables::printable_cell(line[i]) : tables::printable(line[i]);
       widths[i] = std::max(widths[i], tables::display_width(line[i]));
     }
   }
@@ -175,7 +177,7 @@ void ProgressLine::show_status(const std::string& text) {
 }
 
 void ProgressLine::draw(const std::string& text) {
-  std::string line = tables::printable_cell(label_ + "  " + text);
+  std::string line = tables::printable(label_ + "  " + text);
   // A line that wraps could not be redrawn in place.
   const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
   while (tables::display_width(line) > width) line.pop_back();
@@ -186,7 +188,7 @@ void ProgressLine::draw(const std::string& text) {
 
 void ProgressLine::print_line(const std::string& text) {
   clear();
-  std::cerr << tables::printable_cell(text) << "\n";
+  std::cerr << tables::printable(text) << "\n";
 }
 
 void ProgressLine::clear() {

@@ -32,10 +32,11 @@ enum class Style { plain = 0, bold = 1, dim = 2, red = 31, green = 32, yellow = 
 std::string styled(const std::string& text, Style style, int fd = STDOUT_FILENO);
 
 /// Lines of cells in columns, two blanks apart, each column as wide as its widest cell; the last is
-/// not padded. Cells are `printable`, but for colours. `right` names the columns that are aligned
-/// right.
+/// not padded. Cells are `printable`; those of the column `coloured` keep colours, which only
+/// forge's own words may have. `right` names the columns that are aligned right.
 std::string aligned(std::vector<std::vector<std::string>> lines,
-                    const std::vector<size_t>& right = {});
+                    const std::vector<size_t>& right = {},
+                    std::optional<size_t> coloured = std::nullopt);
 
 /// The same with the first line in bold.
 std::string bold_table(const std::vector<std::vector<std::string>>& lines,

@@ -163,7 +163,7 @@ std::string findings_text(const std::vector<conformance::Finding>& findings) {
     lines.push_back({finding.check, styled(name_of(finding.verdict), style), finding.text});
     if (!finding.hint.empty()) lines.push_back({"", "", "hint: " + finding.hint});
   }
-  return aligned(lines);
+  return aligned(lines, {}, 1);
 }
 
 Json to_json(const conformance::Finding& finding) {

@@ -178,7 +178,7 @@ int show_documents(const Context&, const DataShowOptions& options) {
     }
     const std::string head =
         "document " + with_thousands(i) + ", " + with_thousands(span.count) + " tokens";
-    std::cout << styled(head, Style::dim) << "\n" << text << "\n\n";
+    std::cout << styled(head, Style::dim) << "\n" << tables::printable_lines(text) << "\n\n";
   }
   if (options.json) print_json(json);
   return 0;

@@ -98,9 +98,9 @@ int value_width(const std::vector<Change>& changes) {
 void print_changes(const Side& left, const Side& right, const std::vector<Change>& changes) {
   const int width = value_width(changes);
   const auto print_line = [&](const char* sign, const std::optional<Leaf>& leaf, Style style) {
-    std::cout << styled(sign + tables::pad_right(leaf_text(leaf), width), style);
+    std::cout << styled(sign + tables::pad_right(tables::printable(leaf_text(leaf)), width), style);
     const std::string place = leaf_place(leaf);
-    std::cout << (place.empty() ? "" : "  " + styled(place, Style::dim)) << "\n";
+    std::cout << (place.empty() ? "" : "  " + styled(tables::printable(place), Style::dim)) << "\n";
   };
   std::cout << styled(tables::printable("--- " + left.name), Style::red) << "\n"
             << styled(tables::printable("+++ " + right.name), Style::green) << "\n";

@@ -2,6 +2,7 @@
 
 #include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/config/explain.h"
 
@@ -81,13 +82,14 @@ void print_history(const std::vector<Setting>& history) {
       lines.push_back({styled(is_last ? "  " : "│ ", Style::dim), "", "", "  used from " + step});
     }
   }
-  std::cout << aligned(lines);
+  std::cout << aligned(lines, {}, 0);
 }
 
 /// One value with its whole history.
 void print_one(const Explanation& explanation) {
-  std::cout << styled(explanation.path, Style::bold) << " = "
-            << styled(config::shown_value(explanation.value), Style::bold) << "\n";
+  std::cout << styled(tables::printable(explanation.path), Style::bold) << " = "
+            << styled(tables::printable(config::shown_value(explanation.value)), Style::bold)
+            << "\n";
   if (const config::Key* key = explanation.key) {
     std::cout << key->help << " (" << key->type << ")\n";
   }
@@ -99,7 +101,7 @@ void print_section(const std::vector<Explanation>& explanations) {
   std::vector<std::vector<std::string>> lines;
   for (const Explanation& explanation : explanations) {
     const std::vector<Setting>& history = explanation.history;
-    lines.push_back({styled(explanation.path, Style::bold),
+    lines.push_back({styled(tables::printable(explanation.path), Style::bold),
                      config::shown_value(explanation.value),
                      history.front().layer,
                      setting_place(history.front())});
@@ -110,7 +112,7 @@ void print_section(const std::vector<Explanation>& explanations) {
                        setting_place(history[i])});
     }
   }
-  std::cout << aligned(lines);
+  std::cout << aligned(lines, {}, 0);
 }
 
 int print_explanations(const Context& context, const ExplainOptions& options) {

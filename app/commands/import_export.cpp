@@ -101,7 +101,8 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
   const run::ImportedRun imported = run::import_run(model, runs_dir, request);
   const std::string architecture = huggingface::class_name(model.config.architecture);
   const int64_t parameters = model::parameter_count(model.config.model);
-  for (const std::string& note : model.notes) std::cerr << "note: " << note << "\n";
+  for (const std::string& note : model.notes)
+    std::cerr << "note: " << tables::printable(note) << "\n";
   if (options.json) {
     const nlohmann::json json = {{"run", imported.folder.id()},
                                  {"folder", imported.folder.path().string()},
@@ -161,7 +162,8 @@ void print_diagnostics(const lingua::ImportedRecipe& imported) {
     std::cerr << describe_remark("warning: " + unknown.message(), unknown.where(), unknown.hint())
               << "\n";
   }
-  for (const std::string& note : imported.notes) std::cerr << "note: " << note << "\n";
+  for (const std::string& note : imported.notes)
+    std::cerr << "note: " << tables::printable(note) << "\n";
 }
 
 int import_lingua(const Context& context, const ImportLinguaOptions& options) {

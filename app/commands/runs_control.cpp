@@ -200,7 +200,7 @@ int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
                   (folder.state() == run::RunState::running
                        ? "has not saved within " + human_duration(options.wait_seconds)
                        : "ended before it saved"),
-              "'forge runs logs " + shell_quoted(folder.id()) + "' shows why",
+              quoted_command("forge runs logs " + shell_quoted(folder.id())) + " shows why",
               ExitCode::failed);
 }
 

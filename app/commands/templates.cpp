@@ -33,7 +33,7 @@ std::string annotated(const std::vector<project::AnnotatedLine>& lines, Style st
     text += line.text;
     if (!line.place.empty()) {
       text += tables::pad_left("", std::max(0, width - tables::display_width(line.text)));
-      text += "  " + styled("# " + line.place, style);
+      text += "  " + styled(tables::printable("# " + line.place), style);
     }
     text += "\n";
   }

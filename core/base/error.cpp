@@ -68,7 +68,8 @@ bool is_of_storage(int errno_value) {
 }  // namespace
 
 std::string describe(const Error& error) {
-  return describe_remark("error: " + error.message(), error.where(), error.hint());
+  return describe_remark(
+      "error: " + tables::printable(error.message()), error.where(), error.hint());
 }
 
 std::string describe_remark(const std::string& headline,

@@ -28,10 +28,27 @@ FileDescriptor open_file(const fs::path& path, int flags, const char* purpose) {
 }
 
 std::string kind_of_file(mode_t mode) {
+  if (S_ISREG(mode)) return "a file";
+  if (S_ISLNK(mode)) return "a symbolic link";
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";
+}
+
+/// What stands at the path itself, 0 for nothing.
+mode_t mode_of_entry(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) return status.st_mode;
+  if (errno == ENOENT || errno == ENOTDIR) return 0;
+  throw system_error("look at '" + path.string() + "'", errno);
+}
+
+Error not_own(const fs::path& path, mode_t mode, const char* wanted) {
+  return Error("'" + shown_path(path) + "' is " + kind_of_file(mode) + ", and forge keeps " +
+                   wanted + " there",
+               "remove it, or put what it leads to in its place",
+               ExitCode::failed);
 }
 
 int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
@@ -124,6 +141,25 @@ FileDescriptor open_if_exists(const fs::path& path) {
       ExitCode::failed);
 }
 
+FileDescriptor open_own_file(const fs::path& path, int flags, const char* purpose) {
+  // Without O_NONBLOCK the opening of a pipe waits for its reader.
+  FileDescriptor file(
+      ::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
+  const int reason = errno;
+  struct stat status {};
+  if (file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) {
+    ::fcntl(file.get(), F_SETFL, flags);
+    return file;
+  }
+  require_own_file(path);
+  throw system_error(std::string(purpose) + " '" + path.string() + "'", reason);
+}
+
+void require_own_file(const fs::path& path) {
+  const mode_t mode = mode_of_entry(path);
+  if (mode != 0 && !S_ISREG(mode)) throw not_own(path, mode, "a file");
+}
+
 int64_t file_bytes(const FileDescriptor& file) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw system_error("ask for the size of a file", errno);
@@ -150,6 +186,23 @@ void make_directories(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw system_error("create folder '" + folder.string() + "'", error.value());
+}
+
+void require_own_folder(const fs::path& folder) {
+  const mode_t mode = mode_of_entry(folder);
+  if (mode != 0 && !S_ISDIR(mode)) throw not_own(folder, mode, "a folder");
+}
+
+void make_own_folders(const fs::path& root, const fs::path& inner) {
+  make_directories(root);
+  fs::path folder = root;
+  for (const fs::path& name : inner) {
+    folder /= name;
+    const bool made = ::mkdir(folder.c_str(), 0777) == 0;
+    if (!made && errno != EEXIST)
+      throw system_error("create folder '" + folder.string() + "'", errno);
+    require_own_folder(folder);
+  }
 }
 
 void sync_path(const fs::path& path) {
@@ -230,7 +283,7 @@ void FileDescriptor::reset() {
 }
 
 AppendFile::AppendFile(const fs::path& path)
-    : path_(path), file_(open_file(path, O_RDWR | O_CREAT | O_APPEND, "open")) {
+    : path_(path), file_(open_own_file(path, O_RDWR | O_CREAT | O_APPEND)) {
   off_t end = ::lseek(file_.get(), 0, SEEK_END);
   const off_t written = end;
   char last = '\n';
@@ -261,14 +314,14 @@ bool AppendFile::is_in_place() const { return is_same_file(file_, path_); }
 void AppendFile::sync() { sync_descriptor(file_.get(), path_); }
 
 std::optional<FileLock> FileLock::try_acquire(const fs::path& path) {
-  FileDescriptor file = open_file(path, O_RDWR | O_CREAT, "lock");
+  FileDescriptor file = open_own_file(path, O_RDWR | O_CREAT, "lock");
   if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return FileLock(std::move(file));
   if (errno == EWOULDBLOCK) return std::nullopt;
   throw system_error("lock '" + path.string() + "'", errno);
 }
 
 FileLock FileLock::acquire(const fs::path& path) {
-  FileDescriptor file = open_file(path, O_RDWR | O_CREAT, "lock");
+  FileDescriptor file = open_own_file(path, O_RDWR | O_CREAT, "lock");
   while (::flock(file.get(), LOCK_EX) != 0) {
     if (errno != EINTR) throw system_error("lock '" + path.string() + "'", errno);
   }
@@ -276,7 +329,7 @@ FileLock FileLock::acquire(const fs::path& path) {
 }
 
 bool FileLock::is_held(const fs::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!file) return false;
   return ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
@@ -342,7 +395,8 @@ OutputFile::OutputFile(fs::path path, bool follows_links) : path_(std::move(path
   const bool is_replaced = !follows_links || !fs::exists(status) || fs::is_regular_file(status);
   if (is_replaced) aside_ = path_.string() + ".tmp-" + std::to_string(::getpid());
   const fs::path& opened = is_replaced ? aside_ : path_;
-  file_ = FileDescriptor(::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (is_replaced ? O_NOFOLLOW : 0);
+  file_ = FileDescriptor(::open(opened.c_str(), flags, 0666));
   if (!file_) throw system_error("write '" + path_.string() + "'", errno);
 }
 

@@ -30,6 +30,16 @@ void write_file_atomic(const fs::path& path, std::string_view content);
 /// mkdir -p; throws Error naming the folder and the reason.
 void make_directories(const fs::path& folder);
 
+// What lies in a runs folder may come from somebody else: a link there could lead to any file or
+// folder of the user's. So forge makes, changes and empties only real files and folders in it.
+
+/// Throws Error where a link or anything else but a folder stands there.
+void require_own_folder(const fs::path& folder);
+
+/// Makes `inner`, names below `root`, one in the other. Throws Error where one of them is there and
+/// no real folder. `root` itself may be a link.
+void make_own_folders(const fs::path& root, const fs::path& inner);
+
 /// fsync of a file or folder by path, so that a rename within a folder outlives a power cut.
 void sync_path(const fs::path& path);
 
@@ -80,6 +90,12 @@ void write_all(int fd, std::string_view bytes, const fs::path& path);
 FileDescriptor open_regular_file(const fs::path& path);
 /// The same; no descriptor where there is no such file.
 FileDescriptor open_if_exists(const fs::path& path);
+
+/// Opens a file of forge's own with open(2)'s flags, to write to it. Throws Error for a link, which
+/// is not followed, and for whatever else is no file.
+FileDescriptor open_own_file(const fs::path& path, int flags, const char* purpose = "open");
+/// Throws Error where a link or anything else but a file stands there: before a library opens it.
+void require_own_file(const fs::path& path);
 
 /// Size of an open file.
 int64_t file_bytes(const FileDescriptor& file);

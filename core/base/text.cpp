@@ -123,6 +123,10 @@ std::string shell_quoted(const std::vector<std::string>& words) {
   return join(texts_of(words, [](const std::string& word) { return shell_quoted(word); }), " ");
 }
 
+std::string quoted_command(const std::string& command) {
+  return command.find('\'') == std::string::npos ? "'" + command + "'" : command;
+}
+
 namespace {
 
 /// The words of what shell_quoted wrote; of other texts some words.

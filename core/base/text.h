@@ -39,6 +39,10 @@ std::string did_you_mean(std::string_view word,
 std::string shell_quoted(std::string_view word);
 std::string shell_quoted(const std::vector<std::string>& words);
 
+/// A command that shell_quoted wrote, for a sentence: in quotes, unless it has quotes of its own,
+/// which would end them.
+std::string quoted_command(const std::string& command);
+
 /// A recorded command as it can be pasted: unchanged where shell_quoted wrote it, else with its
 /// words, between spaces, quoted. So a record that somebody else wrote runs one command at most.
 std::string pasteable(const std::string& command);

@@ -91,7 +91,9 @@ void complete_path(Draft& draft,
   const fs::path meant = meant_path(setting, path, bases);
   const std::string hint =
       starts_with(path, corpora_prefix)
-          ? "'forge data get " + shell_quoted(meant.parent_path().filename().string()) + "' gets it"
+          ? quoted_command("forge data get " +
+                           shell_quoted(meant.parent_path().filename().string())) +
+                " gets it"
       : setting.layer == command_line_layer
           ? "a path on the command line is relative to the current folder"
           : "a path in a template is relative to its project's folder";

@@ -247,7 +247,7 @@ std::string to_text(const Report& report, bool colour) {
     const Finding& finding = reported.finding;
     text += describe_remark(headline(finding, colour), finding.where, "");
     text += configs_line(reported);
-    if (!finding.hint.empty()) text += "\nhint: " + finding.hint;
+    if (!finding.hint.empty()) text += "\nhint: " + tables::printable_lines(finding.hint);
     text += "\n\n";
   }
   return text + summary(report) + "\n";

@@ -74,7 +74,7 @@ class GarbageFinder {
   }
 
   void look_at_trash() {
-    if (is_link(trash_folder(runs_dir_))) return;
+    require_own_folder(trash_folder(runs_dir_));
     for (const fs::path& removal : folder_entries(trash_folder(runs_dir_))) {
       if (is_link(removal)) continue;
       const fs::path record = removal / "removed.json";

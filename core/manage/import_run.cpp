@@ -125,6 +125,19 @@ void copy_checkpoint(const fs::path& from, const fs::path& to) {
   }
 }
 
+/// What somebody else hid is shown here, with their note and tags.
+void restore_archived(const run::RunFolder& copy, std::vector<std::string>& notes) {
+  try {
+    run::Annotations remarks = run::read_annotations(copy);
+    if (!remarks.archived) return;
+    remarks.archived = false;
+    run::write_annotations(copy, remarks);
+    notes.push_back("the run was archived where it comes from; here it is listed");
+  } catch (const Error&) {
+    // Whoever reads the run is told of a damaged file.
+  }
+}
+
 void copy_run(const run::RunFolder& from,
               const run::RunFolder& to,
               std::vector<std::string>& notes) {
@@ -142,6 +155,7 @@ void copy_run(const run::RunFolder& from,
       remove_tree(copy);
     }
   }
+  restore_archived(to, notes);
   sync_tree(to.path());
 }
 
@@ -174,7 +188,8 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
     if (fs::exists(imported.folder.record_file()) && is_same(imported.folder.record(), record))
       return imported;
     throw refused("there is another run '" + record.id + "' in " + shown_path(runs_dir),
-                  "'forge runs rm " + shell_quoted(record.id) + "' makes room, and can be undone");
+                  quoted_command("forge runs rm " + shell_quoted(record.id)) +
+                      " makes room, and can be undone");
   }
   rename_path(copy.path(), imported.folder.path());
   sync_path(runs_dir);

@@ -27,7 +27,7 @@ FileLock lock_idle_run(const queue::Queue& queue,
     if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
   }
   throw Error("run '" + folder.id() + "' " + state + ": " + consequence,
-              "'forge runs stop " + shell_quoted(folder.id()) + "' stops it",
+              quoted_command("forge runs stop " + shell_quoted(folder.id())) + " stops it",
               ExitCode::failed);
 }
 
@@ -74,11 +74,12 @@ fs::path record_file(const fs::path& folder) { return folder / "removed.json"; }
 /// A folder of its own for a removal at this second.
 fs::path new_folder(const fs::path& runs_dir) {
   const std::string time = compact_timestamp(utc_timestamp());
-  fs::path folder = trash_folder(runs_dir) / time;
-  for (int number = 2; fs::exists(folder); ++number)
-    folder = trash_folder(runs_dir) / (time + "-" + std::to_string(number));
-  make_directories(folder);
-  return folder;
+  const fs::path trash = trash_folder(runs_dir);
+  std::string name = time;
+  for (int number = 2; fs::exists(fs::symlink_status(trash / name)); ++number)
+    name = time + "-" + std::to_string(number);
+  make_own_folders(runs_dir, trash.filename() / name);
+  return trash / name;
 }
 
 RemovedRun describe(const run::RunFolder& folder) {
@@ -97,7 +98,7 @@ RemovedRun describe(const run::RunFolder& folder) {
 void require_here(const fs::path& runs_dir, const run::RunFolder& folder) {
   std::error_code error;
   const bool here = fs::equivalent(folder.path().parent_path(), runs_dir, error) && !error &&
-                    !starts_with(folder.id(), ".") && !fs::is_symlink(folder.path(), error);
+                    run::is_run_name(folder.id()) && !fs::is_symlink(folder.path(), error);
   if (here) return;
   throw Error("'" + shown_path(folder.path()) + "' is no run of " + shown_path(runs_dir),
               "FORGE_RUNS_DIR names another folder of runs");
@@ -186,8 +187,9 @@ Removal remove_runs(const fs::path& runs_dir,
 
 std::vector<Removal> list_removals(const fs::path& runs_dir) {
   std::vector<Removal> removals;
+  require_own_folder(trash_folder(runs_dir));
   for (const fs::path& entry : folder_entries(trash_folder(runs_dir))) {
-    if (starts_with(entry.filename().string(), ".")) continue;
+    if (!run::is_run_name(entry.filename().string()) || fs::is_symlink(entry)) continue;
     Removal removal = read_removal(entry);
     if (!removal.runs.empty()) removals.push_back(std::move(removal));
   }

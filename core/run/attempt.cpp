@@ -1,9 +1,9 @@
 #include "core/run/attempt.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -26,9 +26,12 @@ constexpr double least_cpu_share = 0.05;  // of one core
 /// Replaces the file without syncing it: a lost progress line is no loss, so no error either.
 void rewrite_loosely(const fs::path& path, const std::string& content) {
   const fs::path aside = path.string() + ".tmp";
-  std::ofstream(aside, std::ios::trunc) << content;
-  std::error_code ignored;
-  fs::rename(aside, path, ignored);
+  try {
+    write_all(open_own_file(aside, O_WRONLY | O_CREAT | O_TRUNC).get(), content, aside);
+    rename_path(aside, path);
+  } catch (const Error&) {
+    // The next one may succeed.
+  }
 }
 
 bool same(const worker::Progress& a, const worker::Progress& b) {

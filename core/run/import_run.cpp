@@ -35,8 +35,7 @@ std::string run_name(const ImportRequest& request) {
     std::replace_if(
         name.begin(), name.end(), [](char c) { return !is_plain(c); }, '_');
   }
-  if (std::all_of(name.begin(), name.end(), is_plain) && !name.empty() && name[0] != '.' &&
-      name[0] != '-') {
+  if (std::all_of(name.begin(), name.end(), is_plain) && is_run_name(name)) {
     return name;
   }
   throw Error("'" + name + "' is no name for a run",

@@ -164,8 +164,8 @@ RunRecord record_of(const RunInputs& inputs) {
   if (!is_run_name(record.id)) {
     throw Error(
         "no run can be named after the config '" + tables::printable(record.config) + "'",
-        "rename it: at most 180 bytes, no control characters, not beginning with '-', '.' or "
-        "'forge.sqlite'");
+        "rename it: at most 180 bytes, no control characters, no '*' and '?', not beginning with "
+        "'-', '.' or 'forge.sqlite'");
   }
   return record;
 }
@@ -236,6 +236,7 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!fs::exists(planned.folder.record_file())) return write_new_folder(planned, inputs);
   if (planned.action == Action::start || planned.action == Action::resume) {
+    planned.folder.require_own_files();
     // A run that continues another one does so until it has a checkpoint of its own.
     RunInputs again = inputs;
     again.continue_from = {};

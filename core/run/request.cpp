@@ -119,10 +119,10 @@ worker::Request parse_request(const fs::path& file, const RunRecord& record) {
   try {
     return worker::request_from_line(read_file(file));
   } catch (const Error& problem) {
-    throw Error(
-        "'" + shown_path(file) + "': " + problem.message(),
-        "'forge run " + shell_quoted(record.config) + "' writes it anew and continues the run",
-        ExitCode::failed);
+    throw Error("'" + shown_path(file) + "': " + problem.message(),
+                quoted_command("forge run " + shell_quoted(record.config)) +
+                    " writes it anew and continues the run",
+                ExitCode::failed);
   }
 }
 
@@ -142,7 +142,8 @@ void require_request_of(const RunRecord& record,
   for (const auto& [key, is_same] : parts) {
     if (is_same) continue;
     throw Error("'" + shown_path(file) + "': " + key + " is not that of run '" + record.id + "'",
-                "restore the file; 'forge run " + shell_quoted(record.config) + "' writes it anew",
+                "restore the file; " + quoted_command("forge run " + shell_quoted(record.config)) +
+                    " writes it anew",
                 ExitCode::failed);
   }
 }
@@ -154,14 +155,15 @@ worker::Request read_request(const RunFolder& folder) {
   const RunRecord record = folder.record();
   if (!path_exists(file) && !record.imported_from.empty()) {
     throw Error("run '" + folder.id() + "' is a model that was imported: it has nothing to train",
-                "'forge run CONFIG --set train.initial_weights=" + shell_quoted(folder.id()) +
-                    "' trains on from its weights");
+                quoted_command("forge run CONFIG --set train.initial_weights=" +
+                               shell_quoted(folder.id())) +
+                    " trains on from its weights");
   }
   if (!path_exists(file)) {
-    throw Error(
-        "'" + shown_path(file) + "' is missing",
-        "'forge run " + shell_quoted(record.config) + "' writes it anew and continues the run",
-        ExitCode::failed);
+    throw Error("'" + shown_path(file) + "' is missing",
+                quoted_command("forge run " + shell_quoted(record.config)) +
+                    " writes it anew and continues the run",
+                ExitCode::failed);
   }
   const worker::Request request = parse_request(file, record);
   require_request_of(record, request, file);
@@ -171,8 +173,8 @@ worker::Request read_request(const RunFolder& folder) {
 void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend) {
   const Identity& identity = record.identity;
   const worker::Environment& environment = backend.environment;
-  const std::string other =
-      "'forge run " + shell_quoted(record.config) + "' makes a new run for what is here";
+  const std::string other = quoted_command("forge run " + shell_quoted(record.config)) +
+                            " makes a new run for what is here";
   require_same(record, "backend", identity.backend, backend.hello.backend, other);
   require_same(record,
                "numerics version",
@@ -190,6 +192,7 @@ void require_same_backend(const RunRecord& record, const worker::BackendInfo& ba
 void refresh_request(const RunFolder& folder,
                      worker::Request request,
                      const data::PreparedData& data) {
+  folder.require_own_files();
   const RunRecord record = folder.record();
   const std::string hint = "bring the text back that the run was begun with, or begin a new run";
   require_same(record, "data", record.identity.data_fingerprint, data.data_fingerprint, hint);

@@ -95,7 +95,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
 bool is_run_name(const std::string& name) {
   constexpr size_t most_bytes = 200;  // file systems allow 255, and names aside are longer
   return !name.empty() && name.size() <= most_bytes && name[0] != '.' && name[0] != '-' &&
-         name.find('/') == std::string::npos && tables::printable(name) == name &&
+         name.find_first_of("/*?") == std::string::npos && tables::printable(name) == name &&
          !starts_with(name, "forge.sqlite") && !is_aside_name(name);
 }
 
@@ -105,6 +105,9 @@ RunRecord RunFolder::record() const {
     if (record.key != run_key(record.identity))
       throw Error("its key " + record.key.substr(0, 40) +
                   " is not that of the identity in it: the file was changed");
+    // As a word of a command, which hints and tables print, it would be an option.
+    if (starts_with(record.config, "-"))
+      throw Error("no config can have the name '" + record.config.substr(0, 40) + "'");
     return record;
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
@@ -131,7 +134,8 @@ void require_config_of(const RunRecord& record, const Json& config, const fs::pa
     text = ": " + found[0].what + " was " + found[0].left + " and is " + found[0].right;
   throw Error("'" + shown_path(file) + "' is not the config that run '" + record.id +
                   "' was begun with" + text,
-              "restore the file; 'forge run " + shell_quoted(record.config) + "' makes a new run",
+              "restore the file; " + quoted_command("forge run " + shell_quoted(record.config)) +
+                  " makes a new run",
               ExitCode::failed);
 }
 
@@ -139,9 +143,10 @@ config::Experiment RunFolder::experiment() const {
   try {
     return config::experiment_from_json(config());
   } catch (const Error& problem) {
-    throw Error("run '" + id() + "' cannot be used: " + problem.message(),
-                "'forge run " + shell_quoted(record().config) + "' trains its config again",
-                problem.exit_code());
+    throw Error(
+        "run '" + id() + "' cannot be used: " + problem.message(),
+        quoted_command("forge run " + shell_quoted(record().config)) + " trains its config again",
+        problem.exit_code());
   }
 }
 
@@ -209,19 +214,30 @@ std::optional<int64_t> RunFolder::stderr_bytes() const {
   return missing ? std::nullopt : std::optional<int64_t>(bytes);
 }
 
+void RunFolder::require_own_files() const {
+  require_own_folder(path_);
+  require_own_folder(checkpoints());
+  // All other files are replaced as a whole, and so is a link that stands in their place.
+  for (const fs::path& file : {lock_file(), events_file(), stderr_file(), supervisor_log()})
+    require_own_file(file);
+}
+
 void RunFolder::request_stop(StopRequest stop) const {
+  require_own_folder(path_);
   write_file_atomic(stop_file(), stop == StopRequest::immediately ? "now\n" : "save\n");
 }
 
-void RunFolder::request_save() const { write_file_atomic(save_file(), ""); }
+void RunFolder::request_save() const {
+  require_own_folder(path_);
+  write_file_atomic(save_file(), "");
+}
 
 std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;
   for (const fs::path& entry : folder_entries(runs_dir)) {
-    // A name with a dot in front is a folder that is being written.
-    if (starts_with(entry.filename().string(), ".")) continue;
     RunFolder folder(entry);
-    if (fs::exists(folder.record_file())) runs.push_back(std::move(folder));
+    if (is_run_name(folder.id()) && fs::exists(folder.record_file()))
+      runs.push_back(std::move(folder));
   }
   return runs;
 }
@@ -231,12 +247,13 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   if (!is_name) return std::nullopt;
   // A whole id, which scripts give, needs no list of all runs.
   RunFolder whole(runs_dir / id);
-  if (fs::exists(whole.record_file())) return whole;
+  if (is_run_name(id) && fs::exists(whole.record_file())) return whole;
   std::vector<RunFolder> found;
   for (const fs::path& entry : folder_entries(runs_dir)) {
-    if (!starts_with(entry.filename().string(), id)) continue;
     RunFolder folder(entry);
-    if (fs::exists(folder.record_file())) found.push_back(std::move(folder));
+    if (starts_with(folder.id(), id) && is_run_name(folder.id()) &&
+        fs::exists(folder.record_file()))
+      found.push_back(std::move(folder));
   }
   if (found.empty()) return std::nullopt;
   if (found.size() == 1) return found.front();
@@ -280,6 +297,7 @@ Annotations read_annotations(const RunFolder& folder) {
 }
 
 void write_annotations(const RunFolder& folder, Annotations annotations) {
+  require_own_folder(folder.path());
   if (annotations.note.size() > max_note_bytes)
     throw Error("the note is longer than " + std::to_string(max_note_bytes) + " bytes");
   for (const std::string& tag : annotations.tags) check_tag(tag);

@@ -59,8 +59,9 @@ struct FoundCheckpoint {
   bool recorded = false;  ///< the run's events tell of it
 };
 
-/// Whether a name can be that of a run's folder: at most 200 bytes of UTF-8 without "/" and control
-/// characters, no name that an option, a hidden file, forge.sqlite or a file on its way in has.
+/// Whether a name can be that of a run's folder: at most 200 bytes of UTF-8 without "/", "*", "?"
+/// and control characters, no name that an option, a hidden file, forge.sqlite or a file on its way
+/// in has.
 bool is_run_name(const std::string& name);
 
 /// Throws Error where a config is not, in all that decides results, the one of the run's identity.
@@ -132,6 +133,10 @@ class RunFolder {
   bool is_running() const { return FileLock::is_held(lock_file()); }
   RunState state() const { return status().state; }
   RunStatus status() const;
+  /// Throws Error where the folder, its checkpoints or a file that is appended to is a link or
+  /// anything else but a real folder or file: who writes to the run would change something
+  /// elsewhere.
+  void require_own_files() const;
   /// Asks the supervisor for a stop. The next supervisor ignores requests from before its start.
   void request_stop(StopRequest stop) const;
   /// Asks the supervisor to let the worker save a checkpoint and continue. Ignored by a worker that

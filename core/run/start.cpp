@@ -39,7 +39,7 @@ pid_t spawn_supervisor(const RunFolder& folder,
                        const SupervisorStart& start) {
   const FileDescriptor input = worker::open_file("/dev/null", O_RDONLY);
   const FileDescriptor log =
-      worker::open_file(folder.supervisor_log(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+      open_own_file(folder.supervisor_log(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
   worker::SpawnOptions options;
   options.arguments = arguments_of(folder, program, start);
   options.streams = {input.get(), log.get(), log.get()};

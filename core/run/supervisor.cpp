@@ -83,6 +83,7 @@ std::optional<StopRequest> StopRequests::requested() {
 namespace {
 
 FileLock take_lock(const RunFolder& folder) {
+  folder.require_own_files();
   while (true) {
     if (folder.is_running()) break;
     // Old requests. While nobody holds the lock no one can ask this supervisor for a stop.

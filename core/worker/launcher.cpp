@@ -96,7 +96,7 @@ class LocalWorker : public RunningWorker {
 
 LocalWorker::LocalWorker(const Launch& launch) {
   const FileDescriptor input = open_input(launch);
-  const FileDescriptor errors = open_file(launch.stderr_file, O_WRONLY | O_CREAT | O_APPEND);
+  const FileDescriptor errors = open_own_file(launch.stderr_file, O_WRONLY | O_CREAT | O_APPEND);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("open a worker's stdout", errno);
   stdout_ = FileDescriptor(ends[0]);

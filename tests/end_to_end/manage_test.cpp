@@ -191,10 +191,10 @@ std::string what_acts(const std::string& text) {
 }
 
 TEST_CASE("no command prints what names and logs of others would do to a terminal", "[hostile]") {
-  static const std::string evil = "e\x1b]0;title\x07\x1b[2J\nFAKE\x7f\xc2\x9b";
+  static const std::string evil = "e\x1b]0;title\x07\x1b[2J\x1b[31m\nFAKE\x7f\xc2\x9b";
   Trained trained("train_llama");
   const fs::path before = trained.forge.runs_dir() / trained.run;
-  const std::string id = "run" + evil;
+  const std::string id = trained.run;
   const auto edit = [&](const std::string& file, const auto& change) {
     json value = json::parse(read_file(before / file));
     change(value);
@@ -204,12 +204,12 @@ TEST_CASE("no command prints what names and logs of others would do to a termina
     for (auto& [key, value] : run.items()) {
       if (value.is_string() && key != "created" && key != "key") value = evil;
     }
-    run["id"] = id;
+    run["id"] = "run" + evil;
   });
   write_file_atomic(before / "remarks.json",
                     json{{"note", evil}, {"tags", {evil}}, {"archived", false}}.dump());
   write_file_atomic(before / "stderr.log", evil.substr(0, evil.find('\n')) + "\x7f\xc2\x9b\n");
-  fs::rename(before, trained.forge.runs_dir() / id);
+  fs::copy(before, trained.forge.runs_dir() / ("run" + evil), fs::copy_options::recursive);
 
   const std::string project = "tree/p";
   const TemporaryFolder& folder = trained.forge.folder();

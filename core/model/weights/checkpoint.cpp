@@ -205,6 +205,7 @@ std::optional<int64_t> checkpoint_step(const fs::path& folder) {
 
 void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
   if (path_exists(folder / manifest_file) || !is_folder(folder)) return;
+  require_own_folder(folder);
   const std::vector<std::string> files = plain_files_of(folder);
   write_file_atomic(folder / manifest_file, manifest_text(state, folder, files));
 }
@@ -216,6 +217,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
                           int64_t* bytes,
                           const OnBytes& on_bytes) {
   if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
+  require_own_folder(checkpoints);
   if (!fs::exists(checkpoints)) {
     // Of this folder alone: a run folder that somebody removed must not come back.
     std::error_code failure;

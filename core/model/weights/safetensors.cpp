@@ -338,9 +338,7 @@ class Output {
   Output(std::filesystem::path path, const OnBytes& on_bytes)
       : path_(std::move(path)),
         on_bytes_(on_bytes),
-        file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (!file_) throw system_error("write '" + path_.string() + "'", errno);
-  }
+        file_(open_own_file(path_, O_WRONLY | O_CREAT | O_TRUNC, "write")) {}
 
   void write(const void* bytes, size_t size) {
     std::string_view rest(static_cast<const char*>(bytes), size);

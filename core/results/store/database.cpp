@@ -152,6 +152,7 @@ FileStamp stamp_of(const std::filesystem::path& path) {
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   if (path.has_parent_path()) make_directories(path.parent_path());
   const FileLock lock = opening_lock(path);
+  require_own_file(path);  // SQLite would follow a link, and change what it leads to
   return with_store_errors(path, [&] {
     // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
     auto database = std::make_unique<SQLite::Database>(

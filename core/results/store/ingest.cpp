@@ -497,6 +497,7 @@ void remove_runs(SQLite::Database& database,
 struct Changes {
   std::vector<ChangedRun> changed;  ///< or new
   std::vector<std::string> removed;
+  std::vector<std::string> misnamed;  ///< folders with a run's files whose name no run can have
 
   bool none() const { return changed.empty() && removed.empty(); }
 };
@@ -512,6 +513,10 @@ Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
   for (size_t i = 0; i < names.size(); ++i) {
     const FileState& now = states[i];
     if (now.record == FileStamp()) continue;  // not a run, or removed meanwhile
+    if (!run::is_run_name(names[i])) {
+      changes.misnamed.push_back(names[i]);
+      continue;
+    }
     run::RunFolder folder(runs_dir / names[i]);
     const auto found = known.find(names[i]);
     if (found == known.end()) {
@@ -533,7 +538,9 @@ void sync_runs(SQLite::Database& database,
                const fs::path& runs_dir,
                SyncReport& report,
                const SyncWatch& watch) {
-  if (find_changes(database, runs_dir).none()) return;
+  const Changes seen = find_changes(database, runs_dir);
+  if (!seen.misnamed.empty()) report.left_out["no run can have such a name"] = seen.misnamed;
+  if (seen.none()) return;
   // Another process may have ingested most of it while this one waited.
   std::optional<FileLock> lock = writer_lock(store, watch);
   const Changes changes = find_changes(database, runs_dir);

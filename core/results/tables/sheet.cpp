@@ -188,8 +188,9 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (row.completed()) return missing_values_note(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
-    return run.config + ": stopped; 'forge runs resume " + shell_quoted(run.id) +
-           "' resumes from its newest checkpoint";
+    return run.config + ": stopped; " +
+           quoted_command("forge runs resume " + shell_quoted(run.id)) +
+           " resumes from its newest checkpoint";
   }
   if (run.status != run::RunState::failed) return "";
   const std::string reason =

@@ -28,6 +28,7 @@ bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
 /// Says in the run's own words that it was given up, as far as that can still be written.
 void record_failure(const run::RunFolder& folder, const std::string& reason) {
   try {
+    folder.require_own_files();
     const auto lock = FileLock::try_acquire(folder.lock_file());
     if (!lock) return;
     run::EventLog log(folder.events_file());

@@ -69,14 +69,17 @@ void forget_silent_hosts(const fs::path& folder, double now) {
 
 std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
   const fs::path file = sign_of(runs_dir, run::host_name());
-  std::error_code unwritable;
-  fs::create_directories(file.parent_path(), unwritable);
-  const bool is_new = !path_exists(file);
-  const FileDescriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (!made || ::futimens(made.get(), nullptr) != 0) return std::nullopt;
-  const std::optional<double> now = time_of(file);
-  if (is_new && now) forget_silent_hosts(file.parent_path(), *now);
-  return now;
+  try {
+    make_own_folders(runs_dir, fs::path(".queue") / "hosts");
+    const bool is_new = !path_exists(file);
+    const FileDescriptor made = open_own_file(file, O_WRONLY | O_CREAT);
+    if (::futimens(made.get(), nullptr) != 0) return std::nullopt;
+    const std::optional<double> now = time_of(file);
+    if (is_new && now) forget_silent_hosts(file.parent_path(), *now);
+    return now;
+  } catch (const Error&) {
+    return std::nullopt;  // the folder cannot be written
+  }
 }
 
 double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {

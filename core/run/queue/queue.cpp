@@ -33,10 +33,10 @@ fs::path file_of(const fs::path& folder, const LeaseDevice& device) { return fol
 std::optional<Lease> Lease::try_acquire(const fs::path& folder,
                                         const LeaseDevice& device,
                                         int units) {
-  make_directories(folder);
+  const fs::path leases = folder.parent_path();
+  make_own_folders(leases.parent_path(), leases.filename() / folder.filename());
   const fs::path path = file_of(folder, device);
-  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file) throw system_error("open '" + path.string() + "'", errno);
+  FileDescriptor file = open_own_file(path, O_RDWR | O_CREAT);
   const int wanted = std::clamp(units, 1, device.units);
   int taken = 0;
   for (int unit = 0; unit < device.units && taken < wanted; ++unit) {
@@ -52,7 +52,8 @@ std::optional<Lease> Lease::try_acquire(const fs::path& folder,
 }
 
 int used_units(const fs::path& folder, const LeaseDevice& device) {
-  const FileDescriptor file(::open(file_of(folder, device).c_str(), O_RDWR | O_CLOEXEC));
+  const FileDescriptor file(
+      ::open(file_of(folder, device).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) return 0;
   int taken = 0;
   for (int unit = 0; unit < device.units; ++unit) {
@@ -156,7 +157,7 @@ fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
 /// The file of the lock, in a folder that is there.
 fs::path lock_file(const fs::path& runs_dir) {
-  make_directories(entries_folder(folder_of(runs_dir)));
+  make_own_folders(runs_dir, fs::path(".queue") / "entries");
   return folder_of(runs_dir) / "lock";
 }
 

@@ -56,8 +56,8 @@ TEST_CASE("an error without a place is one line") {
 }
 
 TEST_CASE("no name makes a message look like another one", "[hostile]") {
-  const Error error("no run 'a\nerror: \x1b[2J'", "b\nhint: c");
-  REQUIRE(describe(error) == "error: no run 'a error: [2J'\nhint: b\n      hint: c");
+  const Error error("no run 'a\nerror: \x1b[2J\x1b[31m'", "b\nhint: c\x1b[1m");
+  REQUIRE(describe(error) == "error: no run 'a error: [2J[31m'\nhint: b\n      hint: c[1m");
 }
 
 TEST_CASE("near misses are the few known words that are a typing error away") {
@@ -245,6 +245,15 @@ TEST_CASE("a printed command is what its words were") {
   REQUIRE(shell_quoted("=cmd") == "'=cmd'");
   REQUIRE(shell_quoted("it's $HOME") == "'it'\\''s $HOME'");
   REQUIRE(shell_quoted("a\nb'\x1b\\") == "$'a\\012b\\'\\033\\\\'");
+}
+
+TEST_CASE("a command in a sentence is one that can be pasted", "[hostile]") {
+  const auto hint = [](const std::string& config) {
+    return quoted_command("forge run " + shell_quoted(config)) + " trains it";
+  };
+  REQUIRE(hint("train_llama") == "'forge run train_llama' trains it");
+  REQUIRE(hint("x; touch f") == "forge run 'x; touch f' trains it");
+  REQUIRE(hint("a\nb") == "forge run $'a\\012b' trains it");
 }
 
 TEST_CASE("a recorded command of somebody else runs nothing more when it is pasted", "[hostile]") {

@@ -17,6 +17,7 @@
 namespace forge {
 namespace {
 
+using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
@@ -84,6 +85,58 @@ TEST_CASE("a tree is removed with all below and what its links point to stays") 
   REQUIRE_FALSE(error);
   remove_tree("/proc/self", error);
   REQUIRE(error);
+}
+
+TEST_CASE("what forge keeps for itself is not written through links", "[hostile]") {
+  const TemporaryFolder folder;
+  const fs::path theirs = folder.write("theirs", "whole\ncut");
+  const fs::path missing = folder / "missing";
+  for (const fs::path& target : {theirs, missing}) {
+    const fs::path link = folder / "link";
+    fs::create_symlink(target, link);
+    for (const auto& action : std::vector<std::function<void()>>{
+             [&] { AppendFile file(link); },
+             [&] { FileLock::try_acquire(link); },
+             [&] { FileLock::acquire(link); },
+             [&] { open_own_file(link, O_WRONLY | O_CREAT | O_TRUNC); },
+             [&] { require_own_file(link); }})
+      CHECK(contains(error_of(action), "link' is a symbolic link, and forge keeps a file there"));
+    REQUIRE_FALSE(FileLock::is_held(link));
+    // What is replaced as a whole takes the link's place.
+    write_file_atomic(link, "ours");
+    REQUIRE_FALSE(fs::is_symlink(link));
+    REQUIRE(read_file(link) == "ours");
+    fs::remove(link);
+  }
+  REQUIRE(read_file(theirs) == "whole\ncut");
+  REQUIRE_FALSE(fs::exists(missing));
+  // Nor does it wait for the other end of a pipe.
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  REQUIRE(contains(error_of([&] { open_own_file(folder / "pipe", O_WRONLY); }), "is a pipe"));
+}
+
+TEST_CASE("a file on its way is not written through a link that waits for it", "[hostile]") {
+  const TemporaryFolder folder;
+  const fs::path theirs = folder.write("theirs", "text");
+  fs::create_symlink(theirs, folder / ("file.tmp-" + std::to_string(::getpid())));
+  REQUIRE(contains(error_of([&] { write_file_atomic(folder / "file", "ours"); }), "cannot write"));
+  REQUIRE(read_file(theirs) == "text");
+}
+
+TEST_CASE("forge's own folders are not made behind links", "[hostile]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder elsewhere;
+  fs::create_directory_symlink(folder.path(), elsewhere / "runs");  // which the user chose
+  make_own_folders(elsewhere / "runs", "a/b");
+  make_own_folders(elsewhere / "runs", "a/b");
+  REQUIRE(fs::is_directory(folder / "a/b"));
+  fs::create_directory_symlink(elsewhere.path(), folder / "link");
+  fs::create_directory_symlink(elsewhere / "missing", folder / "dangling");
+  for (const char* name : {"link", "dangling"})
+    CHECK(contains(error_of([&] { make_own_folders(folder.path(), fs::path(name) / "inner"); }),
+                   std::string(name) + "' is a symbolic link, and forge keeps a folder there"));
+  REQUIRE_FALSE(fs::exists(elsewhere / "inner"));
+  REQUIRE_FALSE(fs::exists(elsewhere / "missing"));
 }
 
 TEST_CASE("a mapped file shows the file's bytes and an empty file maps to nothing") {

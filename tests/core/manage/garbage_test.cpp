@@ -169,5 +169,22 @@ TEST_CASE("what has been taken up since it was found stays", "[upkeep][garbage]"
   REQUIRE(weights::list_checkpoints(run.checkpoints()).size() == 2);
 }
 
+TEST_CASE("a trash that is a link is neither emptied nor filled", "[upkeep][garbage][hostile]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder elsewhere;
+  const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 2));
+  elsewhere.write("photos/one/run.json", "{}");
+  fs::create_directory_symlink(elsewhere.path(), trash_folder(folder.path()));
+  const auto refused = [&](const std::function<void()>& action) {
+    CHECK(contains(error_of(action), ".trash' is a symbolic link, and forge keeps a folder there"));
+  };
+  refused([&] { find_garbage(folder.path(), in_days(8)); });
+  refused([&] { remove_runs(folder.path(), {run}, ""); });
+  refused([&] { list_removals(folder.path()); });
+  refused([&] { undo_removal(folder.path(), "photos"); });
+  REQUIRE(fs::exists(elsewhere / "photos/one/run.json"));
+  REQUIRE(fs::exists(run.record_file()));
+}
+
 }  // namespace
 }  // namespace forge::manage

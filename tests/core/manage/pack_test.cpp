@@ -118,6 +118,18 @@ TEST_CASE("a run folder is imported in without links and without damaged checkpo
   REQUIRE(weights::list_checkpoints(imported.folder.checkpoints()).size() == 1);
 }
 
+TEST_CASE("an imported run is not hidden, whatever its remarks say", "[upkeep][import][hostile]") {
+  const Scene scene;
+  run::write_annotations(scene.run, {true, "note", {"tag"}});
+  const ImportResult imported = import_packed_run(scene.run.path(), scene.here.path());
+  REQUIRE(imported.notes ==
+          std::vector<std::string>{"the run was archived where it comes from; here it is listed"});
+  const run::Annotations remarks = run::read_annotations(imported.folder);
+  REQUIRE_FALSE(remarks.archived);
+  REQUIRE(remarks.note == "note");
+  REQUIRE(remarks.tags == std::vector<std::string>{"tag"});
+}
+
 TEST_CASE("a run whose key is not that of its identity or whose name climbs out is refused",
           "[upkeep][import]") {
   const Scene scene;

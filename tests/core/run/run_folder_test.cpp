@@ -210,5 +210,32 @@ TEST_CASE("a run is found by its id or a beginning that no other has", "[run][ru
   REQUIRE(contains(error_of([&] { find_run(runs.path(), "nope"); }), "nope-1a, nope-1a-2"));
 }
 
+TEST_CASE("a run of a config whose name is an option is damaged", "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  nlohmann::json record = nlohmann::json::parse(read_file(run.record_file()));
+  record["config"] = "-rf";
+  write_file_atomic(run.record_file(), record.dump());
+  REQUIRE(contains(error_of([&] { run.record(); }), "no config can have the name '-rf'"));
+}
+
+TEST_CASE("notes and requests are not written to what is only linked here",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs, elsewhere;
+  const RunFolder run = new_run(elsewhere.path());
+  fs::create_directory_symlink(run.path(), runs / "link");
+  const RunFolder link(runs / "link");
+  for (const auto& action :
+       std::vector<std::function<void()>>{[&] {
+                                            write_annotations(link, {true, "", {}});
+                                          },
+                                          [&] { link.request_stop(StopRequest::immediately); },
+                                          [&] { link.request_save(); }})
+    CHECK(contains(error_of(action), "is a symbolic link"));
+  REQUIRE_FALSE(fs::exists(run.annotations_file()));
+  REQUIRE_FALSE(fs::exists(run.stop_file()));
+  REQUIRE_FALSE(fs::exists(run.save_file()));
+}
+
 }  // namespace
 }  // namespace forge::run

@@ -191,5 +191,14 @@ TEST_CASE("a supervisor that does not start leaves its last words", "[run][start
                    "cannot start '/no/such/forge'"));
 }
 
+TEST_CASE("a supervisor's log empties no file elsewhere", "[run][process][hostile]") {
+  const RealRun scene;
+  const fs::path theirs = scene.runs.write("theirs", "text");
+  fs::create_symlink(theirs, scene.run.supervisor_log());
+  REQUIRE(contains(error_of([&] { start_supervisor(scene.run, "/bin/true"); }),
+                   "supervisor.log' is a symbolic link"));
+  REQUIRE(read_file(theirs) == "text");
+}
+
 }  // namespace
 }  // namespace forge::run

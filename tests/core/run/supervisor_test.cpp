@@ -721,5 +721,49 @@ TEST_CASE("an events file torn in mid-line is mended by the next start", "[run][
   REQUIRE(scene.last_event().at("attempt") == 5);
 }
 
+TEST_CASE("a run with links in place of its own files is not begun", "[run][supervisor][hostile]") {
+  const TemporaryFolder elsewhere;
+  elsewhere.write("000000001/mine", "x");
+  const fs::path theirs = elsewhere.write("file", "whole\ncut");
+  SupervisedScene scene({{good_run(), {}}});
+  const run::RunFolder& run = scene.folder;
+  const auto is_refused = [&](const fs::path& link, const fs::path& target) {
+    CAPTURE(link);
+    fs::create_symlink(target, link);
+    CHECK(contains(error_of([&] { scene.supervise(); }), "is a symbolic link"));
+    CHECK(contains(error_of([&] {
+                     write_run_folder(plan_run(small_inputs(), run.path().parent_path(), false),
+                                      small_inputs());
+                   }),
+                   "is a symbolic link"));
+    fs::remove(link);
+  };
+  for (const fs::path& target : {theirs, elsewhere / "new"}) {
+    for (const fs::path& file :
+         {run.lock_file(), run.events_file(), run.stderr_file(), run.supervisor_log()})
+      is_refused(file, target);
+  }
+  is_refused(run.checkpoints(), elsewhere.path());
+  is_refused(run.checkpoints(), elsewhere / "new");
+  REQUIRE(read_file(theirs) == "whole\ncut");
+  REQUIRE_FALSE(fs::exists(elsewhere / "new"));
+  REQUIRE(fs::exists(elsewhere / "000000001/mine"));
+  REQUIRE(scene.launcher.launches.empty());
+  // The folder itself.
+  const fs::path away = elsewhere / run.id();
+  fs::rename(run.path(), away);
+  is_refused(run.path(), away);
+  REQUIRE_FALSE(fs::exists(away / "lock"));
+}
+
+TEST_CASE("latest progress is not written through a link", "[run][supervisor][hostile]") {
+  const TemporaryFolder elsewhere;
+  const fs::path theirs = elsewhere.write("file", "text");
+  SupervisedScene scene({{then(greeting(), then({Says{lines::progress(1)}}, good_run())), {}}});
+  fs::create_symlink(theirs, scene.folder.progress_file().string() + ".tmp");
+  scene.supervise();
+  REQUIRE(read_file(theirs) == "text");
+}
+
 }  // namespace
 }  // namespace forge::run

@@ -332,6 +332,20 @@ TEST_CASE("nothing but plain files of the folder itself belongs to a checkpoint"
                    "lists '../secret', which is no file"));
 }
 
+TEST_CASE("no checkpoint is written or sealed behind a link", "[hostile]") {
+  const TemporaryFolder folder, elsewhere;
+  elsewhere.write("000000007/counts.txt", "1");
+  fs::create_directory_symlink(elsewhere.path(), folder / "checkpoints");
+  fs::create_directory_symlink(elsewhere / "000000007", folder / "000000007");
+  const auto is_link = [](const std::string& message) {
+    return contains(message, "is a symbolic link");
+  };
+  REQUIRE(is_link(error_of([&] { write_checkpoint(folder / "checkpoints", {}, {}, {}); })));
+  REQUIRE(is_link(error_of([&] { seal_checkpoint(folder / "000000007", {}); })));
+  REQUIRE_FALSE(fs::exists(elsewhere / "000000000"));
+  REQUIRE_FALSE(fs::exists(elsewhere / "000000007" / manifest_file));
+}
+
 TEST_CASE("a checkpoint of a later version says so") {
   const TemporaryFolder folder;
   const fs::path checkpoint = SavedSample().write(folder.path(), 1);

@@ -375,6 +375,24 @@ TEST_CASE("a run that was damaged after it was listed is listed no more until it
   CHECK(store.runs().size() == 1);
 }
 
+TEST_CASE("a folder with a name that no run can have is left out and told", "[store][hostile]") {
+  Workplace place;
+  make_completed_run(place.runs, made("good"));
+  const std::vector<std::string> names = {
+      "--help", "-rf", "*", "forge.sqlite-x", "a\nb", "\x1b[31mX"};
+  for (const std::string& name : names)
+    fs::copy(place.runs / "good-20", place.runs / name, fs::copy_options::recursive);
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(place.store.runs().size() == 1);
+  REQUIRE(report.warnings.size() == 1);
+  REQUIRE(contains(report.warnings[0], "6 runs are left out ("));
+  REQUIRE(contains(report.warnings[0], "): no run can have such a name"));
+  REQUIRE(place.store.sync(place.runs).warnings.empty());
+  REQUIRE(run::list_runs(place.runs).size() == 1);
+  for (const std::string& name : names) REQUIRE_FALSE(run::find_run(place.runs, name));
+  REQUIRE(run::find_run(place.runs, "g"));
+}
+
 TEST_CASE("a run that cannot be read is left out and told", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));

@@ -1,6 +1,8 @@
 #include <csignal>
 
 #include "core/base/error.h"
+#include "core/run/host.h"
+#include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
@@ -306,6 +308,39 @@ TEST_CASE("a runs folder without a queue has no entries", "[queue]") {
   TemporaryFolder folder;
   REQUIRE(read_entries(folder.path()).empty());
   REQUIRE_FALSE(is_queued(folder.path(), "a"));
+}
+
+TEST_CASE("the queue is kept behind no link", "[queue][hostile]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder elsewhere;
+  const auto is_refused = [&](const fs::path& link, const std::function<void()>& action) {
+    CAPTURE(link);
+    make_directories((folder / link).parent_path());
+    fs::create_symlink(elsewhere / "new", folder / link);
+    CHECK(contains(error_of(action), "is a symbolic link"));
+    fs::remove(folder / link);
+    fs::create_directory_symlink(elsewhere.path(), folder / link);
+    CHECK(contains(error_of(action), "is a symbolic link"));
+    fs::remove(folder / link);
+    CHECK(fs::is_empty(elsewhere.path()));
+  };
+  const auto open = [&] { Queue queue(folder.path()); };
+  const fs::path leases = leases_folder(folder.path());
+  const auto lease = [&] { Lease::try_acquire(leases, {"cpu", 2}, 1); };
+  is_refused(".queue", open);
+  is_refused(".queue/entries", open);
+  is_refused(".queue/lock", open);
+  is_refused(".queue/leases", lease);
+  is_refused(leases.lexically_relative(folder.path()), lease);
+  is_refused(leases.lexically_relative(folder.path()) / "cpu", lease);
+  const fs::path sign = fs::path(".queue/hosts") / run::host_name();
+  for (const fs::path& link : {sign.parent_path(), sign}) {
+    make_directories((folder / link).parent_path());
+    fs::create_symlink(elsewhere / "new", folder / link);
+    CHECK_FALSE(give_sign_of_life(folder.path()));
+    fs::remove(folder / link);
+  }
+  REQUIRE(fs::is_empty(elsewhere.path()));
 }
 
 }  // namespace
