@@ -6,6 +6,7 @@
 
 #include "app/tables.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -29,7 +30,7 @@ void warn_of_differences(const CheckedRun& run, const std::string& tokenizer_fin
     std::cerr << "warning: " << label << ": " << note << "\n";
   const std::string& theirs = weights.tokenizer_fingerprint;
   if (theirs.empty() || theirs == tokenizer_fingerprint) return;
-  std::cerr << "warning: " << label
+  std::cerr << "warning: " << tables::printable(label)
             << ": the initial weights were trained with another tokenizer; tokenizer.path names "
                "theirs\n";
 }

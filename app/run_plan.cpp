@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -103,7 +104,7 @@ void benchmark_unknown_runs(const Context& context,
                              bench_target(context, *entry.run, options),
                              ProgressLine("benchmarking " + entry.run->label).reporter());
       } catch (const Error& error) {
-        std::cerr << "warning: " << entry.run->label
+        std::cerr << "warning: " << tables::printable(entry.run->label)
                   << " cannot be benchmarked: " << error.message() << "\n";
       }
     }

@@ -159,7 +159,9 @@ WrittenConfig write_recipe_config(const Context& context,
 
 void print_diagnostics(const lingua::ImportedRecipe& imported) {
   for (const Error& unknown : imported.unknown) {
-    std::cerr << describe_remark("warning: " + unknown.message(), unknown.where(), unknown.hint())
+    std::cerr << describe_remark("warning: " + tables::printable(unknown.message()),
+                                 unknown.where(),
+                                 unknown.hint())
               << "\n";
   }
   for (const std::string& note : imported.notes)

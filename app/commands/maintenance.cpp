@@ -9,6 +9,7 @@
 #include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/manage/doctor.h"
@@ -56,8 +57,10 @@ void print_findings(const std::vector<Finding>& findings) {
                         : finding.health == Health::warning ? Style::yellow
                                                             : Style::red;
     std::cout << styled(health, style) << std::string(9 - health.size(), ' ') << finding.what
-              << std::string(width - finding.what.size() + 2, ' ') << finding.text << "\n";
-    if (!finding.hint.empty()) std::cout << indent << "hint: " << finding.hint << "\n";
+              << std::string(width - finding.what.size() + 2, ' ')
+              << tables::printable(finding.text) << "\n";
+    if (!finding.hint.empty())
+      std::cout << indent << "hint: " << tables::printable(finding.hint) << "\n";
   }
 }
 

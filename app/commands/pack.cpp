@@ -79,7 +79,7 @@ int pack(const Context& context, const PackCommand& options) {
     pack.templates = current_templates(context, folder, notes);
   const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
-  for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
+  for (const std::string& note : notes) std::cerr << "note: " << tables::printable(note) << "\n";
   if (options.json)
     return print_json(nlohmann::json{{"run", folder.id()},
                                      {"file", fs::absolute(pack.file).string()},
@@ -100,7 +100,8 @@ int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
   const manage::ImportResult imported = manage::import_packed_run(options.origin, runs_dir);
-  for (const std::string& note : imported.notes) std::cerr << "note: " << note << "\n";
+  for (const std::string& note : imported.notes)
+    std::cerr << "note: " << tables::printable(note) << "\n";
   if (options.json) {
     const auto missing =
         json_list(imported.missing, [](const auto& need) { return to_json(need); });

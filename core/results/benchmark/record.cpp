@@ -268,7 +268,7 @@ fs::path benchmarks_dir(const fs::path& runs_dir) { return runs_dir / "benchmark
 
 fs::path write_record(const fs::path& runs_dir, Record& record) {
   const fs::path folder = benchmarks_dir(runs_dir);
-  make_directories(folder);
+  make_own_folders(runs_dir, folder.filename());
   const FileLock lock = FileLock::acquire(folder / ".lock");  // no two take one name
   const std::string what = record.kind == Kind::operations ? "ops" : record.config;
   const std::string name = compact_timestamp(record.call.created) + "-" + as_file_name(what);

@@ -33,8 +33,7 @@ fs::path file_of(const fs::path& folder, const LeaseDevice& device) { return fol
 std::optional<Lease> Lease::try_acquire(const fs::path& folder,
                                         const LeaseDevice& device,
                                         int units) {
-  const fs::path leases = folder.parent_path();
-  make_own_folders(leases.parent_path(), leases.filename() / folder.filename());
+  make_own_folders(folder.parent_path(), folder.filename());
   const fs::path path = file_of(folder, device);
   FileDescriptor file = open_own_file(path, O_RDWR | O_CREAT);
   const int wanted = std::clamp(units, 1, device.units);
@@ -158,6 +157,7 @@ fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 /// The file of the lock, in a folder that is there.
 fs::path lock_file(const fs::path& runs_dir) {
   make_own_folders(runs_dir, fs::path(".queue") / "entries");
+  require_own_folder(leases_folder(runs_dir).parent_path());
   return folder_of(runs_dir) / "lock";
 }
 

@@ -34,16 +34,15 @@ TEST_CASE("file systems of other machines are told from local ones", "[store]") 
 }
 
 TEST_CASE("a store is neither made nor changed behind a link", "[store][hostile]") {
-  const tests::TemporaryFolder folder;
   const tests::TemporaryFolder elsewhere;
   open_database(elsewhere / "theirs.sqlite");
   const std::string before = read_file(elsewhere / "theirs.sqlite");
-  const fs::path path = folder / "forge.sqlite";
   for (const fs::path& target : {elsewhere / "new", elsewhere / "theirs.sqlite"}) {
     for (const char* suffix : {"", ".lock"}) {
+      const tests::TemporaryFolder folder;
+      const fs::path path = folder / "forge.sqlite";
       fs::create_symlink(target, path.string() + suffix);
       CHECK(tests::contains(tests::error_of([&] { open_database(path); }), "is a symbolic link"));
-      fs::remove(path.string() + suffix);
     }
   }
   REQUIRE_FALSE(fs::exists(elsewhere / "new"));
