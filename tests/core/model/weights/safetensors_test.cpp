@@ -427,5 +427,13 @@ TEST_CASE("a flipped bit anywhere is refused or leaves every view inside the fil
   REQUIRE(refused > 1500);
 }
 
+TEST_CASE("a header of more tensors than a model has is refused", "[hostile]") {
+  std::string header = "{";
+  for (int i = 0; i <= 250'000; ++i)
+    header += (i > 0 ? ",\"" : "\"") + std::to_string(i) +
+              "\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}";
+  REQUIRE(contains(fault_of(file_bytes(header + "}", "")), "more than 250000 tensors"));
+}
+
 }  // namespace
 }  // namespace forge::weights
