@@ -50,6 +50,10 @@ int print_pivot(const Context& context, const CompareOptions& options) {
   const tables::Pivot pivot =
       tables::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
   if (options.json || options.format == "json") return print_json(tables::to_json(pivot));
+  if (options.format == "csv") {
+    std::cout << tables::to_csv(pivot);
+    return 0;
+  }
   const tables::Sheet sheet = make_sheet(pivot);
   std::cout << (options.format == "markdown" ? tables::to_markdown(sheet)
                                              : tables::to_terminal(sheet, terminal_options()));

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/config/explain.h"
 #include "core/config/leaves.h"
 #include "core/run/identity.h"
@@ -33,9 +34,7 @@ struct Side {
 };
 
 Side run_side(const run::RunFolder& folder) {
-  const auto read = [](const std::filesystem::path& file) {
-    return try_parse_json(read_file(file));
-  };
+  const auto read = [](const std::filesystem::path& file) { return read_json_file(file); };
   const nlohmann::json config = read(folder.config_file());
   if (config.is_discarded()) {
     throw Error(shown_path(folder.config_file()) + " is damaged: it is not JSON",

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/manage/pack.h"
 #include "core/project/project.h"
@@ -39,7 +40,7 @@ std::vector<std::pair<std::string, fs::path>> current_templates(const Context& c
     if (fs::is_regular_file(file) && seen.insert(name).second) files.push_back({name, file});
   };
   // Templates of other projects are known from the values that they set.
-  const nlohmann::json origins = try_parse_json(read_file(folder.origin_file()));
+  const nlohmann::json origins = read_json_file(folder.origin_file());
   for (const nlohmann::json& origin : origins) {
     const auto at = origin.is_object() ? origin.find("at") : origin.end();
     if (at == origin.end() || !at->is_string()) continue;

@@ -128,6 +128,7 @@ void for_each_file(const fs::path& file, const ExtractLimits& limits, const Take
       throw Error("it holds more than " + std::to_string(limits.files) + " files or " +
                   human_bytes(double(limits.bytes)));
     }
+    if (limits.check) limits.check(name, size);
     bytes += size;
     take(reader, name);
   }
@@ -142,6 +143,23 @@ void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimi
 }
 
 }  // namespace
+
+std::string read_first_file(const fs::path& archive, const std::string& name, int64_t max_bytes) {
+  try {
+    ArchiveReader reader(archive, Format::tar_zstd);
+    archive_entry* entry = reader.next();
+    if (!entry || !is_plain_file(entry) || name_of(entry) != name) return "";
+    if (archive_entry_size(entry) > max_bytes)
+      throw Error(name + " has more than " + human_bytes(double(max_bytes)));
+    std::string content;
+    reader.read_content([&](std::string_view bytes) { content += bytes; });
+    return content;
+  } catch (const Error& problem) {
+    throw Error("cannot unpack '" + archive.string() + "': " + problem.message(),
+                problem.hint(),
+                ExitCode::failed);
+  }
+}
 
 // libarchive writes the tar and this compresses it: libarchive's own zstd has no checksum.
 struct ArchiveWriter::Stream {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,7 +35,15 @@ class ArchiveWriter {
 struct ExtractLimits {
   int64_t files = 100'000;
   int64_t bytes = int64_t{1} << 42;
+  /// Throws for a file that must not be there, by its name and length in bytes.
+  std::function<void(const std::string& name, int64_t bytes)> check;
 };
+
+/// The content of the first file of a tar file compressed with zstd; "" where it has another name.
+/// Throws Error where it is longer than `max_bytes`.
+std::string read_first_file(const std::filesystem::path& archive,
+                            const std::string& name,
+                            int64_t max_bytes);
 
 /// Whether the file begins as a zstd stream does.
 bool is_archive(const std::filesystem::path& file);

@@ -11,6 +11,8 @@
 namespace forge {
 namespace {
 
+constexpr int64_t longest_line = 4 << 20;  ///< twice the longest that any reader takes
+
 struct Tail {
   std::string bytes;
   bool reaches_begin = true;
@@ -33,7 +35,7 @@ Tail read_tail(const std::filesystem::path& path, int64_t from, int64_t length) 
 }  // namespace
 
 std::string last_line(const std::filesystem::path& file) {
-  for (int64_t length = 4096;; length *= 16) {
+  for (int64_t length = 4096;; length *= 32) {
     Tail tail = read_tail(file, 0, length);
     if (tail.reaches_begin) tail.bytes.insert(0, "\n");
     const size_t end = tail.bytes.rfind('\n');
@@ -42,6 +44,7 @@ std::string last_line(const std::filesystem::path& file) {
       if (before != std::string::npos) return tail.bytes.substr(before + 1, end - before - 1);
     }
     if (tail.reaches_begin) return "";
+    if (length >= longest_line) return tail.bytes;  // no line of forge's, as whoever reads it sees
   }
 }
 

@@ -7,7 +7,9 @@
 
 namespace forge {
 
-/// The last whole line of a file without its newline, read from the end; "" where there is none.
+/// The last whole line of a file without its newline, read from the end; "" where there is none. Of
+/// a line of more than 4 MiB, which no log has, it is the last part: no more of a file is looked
+/// at.
 std::string last_line(const std::filesystem::path& file);
 
 /// The last lines of a file that begin at byte `from` or later: at most `count`, each cut to

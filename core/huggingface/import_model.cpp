@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 #include "core/model/weights/model_files.h"
@@ -13,11 +14,8 @@ namespace {
 constexpr uintmax_t largest_config = 10'000'000;
 
 ReadConfig read_config_file(const fs::path& path) {
-  std::error_code unreadable;
-  const uintmax_t bytes = fs::file_size(path, unreadable);
   try {
-    if (!unreadable && bytes > largest_config) throw Error("it is impossibly large");
-    const nlohmann::json json = try_parse_json(read_file(path));
+    const nlohmann::json json = read_json_file(path, largest_config);
     if (json.is_discarded()) throw Error("it is not JSON");
     return read_config(json);
   } catch (const Error& error) {

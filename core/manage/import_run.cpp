@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/base/archive.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
@@ -22,6 +25,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// It has a line for each file of a run.
+constexpr uintmax_t max_manifest_bytes = uintmax_t{32} << 20;
+
 Error refused(const std::string& what, const std::string& hint = "") {
   return Error(what, hint, ExitCode::failed);
 }
@@ -32,7 +38,7 @@ bool is_plain_file(const fs::path& path) {
 }
 
 Json json_of(const fs::path& file) {
-  const Json json = try_parse_json(read_file(file));
+  const Json json = read_json_file(file, max_manifest_bytes);
   if (!json.is_object()) throw refused("'" + shown_path(file) + "' is no JSON object");
   return json;
 }
@@ -73,14 +79,37 @@ void check_pack(const fs::path& folder) {
   }
 }
 
+/// Unpacks only what pack.json lists, at the length that it says: what is refused was not written.
+void unpack(const fs::path& pack, const fs::path& folder) {
+  const std::string text =
+      read_first_file(pack, pack_manifest, static_cast<int64_t>(max_manifest_bytes));
+  if (text.empty()) throw refused("'" + shown_path(pack) + "' is no pack: it has no pack.json");
+  require_shallow_json(text);
+  const Json manifest = try_parse_json(text);
+  const Json files = manifest.is_object() ? manifest.value("files", Json()) : Json();
+  if (!files.is_object()) throw refused("'files' of pack.json is no object");
+  ExtractLimits limits;
+  limits.bytes =
+      std::min(limits.bytes,
+               static_cast<int64_t>(std::min<uintmax_t>(fs::space(folder).available, INT64_MAX)));
+  limits.check = [&](const std::string& name, int64_t bytes) {
+    if (name == pack_manifest) return;
+    const auto entry = files.find(name);
+    if (entry == files.end())
+      throw Error("the pack holds '" + tables::printable(name) +
+                  "', of which pack.json does not know");
+    if (!entry->is_object() || entry->value("bytes", Json()) != bytes)
+      throw Error("'" + tables::printable(name) + "' of the pack is not what was packed");
+  };
+  extract_archive(pack, folder, limits);
+}
+
 /// The run folder at the origin; a pack's is unpacked aside.
 fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
   if (is_file(origin)) {
     if (!is_archive(origin))
       throw refused("'" + shown_path(origin) + "' is no pack", "'forge pack RUN' makes one");
-    extract_archive(origin, aside);
-    if (!fs::exists(aside / pack_manifest))
-      throw refused("'" + shown_path(origin) + "' is no pack: it has no pack.json");
+    unpack(origin, aside);
     check_pack(aside);
     return aside / "run";
   }

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/run/queue/queue.h"
 #include "core/worker/json_fields.h"
@@ -133,7 +134,7 @@ void move_all(const std::vector<Move>& moves) {
 Removal read_removal(const fs::path& folder) {
   Removal removal;
   try {
-    removal = worker::read_fields<Removal>(parse_json(read_file(record_file(folder))), "a removal");
+    removal = worker::read_fields<Removal>(read_json_file(record_file(folder)), "a removal");
   } catch (const std::exception&) {
     // The runs can be brought back without the record.
   }

@@ -40,6 +40,9 @@ bool LineReader::fill() {
   return got > 0;
 }
 
+/// A line of more than this does not end within any time: the file is full of something else.
+static constexpr int64_t hopeless_line_bytes = int64_t{64} << 20;
+
 bool LineReader::next() {
   line_.clear();
   too_long_ = false;
@@ -48,6 +51,11 @@ bool LineReader::next() {
     if (position_ == buffer_.size() && !fill()) return false;
     const size_t newline = buffer_.find('\n', position_);
     const size_t end = newline == std::string::npos ? buffer_.size() : newline;
+    if (read_offset_ - line_offset_ > hopeless_line_bytes)
+      throw Error("'" + path_.string() + "' is no log: it has a line of more than " +
+                      human_bytes(double(hopeless_line_bytes)),
+                  "restore the file, or remove the run",
+                  ExitCode::failed);
     if (line_.size() + (end - position_) > max_line_bytes) {
       too_long_ = true;
       line_.clear();
@@ -192,17 +200,13 @@ EventBatch read_event_lines(const std::filesystem::path& events_file,
 std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
   std::set<int64_t> steps;
   if (!fs::exists(events_file)) return steps;
-  const MappedFile file(events_file);
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   // As to_line writes it; within a string it would have a backslash before each quotation mark.
   constexpr std::string_view name = "\"event\":\"checkpoint\"";
-  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
-    const size_t begin = text.rfind('\n', at) + 1;
-    const size_t end = text.find('\n', at);
-    if (end == text.npos) break;  // a torn line
+  LineReader lines(events_file, 0);
+  while (lines.next()) {
+    if (lines.line().find(name) == std::string::npos) continue;
     try {
-      const StoredEvent stored =
-          stored_event_from_line(std::string(text.substr(begin, end - begin)));
+      const StoredEvent stored = stored_event_from_line(lines.line());
       if (!stored.event) continue;
       const auto* saved = std::get_if<worker::CheckpointSaved>(&*stored.event);
       if (saved) steps.insert(saved->step);

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
@@ -283,7 +284,8 @@ void write_plan(const std::filesystem::path& file, const SavedPlan& plan) {
 
 SavedPlan read_plan(const std::filesystem::path& file) {
   const std::string hint = "'forge run CONFIG… --save-plan FILE' writes one";
-  const Json json = try_parse_json(read_file(file));
+  constexpr uintmax_t largest_plan = uintmax_t{256} << 20;  // of thousands of runs
+  const Json json = read_json_file(file, largest_plan);
   if (!json.is_object() || !json.contains("forge_plan"))
     throw Error("'" + file.string() + "' is no plan of runs", hint);
   if (json.at("forge_plan") != plan_version)

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 
@@ -117,7 +118,7 @@ void require_same(const RunRecord& record,
 
 worker::Request parse_request(const fs::path& file, const RunRecord& record) {
   try {
-    return worker::request_from_line(read_file(file));
+    return worker::request_from_line(read_file_within(file, 2 * worker::max_request_bytes));
   } catch (const Error& problem) {
     throw Error("'" + shown_path(file) + "': " + problem.message(),
                 quoted_command("forge run " + shell_quoted(record.config)) +

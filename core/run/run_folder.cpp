@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
@@ -101,7 +102,8 @@ bool is_run_name(const std::string& name) {
 
 RunRecord RunFolder::record() const {
   try {
-    RunRecord record = record_from_json(worker::object_from_line(read_file(record_file())));
+    RunRecord record = record_from_json(
+        worker::object_from_line(read_file_within(record_file(), max_json_file_bytes)));
     if (record.key != run_key(record.identity))
       throw Error("its key " + record.key.substr(0, 40) +
                   " is not that of the identity in it: the file was changed");
@@ -117,7 +119,7 @@ RunRecord RunFolder::record() const {
 }
 
 Json RunFolder::config(const RunRecord& record) const {
-  Json config = try_parse_json(read_file(config_file()));
+  Json config = read_json_file(config_file());
   if (!config.is_object())
     throw Error("'" + config_file().string() + "' is not a JSON object", ExitCode::failed);
   require_config_of(record, config, config_file());
@@ -281,14 +283,11 @@ Annotations read_annotations(const RunFolder& folder) {
   const fs::path file = folder.annotations_file();
   if (!path_exists(file)) return {};
   try {
-    Annotations annotations =
-        worker::read_fields<Annotations>(parse_json(read_file(file)), "notes and tags of a run");
+    const Json json = read_json_file(file);
+    if (json.is_discarded()) throw Error("it is not JSON");
+    Annotations annotations = worker::read_fields<Annotations>(json, "notes and tags of a run");
     for (const std::string& tag : annotations.tags) check_tag(tag);
     return annotations;
-  } catch (const nlohmann::json::exception& problem) {
-    throw Error("'" + file.string() + "' is no JSON: " + problem.what(),
-                "remove the file: it holds note and tags alone",
-                ExitCode::failed);
   } catch (const Error& problem) {
     throw Error("'" + file.string() + "': " + problem.message(),
                 "remove the file: it holds note and tags alone",

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/data/corpus/byte_reader.h"
@@ -217,10 +218,13 @@ CorpusIndexCache::CorpusIndexCache(const fs::path& folder,
   if (!state_.empty()) file_ = folder / (hash_hex(state_) + ".json");
 }
 
+/// It has a number for each file and group of documents of a corpus.
+constexpr uintmax_t largest_index = uintmax_t{256} << 20;
+
 std::optional<CorpusIndex> CorpusIndexCache::load() const {
   if (file_.empty()) return std::nullopt;
   try {
-    const Json json = parse_json(read_file(file_));
+    const Json json = read_json_file(file_, largest_index);
     CorpusIndex index;
     json.at("training_sizes").get_to(index.training_sizes);
     json.at("evaluation_sizes").get_to(index.evaluation_sizes);

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/tokenizer/tokenizer_file.h"
@@ -211,7 +212,12 @@ void add_parts(const nlohmann::json& provenance, const fs::path& data, PreparedF
 void add_words(PreparedFolder& prepared) {
   const fs::path path = prepared.folder / "made_from.json";
   if (!path_exists(path)) return;
-  const nlohmann::json provenance = try_parse_json(read_file(path));
+  nlohmann::json provenance;
+  try {
+    provenance = read_json_file(path);
+  } catch (const Error&) {
+    return;  // words alone
+  }
   const auto text = [&](const char* key) {
     const nlohmann::json value =
         provenance.value(nlohmann::json::json_pointer(key), nlohmann::json());

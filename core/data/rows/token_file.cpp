@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 
 namespace forge::data {
@@ -232,14 +233,16 @@ struct ResumeState {
 
 std::optional<ResumeState> read_resume_state(const fs::path& path, const std::string& purpose) {
   if (!path_exists(path)) return std::nullopt;
-  const nlohmann::json json = try_parse_json(read_file(path));
-  if (!json.is_object() || json.value("purpose", "") != purpose) return std::nullopt;
   try {
+    const nlohmann::json json = read_json_file(path);
+    if (!json.is_object() || json.value("purpose", "") != purpose) return std::nullopt;
     return ResumeState{json.at("ids").get<uint64_t>(),
                        json.at("documents").get<uint64_t>(),
                        json.at("hash").get<std::string>(),
                        json.at("note").get<std::string>()};
   } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  } catch (const Error&) {
     return std::nullopt;
   }
 }

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
@@ -26,6 +27,7 @@ Error bad(const std::string& source, const std::string& what, const std::string&
 
 /// The object's names and rules.
 RulesByName read_rules(std::string_view json, const std::string& source) {
+  require_shallow_json(json);
   const nlohmann::json tree = try_parse_json(json);
   const std::string hint = "a grammar is written as {\"5\": [[4, 4], [4]], \"4\": [[1, 2]]}";
   if (tree.is_discarded()) throw bad(source, "not JSON", hint);
@@ -142,7 +144,7 @@ Grammar Grammar::parse(std::string_view json, const std::string& source) {
 }
 
 Grammar Grammar::read(const std::filesystem::path& path) {
-  return parse(read_file(path), path.string());
+  return parse(read_file_within(path, max_json_file_bytes), path.string());
 }
 
 Grammar::Grammar(std::vector<Symbol> symbols) : symbols_(std::move(symbols)) {

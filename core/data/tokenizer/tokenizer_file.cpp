@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 
@@ -150,8 +151,11 @@ Tokenizer tokenizer_from_ranks(std::string_view content) {
 
 }  // namespace
 
+/// The largest in use have 35 MB.
+constexpr uintmax_t max_tokenizer_bytes = uintmax_t{128} << 20;
+
 Tokenizer read_tokenizer_file(const std::filesystem::path& path) {
-  const std::string content = read_file(path);
+  const std::string content = read_file_within(path, max_tokenizer_bytes);
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || content[first] == '{') return load_tokenizer(path);
   const bool is_tiktoken = begins_as_ranks(content);

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer/vocabulary.h"
 
@@ -262,6 +263,9 @@ void read_post_processor(const Json& json, Vocabulary& vocabulary) {
   }
 }
 
+/// The largest in use have 35 MB.
+constexpr uintmax_t largest_file = uintmax_t{128} << 20;
+
 Json parsed(const std::string& text, const std::filesystem::path& path) {
   try {
     return Json::parse(text);  // depth is bounded by the parser's own explicit stack
@@ -444,8 +448,10 @@ Tokenizer tokenizer_from_json(const Json& json) {
 }  // namespace
 
 Tokenizer load_tokenizer(const std::filesystem::path& path) {
-  const Json json = parsed(read_file(path), path);
+  const std::string text = read_file_within(path, largest_file);
   try {
+    require_shallow_json(text);
+    const Json json = parsed(text, path);
     return tokenizer_from_json(json);
   } catch (const Error& error) {
     throw Error("cannot use the tokenizer '" + shown_path(path) + "': " + error.message(),

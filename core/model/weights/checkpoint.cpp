@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 
 namespace forge::weights {
@@ -44,6 +45,7 @@ std::string bounded_text(const fs::path& path) {
 
 /// The inner object of a manifest whose every byte is as forge wrote it.
 Json checked_object(const std::string& text) {
+  require_shallow_json(text);
   const Json whole = try_parse_json(text);
   const auto manifest = whole.is_object() ? whole.find("manifest") : whole.end();
   if (manifest == whole.end() || text_of(*manifest) != text) {

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/model/parameters.h"
 #include "core/model/weights/checkpoint.h"
@@ -28,10 +29,7 @@ constexpr size_t most_shards = 10'000;
 
 /// The index's map from tensor to file.
 std::map<std::string, std::string> read_weight_map(const fs::path& index) {
-  std::error_code unreadable;
-  const uintmax_t bytes = fs::file_size(index, unreadable);
-  if (!unreadable && bytes > largest_index) refuse(index, "is impossibly large for an index");
-  const Json json = try_parse_json(read_file(index));
+  const Json json = read_json_file(index, largest_index);
   if (!json.is_object()) refuse(index, "is not a JSON object");
   const auto map = json.find("weight_map");
   if (map == json.end() || !map->is_object()) refuse(index, "has no object 'weight_map'");

@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
@@ -286,11 +287,13 @@ Record read_record(const fs::path& file) {
     return Error("'" + file.string() + "' is no benchmark: " + why, ExitCode::failed);
   };
   try {
-    Record record = record_from_json(parse_json(read_file(file)));
+    const nlohmann::json json = read_json_file(file);
+    if (json.is_discarded()) throw Error("it is not JSON");
+    Record record = record_from_json(json);
     if (record.id != file.stem().string()) throw Error("it calls itself '" + record.id + "'");
     return record;
-  } catch (const nlohmann::json::exception& problem) {
-    throw refuse(problem.what());
+  } catch (const nlohmann::json::exception&) {
+    throw refuse("a value in it is of another kind than it should be");
   } catch (const Error& error) {
     throw refuse(error.message());
   }

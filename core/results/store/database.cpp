@@ -108,6 +108,29 @@ bool has_current_schema(SQLite::Database& database) {
          read_pragma(database, "application_id") == application_id;
 }
 
+/// What a database consists of, each with the text that made it.
+std::vector<std::string> schema_of(SQLite::Database& database) {
+  std::vector<std::string> parts;
+  SQLite::Statement select(database,
+                           "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, "
+                           "'') FROM sqlite_master "
+                           "ORDER BY 1");
+  while (select.executeStep()) parts.push_back(select.getColumn(0).getString());
+  return parts;
+}
+
+/// Another program's views and triggers may compute for ever, and a table may be missing.
+void require_own_schema(SQLite::Database& database) {
+  SQLite::Database own(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  own.exec(whole_schema());
+  if (schema_of(database) == schema_of(own)) return;
+  throw Error(
+      "the results store '" + database.getFilename() +
+          "' has other tables, views or triggers than forge made: another program changed it",
+      reindex_hint,
+      ExitCode::failed);
+}
+
 /// In one transaction, which another process waits for that would do the same.
 void bring_up_to_date(SQLite::Database& database) {
   if (has_current_schema(database)) return;
@@ -116,10 +139,13 @@ void bring_up_to_date(SQLite::Database& database) {
   const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
   if (!empty && read_pragma(database, "application_id") != application_id) refuse_foreign(database);
   std::vector<std::string> tables;
-  SQLite::Statement names(database, "SELECT name FROM sqlite_master WHERE type = 'table'");
+  SQLite::Statement names(
+      database,
+      "SELECT type || printf(' \"%w\"', name) FROM sqlite_master "
+      "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'");
   while (names.executeStep()) tables.push_back(names.getColumn(0).getString());
   names.reset();
-  for (const std::string& table : tables) database.exec("DROP TABLE " + table);
+  for (const std::string& table : tables) database.exec("DROP " + table);
   database.exec(whole_schema());
   database.exec("PRAGMA application_id = " + std::to_string(application_id));
   database.exec("PRAGMA user_version = " + std::to_string(schema_version()));
@@ -159,7 +185,12 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
         path.string(),
         SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
         busy_timeout_ms);
+    // What a foreign schema holds is not run: no functions with effects, no writes to its own
+    // tables.
+    database->exec("PRAGMA trusted_schema = OFF");
+    sqlite3_db_config(database->getHandle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     bring_up_to_date(*database);  // first: a file that is refused stays untouched
+    require_own_schema(*database);
     database->exec("PRAGMA journal_mode = WAL");
     database->exec("PRAGMA synchronous = NORMAL");
     // A savepoint around each run copies the pages that it changes: not to a file.
@@ -188,9 +219,7 @@ Error store_error(const fs::path& path, const SQLite::Exception& problem) {
   ExitCode exit_code = ExitCode::failed;
   switch (problem.getErrorCode()) {
     case SQLITE_NOTADB:
-    case SQLITE_CORRUPT:
-      hint = "'forge store reindex' builds it anew from the run folders; no result is lost";
-      break;
+    case SQLITE_CORRUPT: hint = reindex_hint; break;
     case SQLITE_FULL:
     case SQLITE_IOERR:
       hint =

@@ -161,6 +161,9 @@ class WhereClause {
 /// cannot be opened or is no results store.
 std::unique_ptr<SQLite::Database> open_database(const std::filesystem::path& path);
 
+constexpr const char* reindex_hint =
+    "'forge store reindex' builds it anew from the run folders; no result is lost";
+
 /// Puts the finished database `built` in the place of `path`. Connections that are open on the old
 /// one keep it until they close.
 void replace_database(const std::filesystem::path& built, const std::filesystem::path& path);

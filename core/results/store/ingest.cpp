@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
@@ -266,7 +267,13 @@ class Ingester {
   /// What a run ran on decides none of its numbers: a file that cannot be read is a warning.
   void write_environment(const run::RunFolder& folder, std::vector<std::string>& warnings) {
     if (!fs::exists(folder.environment_file())) return;
-    const nlohmann::json environment = try_parse_json(read_file(folder.environment_file()));
+    nlohmann::json environment;
+    try {
+      environment = read_json_file(folder.environment_file());
+    } catch (const Error& problem) {
+      warnings.push_back(problem.message() + ": what the run ran on is unknown");
+      return;
+    }
     if (!environment.is_object()) {
       warnings.push_back("'" + folder.environment_file().string() +
                          "' is not a JSON object: what the run ran on is unknown");

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
@@ -171,7 +172,8 @@ int64_t current_step(const fs::path& runs_dir, const RunSummary& run) {
   if (run.status != run::RunState::running) return run.step;
   try {
     const fs::path file = run::RunFolder(runs_dir / run.id).progress_file();
-    const auto event = worker::event_from_json(worker::object_from_line(read_file(file)));
+    const auto event = worker::event_from_json(
+        worker::object_from_line(read_file_within(file, max_json_file_bytes)));
     if (const auto* progress = std::get_if<worker::Progress>(&event))
       return std::max(progress->step, run.step);
   } catch (const Error&) {

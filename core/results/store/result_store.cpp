@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
@@ -64,6 +65,11 @@ std::vector<RunSummary> select_runs(SQLite::Database& database, const WhereClaus
   runs.reserve(static_cast<size_t>(count_of(database, condition)));
   while (statement.executeStep()) {
     RunSummary& run = runs.emplace_back(read_run(statement));
+    // Whoever asks for runs opens the folders of these names.
+    if (run.id.empty() || run.id[0] == '.' || run.id.find('/') != std::string::npos)
+      throw Error("the results store is damaged: it has a run whose id is no name of a folder",
+                  reindex_hint,
+                  ExitCode::failed);
     const auto found = scores.find(run.id);
     if (found != scores.end()) run.scores = std::move(found->second);
   }
@@ -105,8 +111,17 @@ std::vector<LossPoint> select_losses(SQLite::Database& database,
 constexpr const char* select_config = "SELECT config FROM configs WHERE run_id = ?";
 constexpr const char* select_environment = "SELECT environment FROM environments WHERE run_id = ?";
 
+/// Throws Error for a store that something else has changed.
+[[noreturn]] void refuse_damaged(const std::string& fault) {
+  throw Error("the results store is damaged: " + fault, reindex_hint, ExitCode::failed);
+}
+
 nlohmann::json json_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::json(nullptr) : parse_json(text);
+  if (text.empty()) return nullptr;
+  require_shallow_json(text);
+  nlohmann::json json = try_parse_json(text);
+  if (!json.is_object()) refuse_damaged("a text in it is no JSON object");
+  return json;
 }
 
 /// The text that a statement gives for each run, "" for none.
@@ -256,6 +271,7 @@ std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter)
   std::vector<ConfiguredRun> configured(found.size());
   // Parsing takes most of the time of a table of a thousand runs.
   parallel_for(found.size(), [&](size_t i) {
+    if (configs[i].empty()) refuse_damaged("it has no config of run '" + found[i].id + "'");
     configured[i] = {std::move(found[i]), json_or_null(configs[i]), json_or_null(environments[i])};
   });
   return configured;
@@ -344,7 +360,7 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
     std::vector<benchmark::Record> records;
     while (statement.executeStep())
       records.push_back(
-          benchmark::record_from_json(parse_json(statement.getColumn(0).getString())));
+          benchmark::record_from_json(json_or_null(statement.getColumn(0).getString())));
     return records;
   });
 }

@@ -1,6 +1,7 @@
 #include "core/results/tables/pivot.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/base/error.h"
@@ -240,6 +241,29 @@ Json to_json(const Pivot& pivot) {
   json["varying"] = pivot.differ_between_cells;
   json["without"] = pivot.without;
   return json;
+}
+
+std::string to_csv(const Pivot& pivot) {
+  const PivotOptions& options = pivot.options;
+  const bool has_columns = !options.columns.empty();
+  std::vector<std::string> header = {csv_field(options.rows)};
+  if (has_columns) header.push_back(csv_field(options.columns));
+  header.insert(header.end(), {csv_field(options.metric), "runs"});
+  std::string text = csv_line(header);
+  for (size_t i = 0; i < pivot.row_values.size(); ++i) {
+    for (size_t k = 0; k < pivot.column_values.size(); ++k) {
+      const PivotCell& cell = pivot.cells[i][k];
+      if (cell.runs.empty()) continue;
+      std::vector<std::string> fields = {csv_field(pivot.row_values[i])};
+      if (has_columns) fields.push_back(csv_field(pivot.column_values[k]));
+      const double mean = cell.summary.mean;
+      fields.insert(fields.end(),
+                    {std::isfinite(mean) ? json_text(nlohmann::json(mean)) : "nan",
+                     std::to_string(cell.runs.size())});
+      text += csv_line(fields);
+    }
+  }
+  return text;
 }
 
 }  // namespace forge::tables

@@ -42,4 +42,7 @@ Sheet make_sheet(const Pivot& pivot);
 
 nlohmann::ordered_json to_json(const Pivot& pivot);
 
+/// RFC 4180: a line for each cell that has runs, with the mean of its runs and their number.
+std::string to_csv(const Pivot& pivot);
+
 }  // namespace forge::tables

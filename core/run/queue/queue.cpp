@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/run_folder.h"
@@ -180,7 +181,8 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::
     const std::string name = file.filename().string();
     if (is_aside_name(name)) continue;
     try {
-      QueueEntry entry = entry_from_json(worker::object_from_line(read_file(file)));
+      QueueEntry entry =
+          entry_from_json(worker::object_from_line(read_file_within(file, max_json_file_bytes)));
       if (entry.run != name) throw Error("it is of run '" + entry.run + "'");
       entries.push_back(std::move(entry));
     } catch (const Error& problem) {
@@ -201,7 +203,7 @@ bool is_queued(const fs::path& runs_dir, const std::string& run) {
   const fs::path file = entries_folder(folder_of(runs_dir)) / run;
   if (!path_exists(file)) return false;
   try {
-    entry_from_json(worker::object_from_line(read_file(file)));
+    entry_from_json(worker::object_from_line(read_file_within(file, max_json_file_bytes)));
     return true;
   } catch (const Error&) {
     return false;  // started by nobody, as read_entries leaves it out

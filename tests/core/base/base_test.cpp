@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/random.h"
 #include "core/base/text.h"
@@ -265,6 +266,20 @@ TEST_CASE("a recorded command of somebody else runs nothing more when it is past
     CAPTURE(command);
     REQUIRE(pasteable(command) == command);
   }
+}
+
+TEST_CASE("a JSON file is read up to a length and a depth", "[json][hostile]") {
+  const tests::TemporaryFolder folder;
+  REQUIRE(read_json_file(folder.write("a", "{\"a\": [1]}"))["a"][0] == 1);
+  REQUIRE(read_json_file(folder.write("a", "[1")).is_discarded());
+  const auto fault_of = [](const fs::path& file) {
+    return tests::error_of([&] { read_json_file(file); });
+  };
+  REQUIRE(tests::contains(fault_of(folder.write("a", std::string(1'000'000, '['))),
+                          "nested more than 100 deep"));
+  REQUIRE(read_json_file(folder.write("a", "\"" + std::string(1000, '[') + "\"")).is_string());
+  fs::resize_file(folder / "a", uintmax_t{1} << 40);  // sparse
+  REQUIRE(tests::contains(fault_of(folder / "a"), "is too large"));
 }
 
 }  // namespace

@@ -44,5 +44,13 @@ TEST_CASE("the last lines of a log are cut in number and length", "[run][tail]")
   REQUIRE(last_lines(large, 0, 9, 9) == Lines{"end"});
 }
 
+TEST_CASE("no more of a file is looked at for its last line than a line may have",
+          "[run][tail][hostile]") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("f", "one\n");
+  std::filesystem::resize_file(file, uintmax_t{1} << 40);  // sparse
+  REQUIRE(last_line(file).size() == size_t{4} << 20);
+}
+
 }  // namespace
 }  // namespace forge::run

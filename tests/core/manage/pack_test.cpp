@@ -235,5 +235,21 @@ TEST_CASE("what is no run says what it might be", "[upkeep][import]") {
       contains(error_of([&] { import_packed_run(folder / "none", here.path()); }), "there is no"));
 }
 
+TEST_CASE("what pack.json does not list is refused before it is written",
+          "[upkeep][pack][hostile]") {
+  const TemporaryFolder folder;
+  const auto refused_for = [&](const std::string& manifest) {
+    ArchiveWriter archive(folder / "bad.pack");
+    archive.add_text("pack.json", manifest);
+    archive.add_text("run/large", std::string(1000, 'x'));
+    archive.finish();
+    return error_of([&] { import_packed_run(folder / "bad.pack", folder / "runs"); });
+  };
+  CHECK(contains(refused_for("{\"files\": {}}"), "does not know"));
+  CHECK(contains(refused_for("{\"files\": {\"run/large\": {\"bytes\": 999}}}"),
+                 "not what was packed"));
+  CHECK(contains(refused_for(std::string(100'000, '[')), "nested more than 100 deep"));
+}
+
 }  // namespace
 }  // namespace forge::manage

@@ -237,5 +237,24 @@ TEST_CASE("notes and requests are not written to what is only linked here",
   REQUIRE_FALSE(fs::exists(run.save_file()));
 }
 
+TEST_CASE("files of a run that are full of something else are refused at once",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  RunFolder folder(runs / "a-1");
+  runs.write("a-1/events.jsonl", "");
+  fs::resize_file(folder.events_file(), uintmax_t{1} << 40);  // sparse
+  REQUIRE(folder.state() == RunState::failed);
+  REQUIRE(contains(error_of([&] { recorded_checkpoints(folder.events_file()); }),
+                   "has a line of more than 64"));
+  runs.write("a-1/config.json", std::string(1'000'000, '['));
+  REQUIRE(contains(error_of([&] { folder.config(RunRecord{}); }), "nested more than 100 deep"));
+  fs::resize_file(folder.config_file(), uintmax_t{1} << 40);
+  REQUIRE(contains(error_of([&] { folder.config(RunRecord{}); }), "is too large"));
+  runs.write("a-1/remarks.json", "{");
+  const std::string remarks = error_of([&] { read_annotations(folder); });
+  REQUIRE(contains(remarks, "it is not JSON"));
+  REQUIRE_FALSE(contains(remarks, "json.exception"));
+}
+
 }  // namespace
 }  // namespace forge::run

@@ -249,5 +249,42 @@ TEST_CASE("a store is read and written on while another process builds it anew",
   REQUIRE(fresh.runs().size() == 2);
 }
 
+TEST_CASE("a store with another schema than forge's is refused with the way out",
+          "[store][hostile]") {
+  for (const char* change :
+       {"ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS WITH RECURSIVE n(id) AS (SELECT 1 UNION "
+        "ALL SELECT id FROM n) SELECT id FROM n",
+        "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
+        "DROP TABLE runs"}) {
+    TemporaryFolder folder;
+    ResultStore(folder / "forge.sqlite");
+    open_raw(folder / "forge.sqlite").exec(change);
+    REQUIRE(contains(error_of([&] { ResultStore(folder / "forge.sqlite"); }), "another program"));
+    reindex(folder / "forge.sqlite", folder / "runs");
+    REQUIRE(ResultStore(folder / "forge.sqlite").runs().empty());
+  }
+}
+
+TEST_CASE("tables of an older store are dropped by their names alone", "[store][hostile]") {
+  TemporaryFolder folder;
+  ResultStore(folder / "forge.sqlite");
+  open_raw(folder / "forge.sqlite")
+      .exec(
+          "CREATE TABLE \"x; CREATE TABLE y(a)\" (a); CREATE VIEW v AS SELECT 1; "
+          "PRAGMA user_version = 1");
+  REQUIRE(ResultStore(folder / "forge.sqlite").runs().empty());
+}
+
+TEST_CASE("rows that do not belong together are a damaged store", "[store][hostile]") {
+  TemporaryFolder folder;
+  make_completed_run(folder / "runs", {});
+  ResultStore store(folder / "forge.sqlite");
+  store.sync(folder / "runs");
+  open_raw(folder / "forge.sqlite").exec("DELETE FROM configs");
+  REQUIRE(contains(error_of([&] { store.configured_runs(); }), "is damaged"));
+  open_raw(folder / "forge.sqlite").exec("UPDATE runs SET id = '../vic'");
+  REQUIRE(contains(error_of([&] { store.runs(); }), "no name of a folder"));
+}
+
 }  // namespace
 }  // namespace forge::store

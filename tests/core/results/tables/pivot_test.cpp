@@ -189,5 +189,13 @@ TEST_CASE("curves that lie on each other are all seen in a plot", "[report][plot
   for (const std::string& line : split(drawing, '\n')) CHECK(display_width(line) <= 80);
 }
 
+TEST_CASE("a pivot as CSV has a line for each cell", "[report][pivot]") {
+  const PivotLab lab;
+  const std::string csv =
+      to_csv(build_pivot(lab.read(), {"model.canon.set", "optimizer.lr", "eval_loss"}));
+  CHECK(contains(csv, "model.canon.set,optimizer.lr,eval_loss,runs\r\nA,0.001,3.2"));
+  CHECK(contains(csv, "\r\nAC,0.002,2.5,1\r\n"));
+}
+
 }  // namespace
 }  // namespace forge::tables
