@@ -103,8 +103,8 @@ CheckpointState read_manifest(const fs::path& folder, FileCheck check) {
       read.eval_loss = state.at("eval_loss").get<double>();
     read.extra = state.at("extra");
     return read;
-  } catch (const Json::exception& problem) {
-    throw Error(std::string(manifest_file) + " lacks a part: " + problem.what());
+  } catch (const Json::exception&) {
+    throw Error(std::string(manifest_file) + " lacks a part, or has one of another kind");
   }
 }
 

@@ -272,13 +272,13 @@ TEST_CASE("a JSON file is read up to a length and a depth", "[json][hostile]") {
   const tests::TemporaryFolder folder;
   REQUIRE(read_json_file(folder.write("a", "{\"a\": [1]}"))["a"][0] == 1);
   REQUIRE(read_json_file(folder.write("a", "[1")).is_discarded());
-  const auto fault_of = [](const fs::path& file) {
+  const auto fault_of = [](const std::filesystem::path& file) {
     return tests::error_of([&] { read_json_file(file); });
   };
   REQUIRE(tests::contains(fault_of(folder.write("a", std::string(1'000'000, '['))),
                           "nested more than 100 deep"));
   REQUIRE(read_json_file(folder.write("a", "\"" + std::string(1000, '[') + "\"")).is_string());
-  fs::resize_file(folder / "a", uintmax_t{1} << 40);  // sparse
+  std::filesystem::resize_file(folder / "a", uintmax_t{1} << 40);  // sparse
   REQUIRE(tests::contains(fault_of(folder / "a"), "is too large"));
 }
 
