@@ -25,8 +25,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t length_bytes = 8;
-// The format's own readers stop at 100 MB. The models with most tensors have some 150,000, which
-// take 20 MB, and mostly spread over a hundred files.
+// The format's own readers stop at 100 MB, which takes seconds to read. 61 layers of 384 experts
+// with three matrices each are 70,000 tensors, of some 150 bytes here.
 constexpr uint64_t largest_header = 50'000'000;
 constexpr size_t most_tensors = 250'000;
 
