@@ -36,7 +36,7 @@ struct ExtractLimits {
   int64_t files = 100'000;
   int64_t bytes = int64_t{1} << 42;
   /// Throws for a file that must not be there, by its name and length in bytes.
-  std::function<void(const std::string& name, int64_t bytes)> check;
+  std::function<void(const std::string& name, int64_t bytes)> check = {};
 };
 
 /// The content of the first file of a tar file compressed with zstd; "" where it has another name.
