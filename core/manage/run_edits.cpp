@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "core/base/clock.h"
@@ -110,10 +111,13 @@ struct Move {
 };
 
 /// All folders, or none: where one cannot be moved, those before it are moved back. Throws Error,
-/// which names those that could not be moved back either.
-void move_all(const std::vector<Move>& moves) {
+/// which names those that could not be moved back either. `lock(i)` is held while one is moved: ten
+/// thousand at once would be more than a process may open.
+template <class Lock>
+void move_all(const std::vector<Move>& moves, const Lock& lock) {
   for (size_t done = 0; done < moves.size(); ++done) {
     try {
+      const std::optional<FileLock> held = lock(done);
       rename_path(moves[done].from, moves[done].to);
     } catch (const Error& problem) {
       std::vector<std::string> astray;
@@ -169,14 +173,15 @@ Removal remove_runs(const fs::path& runs_dir,
   const fs::path folder = new_folder(runs_dir);
   removal.name = folder.filename().string();
   write_file_atomic(record_file(folder), json_text(to_json(removal), 2) + "\n");
-  std::vector<FileLock> locks;  // they move with the folders
   std::vector<Move> moves;
   try {
     for (const run::RunFolder& run : runs) {
-      locks.push_back(lock_idle_run(queue, run, "nothing was removed"));
+      lock_idle_run(queue, run, "nothing was removed");  // before the first one is moved
       moves.push_back({run.path(), folder / run.id()});
     }
-    move_all(moves);
+    move_all(moves, [&](size_t i) -> std::optional<FileLock> {
+      return lock_idle_run(queue, runs[i], "nothing was removed");
+    });
   } catch (const Error&) {
     if (folder_entries(folder).size() == 1) remove_tree(folder);  // only the record is in it
     throw;
@@ -224,7 +229,7 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
   }
   std::vector<Move> moves;
   for (const RemovedRun& run : found->runs) moves.push_back({folder / run.run, runs_dir / run.run});
-  move_all(moves);
+  move_all(moves, [](size_t) { return std::nullopt; });
   sync_path(runs_dir);
   remove_tree(record_file(folder));
   std::error_code not_empty;

@@ -43,8 +43,8 @@ void check_same_environment(const RunFolder& other, const Identity& identity) {
   }
 }
 
-/// Rows are shuffled among as many as the run trains on: with more of them the first come in another
-/// order.
+/// Rows are shuffled among as many as the run trains on: with more of them the first come in
+/// another order.
 void check_same_order(const RunFolder& other,
                       const config::Experiment& experiment,
                       const std::vector<worker::TokenSource>& train_tokens) {

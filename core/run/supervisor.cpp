@@ -188,8 +188,8 @@ class Supervisor {
     // A supervisor that did not record a checkpoint may have missed losses before it, too: these
     // steps are trained again. A gap in the losses is only better than damaged checkpoints.
     const bool is_gap = attempt_ > 1 && !checkpoint.recorded && checkpoint.damaged.empty();
-    request_.resume_from = checkpoint.folder.empty() || is_gap ? initial_checkpoint_
-                                                               : checkpoint.folder;
+    request_.resume_from =
+        checkpoint.folder.empty() || is_gap ? initial_checkpoint_ : checkpoint.folder;
     // Not in request.json: the list is long, and every old run would be slower to read.
     request_.weights.clear();
     const config::Experiment experiment = config::experiment_from_json(request_.experiment);

@@ -346,16 +346,16 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
   if (is_busy()) throw Error("a checkpoint is being written already");
   bytes_to_handle_ = 2 * (bytes_of(weights) + bytes_of(optimizer));
   bytes_handled_ = 0;
-  pending_ = std::async(
-      std::launch::async,
-      [this,
-       state = std::move(state),
-       weights = std::move(weights),
-       optimizer = std::move(optimizer)] {
-        return write(checkpoints_, state, weights, optimizer, [this](int64_t bytes) {
-          bytes_handled_ += bytes;
-        });
-      });
+  pending_ =
+      std::async(std::launch::async,
+                 [this,
+                  state = std::move(state),
+                  weights = std::move(weights),
+                  optimizer = std::move(optimizer)] {
+                   return write(checkpoints_, state, weights, optimizer, [this](int64_t bytes) {
+                     bytes_handled_ += bytes;
+                   });
+                 });
 }
 
 double CheckpointWriter::fraction() const {

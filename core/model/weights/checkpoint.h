@@ -75,15 +75,15 @@ struct Retention {
 std::vector<std::filesystem::path> surplus_checkpoints(const std::filesystem::path& checkpoints,
                                                        const Retention& retention);
 
-/// Removes those up to `last_step`, the newest that a run's events tell of. Later ones do not count:
-/// a run may have to resume from what was recorded, however far its worker got.
+/// Removes those up to `last_step`, the newest that a run's events tell of. Later ones do not
+/// count: a run may have to resume from what was recorded, however far its worker got.
 void remove_surplus_checkpoints(const std::filesystem::path& checkpoints,
                                 const Retention& retention,
                                 int64_t last_step);
 
-/// Removes every unfinished checkpoint and those of steps after `last_step`: a run that stands there
-/// has left their course. For the process that writes them, since it takes another's unfinished
-/// checkpoint for an abandoned one.
+/// Removes every unfinished checkpoint and those of steps after `last_step`: a run that stands
+/// there has left their course. For the process that writes them, since it takes another's
+/// unfinished checkpoint for an abandoned one.
 void remove_abandoned_checkpoints(const std::filesystem::path& checkpoints, int64_t last_step);
 
 /// Text of manifest.json for the state and the named files of `folder`, which are read for their

@@ -206,7 +206,7 @@ TEST_CASE("what changes a step is named with both values") {
   };
   const std::string batch = refusal([](Experiment& e) { e.train.batch_size = 16; });
   REQUIRE(contains(batch, "train.batch_size is 16 and was 32"));
-  REQUIRE(contains(batch, "120 steps"));
+  REQUIRE(contains(batch, "from step 120"));
   REQUIRE(contains(refusal([](Experiment& e) { e.seed = 7; }), "seed is 7 and was 42"));
   REQUIRE(contains(refusal([](Experiment& e) { e.model.canon.set = "AC"; }), "model.canon.set"));
   REQUIRE(contains(refusal([](Experiment& e) { e.optimizer.eps = 1; }), "optimizer.eps"));

@@ -37,7 +37,7 @@ TEST_CASE("what is no tag and remarks that are damaged are refused", "[upkeep][r
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), {});
   folder.write(run.id() + "/remarks.json", "{");
-  REQUIRE(contains(error_of([&] { run::read_annotations(run); }), "is no JSON"));
+  REQUIRE(contains(error_of([&] { run::read_annotations(run); }), "it is not JSON"));
   folder.write(run.id() + "/remarks.json", R"({"tags":["a,b"]})");
   REQUIRE(contains(error_of([&] { run::read_annotations(run); }), "is no tag"));
 }

@@ -369,7 +369,7 @@ TEST_CASE("a run does not go on where its rows would have come in another order"
   inputs.train_tokens[0].rows += 1000;
   REQUIRE(contains(error_of([&] { scene.found(inputs); }), "shuffled rows, and with 1,0"));
   inputs.experiment["data"]["order"] = "sequential";
-  REQUIRE_FALSE(contains(error_of([&] { scene.found(inputs); }), "shuffled"));
+  REQUIRE_FALSE(contains(error_of([&] { scene.found(inputs); }), "shuffled rows"));
 }
 
 TEST_CASE("a run that continues another one does so again where it was interrupted",

@@ -248,8 +248,10 @@ TEST_CASE("the newest are kept, and those after the last recorded step do not co
   REQUIRE(left().size() == 3);
   remove_surplus_checkpoints(folder.path(), {0, true}, 4);
   REQUIRE(left().empty());
-  REQUIRE(
-      contains(error_of([&] { remove_surplus_checkpoints(folder.path(), {-1, true}, 4); }), "-1"));
+  REQUIRE(contains(error_of([&] {
+                     remove_surplus_checkpoints(folder.path(), {-1, true}, 4);
+                   }),
+                   "-1"));
 }
 
 TEST_CASE("the best is kept too and of two equally good ones the later") {
@@ -403,8 +405,7 @@ TEST_CASE("the writer keeps all checkpoints before its own") {
     REQUIRE(writer.take_written(long_enough));
   }
   REQUIRE(list_checkpoints(folder.path()) ==
-          std::vector<fs::path>{
-              folder / "000000001", folder / "000000002", folder / "000000003"});
+          std::vector<fs::path>{folder / "000000001", folder / "000000002", folder / "000000003"});
 }
 
 TEST_CASE("one checkpoint is written at a time and none is lost at the end") {
