@@ -101,7 +101,7 @@ std::string unserved_text(const std::filesystem::path& runs_dir) {
   return "No process serves the queue; 'forge runs resume " + shell_quoted(run) + "' does.\n";
 }
 
-std::string overview_text(const store::Overview& overview, const std::string& unserved = "") {
+std::string overview_text(const store::Overview& overview, const std::string& unserved) {
   std::string text;
   if (!overview.devices.empty()) text += "Devices: " + devices_text(overview.devices) + "\n";
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
