@@ -204,6 +204,7 @@ int run_program(int argument_count, char** arguments) {
 int main(int argument_count, char** arguments) {
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file beyond 'ulimit -f' is then an error, told like a full disk
+  std::signal(SIGCHLD, SIG_DFL);  // who ignores it passes that on, and no child could be waited for
   const forge::tables::PrintableOutput out(std::cout), err(std::cerr);
   try {
     forge::app::require_limits();

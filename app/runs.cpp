@@ -311,7 +311,8 @@ void report_failure(const std::string& label,
   std::cerr << "error: " << label << " failed: " << status.reason << "\n";
   for (const std::string& line : status.stderr_lines) std::cerr << "    " << line << "\n";
   if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
-  std::cerr << "full log: " << shown_path(folder.stderr_file()) << "\n";
+  if (path_exists(folder.stderr_file()))
+    std::cerr << "full log: " << shown_path(folder.stderr_file()) << "\n";
 }
 
 /// As the supervisor's own: a stop and a full disk have a code each.

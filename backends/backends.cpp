@@ -225,21 +225,30 @@ fs::path LibtorchBackend::worker() const {
 
 namespace {
 
-/// Throws Error where the address space is too small for Torch: OpenBLAS asks for memory for ever.
-void require_address_space() {
-  constexpr rlim_t least = rlim_t{3} << 30;
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= least) return;
-  throw Error("the worker needs at least 3 GiB of address space, and this shell allows " +
-                  human_bytes(double(limit.rlim_cur)),
-              "'ulimit -v unlimited' allows more",
-              ExitCode::failed);
+/// Throws Error where this shell allows too little memory for Torch: OpenBLAS asks for it for ever.
+void require_memory_limits() {
+  struct Need {
+    __rlimit_resource resource;
+    rlim_t least;
+    const char* what;
+    const char* hint;
+  };
+  for (const Need& need :
+       {Need{RLIMIT_AS, rlim_t{3} << 30, "address space", "'ulimit -v unlimited' allows more"},
+        Need{RLIMIT_DATA, rlim_t{1} << 30, "data", "'ulimit -d unlimited' allows more"}}) {
+    struct rlimit limit {};
+    if (::getrlimit(need.resource, &limit) != 0 || limit.rlim_cur >= need.least) continue;
+    throw Error("the worker needs at least " + human_bytes(double(need.least)) + " of " +
+                    need.what + ", and this shell allows " + human_bytes(double(limit.rlim_cur)),
+                need.hint,
+                ExitCode::failed);
+  }
 }
 
 }  // namespace
 
 worker::WorkerCommand LibtorchBackend::command(const worker::Request& request) const {
-  require_address_space();
+  require_memory_limits();
   worker::WorkerCommand command;
   command.arguments = {worker().string()};
   // The same number of threads in every parallel region, so that sums keep their order.

@@ -41,7 +41,9 @@ std::vector<Finding> examine(const Context& context) {
   for (const manage::BackendReport& report : backends)
     add(manage::check_backend(report, report.name == "libtorch"));
   add(manage::check_runs_folder(context.runs_dir()));
-  add({manage::check_store(context.runs_dir()), manage::check_cache(user_cache_dir())});
+  add({manage::check_queue(context.runs_dir()),
+       manage::check_store(context.runs_dir()),
+       manage::check_cache(user_cache_dir())});
   const char* path = std::getenv("PATH");
   add({manage::check_build_tools(path ? path : "")});
   return findings;

@@ -16,6 +16,7 @@
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/run/open_model.h"
+#include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::app {
@@ -158,6 +159,11 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
   bool any = false;
   if (options.follow && folder.state() == run::RunState::queued)
     std::cerr << folder.id() << " is queued; its log begins when it starts\n";
+  const std::string unserved = options.follow ? queue::unserved_run(context.runs_dir()) : "";
+  if (!unserved.empty()) {
+    std::cerr << "no process serves the queue; 'forge runs resume " << shell_quoted(unserved)
+              << "' does\n";
+  }
   while (true) {
     const bool over = is_over(folder);  // checked first: what was written by then is read below
     log.poll([&](const manage::LogLine& entry) {

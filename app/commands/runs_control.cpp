@@ -18,7 +18,6 @@
 #include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
-#include "core/run/host.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/queue.h"
@@ -258,13 +257,16 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
   switch (folder.state()) {
     case run::RunState::completed: return "is completed";
     case run::RunState::running: return "is running already";
-    default: break;
+    default: return "";  // one that is queued is followed, so that its queue is served
   }
-  // A run that waits on another host is taken over.
-  for (const queue::QueueEntry& entry : queue::read_entries(context.runs_dir())) {
-    if (entry.run == folder.id() && entry.host == run::host_name()) return "is queued already";
-  }
-  return "";
+}
+
+/// Waits for the end of a run that is saving to stop.
+void wait_until_stopped(const run::RunFolder& folder) {
+  const auto is_stopping = [&] { return path_exists(folder.stop_file()) && folder.is_running(); };
+  if (!is_stopping()) return;
+  std::cerr << tables::printable(folder.id()) << " is stopping; it is resumed after that\n";
+  while (is_stopping()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 int resume(const Context& context, const RunsResumeOptions& options) {
@@ -272,6 +274,7 @@ int resume(const Context& context, const RunsResumeOptions& options) {
   const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
   std::vector<PendingRun> runs;
   for (const run::RunFolder& folder : folders) {
+    wait_until_stopped(folder);
     const std::string reason = resume_problem(context, folder);
     if (reason.empty()) {
       runs.push_back(prepare_resume(context, folder, options.queue.jobs));

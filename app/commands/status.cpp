@@ -94,12 +94,20 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
          (elsewhere ? "'forge runs resume RUN' here takes over a run of another host.\n" : "");
 }
 
-std::string overview_text(const store::Overview& overview) {
+/// Why nothing waiting begins; "" where something will.
+std::string unserved_text(const std::filesystem::path& runs_dir) {
+  const std::string run = queue::unserved_run(runs_dir);
+  if (run.empty()) return "";
+  return "No process serves the queue; 'forge runs resume " + shell_quoted(run) + "' does.\n";
+}
+
+std::string overview_text(const store::Overview& overview, const std::string& unserved) {
   std::string text;
   if (!overview.devices.empty()) text += "Devices: " + devices_text(overview.devices) + "\n";
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
   if (!overview.running.empty()) add(running_text(overview.running));
   if (!overview.waiting.empty()) add(waiting_text(overview.waiting));
+  text += unserved;
   if (overview.running.empty() && overview.waiting.empty()) text += "No active or queued runs.\n";
   if (!overview.ended.empty()) add(result_table(overview.ended));
   return text;
@@ -143,7 +151,7 @@ void watch(store::ResultStore& store,
   while (interrupts.count() == 0 && !detach_requested()) {
     const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
     if (live) {
-      live->show(overview_text(overview));
+      live->show(overview_text(overview, unserved_text(runs_dir)));
     } else {
       std::cout << tables::printable_json(json_text(overview_json(overview))) << std::endl;
     }
@@ -167,7 +175,7 @@ int show_status(const Context& context, const StatusOptions& options) {
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
   print_warnings(overview.warnings);
   if (options.json) return print_json(overview_json(overview));
-  std::cout << overview_text(overview);
+  std::cout << overview_text(overview, unserved_text(runs_dir));
   return 0;
 }
 

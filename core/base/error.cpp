@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <system_error>
@@ -97,6 +98,12 @@ Error system_error(const std::string& what, int errno_value, std::string hint) {
 Error as_error(const std::exception& problem) {
   if (const auto* error = dynamic_cast<const Error*>(&problem)) return *error;
   if (const auto* refused = dynamic_cast<const std::system_error*>(&problem)) {
+    if (std::string(refused->what()).find("temp_directory_path") != std::string::npos) {
+      const char* chosen = std::getenv("TMPDIR");
+      return Error("TMPDIR names no folder: '" + std::string(chosen ? chosen : "") + "'",
+                   "unset it, or name a folder that can be written",
+                   ExitCode::failed);
+    }
     const bool storage = is_of_storage(refused->code().value());
     return Error(refused->what(), storage ? ExitCode::storage : ExitCode::failed);
   }

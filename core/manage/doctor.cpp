@@ -19,6 +19,7 @@
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
+#include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::manage {
@@ -296,6 +297,18 @@ Finding check_store(const fs::path& runs_dir) {
     if (finding.hint.empty()) finding.hint = "'forge store reindex' builds it anew from the runs";
   }
   return finding;
+}
+
+Finding check_queue(const fs::path& runs_dir) {
+  const std::string unserved = queue::unserved_run(runs_dir);
+  if (!unserved.empty()) {
+    return {"queue",
+            Health::warning,
+            "runs wait, and no process serves the queue",
+            "'forge runs resume " + shell_quoted(unserved) + "' serves it"};
+  }
+  const size_t runs = queue::read_entries(runs_dir).size();
+  return {"queue", Health::ok, runs == 0 ? "no runs" : std::to_string(runs) + " runs"};
 }
 
 Finding check_build_tools(const std::string& path_variable) {

@@ -51,6 +51,9 @@ Finding check_cache(const std::filesystem::path& cache_dir);
 /// The index over the runs, which is brought up to date, and damaged lines and folders.
 Finding check_store(const std::filesystem::path& runs_dir);
 
+/// Whether a process starts the runs that wait.
+Finding check_queue(const std::filesystem::path& runs_dir);
+
 /// Programs that only building forge is faster with.
 Finding check_build_tools(const std::string& path_variable);
 

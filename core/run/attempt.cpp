@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cmath>
 
@@ -14,6 +15,18 @@
 
 namespace forge::run {
 namespace {
+
+/// Why the kernel may have sent the signal; "" of one that a program brings on itself.
+std::string kill_hint(int signal) {
+  if (signal != SIGKILL && signal != SIGXCPU) return "";
+  struct rlimit cpu {};
+  if (::getrlimit(RLIMIT_CPU, &cpu) == 0 && cpu.rlim_cur != RLIM_INFINITY) {
+    return "this shell allows " + std::to_string(cpu.rlim_cur) +
+           " seconds of CPU time, and the kernel kills what uses more: 'ulimit -t unlimited' "
+           "allows more";
+  }
+  return signal == SIGKILL ? "the kernel does this where memory runs out: see dmesg" : "";
+}
 
 constexpr double machine_seconds = 1;       // between two samples of the machine's load
 constexpr double longest_look_seconds = 5;  // beside a poll: events that are recorded, the queue
@@ -312,8 +325,7 @@ class Attempt {
       end.reason = "stopped on request before it could save";
     } else if (exit.signal != 0) {
       end.reason = "the worker was killed by " + exit.describe();
-      if (exit.signal == SIGKILL)
-        end.hint = "the kernel does this where memory runs out: see dmesg";
+      end.hint = kill_hint(exit.signal);
       end.retryable = true;
     } else {
       end.reason = "the worker exited without a final event, with " + exit.describe();

@@ -214,8 +214,11 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     return true;
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
-    if (!fs::exists(planned.folder.record_file())) throw;
-    return false;
+    if (fs::exists(planned.folder.record_file())) return false;
+    if (!path_exists(planned.folder.path())) throw;
+    throw Error("the run folder '" + planned.folder.path().string() + "' has no run.json",
+                "restore the file, or move the folder away: the run then begins anew",
+                ExitCode::failed);
   }
 }
 

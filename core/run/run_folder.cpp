@@ -52,6 +52,7 @@ RunRecord record_from_json(const Json& json) {
 }
 
 std::string supervisor_error(const RunFolder& folder) {
+  if (!path_exists(folder.path())) return "its folder was removed or renamed while it ran";
   const std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
   if (words.empty()) return "its supervisor was killed";
   return "its supervisor gave up: " + words[0];

@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cstdlib>
 
 #include "backends/backends.h"
@@ -162,6 +164,21 @@ TEST_CASE("the worker's environment fixes what a loss may depend on", "[backend]
   REQUIRE(command.environment.at("OMP_DYNAMIC") == "false");
   REQUIRE(command.environment.at("OMP_NUM_THREADS") == "3");
   REQUIRE(backend.command({}).environment.count("OMP_NUM_THREADS") == 0);
+}
+
+TEST_CASE("limits that are too low for Torch are named before a worker starts", "[backend]") {
+  const TemporaryFolder folder;
+  const LibtorchBackend backend(folder / "forge", folder / "cache");
+  program(folder / "forge-worker-libtorch");
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_DATA, &before) == 0);
+  struct rlimit low = before;
+  low.rlim_cur = rlim_t{900} << 20;
+  REQUIRE(::setrlimit(RLIMIT_DATA, &low) == 0);
+  const std::string error = error_of([&] { backend.command({}); });
+  ::setrlimit(RLIMIT_DATA, &before);
+  REQUIRE(contains(error, "at least 1.00 GiB of data"));
+  REQUIRE(contains(error, "allows 900"));
 }
 
 TEST_CASE("describe asks a worker once and then remembers", "[backend]") {

@@ -276,5 +276,54 @@ TEST_CASE("memory that does not hold a step is made to suffice and the run says 
   }
 }
 
+TEST_CASE("after a crash of all processes status says so and resume serves the queue") {
+  const Program forge;
+  const int pid = forge.start(long_run("train_canon_a", 300));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
+  const std::string id = forge.only_run().filename().string();
+  {
+    const HeldProcess held(forge.worker_pid());
+    REQUIRE(::kill(pid, SIGKILL) == 0);
+    REQUIRE(::kill(parent_of(forge.worker_pid()), SIGKILL) == 0);
+    REQUIRE(Program::wait_for(pid).exit_code == 128 + SIGKILL);
+  }
+  REQUIRE(wait_until([&] {
+    return json::parse(forge.call({"runs", "--json"}).out).at(0).at("status") == "failed";
+  }));
+  for (const auto& sign : std::filesystem::directory_iterator(forge.runs_dir() / ".queue/hosts"))
+    std::filesystem::last_write_time(sign, sign.last_write_time() - std::chrono::hours(1));
+  REQUIRE(contains(forge.call({"status"}).out,
+                   "No process serves the queue; 'forge runs resume " + id + "' does.\n"));
+  const Outcome resumed = forge.call({"runs", "resume", id, "--json"});
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  REQUIRE(json::parse(resumed.out).at(0).at("status") == "completed");
+}
+
+TEST_CASE("resuming a run that is stopping waits for its end") {
+  const Program forge;
+  const int pid = forge.start(long_run("train_canon_a"));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
+  const std::string id = forge.only_run().filename().string();
+  auto held = std::make_unique<HeldProcess>(forge.worker_pid());
+  REQUIRE(forge.call({"runs", "stop", id}).exit_code == 0);
+  const int resuming = forge.start({"runs", "resume", id});
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "is stopping"); }));
+  held.reset();
+  REQUIRE(Program::wait_for(resuming).exit_code == 0);
+  Program::wait_for(pid);
+  const json runs = json::parse(forge.call({"runs", "--json"}).out);
+  REQUIRE(runs.at(0).at("status") == "completed");
+  REQUIRE(runs.at(0).at("attempts") == 2);
+}
+
+TEST_CASE("a TMPDIR that is no folder is named") {
+  Program forge;
+  forge.environment["TMPDIR"] = "/nonexistent";
+  const Outcome refused = forge.call(tiny({"run", "train_canon_a"}));
+  REQUIRE(refused.exit_code == 1);
+  REQUIRE(contains(refused.err, "error: TMPDIR names no folder: '/nonexistent'"));
+}
+
 }  // namespace
 }  // namespace forge::tests

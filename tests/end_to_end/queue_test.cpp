@@ -239,6 +239,20 @@ TEST_CASE("under nohup forge follows its runs to their ends") {
   REQUIRE(count(forge, "completed") == 1);
 }
 
+TEST_CASE("a run ends well under a parent that ignores the ends of its children") {
+  Program forge;
+  const WorkerGate gate(forge);
+  int pid = 0;
+  {
+    const SignalDisposition ignored(SIGCHLD, SIG_IGN);
+    pid = forge.start(runs_of("1", 20, {}));
+  }
+  gate.open();
+  const Outcome ended = Program::wait_for(pid);
+  INFO(forge.errors());
+  REQUIRE(ended.exit_code == 0);
+}
+
 TEST_CASE("Ctrl-C leaves a run that another command has started") {
   const Program forge;
   REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach"})).exit_code == 0);

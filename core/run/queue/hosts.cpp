@@ -5,12 +5,14 @@
 
 #include <algorithm>
 
+#include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/request.h"
+#include "core/run/run_folder.h"
 
 namespace forge::queue {
 namespace {
@@ -85,6 +87,21 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
 double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {
   const double own = time_of(sign_of(runs_dir, entry.host)).value_or(0);
   return std::max(own, time_of(runs_dir / ".queue" / "entries" / entry.run).value_or(0));
+}
+
+std::string unserved_run(const fs::path& runs_dir) {
+  constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
+  const std::string here = run::host_name();
+  if (unix_time() - time_of(sign_of(runs_dir, here)).value_or(0) < silent_seconds) return "";
+  std::string next;
+  for (const QueueEntry& entry : read_entries(runs_dir)) {
+    const run::RunFolder folder(runs_dir / entry.run);
+    if (entry.host != here || !path_exists(folder.record_file())) continue;
+    const run::RunState state = folder.state();
+    if (state == run::RunState::running) return "";
+    if (next.empty() && state != run::RunState::completed) next = entry.run;
+  }
+  return next;
 }
 
 std::string host_text(const std::string& host, double seconds) {

@@ -31,6 +31,10 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir);
 /// Time of the last sign of life of the entry's host. The entry's own file is one, too.
 double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry);
 
+/// The next run in this host's part of the queue, where nothing here starts it: no run of the queue
+/// is active, and forge has given no sign of life for a while. "" where there is none.
+std::string unserved_run(const fs::path& runs_dir);
+
 /// "host 'a', last seen 3m ago", `seconds` after its last sign.
 std::string host_text(const std::string& host, double seconds);
 

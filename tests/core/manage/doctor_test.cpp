@@ -1,6 +1,8 @@
 #include "core/manage/doctor.h"
 
 #include "core/base/files.h"
+#include "core/run/host.h"
+#include "core/run/queue/queue.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -81,6 +83,20 @@ TEST_CASE("a folder of runs is tried and left as it was", "[upkeep][doctor]") {
   REQUIRE(fs::is_empty(folder.path()));
   check_runs_folder(folder / "not/yet");
   REQUIRE(fs::is_empty(folder.path()));
+}
+
+TEST_CASE("a queue that no process serves is a warning", "[upkeep][doctor]") {
+  const TemporaryFolder folder;
+  REQUIRE(check_queue(folder.path()).health == Health::ok);
+  const run::RunFolder run = make_failed_run(folder.path(), {}, 1, "why");
+  queue::QueueEntry entry;
+  entry.run = run.id();
+  entry.host = run::host_name();
+  entry.devices = {{"cpu", 1}};
+  queue::Queue(folder.path()).put(entry);
+  const Finding unserved = check_queue(folder.path());
+  REQUIRE(unserved.health == Health::warning);
+  REQUIRE(contains(unserved.hint, "forge runs resume " + run.id()));
 }
 
 TEST_CASE("the index says how many runs there are and what is damaged", "[upkeep][doctor]") {

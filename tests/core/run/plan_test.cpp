@@ -126,6 +126,17 @@ TEST_CASE("a folder that another forge wrote first is taken as it is", "[run][pl
   REQUIRE(read_file(run.record_file()) == record);
 }
 
+TEST_CASE("a run folder without its record is named and left as it is", "[run][plan]") {
+  const TemporaryFolder runs;
+  const RunInputs inputs = tests::small_inputs();
+  const PlannedRun planned = plan_run(inputs, runs.path(), false);
+  write_run_folder(planned, inputs);
+  fs::remove(planned.folder.record_file());
+  REQUIRE(contains(error_of([&] { write_run_folder(planned, inputs); }),
+                   planned.folder.path().string() + "' has no run.json"));
+  REQUIRE(fs::exists(planned.folder.config_file()));
+}
+
 TEST_CASE("a run folder that cannot be written leaves nothing behind", "[run][plan]") {
   const TemporaryFolder runs;
   const PlannedRun planned = plan_run(small_inputs(), runs.path(), false);

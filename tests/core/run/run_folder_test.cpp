@@ -41,6 +41,13 @@ TEST_CASE("a run that never began is queued only while it is in the queue", "[ru
   REQUIRE(run.status().reason == "");
 }
 
+TEST_CASE("a supervisor whose run folder was renamed was not killed", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  fs::rename(run.path(), runs / "elsewhere");
+  REQUIRE(supervisor_error(run) == "its folder was removed or renamed while it ran");
+}
+
 TEST_CASE("a run's state is derived from its files alone", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());

@@ -1,5 +1,7 @@
 #include "core/run/supervisor.h"
 
+#include <sys/resource.h>
+
 #include <csignal>
 
 #include "core/base/files.h"
@@ -480,6 +482,22 @@ std::string waits_of(const SupervisedScene& scene) {
     waits.push_back(retry ? shortest(event.json.at("wait_seconds")) : "-");
   }
   return join(waits, " ");
+}
+
+TEST_CASE("a kill under a limit of CPU time names the limit", "[run][supervisor]") {
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_CPU, &before) == 0);
+  const int signal = GENERATE(SIGKILL, SIGXCPU);
+  const WorkerScript killed{{Says{lines::hello}, Exits{{0, signal}}}, {}};
+  SupervisedScene scene({killed});
+  scene.options.retry_waits = {};
+  struct rlimit limited = before;
+  limited.rlim_cur = 1'000'000;
+  REQUIRE(::setrlimit(RLIMIT_CPU, &limited) == 0);
+  const int code = scene.supervise();
+  ::setrlimit(RLIMIT_CPU, &before);
+  REQUIRE(code == supervised_failed);
+  REQUIRE(contains(scene.folder.status().hint, "1000000 seconds of CPU time"));
 }
 
 TEST_CASE("before each retry there is a longer wait, and then the run has failed",

@@ -422,5 +422,19 @@ TEST_CASE("of a run that is withdrawn by the command that made it only what is o
   REQUIRE(scene.run(begun).state() == run::RunState::stopped);
 }
 
+TEST_CASE("a queue that no process serves is known by its silence", "[queue][dispatch]") {
+  Scene scene("exit 1");
+  REQUIRE(unserved_run(scene.path()) == "");
+  const QueueEntry entry = scene.add(1);
+  const fs::path sign = scene.path() / ".queue/hosts" / run::host_name();
+  REQUIRE(unserved_run(scene.path()) == entry.run);
+  REQUIRE(give_sign_of_life(scene.path()));
+  REQUIRE(unserved_run(scene.path()) == "");
+  fs::last_write_time(sign, fs::last_write_time(sign) - std::chrono::minutes(1));
+  REQUIRE(unserved_run(scene.path()) == entry.run);
+  const auto running = FileLock::try_acquire(scene.run(entry).lock_file());
+  REQUIRE(unserved_run(scene.path()) == "");
+}
+
 }  // namespace
 }  // namespace forge::queue
