@@ -185,13 +185,9 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
         path.string(),
         SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
         busy_timeout_ms);
-    // What a foreign schema holds is not run: no functions with effects, no writes to its own
-    // tables.
-    database->exec("PRAGMA trusted_schema = OFF");
     sqlite3_db_config(database->getHandle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     bring_up_to_date(*database);  // first: a file that is refused stays untouched
     require_own_schema(*database);
-    database->exec("PRAGMA trusted_schema = ON");  // it is forge's: its checks call json_valid()
     database->exec("PRAGMA journal_mode = WAL");
     database->exec("PRAGMA synchronous = NORMAL");
     // A savepoint around each run copies the pages that it changes: not to a file.
