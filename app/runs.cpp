@@ -368,6 +368,7 @@ int follow_and_report(const Context& context,
   std::vector<store::RunSummary> results;
   int worst = run::supervised_completed;
   bool some_are_open = false;  // not started, or left
+  std::vector<std::string> stopped;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Outcome& outcome = outcomes[i];
     if (outcome.ending != Ending::ended) {
@@ -380,11 +381,15 @@ int follow_and_report(const Context& context,
     }
     if (outcome.status.state == run::RunState::failed)
       report_failure(runs[i].label, runs[i].planned.folder, outcome.status);
+    if (outcome.status.state == run::RunState::stopped)
+      stopped.push_back(runs[i].planned.record.id);
     worst = std::max(worst, run_exit_code(outcome.status));
     if (auto summary = store.run(runs[i].planned.record.id)) results.push_back(std::move(*summary));
   }
-  if (worst == run::supervised_stopped)
-    std::cerr << "the same command continues from the saved checkpoint\n";
+  if (!stopped.empty())
+    std::cerr << quoted_command("forge runs resume " + shell_quoted(stopped))
+              << (stopped.size() == 1 ? " continues it from its" : " continues them from their")
+              << " newest checkpoint\n";
   if (worst == run::supervised_completed && some_are_open) worst = run::supervised_stopped;
   print_results(results, store, runs_dir, json);
   return worst;

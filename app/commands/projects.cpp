@@ -198,6 +198,11 @@ struct NewConfigOptions {
 };
 
 int new_config(const Context& context, const NewConfigOptions& options) {
+  // The projects that came with the program are not the user's to change from elsewhere.
+  if (context.workspace().shipped)
+    throw Error("no project here: the config would be written into " +
+                    shown_path(context.workspace().root) + ", which came with forge",
+                "change to a workspace of yours, or make one with 'forge init'");
   project::NewConfig request = options.request;
   request.project = context.project().folder;
   request.kind = options.kind == "config"    ? project::TemplateKind::config

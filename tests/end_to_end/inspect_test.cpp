@@ -465,6 +465,9 @@ TEST_CASE("the manual page names every command with its options") {
 TEST_CASE("a workspace of one's own is made and its first project shows and resolves") {
   Program forge;
   forge.working_directory = forge.folder().path();
+  const Outcome nowhere = forge.call({"project", "new-config", "train_more"});
+  REQUIRE(nowhere.exit_code == 2);
+  REQUIRE(nowhere.err.find("which came with forge") != std::string::npos);
   REQUIRE(forge.call({"init", "lab"}).exit_code == 0);
   forge.working_directory = forge.folder() / "lab";
   const Outcome created = forge.call({"project", "create", "First Idea", "--json"});
