@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <set>
 #include <thread>
 
 #include "app/command_line.h"
 #include "app/tables.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
@@ -43,21 +45,64 @@ tables::TerminalOptions terminal_options() {
   return options;
 }
 
+/// Throws Error for options of declared tables.
+void require_pivot_options(const CompareOptions& options) {
+  const std::pair<const char*, bool> of_declared_tables[] = {
+      {"--table", !options.table.empty()},
+      {"--by", !options.tables.by.empty()},
+      {"--published", options.tables.published},
+      {"--pareto", !options.pareto.empty()},
+      {"--points", options.points},
+      {"--curves", options.curves},
+      {"--watch", options.watch}};
+  for (const auto& [name, is_given] : of_declared_tables) {
+    if (is_given)
+      throw Error(std::string(name) +
+                      " belongs to declared tables: --rows, --cols and --metric make "
+                      "a table of their own",
+                  "leave out one or the other");
+  }
+}
+
+/// The runs of a profile; "": all of them.
+std::vector<store::ConfiguredRun> runs_of_profile(std::vector<store::ConfiguredRun> runs,
+                                                  const std::string& profile) {
+  if (profile.empty()) return runs;
+  std::set<std::string> known;
+  for (const store::ConfiguredRun& run : runs) known.insert(run.summary.profile);
+  if (known.count(profile) == 0)
+    throw Error(
+        "no run has profile '" + profile + "'",
+        "the runs have " + join(std::vector<std::string>(known.begin(), known.end()), ", "));
+  runs.erase(std::remove_if(runs.begin(),
+                            runs.end(),
+                            [&](const auto& run) { return run.summary.profile != profile; }),
+             runs.end());
+  return runs;
+}
+
 int print_pivot(const Context& context, const CompareOptions& options) {
+  require_pivot_options(options);
   const tables::PivotOptions wanted = {options.rows.empty() ? "config" : options.rows,
                                        options.columns,
                                        options.metric.empty() ? "eval_loss" : options.metric};
-  const tables::Pivot pivot =
-      tables::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
-  if (options.json || options.format == "json") return print_json(tables::to_json(pivot));
-  if (options.format == "csv") {
+  const tables::Pivot pivot = tables::build_pivot(
+      runs_of_profile(runs_for_tables(context, context.project(), options.tables),
+                      options.tables.profile),
+      wanted);
+  if (options.json || options.format == "json") {
+    print_json(tables::to_json(pivot));
+  } else if (options.format == "csv") {
     std::cout << tables::to_csv(pivot);
-    return 0;
+  } else {
+    const tables::Sheet sheet = make_sheet(pivot);
+    std::cout << (options.format == "markdown" ? tables::to_markdown(sheet)
+                                               : tables::to_terminal(sheet, terminal_options()));
   }
-  const tables::Sheet sheet = make_sheet(pivot);
-  std::cout << (options.format == "markdown" ? tables::to_markdown(sheet)
-                                             : tables::to_terminal(sheet, terminal_options()));
-  return 0;
+  if (!options.strict) return 0;
+  for (const std::string& difference : pivot.differ_between_cells)
+    std::cerr << "not controlled: cells differ in " << tables::printable(difference) << "\n";
+  return pivot.differ_between_cells.empty() ? 0 : 1;
 }
 
 /// The two metrics of --pareto.

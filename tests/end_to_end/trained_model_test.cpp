@@ -296,6 +296,20 @@ TEST_CASE("forge eval says what it cannot use") {
   CHECK(trained.forge.call({"runs", "rm", "old-1"}).exit_code == 0);
 }
 
+TEST_CASE("a table from options alone takes no option of declared tables and only its profile") {
+  const TrainedCanon trained;
+  const auto error = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> command = {"compare", "--rows", "seed", "-p", "canon"};
+    command.insert(command.end(), options.begin(), options.end());
+    const Outcome outcome = trained.forge.call(command);
+    CHECK(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  CHECK(contains(error({"--profile", "nowhere"}), "no run has profile 'nowhere'"));
+  CHECK(contains(error({"--table", "positions"}), "--table belongs to declared tables"));
+  CHECK(contains(error({"--curves"}), "--curves belongs to declared tables"));
+}
+
 using nlohmann::json;
 
 /// Every file of a folder but what names the run.
