@@ -96,13 +96,46 @@ ColumnCondition parse_condition(const std::string& text) {
   return condition;
 }
 
-/// Negative, 0 or positive; none for a column without a value, or for a number and a text.
+/// A number in any usual spelling, also ".5" and "1e-3"; null for what is none.
+Json number_of(const std::string& text) {
+  const Json exact = try_parse_json(text);
+  if (exact.is_number()) return exact;  // whole numbers keep all their digits
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  return text.empty() || *end != '\0' ? Json() : Json(number);
+}
+
+bool begins_with_year(const std::string& text) {
+  constexpr size_t digits = 4;
+  return text.size() >= digits && std::all_of(text.begin(), text.begin() + digits, [](char c) {
+           return c >= '0' && c <= '9';
+         });
+}
+
+/// Throws Error for a value that the column cannot have. Compared as text it would choose runs by
+/// chance, and `forge runs rm` removes those.
+void require_value(const ColumnCondition& condition, const Json& column) {
+  const std::string& name = condition.column;
+  const std::string& value = condition.value;
+  const auto refuse = [&](const std::string& wanted, const std::string& hint = "") {
+    throw Error("'" + name + "' is " + wanted + ", not '" + value + "'", hint, ExitCode::usage);
+  };
+  if (column.is_boolean() && value != "true" && value != "false") refuse("true or false");
+  if (column.is_number() && number_of(value).is_null()) refuse("a number");
+  if (!column.is_string()) return;
+  if ((name == "created" || name == "updated") && !begins_with_year(value))
+    refuse("a time such as 2026-11-23T13:05:00Z");
+  const std::vector<std::string>& states = run::names_of(run::RunState());
+  if (name == "status" && std::find(states.begin(), states.end(), value) == states.end())
+    refuse("one of " + join(states, ", "), did_you_mean(value, states));
+}
+
+/// Negative, 0 or positive; none for a column without a value.
 std::optional<int> compare(const Json& column, const std::string& value) {
   if (column.is_null()) return std::nullopt;
   if (column.is_boolean()) return column.dump().compare(value);
   if (column.is_string()) return column.get_ref<const std::string&>().compare(value);
-  const Json other = try_parse_json(value);
-  if (!other.is_number()) return std::nullopt;
+  const Json other = number_of(value);
   return column < other ? -1 : other < column ? 1 : 0;
 }
 
@@ -116,6 +149,7 @@ bool holds_of(const Json& values, const ColumnCondition& condition) {
 
 bool holds(const ColumnCondition& condition, const Json& column) {
   if (column.is_array()) return holds_of(column, condition);
+  require_value(condition, column);
   const std::optional<int> order = compare(column, condition.value);
   if (!order) return false;
   const std::string& sign = condition.sign;

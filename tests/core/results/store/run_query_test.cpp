@@ -50,7 +50,18 @@ TEST_CASE("conditions compare columns and a missing value meets none", "[store][
   REQUIRE(where({"eval_loss!=0.5"}) == Texts{"b2"});
   REQUIRE(where({"status=failed"}) == Texts{"c3"});
   REQUIRE(where({"status!=failed", "config==copy/x"}) == Texts{"d4"});
-  REQUIRE(where({"eval_loss<high"}).empty());
+  REQUIRE(where({"eval_loss<.5"}) == Texts{"b2"});
+}
+
+TEST_CASE("a value that a column cannot have is refused", "[store][query]") {
+  const auto error = [](const std::string& condition) {
+    return error_of([&] { select(some_runs(), {{}, {condition}, {}, 0}); });
+  };
+  CHECK(error("eval_loss<high") == "error: 'eval_loss' is a number, not 'high'");
+  CHECK(error("eval_loss<7,97") == "error: 'eval_loss' is a number, not '7,97'");
+  CHECK(error("seed=forty") == "error: 'seed' is a number, not 'forty'");
+  CHECK(error("status!=complete").find("'completed'") != std::string::npos);
+  CHECK(error("created<yesterday").find("a time such as") != std::string::npos);
 }
 
 TEST_CASE("a condition on tags asks for one of them", "[store][query]") {
