@@ -44,18 +44,14 @@ compile_jobs() {
 
 # configure PRESET [ARGUMENT…]: configures where that has not been done or would come out otherwise.
 configure() {
-  local preset=$1 folder fresh=()
+  local preset=$1 folder="$root/build/release" fresh=()
   shift
-  folder="$root/build/$preset"
-  if [ "$preset" != sanitize ]; then
-    folder="$root/build/release"
-    if [ "$FORGE_TORCH" != "$(cat "$folder/.torch" 2>/dev/null)" ]; then fresh=(--fresh); fi
-    if [ -n "$FORGE_TORCH" ]; then set -- "-DCMAKE_PREFIX_PATH=$FORGE_TORCH" "$@"; fi
-  fi
+  if [ "$FORGE_TORCH" != "$(cat "$folder/.torch" 2>/dev/null)" ]; then fresh=(--fresh); fi
+  if [ -n "$FORGE_TORCH" ]; then set -- "-DCMAKE_PREFIX_PATH=$FORGE_TORCH" "$@"; fi
   # A build that was configured by hand is taken as it is.
   if [ -f "$folder/build.ninja" ] && [ ${#fresh[@]} -eq 0 ] && [ "$preset" = release ]; then return; fi
   (cd "$root" && cmake "${fresh[@]}" --preset "$preset" "$@") || return
-  if [ "$preset" != sanitize ]; then printf '%s' "$FORGE_TORCH" >"$folder/.torch"; fi
+  printf '%s' "$FORGE_TORCH" >"$folder/.torch"
 }
 
 # follow: copies ninja's output to the log; where stderr is a terminal shows how far it is.
@@ -72,9 +68,8 @@ follow() {
 # build PRESET TARGET…: configures and builds. On failure shows the end of the log and returns 1.
 # Arguments that begin with -D go to the configuration.
 build() {
-  local preset=$1 folder="$root/build/$1" log target targets=() settings=()
+  local preset=$1 folder="$root/build/release" log target targets=() settings=()
   shift
-  if [ "$preset" != sanitize ]; then folder="$root/build/release"; fi
   log="$folder/build.log"
   for target in "$@"; do
     case $target in -D*) settings+=("$target") ;; *) targets+=("$target") ;; esac

@@ -166,7 +166,8 @@ TEST_CASE("the worker's environment fixes what a loss may depend on", "[backend]
   REQUIRE(backend.command({}).environment.count("OMP_NUM_THREADS") == 0);
 }
 
-TEST_CASE("limits that are too low for Torch are named before a worker starts", "[backend]") {
+TEST_CASE("limits that are too low for Torch are named before a worker starts",
+          "[backend][no_sanitizers]") {
   const TemporaryFolder folder;
   const LibtorchBackend backend(folder / "forge", folder / "cache");
   program(folder / "forge-worker-libtorch");

@@ -121,7 +121,7 @@ TEST_CASE("tokens are the same bytes though their writers were killed") {
   REQUIRE_FALSE(std::filesystem::exists(folder / "killed.tokens.partial"));
 }
 
-TEST_CASE("of several processes that prepare the same data one does the work") {
+TEST_CASE("of several processes that prepare the same data one does the work", "[slow]") {
   tests::TemporaryFolder folder;
   config::Experiment experiment;
   experiment.data.source = "text";

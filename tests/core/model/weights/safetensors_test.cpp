@@ -427,7 +427,7 @@ TEST_CASE("a flipped bit anywhere is refused or leaves every view inside the fil
   REQUIRE(refused > 1500);
 }
 
-TEST_CASE("a header of more tensors than a model has is refused", "[hostile]") {
+TEST_CASE("a header of more tensors than a model has is refused", "[hostile][slow]") {
   std::string header = "{";
   for (int i = 0; i <= 250'000; ++i)
     header += (i > 0 ? ",\"" : "\"") + std::to_string(i) +
