@@ -184,9 +184,9 @@ std::vector<std::string> uncontrolled_rows(const std::vector<tables::Ablation>& 
   std::vector<std::string> lines;
   for (const tables::Ablation& table : tables) {
     for (const tables::AblationRow& row : table.rows) {
-      if (!row.is_comparable())
-        lines.push_back(table.table.name + ", " + row.spec.config + ": " +
-                        join(row.violations, "; "));
+      for (const std::vector<std::string>& reasons : {row.violations, row.differs_from_config})
+        if (!reasons.empty())
+          lines.push_back(table.table.name + ", " + row.spec.config + ": " + join(reasons, "; "));
     }
   }
   return lines;

@@ -37,6 +37,7 @@ struct Metric {
   bool higher_is_better() const { return better == Direction::higher_is_better; }
   /// Says how good a model is: tables mark significant differences of it.
   bool is_quality() const { return is_held_out_loss || source == Source::task; }
+  bool is_exact() const { return source == Source::model; }    ///< the same for every seed
   bool is_fraction() const { return unit == Unit::fraction; }  ///< 0 to 1, shown as a percentage
 };
 

@@ -220,13 +220,16 @@ run::RunFolder make_completed_run(const std::filesystem::path& runs_dir,
   const run::RunFolder folder = make_unstarted_run(runs_dir, run);
   const int64_t steps = run.experiment.train.max_steps;
   append_training(folder, run, steps);
-  append_event(folder,
-               worker::Evaluation{
-                   steps, outcome.eval_loss, 8192, 0.75, outcome.scores, outcome.validation_loss});
+  // No two seeds have the same loss to the last bit.
+  const double other_seed = double(run.experiment.seed) - double(config::Experiment().seed);
+  const double eval_loss = outcome.eval_loss + 1e-9 * other_seed;
+  append_event(
+      folder,
+      worker::Evaluation{steps, eval_loss, 8192, 0.75, outcome.scores, outcome.validation_loss});
   worker::Finished finished;
   finished.completed = true;
   finished.step = steps;
-  finished.eval_loss = outcome.eval_loss;
+  finished.eval_loss = eval_loss;
   finished.train_loss = 3.5;
   finished.tokens_per_second = outcome.tokens_per_second;
   finished.wall_seconds = 75;

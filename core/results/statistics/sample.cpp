@@ -36,6 +36,8 @@ double student_t_two_sided_p(double t, double degrees_of_freedom) {
   return boost::math::ibeta(half, 0.5, 1 / (1 + square / degrees_of_freedom), Policy());
 }
 
+double normal_two_sided_p(double z) { return std::erfc(std::fabs(z) / std::sqrt(2.0)); }
+
 double student_t_critical_value(double confidence, double degrees_of_freedom) {
   const double tail = (1 - confidence) / 2;
   return boost::math::quantile(boost::math::complement(StudentT(degrees_of_freedom), tail));
@@ -251,7 +253,22 @@ Interval student_t_interval(double estimate,
   return {estimate - reach, estimate + reach};
 }
 
-Summary summarize(const std::vector<double>& values, uint64_t seed, double confidence) {
+double sampling_error_of_fraction(double fraction, int64_t count) {
+  if (count <= 0) return 0;
+  const double n = static_cast<double>(count) + 4;
+  const double share = (std::clamp(fraction, 0.0, 1.0) * static_cast<double>(count) + 2) / n;
+  return std::sqrt(share * (1 - share) / n);
+}
+
+Interval widened(Interval interval, double estimate, double standard_error, double confidence) {
+  const double reach = normal_quantile(0.5 + confidence / 2) * standard_error;
+  return {std::min(interval.low, estimate - reach), std::max(interval.high, estimate + reach)};
+}
+
+Summary summarize(const std::vector<double>& values,
+                  uint64_t seed,
+                  double confidence,
+                  double sampling_error) {
   Summary summary;
   summary.n = values.size();
   summary.mean = std::numeric_limits<double>::quiet_NaN();
@@ -268,6 +285,7 @@ Summary summarize(const std::vector<double>& values, uint64_t seed, double confi
     summary.method = IntervalMethod::bootstrap;
     summary.interval = bootstrap_interval(values, seed, confidence);
   }
+  summary.interval = widened(*summary.interval, summary.mean, sampling_error, confidence);
   return summary;
 }
 

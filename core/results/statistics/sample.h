@@ -55,12 +55,23 @@ struct Summary {
 };
 
 /// The interval is Student's t below `bootstrap_min_n` values and a bootstrap's from there on
-/// whose random numbers depend on `seed` alone. Of values that are
-/// not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for 65,536
-/// values or more.
+/// whose random numbers depend on `seed` alone. It is never narrower than that of a mean with
+/// `sampling_error`, the standard error that evaluating only so many cases leaves. Of values that
+/// are not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for
+/// 65,536 values or more.
 Summary summarize(const std::vector<double>& values,
                   uint64_t seed,
-                  double confidence = default_confidence);
+                  double confidence = default_confidence,
+                  double sampling_error = 0);
+
+/// The standard error of a fraction of `count` independent cases, of (fraction · count + 2) in
+/// (count + 4) cases, so that it is not 0 where all cases or none were right. A. Agresti and
+/// B. A. Coull, American Statistician 52 (1998) 119. 0 without cases.
+double sampling_error_of_fraction(double fraction, int64_t count);
+
+/// The interval, stretched where it does not reach as far from the estimate as a normal
+/// distribution with this standard error does.
+Interval widened(Interval interval, double estimate, double standard_error, double confidence);
 
 /// Wilson's 95 % score interval for the true fraction, given the fraction of `count` independent
 /// cases: within [0, 1], all of it without cases. E. B. Wilson, JASA 22 (1927) 209.
@@ -78,6 +89,9 @@ Interval student_t_interval(double estimate,
 /// P(|T| >= |t|) for Student's t with `degrees_of_freedom` > 0, exact far into the tail: the test's
 /// two-sided p. 0 for an infinite t.
 double student_t_two_sided_p(double t, double degrees_of_freedom);
+
+/// P(|Z| >= |z|) for the standard normal distribution.
+double normal_two_sided_p(double z);
 
 /// The t with P(|T| <= t) = confidence, for 0 < confidence < 1: half the width of an interval in
 /// standard errors.

@@ -11,6 +11,7 @@
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
 #include "core/results/metrics.h"
+#include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/provenance.h"
@@ -50,6 +51,7 @@ std::string why_not_chosen(const BestOfSpec& spec, const ConfiguredRun& run) {
 /// Fills in the sweep and shows its best value.
 void fill_best(const BestOfSpec& spec,
                const Runs& runs,
+               const IsCurrent& is_current,
                AblationRow& row,
                std::vector<ExcludedRuns>& excluded) {
   std::vector<Runs> of_value(spec.values.size());
@@ -63,7 +65,8 @@ void fill_best(const BestOfSpec& spec,
     of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
   }
   for (size_t i = 0; i < spec.values.size(); ++i)
-    row.points.push_back({sample_of(of_value[i], excluded), spec.values[i]});
+    row.points.push_back(
+        {sample_of(of_value[i], excluded, SampleOf::one_setup, is_current), spec.values[i]});
   const SweepPoint* best = nullptr;
   for (const SweepPoint& point : row.points) {
     if (point.run && (!best || is_better(point, *best, spec))) best = &point;
@@ -81,17 +84,42 @@ struct Candidate {
   std::vector<std::string> violations;  ///< of the table's conditions; "" is none of these
 };
 
+/// In what each run differs from its config as it is now; runs that do not have no entry.
+using ConfigDifferences = std::map<const ConfiguredRun*, std::vector<std::string>>;
+
+ConfigDifferences find_config_differences(const TableSpec& table,
+                                          const Runs& runs,
+                                          const CurrentConfig& current_config) {
+  ConfigDifferences differences;
+  if (!current_config) return differences;
+  for (const ConfiguredRun* run : runs) {
+    const store::RunSummary& summary = run->summary;
+    const nlohmann::json& current =
+        current_config(summary.config, summary.profile, summary.device_type);
+    if (current.is_null()) continue;
+    std::vector<std::string> found = differences_from_config(*run, current, table);
+    if (!found.empty()) differences[run] = std::move(found);
+  }
+  return differences;
+}
+
 /// Builds the rows of a table, config by config.
 class RowBuilder {
  public:
-  RowBuilder(const TableSpec& table, const std::string& profile, const Runs& runs)
-      : table_(table), profile_(profile) {
+  RowBuilder(const TableSpec& table,
+             const std::string& profile,
+             const Runs& runs,
+             const CurrentConfig& current_config)
+      : table_(table),
+        profile_(profile),
+        differences_(find_config_differences(table, runs, current_config)),
+        is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }) {
     const auto has_profile = [&](const ConfiguredRun* run) {
       return profile.empty() || run->summary.profile == profile;
     };
     Runs of_profile;
     std::copy_if(runs.begin(), runs.end(), std::back_inserter(of_profile), has_profile);
-    const auto shown = choose_group(table, of_profile);
+    const auto shown = choose_group(table, of_profile, is_current_);
     for (const ConfiguredRun* run : runs) {
       Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
       if (candidate.has_profile)
@@ -117,6 +145,7 @@ class RowBuilder {
       row.group = group;
       fill(row, runs, not_chosen);
       if (!row.run) fill_incomparable(row);
+      add_config_differences(row);
       for (const store::RunSummary& run : row.runs) shown.insert(run.id);
     }
     for (const Candidate& candidate : candidates_) {
@@ -151,10 +180,16 @@ class RowBuilder {
 
   void fill(AblationRow& row, const Runs& runs, std::vector<ExcludedRuns>& excluded) const {
     if (table_.best_of) {
-      fill_best(*table_.best_of, runs, row, excluded);
+      fill_best(*table_.best_of, runs, is_current_, row, excluded);
     } else {
-      static_cast<Sample&>(row) = sample_of(runs, excluded);
+      static_cast<Sample&>(row) = sample_of(runs, excluded, SampleOf::one_setup, is_current_);
     }
+  }
+
+  void add_config_differences(AblationRow& row) const {
+    if (!row.completed()) return;
+    const auto found = differences_.find(find(row.run->id));
+    if (found != differences_.end()) row.differs_from_config = found->second;
   }
 
   /// Lets a row without comparable runs show the newest completed run, with the other seeds that
@@ -178,6 +213,8 @@ class RowBuilder {
 
   const TableSpec& table_;
   const std::string profile_;
+  const ConfigDifferences differences_;
+  const IsCurrent is_current_;
   std::vector<Candidate> candidates_;
 };
 
@@ -330,7 +367,8 @@ Ablation build_ablation(const TableSpec& table,
   ablation.table = table;
   ablation.profile = options.profile;
   ablation.published = options.published;
-  const RowBuilder builder(table, options.profile, of_table(table, newest_first(runs)));
+  const RowBuilder builder(
+      table, options.profile, of_table(table, newest_first(runs)), options.current_config);
   Runs completed;
   for (const RowSpec& spec : table.rows) {
     for (AblationRow& row : builder.rows_of(spec, ablation.excluded)) {
@@ -394,6 +432,19 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
     values.push_back(*value);
   }
   return values;
+}
+
+double sampling_error_of(const AblationRow& row, const std::string& metric) {
+  if (!results::metric_named(metric).is_fraction()) return 0;
+  double largest = 0;
+  for (const store::RunSummary& run : row.runs) {
+    const auto score = run.scores.find(metric);
+    if (score != run.scores.end())
+      largest = std::max(
+          largest,
+          statistics::sampling_error_of_fraction(score->second.value, score->second.count));
+  }
+  return largest;
 }
 
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,

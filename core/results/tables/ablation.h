@@ -62,6 +62,9 @@ struct AblationRow : Sample {
   /// The table's conditions that the row violates, "seq_len 256, this table shows 512". Such a row
   /// is shown, but compared with nothing.
   std::vector<std::string> violations;
+  /// In what `runs` differ from the config as it is now, "train.max_steps 60 (now 800)". Such a row
+  /// is shown and compared, but decides no claim.
+  std::vector<std::string> differs_from_config;
 
   bool is_comparable() const { return violations.empty(); }
 };
@@ -112,12 +115,14 @@ struct AblationOptions {
   std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
   /// Without it losses at equal budgets are missing.
   Evaluations evaluations = {};
-  /// Without it the commands for missing runs name only the profile.
+  /// Without it runs count as those of their configs as they are now, and the commands for missing
+  /// runs name only the profile.
   CurrentConfig current_config = {};
 };
 
 /// Fills a table from the runs of its project. A row shows the newest completed run of each seed
-/// among the comparable runs (comparability.h), or without completed runs the newest one. With
+/// among the comparable runs (comparability.h), of the config as it is now if there are such, or
+/// without completed runs the newest one. With
 /// best_of it does so for each value, and shows the value with the best mean over seeds. A row
 /// without comparable runs shows its completed ones and the conditions that they violate. In a
 /// table with `by`, a config has a row for each value among its comparable runs, and changes are
@@ -136,6 +141,10 @@ const AblationRow* find_row(const Ablation& ablation,
 
 /// A metric of each of the row's runs, in their order; empty if one does not have it.
 std::vector<double> values_of(const AblationRow& row, const std::string& metric);
+
+/// The standard error that a row's fraction has because its runs evaluate only so many cases; 0 for
+/// other metrics. The runs evaluate the same cases: more seeds do not make it smaller.
+double sampling_error_of(const AblationRow& row, const std::string& metric);
 
 /// The mean of a metric over runs; none without runs, or if a run does not have it.
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,

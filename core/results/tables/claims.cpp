@@ -34,7 +34,8 @@ std::string interval_text(const std::string& mean,
 ClaimMetric sampled(const AblationRow& row, const std::string& name) {
   ClaimMetric metric;
   for (const store::RunSummary& run : row.runs) metric.values.push_back(*run.metric(name));
-  metric.summary = statistics::summarize(metric.values, 0);
+  metric.summary = statistics::summarize(
+      metric.values, 0, statistics::default_confidence, sampling_error_of(row, name));
   const results::Metric kind = results::metric_named(name);
   const auto text = [&](double value) { return results::text(value, kind); };
   const double mean = metric.summary.mean;
@@ -93,6 +94,8 @@ JudgedClaim decided(Verdict verdict, const std::string& reason) {
   return {verdict, "", is_open ? reason + "; within noise" : reason, true};
 }
 
+constexpr const char* no_spread_text = "the seeds do not differ: nothing says how much chance does";
+
 /// What one seed suggests, which is no verdict.
 JudgedClaim of_one_seed(Verdict suggested, const std::string& reason) {
   const char* const words = suggested == Verdict::holds   ? "; one seed, for it"
@@ -118,8 +121,12 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
                        reason);
   }
   const std::optional<statistics::Difference> found =
-      difference_between(row, own.values, other_row, other.values);
-  if (!found) return {Verdict::not_decidable, "", "a metric is no number"};
+      difference_between(row, other_row, claim.score);
+  if (!found)
+    return {Verdict::not_decidable,
+            "",
+            text(own.summary.mean - other.summary.mean) + "; " + no_spread_text,
+            true};
   const std::string reason =
       interval_text(
           text(found->difference), text(found->interval.low), text(found->interval.high)) +
@@ -135,7 +142,10 @@ JudgedClaim judge_against_number(const ClaimSpec& claim, const AblationRow& row)
   const double number = claim.at_least ? *claim.at_least : *claim.at_most;
   const Verdict verdict = claim.at_least ? order_of({number, number}, range, false)
                                          : order_of(range, {number, number}, false);
-  return own.is_one_seed() ? of_one_seed(verdict, own.text) : decided(verdict, own.text);
+  if (own.is_one_seed()) return of_one_seed(verdict, own.text);
+  if (range.high == range.low && !results::metric_named(claim.score).is_exact())
+    return {Verdict::not_decidable, "", own.text + "; " + no_spread_text, true};
+  return decided(verdict, own.text);
 }
 
 std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const AblationRow* other) {
@@ -199,6 +209,20 @@ JudgedClaim judge_comparison(const ClaimSpec& claim, const Samples& samples) {
   return {result.verdict, "", reason_of(result), result.left.value && result.right.value};
 }
 
+/// The rows whose metrics a claim is about.
+std::vector<const AblationRow*> rows_of(const ClaimSpec& claim, const Ablation& ablation) {
+  std::vector<const AblationRow*> rows;
+  const auto add = [&](const std::string& config) {
+    const AblationRow* const row = find_row(ablation, config);
+    if (row && std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
+  };
+  for (const std::string& config : {claim.config, claim.below, claim.above})
+    if (!config.empty()) add(config);
+  for (const Name& name : names_of(claim.expression))
+    add(name.row == Name::Row::of_config ? name.config : ablation.table.baseline);
+  return rows;
+}
+
 /// The machine load that makes the timings of a claim unreliable, "" for none.
 std::string load_of_claim(const ClaimSpec& claim, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return "";
@@ -238,17 +262,27 @@ JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation) {
   return judged;
 }
 
-/// A claim about another profile than the one shown is not decidable. Its reason says what the runs
-/// of the shown profile suggest.
+/// Why the runs shown are not those that the claim is about, "" where they are.
+std::string why_not_about(const ClaimSpec& claim, const Ablation& ablation) {
+  if (!ablation.profile.empty() && ablation.profile != claim.profile)
+    return "it is about profile " + claim.profile + ", shown is " + ablation.profile;
+  for (const AblationRow* row : rows_of(claim, ablation)) {
+    if (!row->differs_from_config.empty())
+      return "it is about the configs as they are now, " + row->spec.config + " ran with " +
+             first_of(row->differs_from_config);
+  }
+  return "";
+}
+
+/// A claim is about runs of its profile, of the configs as they are now. Where others are shown it
+/// is not decidable, and its reason says what they suggest.
 JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
-  if (ablation.profile.empty() || ablation.profile == claim.profile)
-    return judge_as_shown(claim, ablation);
+  const std::string not_about = why_not_about(claim, ablation);
+  if (not_about.empty()) return judge_as_shown(claim, ablation);
   ClaimSpec as_shown = claim;
   as_shown.profile = ablation.profile;
   JudgedClaim judged = judge_as_shown(as_shown, ablation);
-  const std::string measured = judged.is_measured ? ", where it is " + judged.reason : "";
-  judged.reason =
-      "it is about profile " + claim.profile + ", shown is " + ablation.profile + measured;
+  judged.reason = not_about + (judged.is_measured ? ", where it is " + judged.reason : "");
   judged.verdict = Verdict::not_decidable;
   return judged;
 }

@@ -1,9 +1,11 @@
 #include "core/results/tables/comparability.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -39,19 +41,68 @@ void add_config_key(const nlohmann::json& config,
 struct Group {
   std::vector<Condition> conditions;
   std::set<std::string> completed_rows;
+  std::set<std::string> current_rows;  ///< with completed runs of the config as it is now
+  size_t completed = 0;
   std::set<std::string> rows;
   std::string newest;
 
-  auto rank() const { return std::make_tuple(completed_rows.size(), rows.size(), newest); }
+  auto rank() const {
+    return std::make_tuple(
+        completed_rows.size(), current_rows.size(), completed, rows.size(), newest);
+  }
 };
 
+/// The part of a config that decides what a run computes, but for the seed. The hashes that stand
+/// for files in an identity are not known of a config that did not run: their names are compared.
+nlohmann::json computed_part(const nlohmann::json& config) {
+  nlohmann::json part = run::identity_config(config);
+  part.erase("seed");
+  for (const char* path :
+       {"/data/path", "/data/evaluation_path", "/tokenizer/path", "/train/initial_weights"}) {
+    const nlohmann::json::json_pointer pointer(path);
+    if (config.contains(pointer) && config[pointer].is_string())
+      part[pointer] = std::filesystem::path(config[pointer].get<std::string>()).filename().string();
+  }
+  return part;
+}
+
+/// Each row of a table may go on from weights of its own, but beside rows that do so too.
+std::string begins_with(const store::RunSummary& run) {
+  return run.initial_weights_hash.empty() ? "drawn weights" : "trained weights";
+}
+
+/// Whether the table gives its runs another value of the key than their configs have.
+bool is_varied_by(const TableSpec& table, const std::string& key) {
+  if (key == table.by) return true;
+  return table.best_of && (key == table.best_of->key ||
+                           (key == "train.validation_rows" && table.best_of->validation_rows > 0));
+}
+
 }  // namespace
+
+std::vector<std::string> differences_from_config(const ConfiguredRun& run,
+                                                 const nlohmann::json& current,
+                                                 const TableSpec& table) {
+  const nlohmann::json own = computed_part(run.config), now = computed_part(current);
+  if (own == now) return {};
+  const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
+  std::vector<std::string> differences;
+  for (const run::IdentityDifference& difference : run::config_differences(own, now)) {
+    if (!is_varied_by(table, difference.what))
+      differences.push_back(difference.what + " " + text(difference.left) + " (now " +
+                            text(difference.right) + ")");
+  }
+  return differences;
+}
 
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table) {
   const store::RunSummary& summary = run.summary;
   const nlohmann::json config = run::identity_config(run.config);
+  // The fingerprint is the text's: how rows are made of it and in what order is in the section.
+  std::vector<Condition> data = {{"data", summary.data_fingerprint}};
+  add_config_key(config, "data", data);
   const std::map<std::string, std::vector<Condition>> of_word = {
-      {"data", {{"data", summary.data_fingerprint}}},
+      {"data", std::move(data)},
       {"tokenizer", {{"tokenizer", summary.tokenizer_fingerprint}}},
       {"evaluation", {{"evaluation", summary.evaluation}}},
       {"code", {{"code", summary.backend_version}}},
@@ -76,14 +127,23 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), is_varied),
                    conditions.end());
+  conditions.push_back({"begins with", begins_with(summary)});
   conditions.push_back({"backend", summary.backend});
   conditions.push_back({"numerics", std::to_string(summary.numerics_version)});
   // Each backend counts the changes of its own arithmetic.
   const auto divides = [&](const Condition& c) {
-    return c.name == table.by || (table.by == "backend" && c.name == "numerics");
+    return c.name == table.by || (table.by == "backend" && c.name == "numerics") ||
+           (table.by == "train.initial_weights" && c.name == "begins with");
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
   return conditions;
+}
+
+std::string first_of(const std::vector<std::string>& texts) {
+  constexpr size_t most = 3;
+  if (texts.size() <= most) return join(texts, "; ");
+  return join({texts.begin(), texts.begin() + most}, "; ") + "; and " +
+         std::to_string(texts.size() - most) + " more";
 }
 
 std::string group_of(const store::ConfiguredRun& run, const TableSpec& table) {
@@ -108,7 +168,9 @@ std::vector<std::string> violations(const std::vector<Condition>& run,
 }
 
 std::optional<std::vector<Condition>> choose_group(
-    const TableSpec& table, const std::vector<const store::ConfiguredRun*>& runs) {
+    const TableSpec& table,
+    const std::vector<const store::ConfiguredRun*>& runs,
+    const IsCurrent& is_current) {
   std::map<std::string, Group> groups;
   for (const store::ConfiguredRun* run : runs) {
     const store::RunSummary& summary = run->summary;
@@ -119,7 +181,11 @@ std::optional<std::vector<Condition>> choose_group(
     Group& group = groups[key];
     group.conditions = std::move(conditions);
     group.rows.insert(summary.config);
-    if (summary.status == run::RunState::completed) group.completed_rows.insert(summary.config);
+    if (is_completed(run)) {
+      ++group.completed;
+      group.completed_rows.insert(summary.config);
+      if (is_current && is_current(*run)) group.current_rows.insert(summary.config);
+    }
     group.newest = std::max(group.newest, summary.created);
   }
   const auto best =
@@ -162,11 +228,8 @@ namespace {
 
 /// "optimizer.lr 0.003, the run shown has 0.001".
 std::string difference_text(const run::Identity& own, const run::Identity& shown) {
-  constexpr size_t most = 3;
-  const std::vector<run::IdentityDifference> differences = run::identity_differences(own, shown);
   std::vector<std::string> parts;
-  for (const run::IdentityDifference& difference : differences) {
-    if (parts.size() == most) break;
+  for (const run::IdentityDifference& difference : run::identity_differences(own, shown)) {
     const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
     const bool is_hash = difference.what.find("fingerprint") != std::string::npos ||
                          difference.what == "initial_weights";
@@ -174,26 +237,37 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
                             : difference.what + " " + text(difference.left) +
                                   ", the run shown has " + text(difference.right));
   }
-  const size_t rest = differences.size() - parts.size();
-  return join(parts, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more" : "");
+  return first_of(parts);
 }
 
-/// Why a comparable run is not shown.
-std::string why_not_shown(const store::RunSummary& run) {
-  if (run.status == run::RunState::completed) return "older than the run shown";
-  return state_text(run);
+/// Seeds that compute the same are one draw, not several; "" for a loss that no other seed had.
+std::string why_no_other_draw(const store::RunSummary& run,
+                              std::map<double, int64_t>& seed_of_loss) {
+  const double loss = run.metric(results::eval_loss_name).value_or(0);
+  if (!(loss > 0)) return "";
+  const auto [first, is_new] = seed_of_loss.emplace(loss, run.seed);
+  if (is_new) return "";
+  return "its loss is that of seed " + std::to_string(first->second) +
+         " to the last bit: the seed changes nothing here";
 }
 
 /// Runs that differ in nothing but their seeds.
 struct Alike {
   Runs runs;                ///< newest first
   std::set<int64_t> seeds;  ///< of the completed ones
+  bool is_current = false;  ///< a completed one is of the config as it is now
+
+  auto rank() const { return std::make_pair(is_current, seeds.size()); }
 };
 
-/// Of runs sorted newest first those that are one sample: alike but for the seed, with completed
-/// runs of the most seeds, and of several such groups that of the newest run. Runs of another
-/// learning rate, say, measure something else and must never be averaged with them.
-Runs runs_of_one_sample(const Runs& runs, std::vector<ExcludedRuns>& excluded, SampleOf kind) {
+/// Of runs sorted newest first those that are one sample: alike but for the seed, of the config as
+/// it is now if such runs completed, else with completed runs of the most seeds, and of several
+/// such groups that of the newest run. Runs of another learning rate, say, measure something else
+/// and must never be averaged with them.
+Runs runs_of_one_sample(const Runs& runs,
+                        std::vector<ExcludedRuns>& excluded,
+                        SampleOf kind,
+                        const IsCurrent& is_current) {
   if (runs.size() < 2) return runs;
   const auto identity_of = [kind](const ConfiguredRun& run) {
     run::Identity identity = identity_without_seed(run);
@@ -207,11 +281,13 @@ Runs runs_of_one_sample(const Runs& runs, std::vector<ExcludedRuns>& excluded, S
     if (is_new) groups.emplace_back();
     Alike& group = groups[place->second];
     group.runs.push_back(run);
-    if (is_completed(run)) group.seeds.insert(run->summary.seed);
+    if (!is_completed(run)) continue;
+    group.seeds.insert(run->summary.seed);
+    if (is_current && is_current(*run)) group.is_current = true;
   }
   const auto shown =
       std::max_element(groups.begin(), groups.end(), [](const Alike& a, const Alike& b) {
-        return a.seeds.size() < b.seeds.size();
+        return a.rank() < b.rank();
       });
   const run::Identity identity = identity_of(*shown->runs.front());
   for (const Alike& group : groups) {
@@ -236,20 +312,35 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   return sorted;
 }
 
-Sample sample_of(const Runs& candidates, std::vector<ExcludedRuns>& excluded, SampleOf kind) {
-  const Runs runs = runs_of_one_sample(candidates, excluded, kind);
+Sample sample_of(const Runs& candidates,
+                 std::vector<ExcludedRuns>& excluded,
+                 SampleOf kind,
+                 const IsCurrent& is_current) {
+  const Runs runs = runs_of_one_sample(candidates, excluded, kind, is_current);
   Sample sample;
   std::set<int64_t> seeds;
-  for (const ConfiguredRun* run : runs) {
-    if (!is_completed(run) || !seeds.insert(run->summary.seed).second) continue;
-    if (!sample.run) sample.run = run->summary;
-    sample.runs.push_back(run->summary);
+  std::map<double, int64_t> seed_of_loss;
+  std::vector<std::pair<const store::RunSummary*, std::string>> not_shown;
+  for (const ConfiguredRun* each : runs) {
+    const store::RunSummary& run = each->summary;
+    std::string reason;
+    if (!is_completed(each)) {
+      reason = state_text(run);
+    } else if (!seeds.insert(run.seed).second) {
+      reason = "older than the run shown";
+    } else {
+      reason = why_no_other_draw(run, seed_of_loss);
+    }
+    if (reason.empty()) {
+      if (!sample.run) sample.run = run;
+      sample.runs.push_back(run);
+    } else {
+      not_shown.emplace_back(&run, std::move(reason));
+    }
   }
   if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
-  for (const ConfiguredRun* run : runs) {
-    const auto is_it = [&](const store::RunSummary& shown) { return shown.id == run->summary.id; };
-    if (!is_it(*sample.run) && std::none_of(sample.runs.begin(), sample.runs.end(), is_it))
-      exclude(run->summary, why_not_shown(run->summary), excluded);
+  for (const auto& [run, reason] : not_shown) {
+    if (run->id != sample.run->id) exclude(*run, reason, excluded);
   }
   std::sort(sample.runs.begin(), sample.runs.end(), [](const auto& a, const auto& b) {
     return a.seed < b.seed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ struct Condition {
   std::string value;  ///< "": not known (yet)
 };
 
-/// The conditions of `table` as they are for `run`; backend and numerics version last. A section of
+/// The conditions of `table` as they are for `run`; whether it begins with drawn weights, backend
+/// and numerics version last. A section of
 /// the config counts key by key, without the keys that cannot change a number and the one that
 /// best_of varies. The key that rows are grouped by is not a condition, nor is the seed unless the
 /// table names it: runs of several seeds are a sample.
@@ -32,11 +34,27 @@ std::string group_of(const store::ConfiguredRun& run, const TableSpec& table);
 std::vector<std::string> violations(const std::vector<Condition>& run,
                                     const std::vector<Condition>& group);
 
-/// The conditions that completed runs of the most rows meet; of several the one with runs of any
-/// state in the most rows, then that of the newest run. None without runs. All `runs` are of the
-/// table's configs.
+/// In what a run differs from its config as it resolves now, by --set or because the config was
+/// edited since: "train.max_steps 60 (now 800)". Paths count by the file's name, because a folder
+/// may move. Neither the seed counts, nor what the table itself varies.
+std::vector<std::string> differences_from_config(const store::ConfiguredRun& run,
+                                                 const nlohmann::json& current,
+                                                 const TableSpec& table);
+
+/// The first three, and how many more there are: "seq_len 256; lr 0.1; seed 3; and 2 more".
+std::string first_of(const std::vector<std::string>& texts);
+
+/// Whether a run is one of its config as it resolves now.
+using IsCurrent = std::function<bool(const store::ConfiguredRun&)>;
+
+/// The conditions that completed runs of the most rows meet; of several the one with runs of the
+/// configs as they are now in the most rows, then the one with the most completed runs, then with
+/// runs of any state in the most rows, then that of the newest run. None without runs. All `runs`
+/// are of the table's configs.
 std::optional<std::vector<Condition>> choose_group(
-    const TableSpec& table, const std::vector<const store::ConfiguredRun*>& runs);
+    const TableSpec& table,
+    const std::vector<const store::ConfiguredRun*>& runs,
+    const IsCurrent& is_current = {});
 
 /// All that may change a run's numbers but its seed: completed runs are a sample, whose mean and
 /// spread mean something, where this is equal.
@@ -49,14 +67,17 @@ std::vector<const store::ConfiguredRun*> newest_first(
 /// What a sample consists of.
 enum class SampleOf { one_setup, one_setup_on_one_device };
 
-/// The newest completed run of each seed, of runs that differ in nothing else
+/// The newest completed run of each seed, of runs that differ in nothing else and did not compute
+/// the same loss to the last bit, which no two draws do
 /// (identity_without_seed; for timings nor in the device's name); without any the newest run.
-/// `runs` are sorted newest first. Of several such groups it is the one with completed runs of the
-/// most seeds, then that of the newest run. Every other run is excluded, with the reason:
-/// "optimizer.lr 0.003, the run shown has 0.001".
+/// `runs` are sorted newest first. Of several such groups it is the one that completed runs of the
+/// config as it is now, then the one with completed runs of the most seeds, then that of the newest
+/// run. Every other run is excluded, with the reason: "optimizer.lr 0.003, the run shown has
+/// 0.001".
 Sample sample_of(const std::vector<const store::ConfiguredRun*>& runs,
                  std::vector<ExcludedRuns>& excluded,
-                 SampleOf kind = SampleOf::one_setup);
+                 SampleOf kind = SampleOf::one_setup,
+                 const IsCurrent& is_current = {});
 
 bool is_completed(const store::ConfiguredRun* run);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
 
 namespace forge::tables {
@@ -88,25 +89,6 @@ void take(Estimate& estimate, const Difference& found, EstimateMethod method) {
   estimate.p = found.p;
 }
 
-/// False where the expression has no value for one of the seeds.
-bool estimate_by_seed(Estimate& estimate,
-                      const Expression& expression,
-                      const std::vector<SampledMetric>& metrics,
-                      const std::set<int64_t>& seeds,
-                      double confidence) {
-  std::vector<double> values;
-  for (const int64_t seed : seeds) {
-    const std::optional<double> value = evaluate_with(
-        expression, metrics, [&](size_t i) { return value_at(metrics[i].sample, seed); });
-    if (!value) return false;
-    values.push_back(*value);
-  }
-  const auto found = statistics::one_sample_test(values, 0, confidence);
-  if (!found) return false;
-  take(estimate, *found, EstimateMethod::paired_by_seed);
-  return true;
-}
-
 /// How fast the expression changes with each metric, at their means; none where that is not known.
 std::optional<std::vector<double>> slopes(const Expression& expression,
                                           const std::vector<SampledMetric>& metrics) {
@@ -114,7 +96,9 @@ std::optional<std::vector<double>> slopes(const Expression& expression,
   for (size_t moved = 0; moved < metrics.size(); ++moved) {
     const Moments& moments = metrics[moved].moments;
     // Small against what the metric varies, and not lost in its rounding.
-    const double step = std::max(1e-2 * moments.standard_error(), 1e-6 * std::fabs(moments.mean));
+    const double step = std::max({1e-2 * moments.standard_error(),
+                                  1e-2 * metrics[moved].sample.sampling_error,
+                                  1e-6 * std::fabs(moments.mean)});
     if (step == 0) {  // always 0: it adds nothing
       result.push_back(0);
       continue;
@@ -130,6 +114,44 @@ std::optional<std::vector<double>> slopes(const Expression& expression,
     result.push_back((*above - *below) / (2 * step));
   }
   return result;
+}
+
+/// What evaluating only so many cases leaves open of the expression: a standard error, 0 without
+/// fractions; none where the slopes are not known. Metrics of the same cases count as evaluated on
+/// cases of their own, which is never too sure.
+std::optional<double> sampling_error_of(const Expression& expression,
+                                        const std::vector<SampledMetric>& metrics) {
+  if (std::all_of(metrics.begin(), metrics.end(), [](const SampledMetric& metric) {
+        return metric.sample.sampling_error == 0;
+      }))
+    return 0;
+  const std::optional<std::vector<double>> slope = slopes(expression, metrics);
+  if (!slope) return std::nullopt;
+  double error = 0;
+  for (size_t i = 0; i < metrics.size(); ++i)
+    error = std::hypot(error, (*slope)[i] * metrics[i].sample.sampling_error);
+  return error;
+}
+
+/// False where the expression has no value for one of the seeds, or none of them changes it.
+bool estimate_by_seed(Estimate& estimate,
+                      const Expression& expression,
+                      const std::vector<SampledMetric>& metrics,
+                      const std::set<int64_t>& seeds,
+                      double confidence) {
+  std::vector<double> values;
+  for (const int64_t seed : seeds) {
+    const std::optional<double> value = evaluate_with(
+        expression, metrics, [&](size_t i) { return value_at(metrics[i].sample, seed); });
+    if (!value) return false;
+    values.push_back(*value);
+  }
+  const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
+  if (!sampling_error) return false;
+  const auto found = statistics::one_sample_test(values, 0, confidence, *sampling_error);
+  if (!found) return false;
+  take(estimate, *found, EstimateMethod::paired_by_seed);
+  return true;
 }
 
 /// The variance that a row's runs bring into the expression, and its degrees of freedom.
@@ -160,13 +182,14 @@ Contribution contribution_of(const std::vector<size_t>& row,
   return {squares * n / (n - 1), n - 1};
 }
 
-/// False where the slopes are not known.
+/// False where the slopes are not known, and where the metrics do not vary.
 bool estimate_by_slopes(Estimate& estimate,
                         const Expression& expression,
                         const std::vector<SampledMetric>& metrics,
                         double confidence) {
   const std::optional<std::vector<double>> slope = slopes(expression, metrics);
-  if (!slope) return false;
+  const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
+  if (!slope || !sampling_error) return false;
   std::map<std::string, std::vector<size_t>> rows;
   for (size_t i = 0; i < metrics.size(); ++i) rows[metrics[i].sample.row].push_back(i);
 
@@ -187,20 +210,85 @@ bool estimate_by_slopes(Estimate& estimate,
     }
     degrees_of_freedom = 1 / shares;
   }
-  take(estimate,
-       statistics::student_t_test(
-           *estimate.value, std::sqrt(variance), degrees_of_freedom, confidence),
-       EstimateMethod::independent_rows);
+  // As in Welch's test: of samples of unequal size the smallest tells how much is known.
+  const auto [least, most] = std::minmax_element(
+      contributions.begin(), contributions.end(), [](const Contribution& a, const Contribution& b) {
+        return a.degrees_of_freedom < b.degrees_of_freedom;
+      });
+  if (least->degrees_of_freedom != most->degrees_of_freedom)
+    degrees_of_freedom = least->degrees_of_freedom;
+  const auto found = statistics::student_t_test(
+      *estimate.value, std::sqrt(variance), degrees_of_freedom, confidence, *sampling_error);
+  if (!found) return false;
+  take(estimate, *found, EstimateMethod::independent_rows);
   return true;
 }
 
-/// Of an expression without names, such as the number on a claim's right side.
-Estimate constant(double value) {
-  Estimate estimate;
-  estimate.value = value;
+/// Of an expression that chance does not move, such as the number on a claim's right side.
+void take_as_exact(Estimate& estimate) {
   estimate.standard_error = 0;
-  estimate.interval = statistics::Interval{value, value};
-  return estimate;
+  estimate.interval = statistics::Interval{*estimate.value, *estimate.value};
+}
+
+bool is_exact(const SampledMetric& metric) {
+  return results::metric_named(metric.name.metric).is_exact();
+}
+
+/// The estimate of an expression without minima, maxima and absolute values. Its metrics are known.
+Estimate estimate_smooth(const Expression& expression, const Samples& samples, double confidence) {
+  Estimate result;
+  const std::vector<SampledMetric> metrics = metrics_of(expression, samples, result.missing);
+  result.value =
+      evaluate_with(expression, metrics, [&](size_t i) { return metrics[i].moments.mean; });
+  if (!result.value) {
+    result.missing = "it has no value: a division by zero or a result that is no number";
+    return result;
+  }
+  const auto fewest = std::min_element(
+      metrics.begin(), metrics.end(), [](const SampledMetric& a, const SampledMetric& b) {
+        return a.moments.n < b.moments.n;
+      });
+  if (fewest != metrics.end()) result.runs = fewest->moments.n;
+  if (std::all_of(metrics.begin(), metrics.end(), is_exact)) {
+    take_as_exact(result);
+    return result;
+  }
+  if (result.runs < 2) {
+    result.missing = "there is one run with " + text_of(fewest->name);
+    return result;
+  }
+  const std::optional<std::set<int64_t>> seeds = common_seeds(metrics);
+  const bool known = seeds ? estimate_by_seed(result, expression, metrics, *seeds, confidence)
+                           : estimate_by_slopes(result, expression, metrics, confidence);
+  if (!known) result.missing = "it has no value for all that the runs vary over, or does not vary";
+  return result;
+}
+
+/// What the parts of a minimum or maximum say of it, if the intervals hold for all of them at once.
+Estimate joined(const Pieces& pieces, const Samples& samples, double confidence) {
+  if (pieces.kind == Pieces::Kind::smooth)
+    return estimate_smooth(pieces.smooth, samples, confidence);
+  Estimate result;
+  statistics::Interval interval;
+  for (const Pieces& part : pieces.parts) {
+    const Estimate found = joined(part, samples, confidence);
+    if (!found.missing.empty()) result.missing = found.missing;
+    const bool is_first = &part == &pieces.parts.front();
+    if (is_first || (found.runs > 0 && (result.runs == 0 || found.runs < result.runs)))
+      result.runs = found.runs;
+    if (is_first || found.method != EstimateMethod::none) result.method = found.method;
+    if (!found.interval) continue;
+    const auto [low, high] = *found.interval;
+    const bool takes_less = pieces.kind != Pieces::Kind::maximum;
+    const bool takes_more = pieces.kind != Pieces::Kind::minimum;
+    interval =
+        is_first ? *found.interval
+                 : statistics::Interval{
+                       takes_less ? std::min(interval.low, low) : std::max(interval.low, low),
+                       takes_more ? std::max(interval.high, high) : std::min(interval.high, high)};
+  }
+  if (result.missing.empty()) result.interval = interval;
+  return result;
 }
 
 }  // namespace
@@ -209,27 +297,18 @@ Estimate estimate(const Expression& expression, const Samples& samples, double c
   Estimate result;
   const std::vector<SampledMetric> metrics = metrics_of(expression, samples, result.missing);
   if (!result.missing.empty()) return result;
+  const std::optional<Pieces> pieces = pieces_of(expression);
+  if (pieces && pieces->kind == Pieces::Kind::smooth)
+    return estimate_smooth(expression, samples, confidence);
+  if (pieces)
+    result =
+        joined(*pieces, samples, 1 - (1 - confidence) / static_cast<double>(count_of(*pieces)));
+  else
+    result.missing = "it has too many minima and maxima for an interval";
   result.value =
       evaluate_with(expression, metrics, [&](size_t i) { return metrics[i].moments.mean; });
-  if (!result.value) {
+  if (!result.value)
     result.missing = "it has no value: a division by zero or a result that is no number";
-    return result;
-  }
-  if (metrics.empty()) return constant(*result.value);
-
-  const auto fewest = std::min_element(
-      metrics.begin(), metrics.end(), [](const SampledMetric& a, const SampledMetric& b) {
-        return a.moments.n < b.moments.n;
-      });
-  result.runs = fewest->moments.n;
-  if (result.runs < 2) {
-    result.missing = "there is one run with " + text_of(fewest->name);
-    return result;
-  }
-  const std::optional<std::set<int64_t>> seeds = common_seeds(metrics);
-  const bool known = seeds ? estimate_by_seed(result, expression, metrics, *seeds, confidence)
-                           : estimate_by_slopes(result, expression, metrics, confidence);
-  if (!known) result.missing = "it has no value for all that the runs vary over";
   return result;
 }
 
@@ -270,7 +349,7 @@ std::optional<MetricSample> measured_speed(const AblationRow& row) {
 }
 
 std::optional<MetricSample> sample_of(const AblationRow& row, const std::string& metric) {
-  MetricSample sample{row.spec.config, {}};
+  MetricSample sample{row.spec.config, {}, sampling_error_of(row, metric)};
   const std::vector<double> values = values_of(row, metric);
   for (size_t i = 0; i < values.size(); ++i) sample.values.push_back({row.runs[i].seed, values[i]});
   if (sample.values.empty()) return std::nullopt;

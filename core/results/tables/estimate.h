@@ -23,6 +23,7 @@ struct SeededValue {
 struct MetricSample {
   std::string row;  ///< names the row: metrics of one row come from the same runs
   std::vector<SeededValue> values;
+  double sampling_error = 0;  ///< of a fraction, by its number of cases (sampling_error_of)
 };
 
 /// The sample of a name. None or empty: no run has the metric.
@@ -52,7 +53,12 @@ struct Estimate {
 /// Otherwise it is evaluated at the means of the metrics. Its standard error then follows from
 /// theirs by the delta method, with Welch's and Satterthwaite's degrees of freedom: metrics of one
 /// row come from the same runs, rows are independent. A metric with one run gives a value without
-/// an interval.
+/// an interval, and so does an expression that no seed changes. A minimum is that of the means, not
+/// the mean of minima, which chance makes smaller; its interval follows from intervals of what it
+/// is the minimum of, which hold all at once (Bonferroni). The same goes for maxima and absolute
+/// values. Metrics of the model alone, such as
+/// its parameters, are exact. The interval is never narrower than the numbers of cases allow that
+/// fractions were evaluated on.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);
@@ -89,8 +95,9 @@ struct JudgedClaim {
   bool is_measured = false;  ///< `reason` is the measured value
 };
 
-/// A verdict on each claim of the table, in its order. A claim about another profile than the one
-/// shown is not decidable; its reason says what the shown runs suggest.
+/// A verdict on each claim of the table, in its order. A claim is about runs of its profile and of
+/// the configs as they are now; if others are shown it is not decidable, and its reason says what
+/// they suggest.
 ///
 /// A verdict takes several seeds. Against a number, the 95 % interval of the mean must lie on one
 /// side of it. Against another row, the difference must be significant: p at most 0.05 in the

@@ -129,6 +129,103 @@ void check_names(const Expression& expression,
   }
 }
 
+namespace {
+
+/// The value of a piece without names.
+std::optional<double> constant_of(const Pieces& pieces) {
+  if (pieces.kind != Pieces::Kind::smooth) return std::nullopt;
+  return evaluate(pieces.smooth, [](const Name&) { return std::nullopt; });
+}
+
+/// Whether the operation keeps the order of what its argument at `index` may be (1), turns it
+/// around (−1), or neither (0).
+int direction(const Step& step, const std::vector<Pieces>& arguments, size_t index) {
+  const auto sign = [](std::optional<double> factor) {
+    return !factor ? 0 : *factor > 0 ? 1 : *factor < 0 ? -1 : 0;
+  };
+  switch (step.operation) {
+    case Operation::add:
+    case Operation::logarithm:
+    case Operation::exponential:
+    case Operation::square_root: return 1;
+    case Operation::negate: return -1;
+    case Operation::subtract: return index == 0 ? 1 : -1;
+    case Operation::multiply: return sign(constant_of(arguments[1 - index]));
+    case Operation::divide: return index == 0 ? sign(constant_of(arguments[1])) : 0;
+    default: return 0;
+  }
+}
+
+Pieces::Kind turned(Pieces::Kind kind, int direction) {
+  if (direction == 0 || kind == Pieces::Kind::either) return Pieces::Kind::either;
+  if (direction > 0) return kind;
+  return kind == Pieces::Kind::minimum ? Pieces::Kind::maximum : Pieces::Kind::minimum;
+}
+
+/// The operation on each piece of its first argument that has several.
+Pieces applied(const Step& step, const std::vector<Pieces>& arguments) {
+  const auto several = std::find_if(arguments.begin(), arguments.end(), [](const Pieces& argument) {
+    return argument.kind != Pieces::Kind::smooth;
+  });
+  Pieces result;
+  if (several == arguments.end()) {
+    for (const Pieces& argument : arguments)
+      result.smooth.steps.insert(
+          result.smooth.steps.end(), argument.smooth.steps.begin(), argument.smooth.steps.end());
+    result.smooth.steps.push_back(step);
+    return result;
+  }
+  const auto index = static_cast<size_t>(several - arguments.begin());
+  result.kind = turned(several->kind, direction(step, arguments, index));
+  for (const Pieces& part : several->parts) {
+    std::vector<Pieces> with_part = arguments;
+    with_part[index] = part;
+    result.parts.push_back(applied(step, with_part));
+  }
+  return result;
+}
+
+Pieces negated(const Pieces& pieces) {
+  Step negate;
+  negate.operation = Operation::negate;
+  negate.arguments = 1;
+  return applied(negate, {pieces});
+}
+
+}  // namespace
+
+size_t count_of(const Pieces& pieces) {
+  size_t count = pieces.kind == Pieces::Kind::smooth ? 1 : 0;
+  for (const Pieces& part : pieces.parts) count += count_of(part);
+  return count;
+}
+
+std::optional<Pieces> pieces_of(const Expression& expression) {
+  std::vector<Pieces> stack;
+  for (const Step& step : expression.steps) {
+    const auto first = stack.end() - static_cast<std::ptrdiff_t>(step.arguments);
+    const std::vector<Pieces> arguments(first, stack.end());
+    stack.erase(first, stack.end());
+    Pieces result;
+    switch (step.operation) {
+      case Operation::minimum: result = {Pieces::Kind::minimum, {}, arguments}; break;
+      case Operation::maximum: result = {Pieces::Kind::maximum, {}, arguments}; break;
+      case Operation::absolute:
+        result = {Pieces::Kind::maximum, {}, {arguments[0], negated(arguments[0])}};
+        break;
+      default: {
+        size_t combinations = 1;
+        for (const Pieces& argument : arguments) combinations *= count_of(argument);
+        if (combinations > max_pieces) return std::nullopt;
+        result = applied(step, arguments);
+      }
+    }
+    if (count_of(result) > max_pieces) return std::nullopt;
+    stack.push_back(std::move(result));
+  }
+  return stack.empty() ? std::nullopt : std::optional<Pieces>(std::move(stack.back()));
+}
+
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup) {
   std::vector<double> values;
   for (const Step& step : expression.steps) {

@@ -105,6 +105,30 @@ using Lookup = std::function<std::optional<double>(const Name&)>;
 /// zero, the logarithm of a negative number.
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup);
 
+/// An expression with its minima, maxima and absolute values pulled to the outside:
+/// `min(a, b) - c` is the minimum of `a - c` and `b - c`. The pieces within are smooth, so that
+/// chance can be told of each.
+struct Pieces {
+  enum class Kind {
+    smooth,
+    minimum,
+    maximum,
+    either,  ///< one of them, which one is not told by their order: `min(a, b)*c`
+  };
+  Kind kind = Kind::smooth;
+  Expression smooth = {};
+  std::vector<Pieces> parts = {};
+};
+
+/// How many smooth expressions there are in all.
+size_t count_of(const Pieces& pieces);
+
+/// More pieces than this are not told apart.
+constexpr size_t max_pieces = 64;
+
+/// None for an expression of more pieces.
+std::optional<Pieces> pieces_of(const Expression& expression);
+
 // Private to the expressions.
 
 /// An Error at byte `offset` of an expression whose text begins at `where`. Where the file shows

@@ -197,6 +197,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
     if (cells[index].summary.n > 0) json["statistics"][metric] = statistics_json(cells[index]);
   }
   json["breaks"] = row.violations;
+  json["differs_from_config"] = row.differs_from_config;
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
     json["benchmark"] = benchmark_json(row);
   }
@@ -243,6 +244,7 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
     add(metric + "_standing", cell.summary.n == 0 ? "" : name_of(cell.standing));
   }
   add("breaks", join(row.violations, "; "));
+  add("differs_from_config", join(row.differs_from_config, "; "));
   if (ablation.table.best_of) add(ablation.table.best_of->key, value_or_null(row.varied));
   if (!ablation.table.by.empty()) add(ablation.table.by, row.group);
   if (ablation.published) {

@@ -61,23 +61,26 @@ class RowComparison {
       p.emplace_back();
       if (i == baseline) continue;
       cell.paired = have_same_seeds(ablation_.rows[i], reference);
-      cell.difference =
-          difference_between(ablation_.rows[i], cell.values, reference, cells_[baseline].values);
+      cell.difference = difference_between(ablation_.rows[i], reference, metric_);
       if (cell.difference) p.back() = cell.difference->p;
-      if (!cell.difference) cell.noise = noise_around(cells_[baseline], sampled);
+      if (is_one_seed(cell, baseline)) cell.noise = noise_around(cells_[baseline], sampled);
     }
     const std::vector<std::optional<double>> adjusted = statistics::holm_adjusted(p);
     for (size_t k = 0; k < rows.size(); ++k) {
       cells_[rows[k]].p = adjusted[k];
       cells_[rows[k]].standing =
-          rows[k] == baseline ? Standing::baseline : standing_of(cells_[rows[k]]);
+          rows[k] == baseline ? Standing::baseline : standing_of(cells_[rows[k]], baseline);
     }
     mark_best(rows);
   }
 
  private:
-  Standing standing_of(const Cell& cell) const {
-    if (!cell.p) return Standing::one_seed;
+  bool is_one_seed(const Cell& cell, size_t baseline) const {
+    return std::min(cell.summary.n, cells_[baseline].summary.n) < 2;
+  }
+
+  Standing standing_of(const Cell& cell, size_t baseline) const {
+    if (!cell.p) return is_one_seed(cell, baseline) ? Standing::one_seed : Standing::no_spread;
     if (*cell.p > significance || cell.difference->difference == 0) return Standing::tie;
     return (cell.difference->difference > 0) == results::metric_named(metric_).higher_is_better()
                ? Standing::better
@@ -95,8 +98,8 @@ class RowComparison {
     std::vector<std::optional<double>> p;
     for (const size_t i : rows) {
       if (i == best) continue;
-      const std::optional<Difference> found = difference_between(
-          ablation_.rows[best], cells_[best].values, ablation_.rows[i], cells_[i].values);
+      const std::optional<Difference> found =
+          difference_between(ablation_.rows[best], ablation_.rows[i], metric_);
       if (!found) return;
       p.emplace_back(found->p);
     }
@@ -115,7 +118,8 @@ class RowComparison {
 }  // namespace
 
 const char* name_of(Standing standing) {
-  constexpr const char* names[] = {"baseline", "better", "worse", "tie", "one seed", "not alike"};
+  constexpr const char* names[] = {
+      "baseline", "better", "worse", "tie", "one seed", "no spread", "not alike"};
   return names[static_cast<size_t>(standing)];
 }
 
@@ -128,11 +132,15 @@ bool have_same_seeds(const AblationRow& a, const AblationRow& b) {
 }
 
 std::optional<Difference> difference_between(const AblationRow& own_row,
-                                             const std::vector<double>& own,
                                              const AblationRow& other_row,
-                                             const std::vector<double>& other) {
-  return have_same_seeds(own_row, other_row) ? statistics::paired_test(own, other)
-                                             : statistics::welch_test(own, other);
+                                             const std::string& metric) {
+  const std::vector<double> own = values_of(own_row, metric);
+  const std::vector<double> other = values_of(other_row, metric);
+  const double sampling_error =
+      std::hypot(sampling_error_of(own_row, metric), sampling_error_of(other_row, metric));
+  return have_same_seeds(own_row, other_row)
+             ? statistics::paired_test(own, other, statistics::default_confidence, sampling_error)
+             : statistics::welch_test(own, other, statistics::default_confidence, sampling_error);
 }
 
 std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) {
@@ -142,8 +150,11 @@ std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) 
     cells[i].values = values_of(row, metric);
     if (cells[i].values.empty()) continue;
     const std::string label = ablation.table.name + '\n' + row.spec.config + '\n' + metric;
-    cells[i].summary = statistics::summarize(
-        cells[i].values, std::stoull(hash_hex(label).substr(0, 16), nullptr, 16));
+    cells[i].summary =
+        statistics::summarize(cells[i].values,
+                              std::stoull(hash_hex(label).substr(0, 16), nullptr, 16),
+                              statistics::default_confidence,
+                              sampling_error_of(row, metric));
   }
   RowComparison judge(ablation, metric, cells);
   for (size_t i = 0; i < cells.size(); ++i) {

@@ -18,10 +18,11 @@ enum class Standing {
   worse,           ///< the same
   tie,             ///< the difference is within noise
   one_seed,        ///< one value on either side: significance unknown
+  no_spread,       ///< values that differ, but not between seeds: significance unknown
   not_comparable,  ///< the row violates conditions, or the baseline has no metric
 };
 
-/// "baseline", "better", "worse", "tie", "one seed", "not alike"
+/// "baseline", "better", "worse", "tie", "one seed", "no spread", "not alike"
 const char* name_of(Standing standing);
 
 /// A metric of a row over its seeds.
@@ -45,11 +46,11 @@ constexpr double significance = 0.05;
 bool have_same_seeds(const AblationRow& a, const AblationRow& b);
 
 /// The difference of two rows' values of a metric, one a run: by the paired test if the rows have
-/// the same seeds, else by Welch's. None if one has too few values.
+/// the same seeds, else by Welch's; of fractions never surer than their numbers of cases allow.
+/// None if one has too few values, and if nothing varies though the rows differ.
 std::optional<statistics::Difference> difference_between(const AblationRow& own_row,
-                                                         const std::vector<double>& own,
                                                          const AblationRow& other_row,
-                                                         const std::vector<double>& other);
+                                                         const std::string& metric);
 
 /// A metric of each row, in their order, compared with the baseline of the row's group.
 std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric);

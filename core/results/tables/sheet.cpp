@@ -92,7 +92,7 @@ SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSp
     text += " \u00b1 " + results::text(cell.difference->interval.half_width(), metric) + ", " +
             results::p_value_text(*cell.p);
   if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
-  if (cell.standing == Standing::one_seed) text += " ?";
+  if (cell.standing == Standing::one_seed || cell.standing == Standing::no_spread) text += " ?";
   return {text, difference};
 }
 
@@ -290,6 +290,12 @@ std::string violation_note(const AblationRow& row) {
   return row.spec.config + " cannot be compared: " + join(row.violations, "; ");
 }
 
+/// That the row's runs are not those of its config as it is now, in a sentence; "" where they are.
+std::string config_note(const AblationRow& row) {
+  if (row.differs_from_config.empty()) return "";
+  return "made with other settings than the config has now: " + first_of(row.differs_from_config);
+}
+
 /// Of a row with one seed where others have several: what its metric may be off by.
 std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
   if (!cell.noise) return "";
@@ -305,8 +311,9 @@ std::vector<SheetCell> row_cells(size_t index,
                                  const Ablation& ablation,
                                  std::vector<std::string>& footnotes) {
   const AblationRow& row = ablation.rows[index];
-  const std::string state_mark =
-      mark_of(footnote_of(row, ablation), footnotes) + mark_of(violation_note(row), footnotes);
+  const std::string state_mark = mark_of(footnote_of(row, ablation), footnotes) +
+                                 mark_of(violation_note(row), footnotes) +
+                                 mark_of(config_note(row), footnotes);
   const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
   const std::string score_mark = mark_of(missing_scores_note(row, columns), footnotes);
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);

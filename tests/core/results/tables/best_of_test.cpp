@@ -241,7 +241,7 @@ TEST_CASE("scores and the runs that were chosen from stand in tables for machine
   CHECK(contains(lines[0],
                  ",memory_change,micro_batch_size,disturbance,token_accuracy,token_accuracy_count,"
                  "kl_divergence,kl_divergence_count,seeds,eval_loss_sd,"));
-  CHECK(contains(lines[0], ",breaks,optimizer.lr\r"));
+  CHECK(contains(lines[0], ",breaks,differs_from_config,optimizer.lr\r"));
   CHECK(contains(lines[1], ",0.9375,640,,,1,"));
   CHECK(contains(lines[1], ",,0.001\r"));
   CHECK(contains(lines[3], "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,,,,0,"));

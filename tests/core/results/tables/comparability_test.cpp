@@ -105,6 +105,148 @@ TEST_CASE("a run that does not compare is left out once, whatever the rows are d
   CHECK(ablation.excluded[0].runs.size() == 1);
 }
 
+/// The run with another learning rate and seed, made later.
+store::ConfiguredRun tuned(const std::string& config, double lr, int seed) {
+  store::ConfiguredRun run = run_of(config, "a", 100);
+  run.summary.id += "-" + std::to_string(lr) + "-" + std::to_string(seed);
+  run.summary.seed = seed;
+  run.summary.created = "2026-02-01T00:00:00Z";
+  run.summary.metrics["eval_loss"] = 2 + 1e-6 * seed;
+  run.config = {{"seed", seed}, {"optimizer", {{"lr", lr}}}};
+  return run;
+}
+
+AblationOptions with_config_of_lr(double lr) {
+  AblationOptions options;
+  options.current_config = [lr](const auto&, const auto&, const auto&) {
+    return nlohmann::json{{"seed", 1}, {"optimizer", {{"lr", lr}}}};
+  };
+  return options;
+}
+
+TEST_CASE("a row shows runs of its config as it is now, not newer or more of other settings",
+          "[report]") {
+  for (const bool lr_must_be_equal : {true, false}) {
+    TableSpec strict = table();
+    if (lr_must_be_equal) strict.must_be_equal = {"optimizer"};
+    std::vector<store::ConfiguredRun> all = {run_of("llama", "a", 1), run_of("canon", "a", 1)};
+    for (const int seed : {1, 2, 3})
+      for (const char* config : {"llama", "canon"}) all.push_back(tuned(config, 0.3, seed));
+    const Ablation ablation = build_ablation(strict, all, with_config_of_lr(0.1));
+    for (const AblationRow& row : ablation.rows) {
+      CHECK(row.runs.size() == 1);
+      CHECK(row.run->id == row.spec.config + "-a");
+      CHECK(row.differs_from_config.empty());
+    }
+    REQUIRE(ablation.excluded.size() == 2);
+    CHECK(ablation.excluded[0].runs.size() == 3);
+    CHECK(contains(ablation.excluded[0].reason, "optimizer.lr 0.3, "));
+    const Ablation edited = build_ablation(strict, all, with_config_of_lr(0.3));
+    for (const AblationRow& row : edited.rows) CHECK(row.runs.size() == 3);
+  }
+}
+
+TEST_CASE("the same text in other rows or in another order is other data", "[report]") {
+  TableSpec strict = table();
+  strict.must_be_equal = {"data"};
+  for (const auto& [key, value, reason] :
+       {std::tuple{"rows", nlohmann::json("padded"), "data.rows padded, this table shows packed"},
+        std::tuple{"seed", nlohmann::json(9), "data.seed 9, this table shows 0"}}) {
+    std::vector<store::ConfiguredRun> all = {run_of("llama", "a", 1), run_of("canon", "a", 1)};
+    for (store::ConfiguredRun& run : all) {
+      run.summary.data_fingerprint = "f";
+      run.config["data"] = {{"rows", "packed"}, {"seed", 0}};
+    }
+    all[0].summary.created = "2026-02-01T00:00:00Z";
+    all[1].config["data"][key] = value;
+    const Ablation ablation = build_ablation(strict, all);
+    CHECK(ablation.rows[1].violations == std::vector<std::string>{reason});
+  }
+}
+
+TEST_CASE("a row that went on from trained weights is not compared with drawn ones", "[report]") {
+  std::vector<store::ConfiguredRun> all = {run_of("llama", "a", 1), run_of("canon", "a", 1)};
+  all[0].summary.created = "2026-02-01T00:00:00Z";
+  all[1].summary.initial_weights_hash = "abc";
+  const Ablation mixed = build_ablation(table(), all);
+  CHECK(mixed.rows[1].violations ==
+        std::vector<std::string>{"begins with trained weights, this table shows drawn weights"});
+  all[0].summary.initial_weights_hash = "def";  // each goes on from its own
+  for (const AblationRow& row : build_ablation(table(), all).rows) CHECK(row.is_comparable());
+}
+
+TEST_CASE("seeds that change nothing are one run", "[report]") {
+  std::vector<store::ConfiguredRun> all;
+  for (const int seed : {1, 2, 3}) {
+    all.push_back(tuned("llama", 0.3, seed));
+    all.back().summary.metrics["eval_loss"] = seed == 3 ? 1.5 : 1.25;
+  }
+  const Ablation ablation = build_ablation(table(), all);
+  CHECK(ablation.rows[0].runs.size() == 2);
+  REQUIRE(ablation.excluded.size() == 1);
+  CHECK(ablation.excluded[0].reason ==
+        "its loss is that of seed 1 to the last bit: the seed changes nothing here");
+}
+
+TEST_CASE("one stray run does not take the place of three seeds", "[report]") {
+  TableSpec strict = table();
+  strict.must_be_equal = {"optimizer"};
+  std::vector<store::ConfiguredRun> all;
+  for (const int seed : {1, 2, 3}) all.push_back(tuned("llama", 0.3, seed));
+  all.push_back(tuned("llama", 0.2, 1));
+  all.back().summary.created = "2026-03-01T00:00:00Z";
+  CHECK(build_ablation(strict, all).rows[0].runs.size() == 3);
+}
+
+TEST_CASE("a row of runs with other settings than the config's says so and decides no claim",
+          "[report]") {
+  std::vector<store::ConfiguredRun> all;
+  for (const int seed : {1, 2, 3})
+    for (const char* config : {"llama", "canon"}) {
+      all.push_back(tuned(config, 0.3, seed));
+      all.back().summary.metrics["eval_loss"] = (config[0] == 'l' ? 2 : 1) + 0.001 * seed;
+    }
+  TableSpec claiming = table();
+  claiming.claims = {{"canon", "llama", "", {}, {}, "eval_loss", "quick"}};
+  const Ablation changed = build_ablation(claiming, all, with_config_of_lr(0.1));
+  const std::string note = "optimizer.lr 0.3 (now 0.1)";
+  CHECK(changed.rows[0].differs_from_config == std::vector<std::string>{note});
+  const Sheet sheet = make_sheet(changed);
+  REQUIRE(sheet.footnotes.size() == 1);
+  CHECK(sheet.footnotes[0] == "made with other settings than the config has now: " + note);
+  CHECK(to_json(changed)["rows"][1]["differs_from_config"] == nlohmann::ordered_json{note});
+  CHECK(contains(to_csv(changed), ",differs_from_config"));
+  const JudgedClaim judged = judge_claims(changed).front();
+  CHECK(judged.verdict == Verdict::not_decidable);
+  CHECK(contains(judged.reason,
+                 "it is about the configs as they are now, canon ran with " + note +
+                     ", where it is \u22121.0000"));
+  CHECK(judge_claims(build_ablation(claiming, all, with_config_of_lr(0.3))).front().verdict ==
+        Verdict::holds);
+  CHECK(cells_of(changed, "eval_loss")[1].standing == Standing::better);
+}
+
+TEST_CASE("what a table varies itself is no other setting, and neither is a moved folder",
+          "[report]") {
+  store::ConfiguredRun run = tuned("llama", 0.3, 7);
+  run.config["data"] = {{"path", "/old/home/books.txt"}};
+  nlohmann::json current = {
+      {"seed", 1}, {"optimizer", {{"lr", 0.1}}}, {"data", {{"path", "/new/books.txt"}}}};
+  CHECK(differences_from_config(run, current, table()) ==
+        std::vector<std::string>{"optimizer.lr 0.3 (now 0.1)"});
+  TableSpec sweep = table();
+  sweep.best_of = BestOfSpec{"optimizer.lr", {0.1, 0.3}, "eval_loss", Extreme::lowest, 0};
+  CHECK(differences_from_config(run, current, sweep).empty());
+  TableSpec divided = table();
+  group_by(divided, "optimizer.lr");
+  CHECK(differences_from_config(run, current, divided).empty());
+  current["data"]["path"] = "/new/code.txt";
+  current["train"] = {{"initial_weights", "w/model.safetensors"}};
+  CHECK(differences_from_config(run, current, sweep) ==
+        std::vector<std::string>{"data.path \"books.txt\" (now \"code.txt\")",
+                                 "train.initial_weights none (now \"model.safetensors\")"});
+}
+
 using namespace tests;
 
 /// Three seeds of llama and of canon_a, which is slower each time by the same.

@@ -96,12 +96,83 @@ TEST_CASE("a claim holds, fails or is not decidable", "[judge]") {
   REQUIRE(*result("loss[low] < 1.5", table).right.value == 1.5);
 }
 
-TEST_CASE("runs that do not vary decide by their values", "[judge]") {
-  const Table table = Table().add("steps[a]", {5, 5, 5}).add("steps[b]", {5, 5, 5});
-  REQUIRE(result("steps[a] <= steps[b]", table).verdict == Verdict::holds);
-  REQUIRE(result("steps[a] >= steps[b]", table).verdict == Verdict::holds);
-  REQUIRE(result("steps[a] < steps[b]", table).verdict == Verdict::fails);
-  REQUIRE(result("steps[a] > steps[b]", table).verdict == Verdict::fails);
+TEST_CASE("runs that do not vary decide nothing, but what a model is made of is known", "[judge]") {
+  const Table table = Table()
+                          .add("steps[a]", {5, 5, 5})
+                          .add("steps[b]", {6, 6, 6})
+                          .add("parameters[a]", {5, 5, 5})
+                          .add("parameters[b]", {6});
+  const ClaimResult open = result("steps[a] < steps[b]", table);
+  REQUIRE(open.verdict == Verdict::not_decidable);
+  REQUIRE(contains(open.reason, "does not vary"));
+  REQUIRE(result("parameters[a] < parameters[b]", table).verdict == Verdict::holds);
+  REQUIRE(result("parameters[a] >= parameters[b]", table).verdict == Verdict::fails);
+}
+
+TEST_CASE("accuracies are not surer than their cases allow", "[judge]") {
+  const auto verdict = [](double a, double b, double sampling_error) {
+    const Samples samples = [&](const Name& name) -> std::optional<MetricSample> {
+      const double value = name.config == "a" ? a : b;
+      return MetricSample{name.config, {{1, value}, {2, value}, {3, value}}, sampling_error};
+    };
+    const ClaimResult found = judge(parse_comparison("accuracy[a] > accuracy[b]"), samples);
+    REQUIRE(found.margin.interval);
+    REQUIRE(found.margin.interval->half_width() ==
+            Approx(1.959964 * std::sqrt(2.0) * sampling_error).epsilon(1e-5));
+    return found.verdict;
+  };
+  REQUIRE(verdict(0.99, 0.98, 0.01) == Verdict::not_decidable);
+  REQUIRE(verdict(0.99, 0.90, 0.01) == Verdict::holds);
+}
+
+/// Of tables in which all rows do the same, the share in which the claim holds.
+double share_that_holds(const std::string& claim, size_t n, uint64_t seed) {
+  RandomStream random(seed, stream_number(claim + std::to_string(n)));
+  const int times = 2000;
+  int held = 0;
+  for (int i = 0; i < times; ++i) {
+    Table table;
+    for (const char* name : {"loss[a]", "loss[b]", "loss[c]", "loss[d]", "loss[e]"}) {
+      Values values(n);
+      for (double& value : values)
+        value = 2 + 0.01 * normal_quantile(open_uniform(random.next_u32()));
+      table.add(name, values);
+    }
+    held += result(claim, table).verdict == Verdict::holds;
+  }
+  return held / static_cast<double>(times);
+}
+
+TEST_CASE("the minimum of equal rows is rarely found to be lower than a row", "[judge]") {
+  const char* chosen = std::getenv("FORGE_TEST_SEED");
+  const uint64_t seed = chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  for (const char* claim : {"min(loss[a], loss[b]) < loss[c]",
+                            "min(loss[a], loss[b], loss[d], loss[e]) < loss[c]",
+                            "loss[c] - min(loss[a], loss[b]) > 0",
+                            "max(loss[a], loss[b]) > loss[c]",
+                            "abs(loss[a] - loss[b]) > 0"}) {
+    for (const size_t n : {5, 10, 40}) {
+      const double share = share_that_holds(claim, n, seed);
+      CAPTURE(claim, n, seed);
+      // The interval leaves 5 % outside, on both sides together.
+      REQUIRE(share <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / 2000));
+    }
+  }
+}
+
+TEST_CASE("a minimum is bounded by what it is the minimum of", "[judge]") {
+  const Table table = Table()
+                          .add("loss[a]", {1.01, 1.02, 1.03})
+                          .add("loss[b]", {2.03, 2.01, 2.02})
+                          .add("loss[c]", {1.51, 1.50, 1.52});
+  REQUIRE(result("min(loss[a], loss[b]) < loss[c]", table).verdict == Verdict::holds);
+  REQUIRE(result("max(loss[a], loss[b]) < loss[c]", table).verdict == Verdict::fails);
+  REQUIRE(result("abs(loss[a] - loss[b]) > 0.9", table).verdict == Verdict::holds);
+  REQUIRE(result("2*min(loss[a], loss[b]) - loss[c] < 0.6", table).verdict == Verdict::holds);
+  REQUIRE(result("min(loss[a], loss[b])*loss[c] > 1", table).verdict == Verdict::holds);
+  // The mean of the minima would be 1; the minimum of the means is what is claimed.
+  const Table crossed = Table().add("loss[a]", {1, 3, 2}).add("loss[b]", {3, 1, 2.2});
+  REQUIRE(*estimated("min(loss[a], loss[b])", crossed).value == Approx(2));
 }
 
 TEST_CASE("one run gives a value and no interval", "[judge]") {
@@ -200,9 +271,9 @@ TEST_CASE("intervals of expressions hold the truth as often as they say", "[judg
       for (const bool pairs : {false, true}) {
         const double share = coverage(text, n, m, pairs, seed);
         CAPTURE(text, n, m, pairs, seed);
-        // Welch's test errs a little more where the smaller sample varies the most.
-        REQUIRE(share >= 0.92);
-        REQUIRE(share <= 0.985);
+        // Of rows of unequal size the interval is wider than it need be.
+        REQUIRE(share >= 0.93);
+        REQUIRE(share <= (n == m ? 0.985 : 0.999));
       }
     }
   }

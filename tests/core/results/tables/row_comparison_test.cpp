@@ -123,7 +123,7 @@ TEST_CASE("speeds of other devices are compared with nothing", "[report][cells]"
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
   table.rows[1].runs.back().device_name = "another CPU";
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_comparable);
-  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
+  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::no_spread);
   CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_comparable);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("the speed of seeds that compute fewer rows at once is compared with n
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
   table.rows[1].runs.front().micro_batch_size = 4;
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_comparable);
-  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
+  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::no_spread);
   CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_comparable);
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("more accuracy is better and so is more speed", "[report][cells]") {
   }
   CHECK(cells_of(table, "token_accuracy")[1].standing == Standing::better);
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::worse);
-  CHECK(cells_of(table, "eval_loss")[1].standing == Standing::tie);
+  CHECK(cells_of(table, "eval_loss")[1].standing == Standing::no_spread);
 }
 
 TEST_CASE("tables show intervals, ties and what stands", "[report][cells]") {
@@ -182,10 +182,31 @@ TEST_CASE("a derived column shows an expression's value and interval", "[report]
   const std::string text = to_terminal(table, {false, 200});
   INFO(text);
   CHECK(contains(text, "Canon-A   10.0 \u00b1 0.1 %\n"));
-  CHECK(contains(text, "Llama 4M   0.0 \u00b1 0.0 %\n"));
+  CHECK(contains(text, "Llama 4M         0.0 %\n"));
   table.rows[1].violations = {"it is another"};
   CHECK(contains(to_terminal(table, {false, 200}), "Canon-A"));
   CHECK_FALSE(contains(to_terminal(table, {false, 200}), "10.0"));
+}
+
+TEST_CASE("rows that no seed changes are not certain to differ", "[report][cells]") {
+  Ablation table = of_losses({1, 1.1, 1.2}, {1, 1.1, 1.2}, {});
+  for (size_t i = 0; i < 3; ++i) {
+    table.rows[0].runs[i].metrics["peak_memory_bytes"] = 100;
+    table.rows[1].runs[i].metrics["peak_memory_bytes"] = 90;
+    table.rows[0].runs[i].scores["kl_divergence"] = {0.5, 100};
+    table.rows[1].runs[i].scores["kl_divergence"] = {0.25, 100};
+  }
+  for (const char* metric : {"peak_memory_bytes", "kl_divergence"}) {
+    const Cell cell = cells_of(table, metric)[1];
+    CHECK(cell.standing == Standing::no_spread);
+    CHECK_FALSE(cell.p);
+    CHECK_FALSE(cell.best);
+    CHECK_FALSE(cell.noise);
+  }
+  table.table.columns = {{ColumnKind::model, "Model"},
+                         {ColumnKind::difference, "vs Llama", "kl_divergence"}};
+  CHECK(contains(to_terminal(table, {false, 200}), "\u22120.2500 ?"));
+  CHECK(to_json(table)["rows"][1]["statistics"]["kl_divergence"]["standing"] == "no spread");
 }
 
 TEST_CASE("a row of one seed says what noise may be", "[report][cells]") {
@@ -284,6 +305,59 @@ TEST_CASE("tables of equal rows rarely mark one", "[report][simulation]") {
       REQUIRE(marks.any_difference <= bound);
       REQUIRE(marks.any_best <= bound);
     }
+  }
+}
+
+/// Tables of rows with the same true accuracy, each run of which answers so many cases: the share
+/// in which a row stands apart.
+double share_with_a_difference(size_t n, double accuracy, int64_t cases) {
+  RandomStream random(simulation_seed(), stream_number("accuracies " + std::to_string(n)));
+  int wrong = 0;
+  for (int i = 0; i < tables; ++i) {
+    Ablation table = made_table(random, n, true, 0);
+    for (AblationRow& row : table.rows) {
+      for (store::RunSummary& run : row.runs) {
+        int64_t right = 0;
+        for (int64_t k = 0; k < cases; ++k) right += open_uniform(random.next_u32()) < accuracy;
+        run.scores["answer_accuracy"] = {double(right) / double(cases), cases};
+      }
+    }
+    const std::vector<Cell> cells = cells_of(table, "answer_accuracy");
+    wrong += std::any_of(cells.begin(), cells.end(), [](const Cell& cell) {
+      return cell.standing == Standing::better || cell.standing == Standing::worse;
+    });
+  }
+  return wrong / double{tables};
+}
+
+TEST_CASE("accuracies that agree by chance make no difference certain", "[report][simulation]") {
+  for (const size_t n : {2, 3, 5}) {
+    for (const double accuracy : {0.99, 0.90}) {
+      const double share = share_with_a_difference(n, accuracy, 256);
+      CAPTURE(n, accuracy, simulation_seed());
+      std::cout << "equal accuracies of " << accuracy << ", n = " << n << ": " << share
+                << " of the tables show a difference\n";
+      REQUIRE(share <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
+    }
+  }
+}
+
+TEST_CASE("of two equally good rows rarely one is marked as the best", "[report][simulation]") {
+  for (const size_t n : {3, 5, 10}) {
+    RandomStream random(simulation_seed(), stream_number("two best " + std::to_string(n)));
+    int marked = 0;
+    for (int i = 0; i < tables; ++i) {
+      Ablation table = made_table(random, n, true, 0);
+      for (size_t good = 1; good <= 2; ++good)
+        for (store::RunSummary& run : table.rows[good].runs) run.metrics["eval_loss"] -= 1;
+      const std::vector<Cell> cells = cells_of(table, results::eval_loss_name);
+      marked += std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.best; });
+    }
+    const double share = marked / double{tables};
+    CAPTURE(n, share, simulation_seed());
+    std::cout << "two equally good rows, n = " << n << ": one is marked in " << share << "\n";
+    REQUIRE(share > 0);
+    REQUIRE(share <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
   }
 }
 
