@@ -81,7 +81,9 @@ Argument& Argument::show_default() {
 }
 
 Argument& Argument::repeated() {
-  option_->expected(1)->take_all()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  // Else CLI11 takes every word behind the value, too, also the command's CONFIG.
+  option_->expected(1)->allow_extra_args(false)->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeAll);
   return *this;
 }
 
