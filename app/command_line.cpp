@@ -46,6 +46,9 @@ std::string number_problem(const std::string& text) {
              number <= std::numeric_limits<Number>::max();
     }
     if (text.empty() || *end != '\0') return "must be a whole number, not '" + text + "'";
+    const size_t first = text.find_first_of("0123456789");
+    if (text[first] == '0' && first + 1 < text.size() && std::isdigit(text[first + 1]))
+      return "must be without a leading zero, which makes it octal: " + text;
     return fits && errno == 0 ? "" : "is too large for a whole number: " + text;
   }
 }

@@ -313,6 +313,7 @@ TEST_CASE("a wrong command line is refused in plain words") {
       {{"run", "train_llama", "--jobs", "99999999999"},
        {"--jobs is too large for a whole number: 99999999999"}},
       {{"run", "train_llama", "--threads", "-1"}, {"--threads must be from 0 to 1024, not -1"}},
+      {{"run", "train_llama", "--seeds", "010"}, {"--seeds must be without a leading zero"}},
       {{"run", "train_llama", "--seeds"}, {"--seeds needs a value"}},
       {{"run", "train_llama", "--plan", "none.json"}, {"--plan names a file that does not exist"}},
       {{"bench", "train_llama", "--windows", "1001"}, {"--windows must be from 1 to 1000"}},
