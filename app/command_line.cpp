@@ -250,7 +250,7 @@ void add_config_argument(const Command& command, std::string& config) {
       "CONFIG",
       config,
       "Config name or a unique prefix. Arguments of its templates follow it, e.g. "
-      "--max-steps 5 ('forge arguments' lists them) [default: the project's default config]");
+      "--text tiny_stories ('forge arguments' lists them) [default: the project's default config]");
   add_template_options(command);
 }
 
@@ -266,7 +266,7 @@ void add_configs_argument(const Command& command,
                      configs,
                      help +
                          ", from the whole workspace. Arguments of their templates follow, e.g. "
-                         "--max-steps 5");
+                         "--text tiny_stories");
   add_template_options(command);
 }
 

@@ -52,8 +52,7 @@ bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpe
 /// Why best_of cannot choose the run; "" where it can.
 std::string why_not_chosen(const BestOfSpec& spec, const ConfiguredRun& run) {
   const double given = number_of(run, "train.validation_rows");
-  const double rows =
-      std::isnan(given) ? 0 : given;  // a config that holds out none has no such key
+  const double rows = std::isnan(given) ? 0 : given;  // an older config lacks the key
   if (spec.validation_rows > 0 && rows != static_cast<double>(spec.validation_rows))
     return "train.validation_rows " + std::to_string(std::llround(rows)) + ", best_of asks for " +
            std::to_string(spec.validation_rows);
