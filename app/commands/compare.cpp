@@ -123,9 +123,10 @@ std::string pareto_text(const tables::Ablation& table, const std::string& words)
                      results::text(point.first, results::metric_named(first)),
                      results::text(point.second, results::metric_named(second)),
                      point.dominated_by.empty() ? "none" : join(point.dominated_by, ", ")});
-  const std::string missing =
-      front.missing.empty() ? "" : "Not shown: " + join(front.missing, ", ") + "\n";
-  return aligned(lines, {1, 2}) + tables::printable(missing);
+  std::string text = aligned(lines, {1, 2});
+  if (!front.missing.empty())
+    text += tables::printable("Not shown: " + join(front.missing, ", ")) + "\n";
+  return text;
 }
 
 void add_pareto(const tables::Ablation& table,

@@ -251,6 +251,16 @@ TEST_CASE("a dry run knows the model and writes nothing") {
   REQUIRE(planned("256").at("memory_bytes") > unprepared.at("memory_bytes"));
 }
 
+TEST_CASE("a Pareto front of no runs lists its rows as not shown") {
+  const Program forge;
+  const std::vector<std::string> words = {
+      "compare", "-p", "canon", "--table", "learning_rates", "--pareto", "quality,speed"};
+  REQUIRE(contains(forge.call(words).out, "\nNot shown: Llama 4M (missing), Canon-AC (missing)\n"));
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  REQUIRE(json::parse(forge.call(as_json).out).at("pareto_missing").size() == 2);
+}
+
 TEST_CASE("a table's runs are those of its rows") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
