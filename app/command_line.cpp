@@ -46,6 +46,9 @@ std::string number_problem(const std::string& text) {
              number <= std::numeric_limits<Number>::max();
     }
     if (text.empty() || *end != '\0') return "must be a whole number, not '" + text + "'";
+    const size_t first = text.find_first_of("0123456789");
+    if (text[first] == '0' && first + 1 < text.size() && std::isdigit(text[first + 1]))
+      return "must be without a leading zero, which makes it octal: " + text;
     return fits && errno == 0 ? "" : "is too large for a whole number: " + text;
   }
 }
@@ -81,7 +84,9 @@ Argument& Argument::show_default() {
 }
 
 Argument& Argument::repeated() {
-  option_->expected(1)->take_all()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  // Else CLI11 takes every word behind the value, too, also the command's CONFIG.
+  option_->expected(1)->allow_extra_args(false)->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeAll);
   return *this;
 }
 
@@ -245,7 +250,7 @@ void add_config_argument(const Command& command, std::string& config) {
       "CONFIG",
       config,
       "Config name or a unique prefix. Arguments of its templates follow it, e.g. "
-      "--max-steps 5 ('forge arguments' lists them) [default: the project's default config]");
+      "--text tiny_stories ('forge arguments' lists them) [default: the project's default config]");
   add_template_options(command);
 }
 
@@ -261,7 +266,7 @@ void add_configs_argument(const Command& command,
                      configs,
                      help +
                          ", from the whole workspace. Arguments of their templates follow, e.g. "
-                         "--max-steps 5");
+                         "--text tiny_stories");
   add_template_options(command);
 }
 

@@ -234,7 +234,15 @@ Sweeps read_sweeps(const Context& context, const RunSelection& selection) {
 std::vector<SelectedConfig> select_configs(const Context& context, const RunSelection& selection) {
   const int ways =
       int{selection.all} + int{!selection.table.empty()} + int{!selection.configs.empty()};
-  if (ways != 1) {
+  if (ways > 1) {
+    std::vector<std::string> given = {};
+    if (!selection.configs.empty()) given.push_back("the config " + join(selection.configs, ", "));
+    if (!selection.table.empty()) given.push_back("--table " + selection.table);
+    if (selection.all) given.emplace_back("--all");
+    throw Error(join(given, " and ") + " each select the configs to run",
+                "give one of them; a table's configs are those of its rows");
+  }
+  if (ways == 0) {
     throw Error(
         "name the configs to run, or use --all for every training config of the project, "
         "--table for the configs of a table, or --sweep with a sweep that the project declares",

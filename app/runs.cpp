@@ -401,8 +401,9 @@ void add_queue_options(const Command& command, QueueOptions& queue) {
   command
       .add_option("--jobs",
                   queue.jobs,
-                  "Maximum concurrent runs; on a CPU they share the cores equally "
-                  "[default: one per GPU, or one on the CPU]")
+                  "Run at most N of these runs at once: on a CPU each gets an equal share of the "
+                  "cores; more runs than GPUs share the GPUs [default: one per GPU, or one on the "
+                  "CPU]")
       .at_least(1);
   command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
   command.add_flag("--detach",

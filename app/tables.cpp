@@ -1,6 +1,7 @@
 #include "app/tables.h"
 
 #include <array>
+#include <set>
 
 #include "app/runs.h"
 #include "core/base/error.h"
@@ -71,17 +72,27 @@ class CurrentConfigs {
                                        const std::string& device_type) {
     const auto [entry, is_new] = configs_.try_emplace({config, profile, device_type});
     if (is_new && project_.find(config)) {
-      const auto [known, is_unread] = documents_.try_emplace(config);
-      if (is_unread)
-        known->second = config::read_document(project_, config, context_.host_environment());
-      config::ResolvedConfig resolved = context_.resolve(known->second, {"profile=" + profile});
+      config::ResolvedConfig resolved = context_.resolve(document(config), {"profile=" + profile});
       config::settle_for_device(resolved, device_type);
       entry->second = std::move(resolved.json);
     }
     return entry->second;
   }
 
+  /// The profiles that the config declares; none of a config that is gone.
+  std::vector<std::string> profiles(const std::string& config) {
+    return project_.find(config) ? config::profiles_of(document(config))
+                                 : std::vector<std::string>();
+  }
+
  private:
+  const config::Document& document(const std::string& config) {
+    const auto [known, is_unread] = documents_.try_emplace(config);
+    if (is_unread)
+      known->second = config::read_document(project_, config, context_.host_environment());
+    return known->second;
+  }
+
   const Context& context_;
   const project::Project& project_;
   std::map<std::string, config::Document> documents_;             // by config
@@ -105,6 +116,25 @@ void remove_other_models(CurrentConfigs& configs, Findings& findings) {
   runs.erase(std::remove_if(runs.begin(), runs.end(), is_other_run), runs.end());
   benchmarks.erase(std::remove_if(benchmarks.begin(), benchmarks.end(), is_other_benchmark),
                    benchmarks.end());
+}
+
+/// Throws Error for a profile that no run has and none can have.
+void require_profile(CurrentConfigs& configs,
+                     const Findings& findings,
+                     const std::vector<tables::TableSpec>& tables,
+                     const std::string& profile) {
+  std::set<std::string> known;
+  for (const store::ConfiguredRun& run : findings.runs) known.insert(run.summary.profile);
+  if (profile.empty() || known.count(profile) > 0 || tables.empty()) return;
+  for (const tables::TableSpec& table : tables) {
+    for (const tables::RowSpec& row : table.rows) {
+      for (std::string& name : configs.profiles(row.config)) known.insert(std::move(name));
+    }
+  }
+  if (known.count(profile) > 0) return;
+  const std::vector<std::string> names(known.begin(), known.end());
+  throw Error("no run and no config of these tables has the profile '" + profile + "'",
+              did_you_mean(profile, names, "there are " + join(names, ", ")));
 }
 
 constexpr const char* table_hint = "a table is a file of the project: tables/NAME.yaml";
@@ -170,17 +200,19 @@ std::vector<tables::Ablation> build_tables(const Context& context,
                                            const TableOptions& options) {
   Findings findings = find(context, project, options);
   CurrentConfigs configs(context, project);
+  std::vector<tables::TableSpec> specs;
+  for (const std::string& name : names) specs.push_back(read_table(project, name));
+  require_profile(configs, findings, specs, options.profile);
   remove_other_models(configs, findings);
   std::vector<tables::Ablation> tables;
   std::optional<store::ResultStore> curves;  // opened for the tables that need it
-  for (const std::string& name : names) {
-    tables::TableSpec table = read_table(project, name);
+  for (tables::TableSpec& table : specs) {
     if (!options.by.empty()) tables::group_by(table, options.by);
     tables::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
       if (table.published.empty())
-        throw Error("table '" + name + "' declares no published results");
+        throw Error("table '" + table.name + "' declares no published results");
       ablation_options.published =
           tables::read_published(shown_path(tables_folder(project) / table.published));
     }

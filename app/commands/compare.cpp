@@ -117,28 +117,35 @@ std::pair<std::string, std::string> pareto_metrics(const tables::TableSpec& tabl
 std::string pareto_text(const tables::Ablation& table, const std::string& words) {
   const auto [first, second] = pareto_metrics(table.table, words);
   std::vector<std::vector<std::string>> lines = {{"Model", first, second, "Dominated by"}};
-  for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
+  const tables::ParetoFront front = tables::pareto(table, first, second);
+  for (const tables::ParetoPoint& point : front.points)
     lines.push_back({point.name,
                      results::text(point.first, results::metric_named(first)),
                      results::text(point.second, results::metric_named(second)),
                      point.dominated_by.empty() ? "none" : join(point.dominated_by, ", ")});
-  return aligned(lines, {1, 2});
+  std::string text = aligned(lines, {1, 2});
+  if (!front.missing.empty())
+    text += tables::printable("Not shown: " + join(front.missing, ", ")) + "\n";
+  return text;
 }
 
-nlohmann::ordered_json pareto_json(const tables::Ablation& table, const std::string& words) {
+void add_pareto(const tables::Ablation& table,
+                const std::string& words,
+                nlohmann::ordered_json& json) {
   const auto [first, second] = pareto_metrics(table.table, words);
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
-    list.push_back({{"config", point.config},
-                    {first, point.first},
-                    {second, point.second},
-                    {"dominated_by", point.dominated_by}});
-  return list;
+  const tables::ParetoFront front = tables::pareto(table, first, second);
+  json["pareto"] = nlohmann::ordered_json::array();
+  for (const tables::ParetoPoint& point : front.points)
+    json["pareto"].push_back({{"config", point.config},
+                              {first, point.first},
+                              {second, point.second},
+                              {"dominated_by", point.dominated_by}});
+  json["pareto_missing"] = front.missing;
 }
 
 nlohmann::ordered_json table_json(const tables::Ablation& table, const CompareOptions& options) {
   nlohmann::ordered_json json = tables::to_json(table);
-  if (!options.pareto.empty()) json["pareto"] = pareto_json(table, options.pareto);
+  if (!options.pareto.empty()) add_pareto(table, options.pareto, json);
   return json;
 }
 

@@ -167,8 +167,8 @@ void add_arguments(const Command& app) {
       "arguments", "List the arguments that a config's templates declare", list_arguments);
   command
       .examples(
-          "forge arguments 4M\n"
-          "forge pp 4M --max-steps 5      render with one of them")
+          "forge arguments train_llama\n"
+          "forge pp train_llama --text tiny_stories      render with one of them")
       .see_also("forge pp, forge run");
   add_config_argument(command, options.config);
   add_output_options(command, options.output);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -30,7 +31,7 @@ struct DiffOptions {
 struct Side {
   std::string name;  ///< "projects/canon:train_nope", or "run train_nope-1f2e"
   std::vector<Leaf> leaves;
-  bool is_run = false;
+  std::optional<run::RunFolder> run;
 };
 
 Side run_side(const run::RunFolder& folder) {
@@ -43,7 +44,7 @@ Side run_side(const run::RunFolder& folder) {
   }
   const bool has_origins = path_exists(folder.origin_file());
   const nlohmann::json origins = has_origins ? read(folder.origin_file()) : nullptr;
-  return {"run " + folder.id(), config::leaves_of_run(config, origins), true};
+  return {"run " + folder.id(), config::leaves_of_run(config, origins), folder};
 }
 
 Side config_side(const Context& context,
@@ -52,7 +53,8 @@ Side config_side(const Context& context,
   const config::Document document = context.document(config);
   const config::OpenConfig open =
       config::open_config(document, context.resolve_options(options.overrides));
-  return {document.project.path + ":" + document.config_name, config::leaves_of(open), false};
+  return {
+      document.project.path + ":" + document.config_name, config::leaves_of(open), std::nullopt};
 }
 
 /// A run of that id, else a config of that name, else a run whose id begins so.
@@ -69,6 +71,37 @@ Side side_called(const Context& context, const std::string& name, const DiffOpti
                 error.hint());
   }
   return config_side(context, *config, options);
+}
+
+/// What makes two runs different ones beside their configs: data, tokenizer, initial weights,
+/// backend, device, threads, numerics.
+std::vector<run::IdentityDifference> differences_beside_config(const Side& left,
+                                                               const Side& right,
+                                                               const std::vector<Change>& changes) {
+  if (!left.run || !right.run) return {};
+  run::Identity own = left.run->record().identity, other = right.run->record().identity;
+  own.experiment = other.experiment = nullptr;
+  std::vector<run::IdentityDifference> differences = run::identity_differences(own, other);
+  const auto is_shown = [&](const run::IdentityDifference& difference) {
+    const auto is_it = [&](const Change& change) { return change.path == difference.what; };
+    return std::any_of(changes.begin(), changes.end(), is_it);  // the backend is a key, too
+  };
+  differences.erase(std::remove_if(differences.begin(), differences.end(), is_shown),
+                    differences.end());
+  return differences;
+}
+
+nlohmann::ordered_json to_json(const std::vector<run::IdentityDifference>& differences) {
+  const auto value = [](const std::string& text) {
+    return try_parse_json(text.empty() ? "null" : text);
+  };
+  return json_list(differences,
+                   [&](const run::IdentityDifference& difference) -> nlohmann::ordered_json {
+                     return {{"what", difference.what},
+                             {"left", value(difference.left)},
+                             {"right", value(difference.right)},
+                             {"meaning", difference.meaning}};
+                   });
 }
 
 std::string leaf_text(const std::optional<Leaf>& leaf) {
@@ -94,7 +127,10 @@ int value_width(const std::vector<Change>& changes) {
   return std::min(width, most);
 }
 
-void print_changes(const Side& left, const Side& right, const std::vector<Change>& changes) {
+void print_changes(const Side& left,
+                   const Side& right,
+                   const std::vector<Change>& changes,
+                   const std::vector<run::IdentityDifference>& beside_config) {
   const int width = value_width(changes);
   const auto print_line = [&](const char* sign, const std::optional<Leaf>& leaf, Style style) {
     std::cout << styled(sign + tables::pad_right(tables::printable(leaf_text(leaf)), width), style);
@@ -108,23 +144,36 @@ void print_changes(const Side& left, const Side& right, const std::vector<Change
     print_line("- ", change.left, Style::red);
     print_line("+ ", change.right, Style::green);
   }
+  const auto print_value = [](const char* sign, const std::string& value, Style style) {
+    std::cout << styled(sign + tables::printable(value.empty() ? "(not there)" : value), style)
+              << "\n";
+  };
+  for (const run::IdentityDifference& difference : beside_config) {
+    std::cout << styled(difference.what, Style::bold) << ": " << difference.meaning << "\n";
+    print_value("- ", difference.left, Style::red);
+    print_value("+ ", difference.right, Style::green);
+  }
 }
 
 int diff(const Context& context, const DiffOptions& options) {
   const Side left = side_called(context, options.left, options);
   const Side right = side_called(context, options.right, options);
-  if (left.is_run && right.is_run && !options.overrides.empty()) {
+  if (left.run && right.run && !options.overrides.empty()) {
     throw Error("--set applies to configs, and both sides are runs");
   }
   const std::vector<Change> changes = config::diff(left.leaves, right.leaves);
+  const auto beside_config = differences_beside_config(left, right, changes);
+  const bool identical = changes.empty() && beside_config.empty();
   if (options.json) {
-    print_json(config::to_json(left.name, right.name, changes));
-  } else if (changes.empty()) {
+    nlohmann::ordered_json json = config::to_json(left.name, right.name, changes);
+    if (left.run && right.run) json["beside_config"] = to_json(beside_config);
+    print_json(json);
+  } else if (identical) {
     std::cout << tables::printable(left.name + " and " + right.name) << " are identical\n";
   } else {
-    print_changes(left, right, changes);
+    print_changes(left, right, changes, beside_config);
   }
-  return changes.empty() ? 0 : 1;
+  return identical ? 0 : 1;
 }
 
 struct WhyOptions {
@@ -138,17 +187,8 @@ int why(const Context& context, const WhyOptions& options) {
   const run::RunRecord right = run::find_run_by_name_or_path(runs_dir, options.right).record();
   const auto found = run::identity_differences(left.identity, right.identity);
   if (options.json) {
-    const auto value = [](const std::string& text) {
-      return try_parse_json(text.empty() ? "null" : text);
-    };
-    const auto list =
-        json_list(found, [&](const run::IdentityDifference& difference) -> nlohmann::json {
-          return {{"what", difference.what},
-                  {"left", value(difference.left)},
-                  {"right", value(difference.right)},
-                  {"meaning", difference.meaning}};
-        });
-    print_json(nlohmann::json{{"left", left.id}, {"right", right.id}, {"differences", list}});
+    print_json(
+        nlohmann::json{{"left", left.id}, {"right", right.id}, {"differences", to_json(found)}});
   } else if (found.empty()) {
     std::cout << tables::printable(left.id + " and " + right.id)
               << " are two executions of the same run: their losses should be equal\n";
@@ -169,7 +209,11 @@ int why(const Context& context, const WhyOptions& options) {
 void add_diff(const Command& app) {
   const auto [command, options] =
       app.add_command("diff", "Compare two configs or runs, value by value, with origins", diff);
-  command.details("Exit code 0 when they are identical, 1 when they differ, 2 on an error.")
+  command
+      .details(
+          "Of two runs it also shows what differs beside the config and can change a loss: data, "
+          "tokenizer, initial weights, backend, device, threads. Exit code 0 when they are "
+          "identical, 1 when they differ, 2 on an error.")
       .examples(
           "forge diff train_baseline train_canon_ac\n"
           "forge diff train_nope train_nope-3f61          the config now and as it was run\n"

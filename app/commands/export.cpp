@@ -276,6 +276,9 @@ int export_markdown(const Context& context, const PageOptions& options) {
 }
 
 int write_report(const Context& context, const PageOptions& options) {
+  if (options.json && options.output == "-")
+    throw Error("--json and '-o -' both print to standard output",
+                "write the page to a file: -o report.html");
   const project::Project project = context.project();
   const page::Page page =
       page::collect_page(project.path,

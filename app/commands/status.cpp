@@ -94,9 +94,8 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
          (elsewhere ? "'forge runs resume RUN' here takes over a run of another host.\n" : "");
 }
 
-/// Why nothing waiting begins; "" where something will.
-std::string unserved_text(const std::filesystem::path& runs_dir) {
-  const std::string run = queue::unserved_run(runs_dir);
+/// Why nothing waiting begins; "" where something will. `run` is the next one that nothing starts.
+std::string unserved_text(const std::string& run) {
   if (run.empty()) return "";
   return "No process serves the queue; 'forge runs resume " + shell_quoted(run) + "' does.\n";
 }
@@ -107,17 +106,19 @@ std::string overview_text(const store::Overview& overview, const std::string& un
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
   if (!overview.running.empty()) add(running_text(overview.running));
   if (!overview.waiting.empty()) add(waiting_text(overview.waiting));
-  text += unserved;
+  text += unserved_text(unserved);
   if (overview.running.empty() && overview.waiting.empty()) text += "No active or queued runs.\n";
   if (!overview.ended.empty()) add(result_table(overview.ended));
   return text;
 }
 
-nlohmann::json overview_json(const store::Overview& overview) {
-  nlohmann::json json = {{"devices", nlohmann::json::array()},
-                         {"running", nlohmann::json::array()},
-                         {"waiting", nlohmann::json::array()},
-                         {"ended", nlohmann::json::array()}};
+nlohmann::json overview_json(const store::Overview& overview, const std::string& unserved) {
+  nlohmann::json json = {
+      {"devices", nlohmann::json::array()},
+      {"running", nlohmann::json::array()},
+      {"waiting", nlohmann::json::array()},
+      {"ended", nlohmann::json::array()},
+      {"unserved", unserved.empty() ? nlohmann::json() : nlohmann::json(unserved)}};
   for (const auto& [device, taken] : overview.devices)
     json["devices"].push_back({{"name", device.name}, {"units", device.units}, {"taken", taken}});
   for (const store::RunningRun& run : overview.running) {
@@ -150,10 +151,12 @@ void watch(store::ResultStore& store,
   if (!options.json) live.emplace();
   while (interrupts.count() == 0 && !detach_requested()) {
     const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
+    const std::string unserved = queue::unserved_run(runs_dir);
     if (live) {
-      live->show(overview_text(overview, unserved_text(runs_dir)));
+      live->show(overview_text(overview, unserved));
     } else {
-      std::cout << tables::printable_json(json_text(overview_json(overview))) << std::endl;
+      std::cout << tables::printable_json(json_text(overview_json(overview, unserved)))
+                << std::endl;
     }
     if (overview.running.empty() && overview.waiting.empty()) return;
     ::poll(nullptr, 0, live_interval_ms);  // a signal ends it early
@@ -163,7 +166,7 @@ void watch(store::ResultStore& store,
 int show_status(const Context& context, const StatusOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) {
-    if (options.json) return print_json(overview_json({}));
+    if (options.json) return print_json(overview_json({}, ""));
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
     return 0;
   }
@@ -174,8 +177,9 @@ int show_status(const Context& context, const StatusOptions& options) {
   }
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
   print_warnings(overview.warnings);
-  if (options.json) return print_json(overview_json(overview));
-  std::cout << overview_text(overview, unserved_text(runs_dir));
+  const std::string unserved = queue::unserved_run(runs_dir);
+  if (options.json) return print_json(overview_json(overview, unserved));
+  std::cout << overview_text(overview, unserved);
   return 0;
 }
 

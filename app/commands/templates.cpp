@@ -208,7 +208,7 @@ void add_targets(const Command& app) {
   command
       .examples(
           "forge targets train_canon_ac\n"
-          "forge -p examples/tiny targets 4M --json")
+          "forge targets 4M --json")
       .see_also("forge graph");
   add_config_argument(command, options.config);
   add_output_options(command, options.output);

@@ -8,12 +8,18 @@
 #include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/config/layers.h"
+#include "core/config/tree.h"
 
 namespace forge::config::detail {
 namespace {
 
 std::string called(const std::string& path) {
   return path.empty() ? "the document" : "'" + path + "'";
+}
+
+/// Whether it comes from --set or --sweep.
+bool is_typed(const yaml::Node& node) {
+  return node.origin.source && node.origin.source->name == command_line_layer;
 }
 
 /// The number that a plain scalar spells, also as `1e-3`, which YAML 1.1 takes for text.
@@ -50,8 +56,8 @@ std::string below(const std::string& path, const std::string& key) {
 
 void fail_type(const yaml::Node& node, const std::string& path, const char* wanted) {
   const bool quotable = std::string_view(wanted) == "text" && node.is_scalar();
-  const bool typed = node.origin.source && node.origin.source->name == command_line_layer;
-  const bool is_list = typed && node.is_scalar() && node.text.find(',') != std::string::npos &&
+  const bool is_list = is_typed(node) && node.is_scalar() &&
+                       node.text.find(',') != std::string::npos &&
                        node.text.find('=') == std::string::npos;
   throw Error(called(path) + " must be " + wanted + ", not " + describe_kind(node),
               node.origin,
@@ -88,6 +94,7 @@ bool to_boolean(const yaml::Node& node, const std::string& path) {
 }
 
 double to_real(const yaml::Node& node, const std::string& path) {
+  if (is_typed(node)) require_plain_number(node.text, node.origin);
   const std::optional<double> number = number_in(node);
   if (!number) fail_type(node, path, "a number");
   if (!std::isfinite(*number)) {
@@ -97,6 +104,7 @@ double to_real(const yaml::Node& node, const std::string& path) {
 }
 
 int64_t to_integer(const yaml::Node& node, const std::string& path, int64_t low, int64_t high) {
+  if (is_typed(node)) require_plain_number(node.text, node.origin);
   int64_t integer = node.integer;
   if (node.kind != yaml::Node::Kind::integer) {
     constexpr double exact = 9007199254740992.0;  // 2^53: all integers below are doubles

@@ -209,6 +209,16 @@ ResolvedConfig resolve(const Document& document, const ResolveOptions& given_opt
   return resolved;
 }
 
+std::vector<std::string> profiles_of(const Document& document) {
+  const NodePtr profiles = split_document(require_experiment(document), nullptr).profiles;
+  std::vector<std::string> names = {"full"};
+  if (!profiles) return names;
+  for (const Entry& profile : profiles->entries) {
+    if (profile.key != "full") names.push_back(profile.key);
+  }
+  return names;
+}
+
 void settle_for_device(ResolvedConfig& resolved, const std::string& device_type) {
   TrainConfig& train = resolved.experiment.train;
   if (train.deterministic) return;

@@ -35,6 +35,9 @@ struct ResolvedConfig {
   std::vector<Error> obstacles;
 };
 
+/// The profiles that a run of the document may have: `full` and those that it declares.
+std::vector<std::string> profiles_of(const Document& document);
+
 /// Gives train.deterministic, where nobody gave it, the value that it has on a device of that type,
 /// "cpu" or "cuda": with it the config says all that a run's numbers depend on.
 void settle_for_device(ResolvedConfig& resolved, const std::string& device_type);

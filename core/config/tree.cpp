@@ -1,9 +1,13 @@
 #include "core/config/tree.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/config/layers.h"
+#include "core/python/plain_scalar.h"
 #include "core/yaml/yaml.h"
 
 namespace forge::config {
@@ -107,6 +111,24 @@ void check_path(const Assignment& assignment) {
   if (hint.empty()) hint = siblings_hint(assignment.path, known);
   if (hint.empty()) hint = "'forge keys' lists every key";
   throw Error("unknown key '" + assignment.path + "'", assignment.path_origin, hint);
+}
+
+void require_plain_number(const std::string& text, const SourceSpan& where) {
+  const python::PlainScalar scalar = python::resolve_plain_scalar(text);
+  const bool is_integer = scalar.kind == python::PlainScalar::Kind::integer && !scalar.overflow;
+  if (!is_integer && scalar.kind != python::PlainScalar::Kind::real) return;
+  const std::string read = is_integer ? std::to_string(scalar.integer) : shortest(scalar.real);
+  if (text.find(':') != std::string::npos)
+    throw Error("'" + text + "' is " + read + " in YAML, to the base 60", where, "write " + read);
+  if (!is_integer) return;
+  std::string digits = text;
+  digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
+  if (digits.find_first_not_of("+-0123456789") != std::string::npos) return;  // 0x10, 0b11
+  const std::string written = std::to_string(std::strtoll(digits.c_str(), nullptr, 10));
+  if (written != read)
+    throw Error("'" + text + "' is " + read + " in YAML, an octal number",
+                where,
+                "write " + read + " or " + written);
 }
 
 Assignment parse_override(const std::string& argument) {

@@ -34,6 +34,10 @@ struct Assignment {
 /// nothing in the schema has that path.
 Assignment parse_override(const std::string& argument);
 
+/// Throws Error for a number that YAML 1.1 reads as another than its digits say: 010 is octal, 1:30
+/// counts to 60. Who types one is asked which is meant.
+void require_plain_number(const std::string& text, const SourceSpan& where = {});
+
 /// Throws Error at the path's place where the schema has neither such a key nor such a section.
 void check_path(const Assignment& assignment);
 

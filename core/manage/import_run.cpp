@@ -118,7 +118,10 @@ fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
     return origin / "run";
   }
   if (path_exists(origin / "run.json")) return origin;
-  if (!path_exists(origin)) throw refused("there is no '" + shown_path(origin) + "'");
+  if (!path_exists(origin)) {
+    throw Error("there is no '" + shown_path(origin) + "'",
+                "give the file of a pack, or the folder of a run");
+  }
   const bool model = path_exists(origin / "config.json");
   throw refused("'" + shown_path(origin) + "' is no run folder: it has no run.json",
                 model ? "'forge import-hf' reads model folders of Hugging Face"

@@ -135,6 +135,8 @@ std::string value_text(const yaml::Node& node, bool within_brackets = false) {
     case yaml::Node::Kind::string:
       return node.plain && !within_brackets ? node.text : quoted(node.text);
     case yaml::Node::Kind::null: return "null";
+    // As read: --set refuses 010, which is 8 in a file.
+    case yaml::Node::Kind::integer: return std::to_string(node.integer);
     default: return node.text;
   }
 }

@@ -2,9 +2,12 @@
 """Tests of the Markdown pages: links lead somewhere, named files exist, commands and options are those of the program."""
 import argparse
 import functools
+import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -149,6 +152,44 @@ class Pages(unittest.TestCase):
         wrong = [f"{page.relative_to(ROOT)}: {problem}"
                  for page in OWN_PAGES for words in commands_of(text_of(page))
                  for problem in problems_of(words, declared)]
+        self.assertFalse(wrong, "\n".join(["", *wrong]))
+
+
+def commands_with_help():
+    """Every command, with the examples of its help."""
+    page = subprocess.run([FORGE, "man"], stdout=subprocess.PIPE, check=True, text=True).stdout.replace("\\", "")
+    for command in ["", *re.findall(r"^\.SS forge (.+)$", page, re.MULTILINE)]:
+        text = subprocess.run([FORGE, *command.split(), "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout
+        part = re.search(r"^Examples:\n((?:  .*\n)+)", text, re.MULTILINE)
+        for line in part.group(1).splitlines() if part else ():
+            yield command, re.split(r"\s{2,}| \| | > ", line.strip())[0]  # two blanks begin a remark
+
+
+# Commands that read templates and configs alone, and answer at once.
+CHEAP = "arguments check diff explain graph index keys ls meta model pp show targets tlist trefs".split()
+# What an example needs that a fresh clone does not have: a run, and a config of Forgather's.
+OWN = re.compile(r"-[0-9a-f]{4,}$|^my_config$")
+
+
+class Examples(unittest.TestCase):
+    def test_options_are_those_of_the_program(self):
+        declared = template_arguments()
+        wrong = [f"forge {command} --help: {problem}" for command, example in commands_with_help()
+                 for problem in problems_of(shlex.split(example)[1:], declared)]
+        self.assertFalse(wrong, "\n".join(["", *wrong]))
+
+    def test_cheap_ones_work_in_a_fresh_clone(self):
+        wrong = []
+        with tempfile.TemporaryDirectory() as empty:
+            for command, example in commands_with_help():
+                words = shlex.split(example)[1:]
+                written = {"-o", "--output"} & set(words)
+                if command not in CHEAP or written or any(OWN.search(word) for word in words):
+                    continue
+                done = subprocess.run([FORGE, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      env={**os.environ, "FORGE_RUNS_DIR": empty + "/runs"})
+                if done.returncode not in ((0, 1) if command in ("diff", "check") else (0,)):
+                    wrong.append(f"forge {command} --help: {example}: {done.stderr}")
         self.assertFalse(wrong, "\n".join(["", *wrong]))
 
 

@@ -157,6 +157,28 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
   REQUIRE(differences.size() == 1);
   REQUIRE(differences[0].at("what") == "seed");
   REQUIRE(forge.call({"why", results[0].at("id"), results[0].at("id")}).exit_code == 0);
+  REQUIRE(forge.call({"diff", results[0].at("id"), results[0].at("id")}).exit_code == 0);
+}
+
+TEST_CASE("runs of one config on other threads are not identical") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  std::vector<std::string> ids;
+  for (const char* threads : {"1", "2"}) {
+    const Outcome ran = forge.call(
+        {"run", "train_llama", "--threads", threads, "--set", "train.max_steps=2", "--json"});
+    INFO(ran.err);
+    REQUIRE(ran.exit_code == 0);
+    ids.push_back(json::parse(ran.out).at(0).at("id"));
+  }
+  const Outcome text = forge.call({"diff", ids[0], ids[1]});
+  INFO(text.out);
+  REQUIRE(text.exit_code == 1);
+  REQUIRE(contains(text.out, "threads: CPU threads, which the order of sums depends on\n- 1\n+ 2"));
+  const json differences = json::parse(forge.call({"diff", ids[0], ids[1], "--json"}).out);
+  REQUIRE(differences.at("changes").empty());
+  REQUIRE(differences.at("beside_config").at(0).at("what") == "threads");
+  REQUIRE(differences.at("beside_config").size() == 1);
 }
 
 TEST_CASE("a sweep that the project declares is saved as a plan and executed as it is") {
@@ -229,6 +251,16 @@ TEST_CASE("a dry run knows the model and writes nothing") {
   REQUIRE(planned("256").at("memory_bytes") > unprepared.at("memory_bytes"));
 }
 
+TEST_CASE("a Pareto front of no runs lists its rows as not shown") {
+  const Program forge;
+  const std::vector<std::string> words = {
+      "compare", "-p", "canon", "--table", "learning_rates", "--pareto", "quality,speed"};
+  REQUIRE(contains(forge.call(words).out, "\nNot shown: Llama 4M (missing), Canon-AC (missing)\n"));
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  REQUIRE(json::parse(forge.call(as_json).out).at("pareto_missing").size() == 2);
+}
+
 TEST_CASE("a table's runs are those of its rows") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
@@ -242,7 +274,7 @@ TEST_CASE("a table's runs are those of its rows") {
   REQUIRE(plan[0].at("label") == "train_llama (seed=7)");
   const Outcome both = forge.call({"run", "--all", "--table", "positions"});
   REQUIRE(both.exit_code == 2);
-  REQUIRE(contains(both.err, "name the configs to run"));
+  REQUIRE(contains(both.err, "--table positions and --all each select the configs to run"));
 }
 
 TEST_CASE("a command asks git for the commit once, however many runs it plans") {

@@ -294,10 +294,12 @@ TEST_CASE("after a crash of all processes status says so and resume serves the q
     std::filesystem::last_write_time(sign, sign.last_write_time() - std::chrono::hours(1));
   REQUIRE(contains(forge.call({"status"}).out,
                    "No process serves the queue; 'forge runs resume " + id + "' does.\n"));
+  REQUIRE(json::parse(forge.call({"status", "--json"}).out).at("unserved") == id);
   const Outcome resumed = forge.call({"runs", "resume", id, "--json"});
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
   REQUIRE(json::parse(resumed.out).at(0).at("status") == "completed");
+  REQUIRE(json::parse(forge.call({"status", "--json"}).out).at("unserved").is_null());
 }
 
 TEST_CASE("resuming a run that is stopping waits for its end") {

@@ -294,6 +294,13 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
       {{"run", "train_llama", "--device", "cuda:7"}, {"cuda:7", "cpu"}},
       {{"run", "train_llama", "-p", "canno"}, {"canno"}},
       {{"compare", "--table", "position"}, {"positions"}},
+      {{"compare", "--profile", "ful", "-p", "canon"},
+       {"the profile 'ful'", "did you mean 'full'?"}},
+      {{"run", "--sweep", "optimizer.lr=010,1", "train_llama"}, {"'010' is 8 in YAML"}},
+      {{"run", "--all", "--table", "positions"}, {"--table positions and --all each select"}},
+      {{"import", "nope"}, {"there is no"}},
+      {{"pack", "nope"}, {"no run 'nope'"}},
+      {{"report", "--json", "-o", "-"}, {"both print to standard output"}},
   };
   for (const Mistake& mistake : mistakes) check(forge, mistake);
 }
@@ -306,6 +313,7 @@ TEST_CASE("a wrong command line is refused in plain words") {
       {{"run", "train_llama", "--jobs", "99999999999"},
        {"--jobs is too large for a whole number: 99999999999"}},
       {{"run", "train_llama", "--threads", "-1"}, {"--threads must be from 0 to 1024, not -1"}},
+      {{"run", "train_llama", "--seeds", "010"}, {"--seeds must be without a leading zero"}},
       {{"run", "train_llama", "--seeds"}, {"--seeds needs a value"}},
       {{"run", "train_llama", "--plan", "none.json"}, {"--plan names a file that does not exist"}},
       {{"bench", "train_llama", "--windows", "1001"}, {"--windows must be from 1 to 1000"}},
@@ -327,6 +335,37 @@ TEST_CASE("a wrong command line is refused in plain words") {
       {{"data", "shwo", "--help"}, {"no command 'shwo'", "did you mean 'show'"}},
   };
   for (const Mistake& mistake : mistakes) check(forge, mistake);
+}
+
+TEST_CASE("an option that may be repeated takes one value each time") {
+  const Program forge;
+  const auto config_of = [&](const std::vector<std::string>& words) {
+    const Outcome outcome = forge.call(words);
+    INFO(join(words, " ") << "\n" << outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(outcome.out);
+  };
+  const json shown = config_of({"show",
+                                "--set",
+                                "train.max_steps=4",
+                                "--set",
+                                "optimizer.betas=[0.5,0.75]",
+                                "train_llama",
+                                "--json"});
+  REQUIRE(contains(shown.dump(), "[0.5,0.75]"));
+  REQUIRE(config_of({"runs", "--where", "seed=1", "train_llama", "--json"}).empty());
+  REQUIRE(
+      config_of({"runs", "--columns", "id", "--sort", "seed", "train_llama", "--json"}).empty());
+  const json plan = config_of({"run",
+                               "--sweep",
+                               "optimizer.lr=1e-3,2e-3",
+                               "train_llama",
+                               "train_canon_ac",
+                               "--threads",
+                               "1",
+                               "--dry-run",
+                               "--json"});
+  REQUIRE(plan.size() == 4);
 }
 
 TEST_CASE("a resolved config says whose it is") {

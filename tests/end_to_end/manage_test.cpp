@@ -129,7 +129,7 @@ TEST_CASE("a packed run is imported elsewhere and what it does is the same") {
       "generate", id, "--prompt", "Once", "--max-tokens", "5", "--seed", "1"};
   REQUIRE(other.call(words).out == forge.call(words).out);
   REQUIRE(json_of(other, {"import", file}).at("made") == false);
-  REQUIRE(forge.call({"import", "/nowhere"}).exit_code == 1);
+  REQUIRE(forge.call({"import", "/nowhere"}).exit_code == 2);  // as 'forge pack nowhere'
 }
 
 TEST_CASE("garbage is only freed when that is said") {

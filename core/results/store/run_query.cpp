@@ -13,6 +13,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
+#include "core/config/tree.h"
 #include "core/run/identity.h"
 
 namespace forge::store {
@@ -122,6 +123,7 @@ void require_value(const ColumnCondition& condition, const Json& column) {
   };
   if (column.is_boolean() && value != "true" && value != "false") refuse("true or false");
   if (column.is_number() && number_of(value).is_null()) refuse("a number");
+  if (column.is_number()) config::require_plain_number(value);
   if (!column.is_string()) return;
   if ((name == "created" || name == "updated") && !begins_with_year(value))
     refuse("a time such as 2026-11-23T13:05:00Z");

@@ -22,6 +22,17 @@ namespace {
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
 
+}  // namespace
+
+std::string no_metric_reason(const BestOfSpec& best_of) {
+  const bool holds_out_none =
+      best_of.by == results::validation_loss_name && best_of.validation_rows == 0;
+  return "no " + best_of.by + " to choose it by" +
+         (holds_out_none ? ": validation_rows in best_of holds out rows for it" : "");
+}
+
+namespace {
+
 /// The number that the run has of a key; NaN where it has none.
 double number_of(const ConfiguredRun& run, const std::string& key) {
   const nlohmann::json value = store::value_of(run, key);
@@ -41,8 +52,12 @@ bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpe
 
 /// Why best_of cannot choose the run; "" where it can.
 std::string why_not_chosen(const BestOfSpec& spec, const ConfiguredRun& run) {
-  if (is_completed(&run) && !run.summary.metric(spec.by))
-    return "no " + spec.by + " to choose it by";
+  const double given = number_of(run, "train.validation_rows");
+  const double rows = std::isnan(given) ? 0 : given;  // an older config lacks the key
+  if (spec.validation_rows > 0 && rows != static_cast<double>(spec.validation_rows))
+    return "train.validation_rows " + std::to_string(std::llround(rows)) + ", best_of asks for " +
+           std::to_string(spec.validation_rows);
+  if (is_completed(&run) && !run.summary.metric(spec.by)) return no_metric_reason(spec);
   const double value = number_of(run, spec.key);
   if (std::find(spec.values.begin(), spec.values.end(), value) != spec.values.end()) return "";
   return spec.key + " " + shortest(value) + ", not in best_of";
@@ -119,7 +134,13 @@ class RowBuilder {
     };
     Runs of_profile;
     std::copy_if(runs.begin(), runs.end(), std::back_inserter(of_profile), has_profile);
-    const auto shown = choose_group(table, of_profile, is_current_);
+    // Runs that no row can choose must not decide what the others are compared with.
+    Runs eligible;
+    std::copy_if(
+        of_profile.begin(), of_profile.end(), std::back_inserter(eligible), [&](const auto* run) {
+          return !table.best_of || why_not_chosen(*table.best_of, *run).empty();
+        });
+    const auto shown = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
     for (const ConfiguredRun* run : runs) {
       Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
       if (candidate.has_profile)

@@ -157,6 +157,9 @@ bool same_setup(const Sample& a, const Sample& b);
 /// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);
 
+/// Why a completed run without the metric that decides cannot be chosen.
+std::string no_metric_reason(const BestOfSpec& best_of);
+
 /// The values of best_of for which the row has no completed run.
 std::vector<std::string> missing_values(const AblationRow& row);
 

@@ -10,6 +10,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/results/metrics.h"
 #include "core/run/host.h"
 #include "core/run/identity.h"
 
@@ -249,7 +250,8 @@ std::string run_command(const std::vector<std::string>& configs,
 /// For each value of best_of the commands that run the rows whose point is wanted: one for all that
 /// need the same options.
 std::vector<std::string> commands_by_value(
-    const Ablation& ablation, const std::function<bool(const SweepPoint&)>& is_wanted) {
+    const Ablation& ablation,
+    const std::function<bool(const AblationRow&, const SweepPoint&)>& is_wanted) {
   std::vector<std::string> commands;
   if (!ablation.table.best_of) return commands;
   for (const double value : ablation.table.best_of->values) {
@@ -257,7 +259,7 @@ std::vector<std::string> commands_by_value(
     for (const AblationRow& row : ablation.rows) {
       const auto options = ablation.run_options.find(row.spec.config);
       for (const SweepPoint& point : row.points) {
-        if (point.value == value && is_wanted(point))
+        if (point.value == value && is_wanted(row, point))
           configs[options == ablation.run_options.end() ? "" : options->second].push_back(
               row.spec.config);
       }
@@ -266,6 +268,17 @@ std::vector<std::string> commands_by_value(
       commands.push_back(run_command(alike, ablation, value));
   }
   return commands;
+}
+
+/// Whether runs of the row as it stands hold out no rows to be chosen by: another one would not be
+/// counted either.
+bool would_lack_metric(const AblationRow& row, const Ablation& ablation) {
+  const BestOfSpec& best_of = *ablation.table.best_of;
+  if (best_of.by != results::validation_loss_name || best_of.validation_rows > 0) return false;
+  return std::any_of(
+      ablation.excluded.begin(), ablation.excluded.end(), [&](const ExcludedRuns& entry) {
+        return entry.config == row.spec.config && entry.reason == no_metric_reason(best_of);
+      });
 }
 
 /// The command that made the run, without the folder of the program.
@@ -295,9 +308,11 @@ void add_run_options(const ConfiguredRun& shown,
 }
 
 std::vector<std::string> missing_commands(const Ablation& ablation) {
-  std::vector<std::string> commands =
-      commands_by_value(ablation, [](const SweepPoint& point) { return !point.run; });
-  if (ablation.table.best_of) return commands;
+  if (ablation.table.best_of)
+    return commands_by_value(ablation, [&](const AblationRow& row, const SweepPoint& point) {
+      return !point.run && !would_lack_metric(row, ablation);
+    });
+  std::vector<std::string> commands;
   for (const AblationRow& row : ablation.rows) {
     if (!row.run) commands.push_back(command_for(row, ablation));
   }
@@ -331,7 +346,8 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
   if (commands.empty()) {
     commands.push_back("forge run --all");
     for (const Ablation& ablation : ablations) {
-      const auto of_sweep = commands_by_value(ablation, [](const SweepPoint&) { return true; });
+      const auto of_sweep =
+          commands_by_value(ablation, [](const AblationRow&, const SweepPoint&) { return true; });
       commands.insert(commands.end(), of_sweep.begin(), of_sweep.end());
     }
   }

@@ -213,24 +213,33 @@ std::string metric_by_word(const TableSpec& table, const std::string& name) {
               ExitCode::usage);
 }
 
-std::vector<ParetoPoint> pareto(const Ablation& ablation,
-                                const std::string& first,
-                                const std::string& second) {
+ParetoFront pareto(const Ablation& ablation, const std::string& first, const std::string& second) {
   const std::vector<Cell> of_first = cells_of(ablation, first);
   const std::vector<Cell> of_second = cells_of(ablation, second);
   const bool by_time =
       ablation.table.tokens_per_second != SpeedSource::benchmark &&
       (results::metric_named(first).is_timing || results::metric_named(second).is_timing);
-  std::vector<ParetoPoint> points;
+  ParetoFront front;
+  std::vector<ParetoPoint>& points = front.points;
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
-    if (!ablation.rows[i].is_comparable()) continue;
-    if (by_time && was_loaded(ablation.rows[i])) continue;
+    const AblationRow& row = ablation.rows[i];
     const auto x = value_of(ablation, i, of_first, first);
     const auto y = value_of(ablation, i, of_second, second);
-    const RowSpec& spec = ablation.rows[i].spec;
-    const std::string& group = ablation.rows[i].group;
-    const std::string name = group.empty() ? spec.name : spec.name + " (" + group + ")";
-    if (x && y) points.push_back({spec.config, name, *x, *y, {}});
+    const std::string name =
+        row.group.empty() ? row.spec.name : row.spec.name + " (" + row.group + ")";
+    std::string reason;
+    if (!row.is_comparable()) {
+      reason = "not comparable";
+    } else if (by_time && was_loaded(row)) {
+      reason = "the machine did other work";
+    } else if (!x || !y) {
+      reason = row.completed() ? "no " + (x ? second : first) : state_text(row);
+    }
+    if (reason.empty()) {
+      points.push_back({row.spec.config, name, *x, *y, {}});
+    } else {
+      front.missing.push_back(name + " (" + reason + ")");
+    }
   }
   for (ParetoPoint& point : points) {
     for (const ParetoPoint& other : points) {
@@ -243,7 +252,7 @@ std::vector<ParetoPoint> pareto(const Ablation& ablation,
   std::stable_sort(points.begin(), points.end(), [&](const ParetoPoint& a, const ParetoPoint& b) {
     return advantage(a.first, b.first, first) > 0;
   });
-  return points;
+  return front;
 }
 
 }  // namespace forge::tables

@@ -73,10 +73,14 @@ struct ParetoPoint {
 /// Error for a name that is no metric of the table.
 std::string metric_by_word(const TableSpec& table, const std::string& name);
 
-/// The comparable rows that have both metrics, sorted by the first, best first; for a timing those
-/// whose machine was idle. Judged by means: a difference within noise counts as one.
-std::vector<ParetoPoint> pareto(const Ablation& ablation,
-                                const std::string& first,
-                                const std::string& second);
+/// Of two metrics.
+struct ParetoFront {
+  std::vector<ParetoPoint> points;   ///< sorted by the first metric, best first
+  std::vector<std::string> missing;  ///< the other rows, each with its reason: "Canon-B (missing)"
+};
+
+/// Points are the comparable rows that have both metrics, for a timing those whose machine was
+/// idle. Judged by means: a difference within noise counts as one.
+ParetoFront pareto(const Ablation& ablation, const std::string& first, const std::string& second);
 
 }  // namespace forge::tables

@@ -171,10 +171,14 @@ std::string missing_values_note(const AblationRow& row, const Ablation& ablation
          " " + join(values, ", ");
 }
 
-/// That a better value may lie beyond those that were tried; "" where the best lies between others.
+/// That a better value may lie beyond those that were tried, which are the ones with a completed
+/// run; "" where the best lies between others, or nothing else was tried.
 std::string edge_note(const AblationRow& row, const Ablation& ablation) {
   if (!row.completed() || !row.varied) return "";
-  const std::vector<double>& values = ablation.table.best_of->values;
+  std::vector<double> values;
+  for (const SweepPoint& point : row.points) {
+    if (point.completed()) values.push_back(point.value);
+  }
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   if (values.size() < 2 || (*row.varied != *least && *row.varied != *most)) return "";
   return "the best " + ablation.table.best_of->key + " is the " +
@@ -199,20 +203,37 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   return run.config + ": " + reason + hint;
 }
 
-bool misses_score(const AblationRow& row, const ColumnSpec& column) {
-  return column.kind == ColumnKind::metric && row.completed() &&
-         results::metric_named(column.metric).source == results::Source::task &&
-         !row.run->metric(column.metric);
+/// The runs of a completed row that lack the loss or score of the column, for which it shows none.
+std::vector<std::string> lacking_runs(const AblationRow& row, const ColumnSpec& column) {
+  std::vector<std::string> runs;
+  if (!is_quality(column) || results::metric_named(column.metric).source == results::Source::table)
+    return runs;
+  for (const store::RunSummary& run : row.runs) {
+    if (!run.metric(column.metric)) runs.push_back(run.id);
+  }
+  return runs;
 }
 
-/// Which scores of the columns a completed row does not have, in a sentence; "" where it has all.
+/// Which losses and scores of the columns a completed row does not have, and because of which runs,
+/// in a sentence; "" where it has all.
 std::string missing_scores_note(const AblationRow& row, const std::vector<ColumnSpec>& columns) {
-  std::vector<std::string> scores;
+  std::vector<std::string> metrics, lacking;
   for (const ColumnSpec& column : columns) {
-    if (misses_score(row, column)) scores.push_back(column.metric);
+    const std::vector<std::string> runs = lacking_runs(row, column);
+    if (!runs.empty()) metrics.push_back(column.metric);
+    for (const std::string& run : runs) {
+      if (std::find(lacking.begin(), lacking.end(), run) == lacking.end()) lacking.push_back(run);
+    }
   }
-  if (scores.empty()) return "";
-  return "no " + join(scores, ", ") + " in the run's last evaluation";
+  if (metrics.empty()) return "";
+  const std::string what = "no " + join(metrics, ", ");
+  // Every evaluation has an eval_loss. What no seed has was not asked for.
+  const bool is_damage =
+      lacking.size() < row.runs.size() ||
+      std::find(metrics.begin(), metrics.end(), results::eval_loss_name) != metrics.end();
+  if (!is_damage) return what + " in the run's last evaluation";
+  return what + " in the events of " + join(lacking, ", ") + ": they may be damaged" +
+         (row.runs.size() == 1 ? "" : "; a mean needs the value of every seed");
 }
 
 /// What is to be said of a measured speed, in a sentence; "" for nothing.
@@ -315,6 +336,10 @@ std::vector<SheetCell> row_cells(size_t index,
                                  mark_of(violation_note(row), footnotes) +
                                  mark_of(config_note(row), footnotes);
   const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
+  const bool shows_value =
+      std::any_of(columns.begin(), columns.end(), [](const ColumnSpec& column) {
+        return column.kind == ColumnKind::varied;
+      });
   const std::string score_mark = mark_of(missing_scores_note(row, columns), footnotes);
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
   const bool shows_time =
@@ -329,11 +354,11 @@ std::vector<SheetCell> row_cells(size_t index,
     SheetCell cell = cell_of(index, column, cells_of_metric, ablation);
     if (is_of_runs(column, ablation) && !state_shown) {
       if (!row.completed()) cell.text = state_text(row);
-      cell.text += state_mark;
+      cell.text += state_mark + (shows_value ? "" : edge_mark);
       state_shown = true;
     }
     if (column.kind == ColumnKind::varied) cell.text += edge_mark;
-    if (misses_score(row, column)) cell.text += score_mark;
+    if (!lacking_runs(row, column).empty()) cell.text += score_mark;
     if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
     if (depends_on_time(column, ablation)) cell.text += load_mark;
     if (is_quality(column))

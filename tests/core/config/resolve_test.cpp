@@ -88,6 +88,24 @@ TEST_CASE("an override without a value is refused") {
   REQUIRE(error_for("").find("must be KEY=VALUE") != std::string::npos);
 }
 
+TEST_CASE("a number that YAML reads as another one is refused with both readings") {
+  const auto error = [](const std::string& override) { return tests::small_refusal({override}); };
+  const std::string octal = error("train.max_steps=010");
+  INFO(octal);
+  REQUIRE(octal.find("'010' is 8 in YAML, an octal number") != std::string::npos);
+  REQUIRE(octal.find("write 8 or 10") != std::string::npos);
+  REQUIRE(octal.find("command line:1:23") != std::string::npos);
+  REQUIRE(error("train.max_steps=1:30").find("'1:30' is 90 in YAML") != std::string::npos);
+  REQUIRE(error("optimizer.lr=0:00.5").find("in YAML, to the base 60") != std::string::npos);
+  REQUIRE(error("optimizer.betas=[0, 010]").find("write 8 or 10") != std::string::npos);
+  REQUIRE(error("train.max_steps=0o10").find("must be an integer") != std::string::npos);
+  REQUIRE(tests::small_accepted({"train.max_steps=1_000"}).train.max_steps == 1000);
+  REQUIRE(tests::small_accepted({"train.max_steps=0x10"}).train.max_steps == 16);
+  REQUIRE(tests::small_accepted({"train.max_steps=07"}).train.max_steps == 7);
+  REQUIRE(tests::small_accepted({"train.max_steps=+10"}).train.max_steps == 10);
+  REQUIRE(tests::small_accepted({"name=010"}).name == "010");
+}
+
 TEST_CASE("an override whose value is no YAML is refused on the command line") {
   REQUIRE(error_for("optimizer.betas=[0.9").find("command line:1:") == 0);
 }

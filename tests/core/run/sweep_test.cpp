@@ -87,6 +87,8 @@ TEST_CASE("a sweep file names configs, seeds and the values of keys", "[run][swe
   REQUIRE(file.sweeps[2].values == Texts{"[0.9,0.98]", "[0.9,0.999]"});
   REQUIRE(file.sweeps[3].values == Texts{"\"\"", "AC"});
   REQUIRE(sweep_points(file.sweeps).size() == 24);
+  // A file's numbers are YAML's, which --set would refuse to guess.
+  REQUIRE(read("values: {train.max_steps: [010, 0x10]}\n").sweeps[0].values == Texts{"8", "16"});
 }
 
 TEST_CASE("a sweep file may leave the configs to the command line", "[run][sweep]") {

@@ -60,6 +60,8 @@ TEST_CASE("a value that a column cannot have is refused", "[store][query]") {
   CHECK(error("eval_loss<high") == "error: 'eval_loss' is a number, not 'high'");
   CHECK(error("eval_loss<7,97") == "error: 'eval_loss' is a number, not '7,97'");
   CHECK(error("seed=forty") == "error: 'seed' is a number, not 'forty'");
+  CHECK(error("seed=010").find("'010' is 8 in YAML") != std::string::npos);
+  CHECK(error("seed=1:30") == "error: 'seed' is a number, not '1:30'");
   CHECK(error("status!=complete").find("'completed'") != std::string::npos);
   CHECK(error("created<yesterday").find("a time such as") != std::string::npos);
 }

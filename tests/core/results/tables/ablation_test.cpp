@@ -291,6 +291,24 @@ TEST_CASE("a row shows the newest run of each seed and means over them", "[repor
   CHECK(contains(ablation.setup[5].value, "1, 2"));
 }
 
+TEST_CASE("a seed whose events are damaged is named where its row shows no loss", "[report]") {
+  Lab lab;
+  for (int day = 10; day < 13; ++day) {
+    MadeRun made = Lab::run("llama", day);
+    made.experiment.seed = static_cast<uint64_t>(day);
+    const run::RunFolder folder = make_completed_run(lab.runs, made, {3.5, 4000, 1000, {}});
+    if (day == 11) write_file_atomic(folder.events_file(), "{\"event\":\n\n");
+  }
+  make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.25, 4000, 1000, {}});
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[0].runs.size() == 3);
+  const std::string text = to_terminal(ablation);
+  INFO(text);
+  CHECK(contains(text,
+                 "no eval_loss in the events of llama-11: they may be damaged; a mean needs the "
+                 "value of every seed\n"));
+}
+
 TEST_CASE("a row that is larger than the table allows is marked", "[report]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 20));

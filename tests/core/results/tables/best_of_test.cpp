@@ -92,13 +92,15 @@ TEST_CASE("of equally good runs the first value is shown and no number is never 
 
 TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[report]") {
   ScoredLab lab;
-  const auto add = [&](const std::string& config, int day, double lr, double loss, double other) {
-    make_completed_run(
-        lab.runs, ScoredLab::with_rate(config, day, lr), {loss, 4300, 1 << 30, {}, other});
-  };
+  const auto add =
+      [&](const std::string& config, int day, double lr, double loss, std::optional<double> other) {
+        MadeRun made = ScoredLab::with_rate(config, day, lr);
+        made.experiment.train.validation_rows = 64;
+        make_completed_run(lab.runs, made, {loss, 4300, 1 << 30, {}, other});
+      };
   add("llama", 10, 5e-4, 1.25, 1.75);
   add("llama", 11, 1e-3, 1.50, 1.25);
-  lab.add("llama", 12, 2e-3, 1, 1.0);  // has none to be chosen by
+  add("llama", 12, 2e-3, 1.0, std::nullopt);  // has none to be chosen by
   TableSpec table = scored_table();
   table.best_of->by = results::validation_loss_name;
   table.best_of->take = Extreme::lowest;
@@ -106,7 +108,11 @@ TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[rep
   CHECK(ablation.rows[0].run->id == "llama-11");
   CHECK(ablation.rows[0].run->metric("validation_loss") == 1.25);
   REQUIRE(ablation.excluded.size() == 1);
-  CHECK(ablation.excluded[0].reason == "no validation_loss to choose it by");
+  CHECK(ablation.excluded[0].reason ==
+        "no validation_loss to choose it by: validation_rows in best_of holds out rows for it");
+  // Another run of that value would have none either.
+  for (const std::string& command : missing_commands(ablation))
+    CHECK_FALSE(contains(command, "forge run llama"));
   const auto note = [](const Ablation& built) {
     return to_json(built)["setup"]["Best of"].get<std::string>();
   };
@@ -118,6 +124,64 @@ TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[rep
   CHECK(scores_of(table) == std::vector<std::string>{"token_accuracy", "kl_divergence"});
   table.best_of->by = results::eval_loss_name;
   CHECK(contains(note(lab.scored(table)), "favours rows with many values"));
+}
+
+TEST_CASE("only runs with the rows that best_of declares are chosen from", "[report]") {
+  ScoredLab lab;
+  const auto add = [&](const std::string& config, int day, double lr, double loss, int rows) {
+    MadeRun made = ScoredLab::with_rate(config, day, lr);
+    made.experiment.train.validation_rows = rows;
+    const std::optional<double> chosen_by = rows > 0 ? std::optional<double>(loss) : std::nullopt;
+    make_completed_run(lab.runs, made, {loss, 4300, 1 << 30, {}, chosen_by});
+  };
+  TableSpec table = scored_table();
+  table.best_of->by = results::validation_loss_name;
+  table.best_of->take = Extreme::lowest;
+  table.best_of->validation_rows = 64;
+  // More rows have runs with 8 rows, which are newer, too.
+  add("llama", 10, 1e-3, 1.5, 64);
+  add("llama", 11, 2e-3, 1.0, 8);
+  add("canon_a", 12, 1e-3, 1.0, 8);
+  add("canon_b", 13, 1e-3, 1.0, 0);
+  const Ablation ablation = lab.scored(table);
+  CHECK(ablation.rows[0].run->id == "llama-10");
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK_FALSE(ablation.rows[1].completed());
+  CHECK_FALSE(ablation.rows[2].completed());
+  std::string reasons;
+  for (const ExcludedRuns& entry : ablation.excluded) reasons += entry.config + entry.reason + "\n";
+  INFO(reasons);
+  CHECK(contains(reasons, "llamatrain.validation_rows 8, "));
+  CHECK(contains(reasons, "canon_btrain.validation_rows 0, "));
+  // What the table asks for is counted.
+  CHECK(missing_commands(ablation).at(1) ==
+        "forge run canon_a canon_b --set train.validation_rows=64 --set optimizer.lr=0.001 --set "
+        "profile=quick");
+  add("canon_a", 14, 1e-3, 1.25, 64);
+  CHECK(lab.scored(table).rows[1].run->id == "canon_a-14");
+  // Also where the table does not ask for equal training.
+  table.must_be_equal = {"profile"};
+  const Ablation unequal = lab.scored(table);
+  CHECK_FALSE(unequal.rows[2].run.has_value());
+  CHECK(unequal.excluded.back().reason == "train.validation_rows 0, best_of asks for 64");
+}
+
+TEST_CASE("the value at the edge of those tried is marked in its own row", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.25);
+  lab.add("llama", 11, 1e-3, 0.5);
+  lab.add("canon_a", 10, 5e-4, 0.75);
+  const std::string note =
+      "the best optimizer.lr is the largest of those tried: a better one may lie beyond\n";
+  const std::string text = to_terminal(lab.scored());
+  INFO(text);
+  CHECK(contains(text, note));  // 2e-3 was not tried
+  CHECK_FALSE(contains(text, "is the smallest"));
+  TableSpec without = scored_table();
+  without.columns.erase(without.columns.begin() + 1);
+  const std::string unmarked = to_terminal(lab.scored(without));
+  INFO(unmarked);
+  CHECK(contains(unmarked, "50.0 % [1] [2]"));
 }
 
 TEST_CASE("of each value the newest completed run counts and other values are left out",
@@ -194,15 +258,13 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
                  " \u00b7 best of optimizer.lr 0.0005, 0.001, 0.002 by token_accuracy \u00b7 one "
                  "seed per row: a difference may be noise (run more with --seeds 3)\n"));
   CHECK(contains(text,
-                 "\nModel      Learning rate  Tokens     KL  Eval Loss\n"
-                 "Llama 4M           0.001  93.8 %  \u2014 [1]     1.5000\n"
-                 "Canon-A   0.0005 [2] [3]  75.0 %  \u2014 [1]     1.5000\n"
-                 "Canon-B          missing       \u2014      \u2014          \u2014\n"));
+                 "\nModel     Learning rate  Tokens     KL  Eval Loss\n"
+                 "Llama 4M          0.001  93.8 %  \u2014 [1]     1.5000\n"
+                 "Canon-A      0.0005 [2]  75.0 %  \u2014 [1]     1.5000\n"
+                 "Canon-B         missing       \u2014      \u2014          \u2014\n"));
   CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
   CHECK(contains(text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
-  CHECK(contains(text,
-                 "[3] the best optimizer.lr is the smallest of those tried: a better one may "
-                 "lie beyond\n"));
+  CHECK_FALSE(contains(text, "of those tried"));  // no other value was
   CHECK(contains(to_terminal(lab.scored(), {false, 100, true}),
                  "\nChosen from\n  Llama 4M: token_accuracy by optimizer.lr 0.0005: 25.0 %, 0.001: "
                  "93.8 %, 0.002: 50.0 %\n"));

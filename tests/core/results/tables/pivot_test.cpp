@@ -139,13 +139,26 @@ TEST_CASE("conditions may be on columns and on keys of the config", "[report][pi
                  "did you mean 'model.canon.set'"));
 }
 
+TEST_CASE("a Pareto front says which rows it lacks and why", "[report][pareto]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000, {}});
+  make_failed_run(lab.runs, Lab::run("canon_a", 10), 10, "out of memory");
+  const ParetoFront front = pareto(lab.table(), "eval_loss", "tokens_per_second");
+  CHECK(front.points.size() == 1);
+  CHECK(front.missing == std::vector<std::string>{"Canon-A (failed)", "Canon-B (missing)"});
+  CHECK(pareto(lab.table(), "validation_loss", "tokens_per_second").missing.at(0) ==
+        "Llama 4M (no validation_loss)");
+}
+
 TEST_CASE("a row is dominated where another is better in one and no worse in the other",
           "[report][pareto]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000, {}});
   make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.0, 3000, 1000, {}});
   make_completed_run(lab.runs, Lab::run("canon_b", 10), {3.6, 3000, 1000, {}});
-  const std::vector<ParetoPoint> points = pareto(lab.table(), "eval_loss", "tokens_per_second");
+  const ParetoFront front = pareto(lab.table(), "eval_loss", "tokens_per_second");
+  CHECK(front.missing.empty());
+  const std::vector<ParetoPoint>& points = front.points;
   REQUIRE(points.size() == 3);
   CHECK(points[0].config == "canon_a");
   CHECK(points[0].dominated_by.empty());
@@ -154,8 +167,10 @@ TEST_CASE("a row is dominated where another is better in one and no worse in the
   tests::Outcome busy;
   busy.busy_elsewhere = 0.21;
   make_completed_run(lab.runs, Lab::run("canon_b", 11), busy);
-  CHECK(pareto(lab.table(), "eval_loss", "tokens_per_second").size() == 2);
-  CHECK(pareto(lab.table(), "eval_loss", "peak_memory_bytes").size() == 3);
+  const ParetoFront while_busy = pareto(lab.table(), "eval_loss", "tokens_per_second");
+  CHECK(while_busy.points.size() == 2);
+  CHECK(while_busy.missing == std::vector<std::string>{"Canon-B (the machine did other work)"});
+  CHECK(pareto(lab.table(), "eval_loss", "peak_memory_bytes").points.size() == 3);
   const TableSpec table = small_table();
   CHECK(metric_by_word(table, "quality") == "eval_loss");
   CHECK(metric_by_word(table, "speed") == "tokens_per_second");
