@@ -96,14 +96,19 @@ std::vector<store::RunSummary> stored_runs(const Context& context, const store::
   return runs;
 }
 
-std::vector<store::ConfiguredRun> stored_configured_runs(const Context& context,
-                                                         const store::RunFilter& filter) {
-  const std::optional<store::ResultStore> store = find_store(context);
-  if (!store) return {};
-  std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
-  for (store::ConfiguredRun& run : runs)
-    run.summary.step = store::current_step(context.runs_dir(), run.summary);
-  return runs;
+std::vector<store::ConfiguredRun> select_stored(const Context& context,
+                                                std::vector<store::RunSummary> runs,
+                                                const store::RunQuery& query,
+                                                bool with_configs) {
+  if (runs.empty()) return store::select(std::vector<store::ConfiguredRun>(), query);
+  const store::ResultStore store(store::store_path(context.runs_dir()));
+  if (!store::names_columns_only(query))
+    return store::select(store.with_configs(std::move(runs)), query);
+  runs = store::select(std::move(runs), query);
+  if (with_configs) return store.with_configs(std::move(runs));
+  std::vector<store::ConfiguredRun> bare;
+  for (store::RunSummary& run : runs) bare.push_back({std::move(run), {}, {}});
+  return bare;
 }
 
 void add_run_selector(const Command& command, RunSelector& selector) {
