@@ -176,7 +176,11 @@ FileStamp stamp_of(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
-  if (path.has_parent_path()) make_directories(path.parent_path());
+  const fs::path folder = path.parent_path();
+  if (!folder.empty() && !is_folder(folder)) {
+    if (folder != cached_stores()) run::require_runs_dir(folder);
+    make_directories(folder);
+  }
   const FileLock lock = opening_lock(path);
   require_own_file(path);  // SQLite would follow a link, and change what it leads to
   return with_store_errors(path, [&] {
