@@ -63,8 +63,13 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 }  // namespace
 
 store::ResultStore open_store(const Context& context) {
-  run::make_runs_dir(context.runs_dir());
+  run::require_runs_dir(context.runs_dir());
   store::ResultStore store(store::store_path(context.runs_dir()));
+  if (!run::can_write(context.runs_dir())) {
+    std::cerr << "note: the runs folder '" << shown_path(context.runs_dir())
+              << "' cannot be written; what it holds is listed in '" << shown_path(store.path())
+              << "'\n";
+  }
   // The first look at a folder of ten thousand runs takes seconds.
   constexpr size_t many = 500;
   ProgressLine line("reading runs");

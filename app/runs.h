@@ -13,8 +13,9 @@
 
 namespace forge::app {
 
-/// The store of the runs folder, which is created where it is missing, brought up to date with the
-/// run folders. Prints warnings about damaged ones.
+/// The store of the runs folder, brought up to date with the run folders. Prints warnings about
+/// damaged ones, and that nothing can be written where that is so. Throws Error where there is no
+/// runs folder.
 store::ResultStore open_store(const Context& context);
 /// The same; nullopt where there is no runs folder.
 std::optional<store::ResultStore> find_store(const Context& context);

@@ -50,9 +50,20 @@ bool is_remote_file_system(int64_t type) {
          std::end(remote_types);
 }
 
+namespace {
+
+/// Of the stores of runs folders that cannot hold their own.
+fs::path cached_stores() {
+  const fs::path stores = user_cache_dir() / "stores";
+  if (run::can_write(existing_ancestor(stores))) return stores;
+  return temporary_cache_dir() / "stores";
+}
+
+}  // namespace
+
 fs::path cached_store_path(const fs::path& runs_dir) {
   const std::string name = hash_hex(fs::weakly_canonical(runs_dir).string()).substr(0, 16);
-  return user_cache_dir() / "stores" / (name + ".sqlite");
+  return cached_stores() / (name + ".sqlite");
 }
 
 fs::path store_path(const fs::path& runs_dir) {

@@ -24,7 +24,8 @@ namespace forge::store {
 bool is_remote_file_system(int64_t type);
 
 /// The file of the store of `runs_dir`: `runs_dir`/forge.sqlite, or a file in the user's cache
-/// folder if `runs_dir` is on a remote file system or cannot be written.
+/// folder if `runs_dir` is on a remote file system or cannot be written. Where that folder cannot
+/// be written either, it is one for temporary files.
 std::filesystem::path store_path(const std::filesystem::path& runs_dir);
 
 /// The file of the user's cache folder for `runs_dir`.
