@@ -270,8 +270,8 @@ class Ingester {
     upsert_run_.exec();
   }
 
+  /// Its row is written once the events are read.
   RunSummary add_run(Description description) {
-    write_summary(description.run);
     execute(upsert_config_, description.run.id, description.config);
     return std::move(description.run);
   }
