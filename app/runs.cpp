@@ -63,8 +63,13 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 }  // namespace
 
 store::ResultStore open_store(const Context& context) {
-  run::make_runs_dir(context.runs_dir());
+  run::require_runs_dir(context.runs_dir());
   store::ResultStore store(store::store_path(context.runs_dir()));
+  if (!run::can_write(context.runs_dir())) {
+    std::cerr << "note: the runs folder '" << shown_path(context.runs_dir())
+              << "' cannot be written; what it holds is listed in '" << shown_path(store.path())
+              << "'\n";
+  }
   // The first look at a folder of ten thousand runs takes seconds.
   constexpr size_t many = 500;
   ProgressLine line("reading runs");
@@ -96,14 +101,19 @@ std::vector<store::RunSummary> stored_runs(const Context& context, const store::
   return runs;
 }
 
-std::vector<store::ConfiguredRun> stored_configured_runs(const Context& context,
-                                                         const store::RunFilter& filter) {
-  const std::optional<store::ResultStore> store = find_store(context);
-  if (!store) return {};
-  std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
-  for (store::ConfiguredRun& run : runs)
-    run.summary.step = store::current_step(context.runs_dir(), run.summary);
-  return runs;
+std::vector<store::ConfiguredRun> select_stored(const Context& context,
+                                                std::vector<store::RunSummary> runs,
+                                                const store::RunQuery& query,
+                                                bool with_configs) {
+  if (runs.empty()) return store::select(std::vector<store::ConfiguredRun>(), query);
+  const store::ResultStore store(store::store_path(context.runs_dir()));
+  if (!store::names_columns_only(query))
+    return store::select(store.with_configs(std::move(runs)), query);
+  runs = store::select(std::move(runs), query);
+  if (with_configs) return store.with_configs(std::move(runs));
+  std::vector<store::ConfiguredRun> bare;
+  for (store::RunSummary& run : runs) bare.push_back({std::move(run), {}, {}});
+  return bare;
 }
 
 void add_run_selector(const Command& command, RunSelector& selector) {

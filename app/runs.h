@@ -13,8 +13,9 @@
 
 namespace forge::app {
 
-/// The store of the runs folder, which is created where it is missing, brought up to date with the
-/// run folders. Prints warnings about damaged ones.
+/// The store of the runs folder, brought up to date with the run folders. Prints warnings about
+/// damaged ones, and that nothing can be written where that is so. Throws Error where there is no
+/// runs folder.
 store::ResultStore open_store(const Context& context);
 /// The same; nullopt where there is no runs folder.
 std::optional<store::ResultStore> find_store(const Context& context);
@@ -22,9 +23,12 @@ std::optional<store::ResultStore> find_store(const Context& context);
 /// The runs of the store, newest first; none where there is no runs folder.
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter);
 
-/// The same with their configs.
-std::vector<store::ConfiguredRun> stored_configured_runs(const Context& context,
-                                                         const store::RunFilter& filter);
+/// Those of these runs that the query selects. Their configs are there where `with_configs` is, or
+/// the query names keys of them: who shows three runs of ten thousand parses three.
+std::vector<store::ConfiguredRun> select_stored(const Context& context,
+                                                std::vector<store::RunSummary> runs,
+                                                const store::RunQuery& query,
+                                                bool with_configs);
 
 /// The runs that a command is given.
 struct RunSelector {

@@ -254,8 +254,8 @@ std::vector<tables::Curve> training_curves(const Context& context, const tables:
     if (runs.empty() && row.run) runs.push_back(*row.run);
     tables::Curve curve{row.spec.name, {}};
     for (const store::RunSummary& run : runs) {
-      for (const worker::TrainMetrics& metrics : store.train_metrics(run.id))
-        curve.points.emplace_back(double(metrics.tokens), metrics.loss);
+      for (const store::LossPoint& point : store.training_losses(run.id))
+        curve.points.emplace_back(double(point.tokens), point.loss);
     }
     std::sort(curve.points.begin(), curve.points.end());
     if (!curve.points.empty()) curves.push_back(std::move(curve));

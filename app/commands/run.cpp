@@ -122,6 +122,7 @@ int run_configs(const Context& context, RunOptions options) {
     return 0;
   }
   tell_where_runs_go(context);
+  run::make_runs_dir(context.runs_dir());
   open_store(context);  // a damaged or newer store is found before anything is prepared
   allow_detaching();
   std::vector<PendingRun> runs;

@@ -39,18 +39,20 @@ int list_runs(const Context& context, const RunsOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   store::RunFilter all;
   all.archived = true;
-  std::vector<store::ConfiguredRun> runs = stored_configured_runs(context, all);
+  std::vector<store::RunSummary> known = stored_runs(context, all);
   size_t archived = 0;
   if (!options.archived) {
     const auto shown = std::stable_partition(
-        runs.begin(), runs.end(), [](const auto& run) { return run.summary.archived == 0; });
-    archived = static_cast<size_t>(runs.end() - shown);
-    runs.erase(shown, runs.end());
+        known.begin(), known.end(), [](const auto& run) { return run.archived == 0; });
+    archived = static_cast<size_t>(known.end() - shown);
+    known.erase(shown, known.end());
   }
-  const bool some = !runs.empty();
+  const bool some = !known.empty();
   store::RunQuery query = options.query;
   query.limit = static_cast<size_t>(options.limit);
-  runs = store::select(std::move(runs), query);
+  const bool shows_keys = !options.json && !(columns.size() > 0 && store::are_columns(columns));
+  const std::vector<store::ConfiguredRun> runs =
+      select_stored(context, std::move(known), query, shows_keys);
   if (options.json)
     return print_json(json_list(runs, [](const auto& run) { return app::to_json(run.summary); }));
   if (!some && archived > 0) {

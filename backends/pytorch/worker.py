@@ -142,10 +142,16 @@ def serve(events, asked):
 
 
 def exit_status_of(problem):
-    """A full or failing disk, or a limit on the size of files, is no fault of the training."""
+    """A full or failing disk, or a limit on the size of files, is no fault of the training.
+    A library may have wrapped it: Torch raises an error of its own while it handles this one."""
     of_storage = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-    is_of_storage = isinstance(problem, OSError) and problem.errno in of_storage
-    return protocol.STORAGE if is_of_storage else protocol.FAILED
+    seen = []  # a chain of causes may be a circle
+    while problem is not None and problem not in seen:
+        if isinstance(problem, OSError) and problem.errno in of_storage:
+            return protocol.STORAGE
+        seen.append(problem)
+        problem = problem.__cause__ if problem.__suppress_context__ else problem.__context__
+    return protocol.FAILED
 
 
 def main():

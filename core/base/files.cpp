@@ -194,7 +194,7 @@ void require_own_folder(const fs::path& folder) {
 }
 
 void make_own_folders(const fs::path& root, const fs::path& inner) {
-  make_directories(root);
+  if (!is_folder(root)) throw system_error("create a folder in '" + root.string() + "'", ENOENT);
   fs::path folder = root;
   for (const fs::path& name : inner) {
     folder /= name;
@@ -375,6 +375,10 @@ fs::path user_cache_dir() {
   if (xdg.is_absolute()) return xdg / "forge";
   if (const std::string home = variable("HOME"); !home.empty())
     return fs::path(home) / ".cache" / "forge";
+  return temporary_cache_dir();
+}
+
+fs::path temporary_cache_dir() {
   return private_folder(fs::temp_directory_path() / ("forge-cache-" + std::to_string(::geteuid())));
 }
 

@@ -37,7 +37,8 @@ void make_directories(const fs::path& folder);
 void require_own_folder(const fs::path& folder);
 
 /// Makes `inner`, names below `root`, one in the other. Throws Error where one of them is there and
-/// no real folder. `root` itself may be a link.
+/// no real folder, and where `root` is not there, which may have been moved away: it is never made
+/// here. `root` itself may be a link.
 void make_own_folders(const fs::path& root, const fs::path& inner);
 
 /// fsync of a file or folder by path, so that a rename within a folder outlives a power cut.
@@ -158,6 +159,9 @@ fs::path program_path();
 /// ~/.cache/forge. Makes none of them. Without a home it is a folder for temporary files, made here
 /// with access for this user alone; throws Error where others can write to it.
 fs::path user_cache_dir();
+
+/// The same where that cannot be written: a folder for temporary files, of this user alone.
+fs::path temporary_cache_dir();
 
 /// Folder of downloaded public texts: corpora/ in the user's cache.
 fs::path corpora_dir();

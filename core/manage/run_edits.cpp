@@ -62,6 +62,7 @@ void fields(Visitor& visit, RemovedRun& run) {
 template <class Visitor>
 void fields(Visitor& visit, Removal& removal) {
   visit.optional("name", removal.name);
+  visit.optional("sequence", removal.sequence);
   visit.optional("removed", removal.removed);
   visit.optional("command", removal.command);
   visit.optional("runs", removal.runs);
@@ -167,6 +168,9 @@ Removal remove_runs(const fs::path& runs_dir,
     lock_idle_run(queue, run, "nothing was removed");
   }
   Removal removal;
+  for (const Removal& before : list_removals(runs_dir))
+    removal.sequence = std::max(removal.sequence, before.sequence);
+  ++removal.sequence;
   removal.removed = utc_timestamp();
   removal.command = command;
   for (const run::RunFolder& run : runs) removal.runs.push_back(describe(run));
@@ -200,7 +204,7 @@ std::vector<Removal> list_removals(const fs::path& runs_dir) {
     if (!removal.runs.empty()) removals.push_back(std::move(removal));
   }
   std::sort(removals.begin(), removals.end(), [](const Removal& a, const Removal& b) {
-    return std::tie(a.removed, a.name) > std::tie(b.removed, b.name);
+    return std::tie(a.sequence, a.removed, a.name) > std::tie(b.sequence, b.removed, b.name);
   });
   return removals;
 }

@@ -42,9 +42,10 @@ struct RemovedRun {
 
 /// One command's removal.
 struct Removal {
-  std::string name;     ///< of its folder: "20261122T001500Z"
-  std::string removed;  ///< UTC
-  std::string command;  ///< as typed
+  std::string name;      ///< of its folder: "20261122T001500Z"
+  int64_t sequence = 0;  ///< larger than those in the trash before it; 0: of an older forge
+  std::string removed;   ///< UTC
+  std::string command;   ///< as typed
   std::vector<RemovedRun> runs;
 };
 nlohmann::json to_json(const Removal& removal);
@@ -55,7 +56,8 @@ Removal remove_runs(const std::filesystem::path& runs_dir,
                     const std::vector<run::RunFolder>& runs,
                     const std::string& command);
 
-/// The removals in the trash, newest first, with the runs that are really there.
+/// The removals in the trash, newest first, with the runs that are really there. Their sequence
+/// tells which is newer, since a clock may be set back.
 std::vector<Removal> list_removals(const std::filesystem::path& runs_dir);
 
 /// Restores the runs of a removal ("": the newest), all or none. Throws Error for an unknown

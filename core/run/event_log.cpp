@@ -325,21 +325,15 @@ Update Follower::poll() {
   Update update;
   // Asked first: what is written until the lock is let go is then seen below.
   update.over = !folder_.is_running();
-  update.events = new_events();
+  EventBatch batch = read_event_lines(folder_.events_file(), offset_, max_poll_bytes);
+  offset_ = batch.end;
+  update.over = update.over && batch.whole;
+  for (ReadLine& line : batch.lines) {
+    // A line that something else wrote must not end who only looks; the store says where it is.
+    if (line.event) update.events.push_back(std::move(*line.event));
+  }
   update.progress = new_progress();
   return update;
-}
-
-std::vector<StoredEvent> Follower::new_events() {
-  std::vector<StoredEvent> events;
-  LineReader lines(folder_.events_file(), offset_);
-  while (lines.next()) {
-    // A line that something else wrote must not end who only looks; the store says where it is.
-    ReadLine read = read_line(lines.line(), lines.line_offset());
-    if (read.event) events.push_back(std::move(*read.event));
-    offset_ = lines.next_offset();
-  }
-  return events;
 }
 
 std::optional<worker::Progress> Follower::new_progress() {

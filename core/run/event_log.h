@@ -203,11 +203,13 @@ class Follower {
   explicit Follower(RunFolder folder) : folder_(std::move(folder)) {}
   /// Skips what is there already.
   void skip_to_end();
-  /// Does not wait. Throws Error when the events file is damaged.
+  /// At most so much is read at once: a run that has trained for weeks has a long log.
+  static constexpr int64_t max_poll_bytes = int64_t{8} << 20;
+  /// Does not wait. A run with more events than are read at once is not over yet. Throws Error when
+  /// the events file cannot be read.
   Update poll();
 
  private:
-  std::vector<StoredEvent> new_events();
   std::optional<worker::Progress> new_progress();
 
   RunFolder folder_;

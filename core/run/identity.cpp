@@ -58,9 +58,13 @@ Json identity_config(const Json& experiment) {
   return part;
 }
 
-std::string run_key(const Identity& identity) {
+std::string run_key(Identity identity) {
   // Keys are sorted and numbers written in their shortest form: one text for one identity.
-  return hash_hex(json_text(worker::write_fields(identity))).substr(0, 12);
+  Json experiment = std::move(identity.experiment);
+  identity.experiment = nullptr;
+  Json json = worker::write_fields(std::move(identity));
+  json["experiment"] = std::move(experiment);  // copied once and not thrice: runs have many keys
+  return hash_hex(json_text(json)).substr(0, 12);
 }
 
 namespace {

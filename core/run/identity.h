@@ -43,7 +43,7 @@ void fields(Visitor& visit, Identity& identity) {
 nlohmann::json identity_config(const nlohmann::json& experiment);
 
 /// 12 hexadecimal digits of the hash of the identity's canonical JSON.
-std::string run_key(const Identity& identity);
+std::string run_key(Identity identity);
 
 /// The leaves of a JSON value by dotted keys, "optimizer.lr"; elements of lists by their number.
 std::map<std::string, nlohmann::json> dotted_leaves(const nlohmann::json& json);

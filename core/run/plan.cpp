@@ -197,6 +197,7 @@ void write_request(const RunFolder& folder, const PlannedRun& planned, const Run
 }
 
 bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
+  require_runs_dir(planned.folder.path().parent_path());  // the data was prepared since it was made
   FolderWriter writer(planned.folder.path());
   const RunFolder folder(writer.path());
   write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");

@@ -324,17 +324,18 @@ void check_tag(const std::string& tag) {
 namespace {
 
 /// Whether a file could be made in the folder, or the folder itself in the nearest one above.
-bool could_write(const fs::path& folder) {
-  return ::access(existing_ancestor(folder).c_str(), W_OK | X_OK) == 0;
-}
+bool could_write(const fs::path& folder) { return can_write(existing_ancestor(folder)); }
 
 }  // namespace
+
+bool can_write(const fs::path& folder) { return ::access(folder.c_str(), W_OK | X_OK) == 0; }
 
 fs::path runs_dir(const fs::path& workspace_root) {
   const char* chosen = std::getenv("FORGE_RUNS_DIR");
   if (chosen && *chosen) return fs::absolute(chosen);
   const fs::path in_workspace = fs::absolute(workspace_root / "runs");
-  return could_write(in_workspace) ? in_workspace : fs::absolute("runs");
+  if (is_folder(in_workspace) || could_write(in_workspace)) return in_workspace;
+  return fs::absolute("runs");
 }
 
 void make_runs_dir(const fs::path& runs_dir) {
@@ -344,9 +345,16 @@ void make_runs_dir(const fs::path& runs_dir) {
   if (failure) {
     throw system_error("make the runs folder '" + runs_dir.string() + "'", failure.value(), hint);
   }
-  if (::access(runs_dir.c_str(), W_OK | X_OK) != 0) {
+  if (!can_write(runs_dir)) {
     throw system_error("write to the runs folder '" + runs_dir.string() + "'", errno, hint);
   }
+}
+
+void require_runs_dir(const fs::path& runs_dir) {
+  if (is_folder(runs_dir)) return;
+  throw Error("the runs folder '" + shown_path(runs_dir) + "' is not there any more",
+              "move it back, or let FORGE_RUNS_DIR name the folder that it is now",
+              ExitCode::failed);
 }
 
 }  // namespace forge::run

@@ -181,11 +181,20 @@ void check_tag(const std::string& tag);
 
 nlohmann::json to_json(const Annotations& remarks);
 
-/// The folder of run folders, absolute: FORGE_RUNS_DIR, else `workspace_root`/runs if forge can
-/// write there, else ./runs (shipped projects of an installed forge are read-only). Makes nothing.
+/// The folder of run folders, absolute: FORGE_RUNS_DIR, else `workspace_root`/runs if it is there
+/// or forge can make it, else ./runs (shipped projects of an installed forge are read-only). Makes
+/// nothing.
 std::filesystem::path runs_dir(const std::filesystem::path& workspace_root);
 
-/// Makes the folder. Throws Error (exit code `failed`) if runs cannot be written to it.
+/// Makes the folder: who begins a run, imports one or measures does so, and nobody else. Throws
+/// Error (exit code `failed`) if runs cannot be written to it.
 void make_runs_dir(const std::filesystem::path& runs_dir);
+
+/// Whether files can be made in the folder: its rights and its file system allow it.
+bool can_write(const std::filesystem::path& folder);
+
+/// Throws Error where the folder is not there. Its runs are where it was moved to: whoever has
+/// found runs in it must not go on in a new one.
+void require_runs_dir(const std::filesystem::path& runs_dir);
 
 }  // namespace forge::run

@@ -405,6 +405,29 @@ TEST_CASE("a runs folder that cannot be written is refused before anything start
   check(forge, {tiny({"run", "train_llama"}), {"file/runs", "FORGE_RUNS_DIR"}}, 1);
 }
 
+TEST_CASE("runs in a folder that cannot be written are listed and compared and planned") {
+  Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
+  using std::filesystem::perms;
+  forge.folder().write("cache/file", "");
+  for (const char* name : {"", "cache"}) permissions(forge.folder() / name, perms::all);
+  permissions(forge.runs_dir(), perms(0555));
+  forge.as_nobody = true;
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"runs"},
+                                                  {"status"},
+                                                  {"compare", "-p", "canon"},
+                                                  tiny({"run", "train_canon_a", "--dry-run"}, 4)}) {
+    const Outcome outcome = forge.call(command);
+    if (outcome.exit_code == 127) break;  // another user cannot reach the build folder
+    INFO(command[0] << ": " << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.err.find("runs' cannot be written") != std::string::npos);
+    CHECK(outcome.out.find("train_canon_a") != std::string::npos);
+  }
+  permissions(forge.runs_dir(), perms::owner_all);
+}
+
 TEST_CASE("a database that is no results store is left alone") {
   const Program forge;
   const std::string path = (forge.runs_dir() / "forge.sqlite").string();

@@ -30,6 +30,8 @@ std::filesystem::path output_file(const std::filesystem::path& folder, const cha
   redirect("err", O_CREAT | O_TRUNC | O_WRONLY, STDERR_FILENO);
   for (const auto& [name, value] : program.environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (::chdir(program.working_directory.c_str()) != 0) ::_exit(127);
+  constexpr uid_t nobody = 65534;
+  if (program.as_nobody && ::geteuid() == 0 && ::setuid(nobody) != 0) ::_exit(127);
   std::vector<char*> argv = {const_cast<char*>(program.binary.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);

@@ -51,6 +51,8 @@ class Program {
   std::filesystem::path binary;
   std::filesystem::path working_directory;
   std::map<std::string, std::string> environment;
+  /// Calls it as a user whom the rights of files keep out, where the tests run as root.
+  bool as_nobody = false;
   const TemporaryFolder& folder() const { return folder_; }
 
  private:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 
@@ -149,14 +150,15 @@ class WriteBenchmarks(unittest.TestCase):
 
 
 class PyTorchWorker(unittest.TestCase):
-    def test_a_file_beyond_its_limit_is_told_and_is_the_storage_s_fault(self):
-        program = """
+    def end_of(self, save):
+        """The worker's exit status and message where a job of these lines fails; it may write files
+        of a thousand bytes."""
+        program = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 import worker
 def save(*_):
-    with open(sys.argv[1], "wb") as file:
-        file.write(bytes(100_000))
+{textwrap.indent(textwrap.dedent(save), "    ")}
 worker.serve = save
 sys.exit(worker.main())
 """
@@ -167,8 +169,28 @@ sys.exit(worker.main())
                 capture_output=True, text=True)
         event = json.loads(done.stdout)
         self.assertEqual(event["event"], "failed")
-        self.assertIn("File too large", event["message"])
-        self.assertEqual(done.returncode, 4)
+        return done.returncode, event["message"]
+
+    def test_a_file_beyond_its_limit_is_told_and_is_the_storage_s_fault(self):
+        status, message = self.end_of("""
+            with open(sys.argv[1], "wb") as file:
+                file.write(bytes(100_000))
+            """)
+        self.assertIn("File too large", message)
+        self.assertEqual(status, 4)
+
+    def test_a_full_disk_that_a_library_wrapped_is_the_storage_s_fault(self):
+        write = """
+            try:
+                with open(sys.argv[1], "wb") as file:
+                    file.write(bytes(100_000))
+            except OSError as problem:
+                raise RuntimeError("unexpected pos 64 vs 0")"""
+        for wrapped in ("", " from problem"):
+            status, message = self.end_of(write + wrapped)
+            self.assertIn("unexpected pos", message)
+            self.assertEqual(status, 4)
+        self.assertEqual(self.end_of(write + " from None")[0], 1)
 
 
 class BuildCuda(unittest.TestCase):

@@ -115,7 +115,7 @@ TrainingState load_checkpoint(const std::string& folder,
                               const Optimizer& optimizer) {
   const weights::CheckpointState state = weights::read_checkpoint_state(folder);
   const std::filesystem::path path = folder;
-  const std::string what = "cannot go on from checkpoint '" + shown_path(folder) + "': ";
+  const std::string what = "checkpoint '" + shown_path(folder) + "' cannot be resumed: ";
   try {
     config::check_resumable(
         config::experiment_from_json(state.extra.at("experiment")), experiment, state.step);
@@ -127,8 +127,8 @@ TrainingState load_checkpoint(const std::string& folder,
     return from_state(state);
   } catch (const Error& error) {
     throw Error(what + error.message(), error.hint(), error.exit_code());
-  } catch (const nlohmann::json::exception& problem) {
-    throw Error(what + "it was not written by this worker's training: " + problem.what(),
+  } catch (const nlohmann::json::exception&) {  // its message describes the parser
+    throw Error(what + "its state is not one that this worker's training has written",
                 "its weights can begin a new run: train.initial_weights",
                 ExitCode::failed);
   }

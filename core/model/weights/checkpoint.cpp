@@ -231,7 +231,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
   const fs::path aside = aside_path(folder);
   try {
     remove_tree(aside);
-    make_directories(aside);
+    make_own_folders(checkpoints, aside.filename());
     int64_t total = write_safetensors(aside / weights_file, weights, {}, {}, on_bytes);
     total += write_safetensors(aside / optimizer_file, optimizer, {}, {}, on_bytes);
     const std::string manifest =

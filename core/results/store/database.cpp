@@ -50,9 +50,20 @@ bool is_remote_file_system(int64_t type) {
          std::end(remote_types);
 }
 
+namespace {
+
+/// Of the stores of runs folders that cannot hold their own.
+fs::path cached_stores() {
+  const fs::path stores = user_cache_dir() / "stores";
+  if (run::can_write(existing_ancestor(stores))) return stores;
+  return temporary_cache_dir() / "stores";
+}
+
+}  // namespace
+
 fs::path cached_store_path(const fs::path& runs_dir) {
   const std::string name = hash_hex(fs::weakly_canonical(runs_dir).string()).substr(0, 16);
-  return user_cache_dir() / "stores" / (name + ".sqlite");
+  return cached_stores() / (name + ".sqlite");
 }
 
 fs::path store_path(const fs::path& runs_dir) {
@@ -176,7 +187,11 @@ FileStamp stamp_of(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
-  if (path.has_parent_path()) make_directories(path.parent_path());
+  const fs::path folder = path.parent_path();
+  if (!folder.empty() && !is_folder(folder)) {
+    if (folder != cached_stores()) run::require_runs_dir(folder);
+    make_directories(folder);
+  }
   const FileLock lock = opening_lock(path);
   require_own_file(path);  // SQLite would follow a link, and change what it leads to
   return with_store_errors(path, [&] {
@@ -190,6 +205,8 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
     require_own_schema(*database);
     database->exec("PRAGMA journal_mode = WAL");
     database->exec("PRAGMA synchronous = NORMAL");
+    // Fewer checkpoints while thousands of runs are written. The log stays below 16 MiB or so.
+    database->exec("PRAGMA wal_autocheckpoint = 4000");
     // A savepoint around each run copies the pages that it changes: not to a file.
     database->exec("PRAGMA temp_store = MEMORY");
     database->exec(

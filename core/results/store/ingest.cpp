@@ -7,8 +7,6 @@
 #include <optional>
 #include <sstream>
 
-#include <SQLiteCpp/Savepoint.h>
-
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -143,7 +141,9 @@ bool continues(const FileState& before, const FileState& now) {
 class Ingester {
  public:
   explicit Ingester(SQLite::Database& database)
-      : database_(database),
+      : begin_run_(database, "SAVEPOINT run"),
+        undo_run_(database, "ROLLBACK TO run"),
+        end_run_(database, "RELEASE run"),
         select_state_(
             database,
             std::string("SELECT ") + file_state_columns + " FROM sources WHERE run_id = ?"),
@@ -170,7 +170,26 @@ class Ingester {
   /// cannot be read is skipped with a warning. Throws Error, and leaves the run's rows as they
   /// were, if run.json or config.json cannot be read.
   void ingest(const run::RunFolder& folder, ReadRun& read, std::vector<std::string>& warnings) {
-    SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
+    execute(begin_run_);
+    try {
+      ingest_files(folder, read, warnings);
+    } catch (const Error&) {
+      execute(undo_run_);
+      execute(end_run_);
+      throw;
+    }
+    execute(end_run_);
+  }
+
+  /// Removes a run and all rows that refer to it.
+  void remove(const std::string& run_id) {
+    for (SQLite::Statement& statement : delete_run_) execute(statement, run_id);
+  }
+
+ private:
+  void ingest_files(const run::RunFolder& folder,
+                    ReadRun& read,
+                    std::vector<std::string>& warnings) {
     FileState now = file_state_of(folder);
     std::optional<FileState> before = read_state(folder.id());
     if (before && !continues(*before, now)) {
@@ -199,20 +218,13 @@ class Ingester {
     add_remarks(folder, run, warnings);
     write_summary(run);
     execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
-    savepoint.release();
   }
 
-  /// Removes a run and all rows that refer to it.
-  void remove(const std::string& run_id) {
-    for (SQLite::Statement& statement : delete_run_) execute(statement, run_id);
-  }
-
- private:
   /// Binds the values in their order and runs the statement.
   template <class... Values>
   static void execute(SQLite::Statement& statement, const Values&... values) {
     statement.reset();
-    Binder binder(statement);
+    [[maybe_unused]] Binder binder(statement);
     (binder.value(values), ...);
     statement.exec();
   }
@@ -258,8 +270,8 @@ class Ingester {
     upsert_run_.exec();
   }
 
+  /// Its row is written once the events are read.
   RunSummary add_run(Description description) {
-    write_summary(description.run);
     execute(upsert_config_, description.run.id, description.config);
     return std::move(description.run);
   }
@@ -330,7 +342,10 @@ class Ingester {
     }
   }
 
-  SQLite::Database& database_;
+  // Around a run. Prepared once: SQLite::Savepoint would parse its statements for each.
+  SQLite::Statement begin_run_;
+  SQLite::Statement undo_run_;
+  SQLite::Statement end_run_;
   SQLite::Statement select_state_;
   SQLite::Statement select_run_;
   SQLite::Statement upsert_run_;
@@ -346,7 +361,7 @@ class Ingester {
 };
 
 /// A transaction holds the write lock for about this much work.
-constexpr size_t max_runs_a_batch = 64;
+constexpr size_t max_runs_a_batch = 256;
 constexpr int64_t max_bytes_a_batch = int64_t{4} << 20;
 
 struct KnownRun {
@@ -509,6 +524,11 @@ struct Changes {
   bool none() const { return changed.empty() && removed.empty(); }
 };
 
+/// Changes when another connection has written to the database (PRAGMA data_version).
+int64_t data_version(SQLite::Database& database) {
+  return database.execAndGet("PRAGMA data_version").getInt64();
+}
+
 Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
   std::map<std::string, KnownRun> known = read_known_runs(database);
   Changes changes;
@@ -545,12 +565,13 @@ void sync_runs(SQLite::Database& database,
                const fs::path& runs_dir,
                SyncReport& report,
                const SyncWatch& watch) {
-  const Changes seen = find_changes(database, runs_dir);
-  if (!seen.misnamed.empty()) report.left_out["no run can have such a name"] = seen.misnamed;
-  if (seen.none()) return;
-  // Another process may have ingested most of it while this one waited.
+  const int64_t version = data_version(database);
+  Changes changes = find_changes(database, runs_dir);
+  if (!changes.misnamed.empty()) report.left_out["no run can have such a name"] = changes.misnamed;
+  if (changes.none()) return;
   std::optional<FileLock> lock = writer_lock(store, watch);
-  const Changes changes = find_changes(database, runs_dir);
+  // Another process may have ingested most of it while this one waited.
+  if (data_version(database) != version) changes = find_changes(database, runs_dir);
   Ingester ingester(database);
   remove_runs(database, ingester, changes.removed);
   report.removed = static_cast<int>(changes.removed.size());

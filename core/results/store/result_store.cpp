@@ -262,7 +262,10 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
 }
 
 std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter) const {
-  std::vector<RunSummary> found = runs(filter);
+  return with_configs(runs(filter));
+}
+
+std::vector<ConfiguredRun> ResultStore::with_configs(std::vector<RunSummary> found) const {
   const auto texts_of = [&](const std::string& sql) {
     return with_store_errors(path_, [&] { return select_texts(*database_, sql, found); });
   };

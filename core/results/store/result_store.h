@@ -24,7 +24,8 @@ namespace forge::store {
 bool is_remote_file_system(int64_t type);
 
 /// The file of the store of `runs_dir`: `runs_dir`/forge.sqlite, or a file in the user's cache
-/// folder if `runs_dir` is on a remote file system or cannot be written.
+/// folder if `runs_dir` is on a remote file system or cannot be written. Where that folder cannot
+/// be written either, it is one for temporary files.
 std::filesystem::path store_path(const std::filesystem::path& runs_dir);
 
 /// The file of the user's cache folder for `runs_dir`.
@@ -111,6 +112,8 @@ class ResultStore {
   /// Newest first.
   std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
   std::vector<ConfiguredRun> configured_runs(const RunFilter& filter = {}) const;
+  /// These runs with their configs. Parsing those takes most of the time of reading many runs.
+  std::vector<ConfiguredRun> with_configs(std::vector<RunSummary> runs) const;
   std::optional<RunSummary> run(const std::string& run_id) const;
 
   /// By step. Empty for a run that the store does not know.
@@ -155,6 +158,11 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
 
 /// The same for conditions and orders on config keys too: model.canon.set=AC, -optimizer.lr.
 std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs, const RunQuery& query);
+
+/// Whether all names are those of columns, so that they need no configs.
+bool are_columns(const std::vector<std::string>& names);
+/// Whether the query names columns alone.
+bool names_columns_only(const RunQuery& query);
 
 /// The keys in which runs of one config and profile differ, of those that may change results, but
 /// for the seed: first the key with the most values, at most `most`, for which a table has room.

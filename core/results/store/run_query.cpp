@@ -178,11 +178,16 @@ bool all_hold(const std::vector<ColumnCondition>& conditions, const ValueOf& val
 const RunSummary& summary_of(const RunSummary& run) { return run; }
 const RunSummary& summary_of(const ConfiguredRun& run) { return run.summary; }
 
+/// The column or key of an order: "-eval_loss" sorts by "eval_loss".
+std::string without_sign(const std::string& wanted) {
+  return starts_with(wanted, "-") ? wanted.substr(1) : wanted;
+}
+
 /// `value_of` gives the value of a column of a run.
 template <class Run, class ValueOf>
 void sort_by(std::vector<Run>& runs, const std::string& wanted, const ValueOf& value_of) {
   const bool descending = starts_with(wanted, "-");
-  const std::string column = descending ? wanted.substr(1) : wanted;
+  const std::string column = without_sign(wanted);
   std::vector<std::pair<Json, Run>> rows;
   for (Run& run : runs) {
     Json value = value_of(run, column);
@@ -207,8 +212,7 @@ std::vector<Run> select_runs(std::vector<Run> runs,
     conditions.push_back(parse_condition(text));
     require(conditions.back().column);
   }
-  for (const std::string& wanted : query.order)
-    require(starts_with(wanted, "-") ? wanted.substr(1) : wanted);
+  for (const std::string& wanted : query.order) require(without_sign(wanted));
   const auto is_unwanted = [&](const Run& run) {
     const auto is_named = [&](const std::string& pattern) {
       return matches(pattern, summary_of(run).id) || matches(pattern, summary_of(run).config);
@@ -240,6 +244,17 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
 
 std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs, const RunQuery& query) {
   return select_runs(std::move(runs), query, require_name, value_of);
+}
+
+bool are_columns(const std::vector<std::string>& names) {
+  return std::all_of(names.begin(), names.end(), is_column);
+}
+
+bool names_columns_only(const RunQuery& query) {
+  std::vector<std::string> names = texts_of(
+      query.conditions, [](const std::string& text) { return parse_condition(text).column; });
+  for (const std::string& wanted : query.order) names.push_back(without_sign(wanted));
+  return are_columns(names);
 }
 
 std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most) {

@@ -53,7 +53,7 @@ std::optional<Lease> Lease::try_acquire(const fs::path& folder,
 
 int used_units(const fs::path& folder, const LeaseDevice& device) {
   const FileDescriptor file(
-      ::open(file_of(folder, device).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+      ::open(file_of(folder, device).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) return 0;
   int taken = 0;
   for (int unit = 0; unit < device.units; ++unit) {
@@ -157,8 +157,9 @@ fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
 /// The file of the lock, in a folder that is there.
 fs::path lock_file(const fs::path& runs_dir) {
+  run::require_runs_dir(runs_dir);
   make_own_folders(runs_dir, fs::path(".queue") / "entries");
-  require_own_folder(leases_folder(runs_dir).parent_path());
+  make_own_folders(runs_dir, fs::path(".queue") / "leases");
   return folder_of(runs_dir) / "lock";
 }
 

@@ -139,6 +139,12 @@ TEST_CASE("forge's own folders are not made behind links", "[hostile]") {
   REQUIRE_FALSE(fs::exists(elsewhere / "missing"));
 }
 
+TEST_CASE("forge's own folders bring back no folder that was moved away") {
+  const TemporaryFolder folder;
+  REQUIRE(contains(error_of([&] { make_own_folders(folder / "runs", "a"); }), "cannot create"));
+  REQUIRE_FALSE(fs::exists(folder / "runs"));
+}
+
 TEST_CASE("a mapped file shows the file's bytes and an empty file maps to nothing") {
   const TemporaryFolder folder;
   const MappedFile mapped(folder.write("a", "bytes"));

@@ -109,6 +109,23 @@ TEST_CASE("the last removal is undone first and a named one when it is named", "
   REQUIRE(contains(error_of([&] { undo_removal(folder.path(), "../.."); }), "no removed run"));
 }
 
+TEST_CASE("the last removal is undone first though the clock was set back", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const auto remove = [&](const std::string& run) {
+    return remove_runs(folder.path(), {make_completed_run(folder.path(), named(run))}, "");
+  };
+  const Removal first = remove("a");
+  // As if the clock had been a century ahead then.
+  const fs::path record = trash_folder(folder.path()) / first.name / "removed.json";
+  nlohmann::json json = nlohmann::json::parse(read_file(record));
+  json["removed"] = "2126-01-01T00:00:00Z";
+  write_file_atomic(record, json.dump());
+  const Removal second = remove("b");
+  REQUIRE(list_removals(folder.path())[0].name == second.name);
+  REQUIRE(undo_removal(folder.path(), "").runs[0].run == "b");
+  REQUIRE(undo_removal(folder.path(), "").runs[0].run == "a");
+}
+
 TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][trash]") {
   const TemporaryFolder folder;
   const run::RunFolder a = make_completed_run(folder.path(), named("a"));

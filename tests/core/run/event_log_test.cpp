@@ -181,6 +181,25 @@ TEST_CASE("a follower can begin at the end", "[run][follow]") {
   REQUIRE(update.events[0].name == "ended");
 }
 
+TEST_CASE("a follower of a long run reads it piece by piece", "[run][follow]") {
+  const TemporaryFolder runs;
+  const RunFolder run = tests::new_run(runs.path());
+  const std::string line =
+      worker::to_line(stamped(worker::to_json(worker::TrainMetrics()), 1)) + "\n";
+  const size_t lines = size_t(Follower::max_poll_bytes) / line.size() + 2;
+  std::ofstream file(run.events_file());
+  for (size_t i = 0; i < lines; ++i) file << line;
+  file.close();
+  Follower follower(run);
+  Update update = follower.poll();
+  REQUIRE_FALSE(update.over);  // though nobody supervises it
+  const size_t first = update.events.size();
+  REQUIRE(first < lines);
+  update = follower.poll();
+  REQUIRE(update.over);
+  REQUIRE(first + update.events.size() == lines);
+}
+
 TEST_CASE("a follower shows progress when it is new", "[run][follow]") {
   const TemporaryFolder runs;
   const RunFolder run = tests::new_run(runs.path());

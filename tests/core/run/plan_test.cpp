@@ -126,6 +126,14 @@ TEST_CASE("a folder that another forge wrote first is taken as it is", "[run][pl
   REQUIRE(read_file(run.record_file()) == record);
 }
 
+TEST_CASE("no run is written to a runs folder that was moved away meanwhile", "[run][plan]") {
+  const TemporaryFolder folder;
+  const RunInputs inputs = tests::small_inputs();
+  const PlannedRun planned = plan_run(inputs, folder / "runs", false);
+  REQUIRE(contains(error_of([&] { write_run_folder(planned, inputs); }), "is not there any more"));
+  REQUIRE_FALSE(fs::exists(folder / "runs"));
+}
+
 TEST_CASE("a run folder without its record is named and left as it is", "[run][plan]") {
   const TemporaryFolder runs;
   const RunInputs inputs = tests::small_inputs();

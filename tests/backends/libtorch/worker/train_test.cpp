@@ -161,7 +161,8 @@ TEST_CASE("optimizer state that does not fit is refused by name", "[worker]") {
     return error_of([&] { job.run("resumed", folder.string()); });
   };
   const std::string missing = refusal([&](Tensors& t) { t.erase(name); });
-  REQUIRE(missing.find("cannot go on from checkpoint") != std::string::npos);
+  REQUIRE(missing.find("altered") != std::string::npos);
+  REQUIRE(missing.find("cannot be resumed: ") != std::string::npos);
   REQUIRE(missing.find(name) != std::string::npos);
   const std::string extra = refusal([&](Tensors& t) {
     t["x.master_weight"] = {weights::Dtype::f32, {2}, zeros.data(), 8};
@@ -186,8 +187,9 @@ TEST_CASE("a checkpoint of another config or of an imported model is refused", "
   const std::string message = error_of([&] { job.run("resumed", checkpoint.string()); });
   REQUIRE(message.find("train.grad_clip is 0.5 and was 0.0") != std::string::npos);
   const auto imported = weights::write_checkpoint(job.run_dir("imported"), {}, {}, {});
-  REQUIRE(error_of([&] { job.run("resumed", imported.string()); }).find("initial_weights") !=
-          std::string::npos);
+  const std::string other = error_of([&] { job.run("resumed", imported.string()); });
+  REQUIRE(other.find("initial_weights") != std::string::npos);
+  REQUIRE(other.find("json.exception") == std::string::npos);
 }
 
 TEST_CASE("a checkpoint that cannot be written ends the job with an error of storage", "[worker]") {

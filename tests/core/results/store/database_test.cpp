@@ -2,12 +2,14 @@
 #include <unistd.h>
 #include <csignal>
 #include <cstdlib>
+#include <iostream>
 #include <thread>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/results/store/database.h"
 #include "core/results/store/result_store.h"
 #include "tests/core/results/benchmark/maker.h"
@@ -47,6 +49,42 @@ TEST_CASE("a store is neither made nor changed behind a link", "[store][hostile]
   }
   REQUIRE_FALSE(fs::exists(elsewhere / "new"));
   REQUIRE(read_file(elsewhere / "theirs.sqlite") == before);
+}
+
+/// In a process of a user whom a folder's rights keep out; root they do not. Its exit status.
+int as_other_user(const std::function<void()>& action) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (::geteuid() == 0 && ::setuid(nobody) != 0) ::_exit(2);
+    const std::string error = tests::error_of(action);
+    std::cerr << error;
+    ::_exit(error.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("runs in a folder that cannot be written are listed", "[store]") {
+  const tests::TemporaryFolder folder, elsewhere;
+  const fs::path runs = folder / "runs";
+  tests::make_completed_run(runs, {});
+  fs::permissions(elsewhere.path(), fs::perms::all);
+  for (const fs::path& path : {folder.path(), runs}) fs::permissions(path, fs::perms(0555));
+  // Where the cache cannot be written either, a folder for temporary files takes its place.
+  for (const fs::path& cache : {elsewhere / "cache", folder / "cache"}) {
+    CHECK(as_other_user([&] {
+            ::setenv("FORGE_CACHE_DIR", cache.c_str(), 1);
+            ::setenv("TMPDIR", elsewhere.path().c_str(), 1);
+            const fs::path path = store_path(runs);
+            ResultStore(path).sync(runs);
+            const bool is_listed = ResultStore(path).runs().size() == 1;
+            if (!is_listed || !starts_with(path.string(), elsewhere.path().string()))
+              throw Error("it is not listed in " + path.string());
+          }) == 0);
+  }
+  for (const fs::path& path : {folder.path(), runs}) fs::permissions(path, fs::perms::owner_all);
 }
 
 TEST_CASE("the store lies in the runs folder or under a name of its own in the cache", "[store]") {

@@ -339,6 +339,31 @@ TEST_CASE("a runs folder that is gone leaves an empty store", "[store]") {
   REQUIRE(place.store.runs().empty());
 }
 
+TEST_CASE("of the runs that a query selects alone the configs are read", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("a"));
+  make_completed_run(place.runs, made("b"));
+  place.store.sync(place.runs);
+  SQLite::Database(place.database.string(), SQLite::OPEN_READWRITE)
+      .exec("DELETE FROM configs WHERE run_id = 'b-20'");
+  RunQuery query;
+  query.patterns = {"a*"};
+  query.conditions = {"status=completed"};
+  query.order = {"-eval_loss"};
+  REQUIRE(names_columns_only(query));
+  const auto chosen = place.store.with_configs(select(place.store.runs(), query));
+  REQUIRE(chosen.size() == 1);
+  REQUIRE(chosen[0].config.at("train").at("eval_rows") == 64);
+  REQUIRE(contains(error_of([&] { place.store.configured_runs(); }), "is damaged"));
+}
+
+TEST_CASE("a store brings back no runs folder that was moved away", "[store]") {
+  const TemporaryFolder folder;
+  CHECK(contains(error_of([&] { ResultStore(folder / "runs/forge.sqlite"); }),
+                 "is not there any more"));
+  CHECK_FALSE(fs::exists(folder / "runs"));
+}
+
 TEST_CASE("a run folder made anew under the same name is read anew", "[store]") {
   Workplace place;
   make_completed_run(place.runs, made("x"), {3.5, 4000, 1000});

@@ -126,6 +126,9 @@ TEST_CASE("runs are chosen and sorted by keys of their configs, and show those t
   query = {};
   query.order = {"-optimizer.lr"};
   REQUIRE(select(runs, query).front().summary.id == "run1");
+  REQUIRE_FALSE(names_columns_only(query));
+  REQUIRE(names_columns_only({{"run*"}, {"seed>1"}, {"-eval_loss", "id"}, 3}));
+  REQUIRE_FALSE(names_columns_only({{}, {"optimizer.lr=0.001"}, {}, 0}));
   runs[0].summary.profile = "full";  // whose other keys say nothing about a sweep
   runs[2].config["optimizer"]["lr"] = 3e-3;
   REQUIRE(varied_keys(runs, 4).empty());

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/run/host.h"
+#include "core/run/queue/dispatch.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/run/fixture.h"
@@ -341,6 +342,19 @@ TEST_CASE("the queue is kept behind no link", "[queue][hostile]") {
     fs::remove(folder / link);
   }
   REQUIRE(fs::is_empty(elsewhere.path()));
+}
+
+TEST_CASE("the queue brings back no runs folder that was moved away", "[queue]") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  for (const std::function<void()>& action :
+       std::vector<std::function<void()>>{[&] { Queue queue(runs); },
+                                          [&] { Queue::try_open(runs); },
+                                          [&] { dispatch(runs, "forge", IfLocked::wait); },
+                                          [&] { finish_queued_run(runs, "a", true); }})
+    CHECK(contains(error_of(action), "is not there any more"));
+  REQUIRE_FALSE(give_sign_of_life(runs));
+  REQUIRE_FALSE(fs::exists(runs));
 }
 
 }  // namespace
