@@ -4,6 +4,7 @@
 #include <fstream>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 
@@ -54,8 +55,8 @@ struct NewEvents {
   run::EventBatch lines;  ///< the first of them
 };
 
-/// So much of a run's events is held at once.
-constexpr int64_t max_event_bytes = int64_t{4} << 20;
+/// So much of a run's events is held at once, by each core.
+constexpr int64_t max_event_bytes = int64_t{1} << 20;
 
 /// What run.json and config.json say of a run. Parsing and checking them takes most of the time of
 /// a new run.
@@ -361,8 +362,8 @@ class Ingester {
 };
 
 /// A transaction holds the write lock for about this much work.
-constexpr size_t max_runs_a_batch = 256;
-constexpr int64_t max_bytes_a_batch = int64_t{4} << 20;
+constexpr size_t max_runs_a_batch = 64;
+constexpr int64_t max_bytes_a_batch = max_event_bytes;
 
 struct KnownRun {
   FileState files;
@@ -466,23 +467,21 @@ size_t batch_size(const std::vector<ChangedRun>& changed, size_t begin) {
 /// Consecutive changed runs that are ingested in one transaction, with their new events.
 struct Batch {
   size_t begin = 0, end = 0;
-  std::vector<ReadRun> runs;
+  std::vector<ReadRun> runs = {};
 };
 
-/// The batch that begins with run `begin`, read by all cores. A file that cannot be read gives an
-/// empty batch; `ingest` reports it.
-Batch read_batch(const std::vector<ChangedRun>& changed, size_t begin) {
-  Batch batch{begin, begin + batch_size(changed, begin), {}};
-  batch.runs.resize(batch.end - begin);
-  parallel_for(batch.runs.size(), [&](size_t i) {
-    const ChangedRun& run = changed[begin + i];
+/// Reads the runs of the batch. One that cannot be read stays empty; `ingest` reports it.
+std::unique_ptr<Batch> read_batch(const std::vector<ChangedRun>& changed, const Batch& empty) {
+  auto batch = std::make_unique<Batch>(empty);
+  for (size_t i = batch->begin; i < batch->end; ++i) {
+    ReadRun& read = batch->runs.emplace_back();
     try {
-      if (run.is_new) batch.runs[i].description = describe(run.folder);
-      batch.runs[i].events = read_new_events(run.folder, run.events_offset);
+      if (changed[i].is_new) read.description = describe(changed[i].folder);
+      read.events = read_new_events(changed[i].folder, changed[i].events_offset);
     } catch (const Error&) {
-      batch.runs[i].events.lines.begin = -1;
+      read.events.lines.begin = -1;
     }
-  });
+  }
   return batch;
 }
 
@@ -576,20 +575,24 @@ void sync_runs(SQLite::Database& database,
   remove_runs(database, ingester, changes.removed);
   report.removed = static_cast<int>(changes.removed.size());
   const std::vector<ChangedRun>& changed = changes.changed;
-  if (changed.empty()) return;
-  Batch batch = read_batch(changed, 0);
-  while (true) {
-    // While one batch is written the next one is read.
-    std::future<Batch> next;
-    if (batch.end < changed.size())
-      next = std::async([&changed, begin = batch.end] { return read_batch(changed, begin); });
-    if (!lock) lock = writer_lock(store, watch);
-    ingest_batch(database, ingester, changed, batch, report);
-    lock.reset();  // lets other writers in after each batch
-    if (watch.progress) watch.progress(batch.end, changed.size());
-    if (!next.valid()) return;
-    batch = next.get();
-  }
+  size_t next = 0;
+  const auto next_batch = [&]() -> std::optional<Batch> {
+    if (next == changed.size()) return std::nullopt;
+    const size_t begin = next;
+    next += batch_size(changed, begin);
+    return Batch{begin, next};
+  };
+  // While one batch is written, all cores read the next ones.
+  ordered_pipeline(
+      next_batch,
+      [&](const Batch& empty) { return read_batch(changed, empty); },
+      [&](const std::unique_ptr<Batch>& batch) {
+        if (!lock) lock = writer_lock(store, watch);
+        ingest_batch(database, ingester, changed, *batch, report);
+        lock.reset();  // lets other writers in after each batch
+        if (watch.progress) watch.progress(batch->end, changed.size());
+        return true;
+      });
 }
 
 }  // namespace forge::store

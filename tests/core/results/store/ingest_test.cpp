@@ -20,6 +20,7 @@ struct BenchmarkPlace {
   std::filesystem::path database = folder / "forge.sqlite";
   ResultStore store{database};
 
+  BenchmarkPlace() { make_directories(runs); }
   std::filesystem::path add(benchmark::Record record) const {
     return benchmark::write_record(runs, record);
   }

@@ -330,8 +330,8 @@ TEST_CASE("the queue is kept behind no link", "[queue][hostile]") {
   const auto lease = [&] { Lease::try_acquire(leases, {"cpu", 2}, 1); };
   is_refused(".queue", open);
   is_refused(".queue/entries", open);
-  is_refused(".queue/lock", open);
   is_refused(".queue/leases", open);
+  is_refused(".queue/lock", open);
   is_refused(leases.lexically_relative(folder.path()), lease);
   is_refused(leases.lexically_relative(folder.path()) / "cpu", lease);
   const fs::path sign = fs::path(".queue/hosts") / run::host_name();
