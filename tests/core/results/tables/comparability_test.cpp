@@ -185,7 +185,7 @@ TEST_CASE("seeds that change nothing are one run", "[report]") {
   CHECK(ablation.rows[0].runs.size() == 2);
   REQUIRE(ablation.excluded.size() == 1);
   CHECK(ablation.excluded[0].reason ==
-        "its loss is that of seed 1 to the last bit: the seed changes nothing here");
+        "its loss is that of seed 2 to the last bit: the seed changes nothing here");
 }
 
 TEST_CASE("one stray run does not take the place of three seeds", "[report]") {

@@ -208,8 +208,8 @@ TEST_CASE("a pivot as CSV has a line for each cell", "[report][pivot]") {
   const PivotLab lab;
   const std::string csv =
       to_csv(build_pivot(lab.read(), {"model.canon.set", "optimizer.lr", "eval_loss"}));
-  CHECK(contains(csv, "model.canon.set,optimizer.lr,eval_loss,runs\r\nA,0.001,3.2"));
-  CHECK(contains(csv, "\r\nAC,0.002,2.5,1\r\n"));
+  CHECK(contains(csv, "model.canon.set,optimizer.lr,eval_loss,runs\r\nA,0.001,3.1"));
+  CHECK(contains(csv, "\r\nAC,0.002,2.4"));
 }
 
 }  // namespace
