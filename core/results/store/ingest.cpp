@@ -441,6 +441,7 @@ std::string waiting_text(const fs::path& store, const fs::path& lock) {
 /// Lets writers take turns in the order in which they came. SQLite's own lock is taken by chance:
 /// with many writers some would wait for seconds.
 FileLock writer_lock(const fs::path& store, const SyncWatch& watch) {
+  run::require_runs_dir(fs::absolute(store).parent_path());  // in which it lies
   const fs::path file = store.string() + ".writers";
   if (std::optional<FileLock> lock = FileLock::try_acquire(file)) return std::move(*lock);
   std::promise<void> acquired;

@@ -359,9 +359,14 @@ TEST_CASE("of the runs that a query selects alone the configs are read", "[store
 
 TEST_CASE("a store brings back no runs folder that was moved away", "[store]") {
   const TemporaryFolder folder;
-  CHECK(contains(error_of([&] { ResultStore(folder / "runs/forge.sqlite"); }),
-                 "is not there any more"));
-  CHECK_FALSE(fs::exists(folder / "runs"));
+  const fs::path runs = folder / "runs";
+  make_completed_run(runs, made("x"));
+  ResultStore store(runs / "forge.sqlite");
+  store.sync(runs);
+  rename_path(runs, folder / "moved");
+  CHECK(contains(error_of([&] { store.sync(runs); }), "is not there any more"));
+  CHECK(contains(error_of([&] { ResultStore(runs / "forge.sqlite"); }), "is not there any more"));
+  CHECK_FALSE(fs::exists(runs));
 }
 
 TEST_CASE("a run folder made anew under the same name is read anew", "[store]") {
