@@ -200,7 +200,8 @@ std::string random_text(RandomStream& random) {
   return text;
 }
 
-TEST_CASE("a hundred thousand random texts come back from every lossless kind of tokenizer") {
+TEST_CASE("a hundred thousand random texts come back from every lossless kind of tokenizer",
+          "[slow]") {
   const uint64_t seed = 20260101;
   INFO("seed " << seed);
   std::vector<Tokenizer> tokenizers;

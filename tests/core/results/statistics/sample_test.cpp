@@ -147,7 +147,7 @@ TEST_CASE("resamples that equal the sample count half", "[statistics]") {
   REQUIRE(interval.low == Approx(0.4 - (interval.high - 0.4)).margin(0.0301));
 }
 
-TEST_CASE("a bootstrap needs two finite values", "[statistics]") {
+TEST_CASE("a bootstrap needs two finite values", "[statistics][slow]") {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const std::vector<double>& values :
        {std::vector<double>{}, std::vector<double>{1}, std::vector<double>{1, 2, infinity}}) {
