@@ -82,7 +82,7 @@ ErrorRates error_rates(size_t n, Test test, bool pairs) {
   return {wrong_tables / double{tables}, wrong_rows / double{tables * rows}};
 }
 
-TEST_CASE("tables without differences rarely show one", "[statistics]") {
+TEST_CASE("tables without differences rarely show one", "[statistics][simulation]") {
   const double bound = level + 3 * std::sqrt(level * (1 - level) / tables);
   for (const size_t n : {3, 5, 10}) {
     for (const bool pairs : {false, true}) {
@@ -108,7 +108,7 @@ double power(size_t n, double effect, double at, Test test, bool pairs, int time
   return found / static_cast<double>(times);
 }
 
-TEST_CASE("differences are found as often as theory says", "[statistics]") {
+TEST_CASE("differences are found as often as theory says", "[statistics][simulation]") {
   // Exact integrals over noncentral distributions, tests/differential/statistics_oracle.py. Among
   // them: two standard deviations at n = 5, and with no effect the exact size of Welch's test.
   std::ifstream file(tests::tests_dir() / "vectors" / "statistics.json");
@@ -126,7 +126,7 @@ TEST_CASE("differences are found as often as theory says", "[statistics]") {
   }
 }
 
-TEST_CASE("effect sizes are right in the mean", "[statistics]") {
+TEST_CASE("effect sizes are right in the mean", "[statistics][simulation]") {
   const int times = 20000;
   for (const size_t n : {3, 5, 10}) {
     for (const double correlation : {0.0, 0.5, 0.9}) {
@@ -150,7 +150,7 @@ TEST_CASE("effect sizes are right in the mean", "[statistics]") {
   }
 }
 
-TEST_CASE("intervals hold the truth as often as they say", "[statistics]") {
+TEST_CASE("intervals hold the truth as often as they say", "[statistics][simulation]") {
   for (const size_t n : {3, 10, 20, 50}) {
     Samples samples("coverage");
     const int times = 2000;

@@ -143,7 +143,8 @@ double share_that_holds(const std::string& claim, size_t n, uint64_t seed) {
   return held / static_cast<double>(times);
 }
 
-TEST_CASE("the minimum of equal rows is rarely found to be lower than a row", "[judge]") {
+TEST_CASE("the minimum of equal rows is rarely found to be lower than a row",
+          "[judge][simulation]") {
   const char* chosen = std::getenv("FORGE_TEST_SEED");
   const uint64_t seed = chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
   for (const char* claim : {"min(loss[a], loss[b]) < loss[c]",
@@ -261,7 +262,7 @@ double coverage(const std::string& text, size_t n, size_t m, bool pairs, uint64_
   return held / static_cast<double>(times);
 }
 
-TEST_CASE("intervals of expressions hold the truth as often as they say", "[judge]") {
+TEST_CASE("intervals of expressions hold the truth as often as they say", "[judge][simulation]") {
   const char* chosen = std::getenv("FORGE_TEST_SEED");
   const uint64_t seed = chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
   for (const char* text : {"100*(speed/baseline.speed - 1)",
