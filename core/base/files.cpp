@@ -336,6 +336,22 @@ bool FileLock::is_held(const fs::path& path) {
 
 bool FileLock::is_at(const fs::path& path) const { return is_same_file(file_, path); }
 
+void FileLock::sign(const std::string& host) const {
+  const std::string line = "process " + std::to_string(::getpid()) + " on " + host + "\n";
+  if (::ftruncate(file_.get(), 0) != 0) return;
+  if (::pwrite(file_.get(), line.data(), line.size(), 0) < 0) errno = 0;
+}
+
+std::string FileLock::holder(const fs::path& path) {
+  // /proc/locks would know, but not on overlay file systems, in containers or of other hosts.
+  if (!is_held(path)) return "";
+  const FileDescriptor file = open_regular_file(path);
+  char line[256];
+  const ssize_t size = ::pread(file.get(), line, sizeof(line), 0);
+  const std::string_view text(line, size < 0 ? 0 : static_cast<size_t>(size));
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 MappedFile::MappedFile(const fs::path& path) {
   const FileDescriptor file = open_regular_file(path);
   size_ = static_cast<size_t>(file_bytes(file));

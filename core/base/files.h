@@ -129,6 +129,11 @@ class FileLock {
   static bool is_held(const fs::path& path);
   /// Whether the path still names the file that is locked: nobody has removed or replaced it.
   bool is_at(const fs::path& path) const;
+  /// Leaves a line in the file for those who wait: which process holds the lock, and on which host.
+  /// Nobody is hindered where there is no room for it.
+  void sign(const std::string& host) const;
+  /// What the holder of a lock that is held has left there, "process 4711 on node3"; empty if none.
+  static std::string holder(const fs::path& path);
 
  private:
   explicit FileLock(FileDescriptor file) : file_(std::move(file)) {}

@@ -1,12 +1,10 @@
 #include "core/results/store/ingest.h"
 
 #include <algorithm>
-#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -16,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/event_log.h"
+#include "core/run/host.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
@@ -416,26 +415,10 @@ struct ChangedRun {
   int64_t events_offset = 0;  ///< up to which they are known
 };
 
-/// Ids of the processes of this machine that hold a lock of the file (proc(5), /proc/locks).
-std::vector<std::string> lock_holders(const fs::path& file) {
-  const std::string inode = ":" + std::to_string(stamp_of(file).inode) + " ";
-  std::vector<std::string> holders;
-  std::ifstream locks("/proc/locks");
-  for (std::string line; std::getline(locks, line);) {
-    std::istringstream words(line);
-    std::string number, kind, mode, access, process;
-    words >> number >> kind >> mode >> access >> process;
-    const bool is_waiting = kind == "->";
-    if (!is_waiting && line.find(inode) != std::string::npos) holders.push_back(process);
-  }
-  return holders;
-}
-
 std::string waiting_text(const fs::path& store, const fs::path& lock) {
-  const std::vector<std::string> holders = lock_holders(lock);
-  return "waiting for the results store '" + shown_path(store) + "': " +
-         (holders.empty() ? "a process of another host" : "process " + join(holders, ", ")) +
-         " is writing to it";
+  const std::string holder = FileLock::holder(lock);
+  return "waiting for the results store '" + shown_path(store) +
+         "': " + (holder.empty() ? "another process" : holder) + " is writing to it";
 }
 
 /// Lets writers take turns in the order in which they came. SQLite's own lock is taken by chance:
@@ -443,15 +426,18 @@ std::string waiting_text(const fs::path& store, const fs::path& lock) {
 FileLock writer_lock(const fs::path& store, const SyncWatch& watch) {
   run::require_runs_dir(fs::absolute(store).parent_path());  // in which it lies
   const fs::path file = store.string() + ".writers";
-  if (std::optional<FileLock> lock = FileLock::try_acquire(file)) return std::move(*lock);
-  std::promise<void> acquired;
-  const auto notice = std::async(std::launch::async, [&, taken = acquired.get_future()] {
-    if (taken.wait_for(watch.patience) == std::future_status::timeout && watch.waiting)
-      watch.waiting(waiting_text(store, file));
-  });
-  FileLock lock = FileLock::acquire(file);
-  acquired.set_value();
-  return lock;
+  std::optional<FileLock> lock = FileLock::try_acquire(file);
+  if (!lock) {
+    std::promise<void> acquired;
+    const auto notice = std::async(std::launch::async, [&, taken = acquired.get_future()] {
+      if (taken.wait_for(watch.patience) == std::future_status::timeout && watch.waiting)
+        watch.waiting(waiting_text(store, file));
+    });
+    lock = FileLock::acquire(file);
+    acquired.set_value();
+  }
+  lock->sign(run::host_name());
+  return std::move(*lock);
 }
 
 /// How many of the runs from `begin` on are one batch.

@@ -68,6 +68,20 @@ TEST_CASE("a lock is exclusive and is free again when its holder is gone") {
   REQUIRE_FALSE(FileLock::is_held(file));
 }
 
+TEST_CASE("a lock tells who holds it while it is held") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "lock";
+  REQUIRE(FileLock::holder(file).empty());
+  {
+    const FileLock lock = FileLock::acquire(file);
+    REQUIRE(FileLock::holder(file).empty());
+    lock.sign("a host with a longer name");
+    lock.sign("node3");
+    REQUIRE(FileLock::holder(file) == "process " + std::to_string(::getpid()) + " on node3");
+  }
+  REQUIRE(FileLock::holder(file).empty());
+}
+
 TEST_CASE("a tree is removed with all below and what its links point to stays") {
   const TemporaryFolder folder;
   folder.write("tree/a/b/file", "x");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/files.h"
+#include "core/run/host.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/core/run/fixture.h"
@@ -37,6 +38,7 @@ TEST_CASE("who waits for another writer of the store is told for whom", "[store]
   Workplace place;
   make_completed_run(place.runs, made("llama"));
   std::optional<FileLock> other = FileLock::acquire(place.database.string() + ".writers");
+  other->sign("node3");
   SyncWatch watch;
   watch.patience = std::chrono::milliseconds(0);
   std::string reason;
@@ -45,7 +47,12 @@ TEST_CASE("who waits for another writer of the store is told for whom", "[store]
     other.reset();
   };
   REQUIRE(place.store.sync(place.runs, watch).added == 1);
-  CHECK(contains(reason, "forge.sqlite': process " + std::to_string(::getpid()) + " is writing"));
+  CHECK(contains(reason, "forge.sqlite': process " + std::to_string(::getpid()) +
+                             " on node3 is writing to it"));
+  // That writer has left its own name for those who wait next.
+  other = FileLock::acquire(place.database.string() + ".writers");
+  CHECK(FileLock::holder(place.database.string() + ".writers") ==
+        "process " + std::to_string(::getpid()) + " on " + run::host_name());
 }
 
 TEST_CASE("a completed run is taken up with everything its folder says", "[store]") {
