@@ -52,7 +52,8 @@ class Rows:
         self.count = source["rows"] or held - self.first
         if not 0 < self.count <= held - self.first:
             raise WrongRequest(f"'{source['path']}' holds {held} rows, not {self.first} + {source['rows']}")
-        self.seed = experiment["data"]["seed"]
+        order_seed = experiment["data"].get("order_seed")
+        self.seed = experiment["seed"] if order_seed is None else order_seed
         self.shuffled = shuffled
         name = source.get("name", "")
         self.stream = stream_number("rows of " + name if name else "rows")

@@ -57,7 +57,9 @@ def load_start_weights(model, request):
     folder = request.get("initial_weights", "")
     if folder:
         return copy_into(model, weights_in(folder))
-    weights, seed = request.get("weights", []), request["experiment"]["seed"]
+    weights, experiment = request.get("weights", []), request["experiment"]
+    own_seed = experiment["train"].get("initial_weights_seed")
+    seed = experiment["seed"] if own_seed is None else own_seed
     names = {name for name, _ in model.named_parameters()}
     for weight in weights:
         if weight["name"] not in names:

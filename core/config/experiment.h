@@ -68,7 +68,8 @@ struct SourceConfig : TextConfig {
 /// All data of a run. Its source may also be mixture or task.
 struct DataConfig : TextConfig {
   DataConfig() { source = "toy_stories"; }
-  uint64_t seed = 1;  ///< of the generated text and of the row order
+  uint64_t seed = 1;                   ///< of the generated text
+  std::optional<uint64_t> order_seed;  ///< of the rows' order; none: see Experiment::order_seed
   RowKind rows = RowKind::packed;
   RowOrder order = RowOrder::shuffled;
   std::map<std::string, SourceConfig> sources;  ///< by name: what a mixture is made of
@@ -113,6 +114,7 @@ struct TrainConfig {
   int eval_prompts = 100;       ///< prompts to continue, of tasks that are scored so
   bool document_mask = false;   ///< attention and convolution stay within a document
   std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
+  std::optional<uint64_t> initial_weights_seed;  ///< none: see Experiment::weights_seed
   ZLossConfig z_loss;
 
   /// What decides its memory.
@@ -161,7 +163,7 @@ struct ExternalConfig {
 struct Experiment {
   std::string name;
   std::string description;
-  uint64_t seed = 42;
+  uint64_t seed = 42;  ///< of all that chance decides in a run, unless it has a seed of its own
   std::string profile = "auto";      ///< resolved: the profile that `auto` became
   std::string backend = "libtorch";  ///< libtorch, external or the name of a declared one
   ExternalConfig external;           ///< resolved: as declared, where the backend has a name
@@ -171,6 +173,11 @@ struct Experiment {
   TrainConfig train;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
+
+  /// Of the drawn initial weights.
+  uint64_t weights_seed() const { return train.initial_weights_seed.value_or(seed); }
+  /// Of the order of the training rows; of a task, of the instances that it is trained on.
+  uint64_t order_seed() const { return data.order_seed.value_or(seed); }
 };
 
 /// Every key of the experiment under its schema name, complete and in alphabetical order.

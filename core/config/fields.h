@@ -85,7 +85,8 @@ void fields(Visitor& visit, DataConfig& c) {
       c.source,
       "toy_stories (generated), text or jsonl (files of your own), mixture (of sources) or task");
   text_fields(visit, c);
-  visit.field("seed", c.seed, "of the generated text and of the row order");
+  visit.field("seed", c.seed, "of the generated text");
+  visit.field("order_seed", c.order_seed, "of the order of the training rows; null: seed");
   visit.field("rows",
               c.rows,
               "packed: windows of all documents in turn; padded: one document, cut to seq_len");
@@ -171,6 +172,8 @@ void fields(Visitor& visit, TrainConfig& c) {
   visit.field("initial_weights",
               c.initial_weights,
               "a run or a folder of Hugging Face's to begin from; empty: model.init");
+  visit.field(
+      "initial_weights_seed", c.initial_weights_seed, "of the initial weights alone; null: seed");
   visit.section("z_loss", c.z_loss, "penalty on the logits' scale");
 }
 
@@ -223,7 +226,7 @@ template <class Visitor>
 void fields(Visitor& visit, Experiment& c) {
   visit.field("name", c.name, "display name");
   visit.field("description", c.description, "one line for listings");
-  visit.field("seed", c.seed, "of the initial weights");
+  visit.field("seed", c.seed, "of the initial weights and of the order of the training rows");
   visit.field("profile", c.profile, "named set of overrides; auto: full on a GPU, quick elsewhere");
   visit.field("backend", c.backend, "program that trains: libtorch, external or a declared one");
   visit.section("external", c.external, "the program of backend external");

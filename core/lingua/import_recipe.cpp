@@ -197,7 +197,7 @@ class Import {
               std::to_string(from.n_views) + " is not 2",
               "forge's rows have inputs and the targets after them");
     }
-    set("data.seed", from.seed.value_or(recipe_.seed), from.seed ? "" : "the recipe's seed");
+    set("data.order_seed", from.seed.value_or(recipe_.seed), from.seed ? "" : "the recipe's seed");
     set("data.order", config::RowOrder::shuffled, "of all rows of an epoch");
     if (from.sources.empty()) {
       note("data.sources names no data: forge's generated stories are used instead");

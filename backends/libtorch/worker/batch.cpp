@@ -17,19 +17,20 @@ data::Dataset rows_of(const std::vector<worker::TokenSource>& sources,
   const config::TrainConfig& train = experiment.train;
   const worker::TokenSource& first = sources[0];
   if (first.path.empty() && !first.task.empty()) {
-    return {data::tasks::task_of(first.task),
-            data::tasks::seed_of(first.task),
-            split,
-            train.seq_len,
-            first.rows,
-            first.first_row};
+    return {
+        data::tasks::task_of(first.task),
+        split == data::Split::training ? experiment.order_seed() : data::tasks::seed_of(first.task),
+        split,
+        train.seq_len,
+        first.rows,
+        first.first_row};
   }
   if (train.document_mask && !first.document_start) {
     throw Error("train.document_mask is true, but the request does not say what begins a document",
                 "give document_start with the token file");
   }
   options.seq_len = train.seq_len;
-  options.seed = experiment.data.seed;
+  options.seed = experiment.order_seed();
   if (train.document_mask) options.document_start = first.document_start;
   options.pad_id = first.pad_id;
   std::vector<data::RowSource> rows;

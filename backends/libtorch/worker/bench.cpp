@@ -70,7 +70,7 @@ data::Dataset random_rows(const config::Experiment& experiment) {
   data::RowOptions options;
   options.seq_len = train.seq_len;
   options.order = config::RowOrder::shuffled;
-  options.seed = experiment.data.seed;
+  options.seed = experiment.order_seed();
   if (train.document_mask) options.document_start = document_start;
   return data::Dataset(temporary.file(), options);
 }
@@ -97,7 +97,7 @@ class Bench {
         loader_(rows_, loading()),
         uploader_(device, experiment_.train.seq_len),
         trainer_(experiment_, device) {
-    load_initial(trainer_.model(), experiment_.seed);
+    load_initial(trainer_.model(), experiment_.weights_seed());
     trainer_.optimizer().copy_weights();
   }
 

@@ -47,7 +47,7 @@ TrainingState from_state(const weights::CheckpointState& state) {
 nlohmann::json random_state(const config::Experiment& experiment, int64_t step) {
   return {{"generator", "philox4x32-10"},
           {"seed", experiment.seed},
-          {"data_seed", experiment.data.seed},
+          {"order_seed", experiment.order_seed()},
           {"position", step}};
 }
 

@@ -81,7 +81,7 @@ class TrainingRun {
   void load() {
     if (request_.resume_from.empty()) {
       load_start_weights(trainer_.model(),
-                         experiment_.seed,
+                         experiment_.weights_seed(),
                          request_.initial_weights,
                          request_.initial_weights_hash);
       trainer_.optimizer().copy_weights();

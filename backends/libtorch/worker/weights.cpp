@@ -118,7 +118,8 @@ Model load_model(const worker::Request& request,
                  const config::Experiment& experiment,
                  const at::Device& device) {
   Model model(experiment.model, weight_types(experiment.train), device);
-  load_start_weights(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
+  load_start_weights(
+      model, experiment.weights_seed(), request.initial_weights, request.initial_weights_hash);
   return model;
 }
 

@@ -66,9 +66,9 @@ PreparedData prepare_task(const config::Experiment& experiment) {
   prepared.task = tasks::make_spec(experiment.data);
   const auto task = tasks::task_of(prepared.task);
   require_fitting_model("the task " + task->name(), task->vocab_size(), experiment.model);
-  for (const Split split : {Split::training, Split::evaluation}) {
-    require_scored_targets(*task, experiment.data.seed, split, experiment.train.seq_len);
-  }
+  const int seq_len = experiment.train.seq_len;
+  require_scored_targets(*task, experiment.order_seed(), Split::training, seq_len);
+  require_scored_targets(*task, experiment.data.seed, Split::evaluation, seq_len);
   prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
   const config::TrainConfig& train = experiment.train;
   // No more instances begin in a row than it has tokens.

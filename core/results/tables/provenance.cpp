@@ -97,6 +97,21 @@ std::string seeds_of(const std::vector<const ConfiguredRun*>& runs) {
   return std::to_string(texts.size()) + " from " + texts.front() + " to " + texts.back();
 }
 
+/// "initial weights and order": what the seeds of the runs vary.
+std::string varied_by_seed(const std::vector<const ConfiguredRun*>& runs) {
+  bool weights = true, order = true;
+  for (const ConfiguredRun* run : runs) {
+    const config::Experiment experiment = config::experiment_from_json(run->config);
+    const config::DataConfig& data = experiment.data;
+    weights = weights && experiment.train.initial_weights.empty() &&
+              !experiment.train.initial_weights_seed;
+    order =
+        order && !data.order_seed && (data.is_task() || data.order == config::RowOrder::shuffled);
+  }
+  if (weights && order) return "initial weights and order of rows";
+  return weights ? "initial weights alone" : order ? "order of rows alone" : "nothing";
+}
+
 std::string parameter_range(const std::vector<const ConfiguredRun*>& runs) {
   const auto fewer = [](const ConfiguredRun* a, const ConfiguredRun* b) {
     return a->summary.parameters < b->summary.parameters;
@@ -135,6 +150,7 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
       {"Data", data, data},
       {"Tokenizer", all_values(runs, tokenizer_of), ""},
       {several_seeds ? "Seeds" : "Seed", seeds, (several_seeds ? "seeds " : "seed ") + seeds},
+      {several_seeds ? "Seeds vary" : "", several_seeds ? varied_by_seed(runs) : "", ""},
       {"Device", device, device},
       {"Parameters", parameter_range(runs), ""},
       {"Versions", all_values(runs, versions_of), ""},

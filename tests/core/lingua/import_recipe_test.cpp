@@ -245,9 +245,9 @@ TEST_CASE("data is the folder of the heaviest source and the rest is said", "[li
       small_recipe("", "seed: 777\ndata: {root_dir: /data, sources: {a: 0.3, b: 0.7}}\n"));
   CHECK(recipe.experiment.data.source == "text");
   CHECK(recipe.experiment.data.path == "/data/b");
-  CHECK(recipe.experiment.data.seed == 777);
+  CHECK(recipe.experiment.data.order_seed == 777);
   CHECK(contains(join(recipe.notes, "\n"), "mixes a 0.3, b 0.7"));
-  CHECK(imported(small_recipe("", "seed: 777\ndata: {seed: 5}\n")).data.seed == 5);
+  CHECK(imported(small_recipe("", "seed: 777\ndata: {seed: 5}\n")).data.order_seed == 5);
   CHECK(imported(small_recipe()).data.source == "toy_stories");
 }
 
