@@ -84,7 +84,7 @@ CheckedRun check_config(const Context& context,
   resolved.trains = true;
   resolved.experiment = config::experiment_from_json(saved.experiment);
   resolved.json = saved.experiment;
-  CheckedRun run{saved.label, std::move(resolved), {}, {}, saved};
+  CheckedRun run{saved.label, std::move(resolved), {}, {}, saved, saved.planned_seeds};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
   check_backend(context, run);
   return run;
@@ -119,6 +119,7 @@ run::RunInputs inputs_without_data(const Context& context,
   inputs.command = context.command_line();
   inputs.revision = run.saved ? run.saved->revision : context.revision();
   inputs.experiment = resolved.json;
+  inputs.planned_seeds = run.planned_seeds;
   inputs.initial_weights = run.initial_weights;
   inputs.device = options.device;
   inputs.backend = run.backend;
@@ -286,12 +287,15 @@ std::vector<CheckedRun> config_runs(const Context& context,
   sweeps.insert(sweeps.end(), sweeps_given.values.begin(), sweeps_given.values.end());
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
+  std::set<uint64_t> planned_seeds;
   for (const run::Overrides& variation : run::sweep_points(sweeps)) {
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
     runs.push_back(check_config(context, document, changed));
     if (!variation.empty()) runs.back().label += " (" + join(variation, ", ") + ")";
+    planned_seeds.insert(runs.back().resolved.experiment.seed);
   }
+  for (CheckedRun& run : runs) run.planned_seeds.assign(planned_seeds.begin(), planned_seeds.end());
   return runs;
 }
 
@@ -308,6 +312,12 @@ std::vector<CheckedRun> check_selected_configs(const Context& context,
   RunSelection wanted = selection;
   if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
     wanted.configs = sweeps.configs;
+  const bool sweeps_seeds =
+      std::any_of(sweeps.values.begin(), sweeps.values.end(), [](const run::Sweep& sweep) {
+        return sweep.path == "seed";
+      });
+  if (!wanted.table.empty() && wanted.seeds.empty() && wanted.seed_count == 0 && !sweeps_seeds)
+    wanted.seed_count = read_table(context.project(), wanted.table).seeds;
   const std::vector<SelectedConfig> selected = select_configs(context, wanted);
   std::vector<std::vector<CheckedRun>> of_configs(selected.size());
   parallel_for(selected.size(), [&](size_t i) {

@@ -192,7 +192,8 @@ void save_plan(const Context& context,
                           inputs.revision,
                           inputs.experiment,
                           inputs.origins,
-                          record.identity});
+                          record.identity,
+                          record.planned_seeds});
   }
   run::write_plan(file, saved);
   std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";

@@ -157,6 +157,7 @@ RunRecord record_of(const RunInputs& inputs) {
   record.created = utc_timestamp();
   record.command = inputs.command;
   record.revision = inputs.revision;
+  record.planned_seeds = inputs.planned_seeds;
   record.identity = identity_of(inputs);
   record.key = run_key(record.identity);
   record.id = inputs.config + "-" + record.key;
@@ -268,6 +269,7 @@ void fields(Visitor& visit, SavedRun& run) {
   visit.field("identity", run.identity);
   visit.field("experiment", run.experiment);
   visit.field("origins", run.origins);
+  visit.optional("planned_seeds", run.planned_seeds);
 }
 
 template <class Visitor>

@@ -42,6 +42,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.field("command", record.command);
   visit.optional("revision", record.revision);
   visit.optional("imported_from", record.imported_from);
+  visit.optional("planned_seeds", record.planned_seeds);
   visit.field("identity", record.identity);
 }
 

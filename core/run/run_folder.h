@@ -23,6 +23,8 @@ struct RunRecord {
   std::string command;   ///< as typed
   std::string revision;  ///< git commit of the workspace, "…-dirty" with changed files, or ""
   std::string imported_from;  ///< folder of an imported model, or ""
+  /// The seeds with which the command that made the run wanted to train this config.
+  std::vector<int64_t> planned_seeds;
   Identity identity;
 };
 

@@ -160,6 +160,33 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
   REQUIRE(forge.call({"diff", results[0].at("id"), results[0].at("id")}).exit_code == 0);
 }
 
+TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path project = forge.working_directory / "projects/canon";
+  const fs::path table = project / "tables/planned.yaml";
+  std::ofstream(table) << "title: Planned\nbaseline: train_llama\nseeds: 3\n"
+                          "rows: [{config: train_llama, name: Llama}]\n"
+                          "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
+                          "must_be_equal: [profile]\n";
+  std::vector<std::string> command = {
+      "run", "-p", "canon", "--table", "planned", "--set", "train.max_steps=2", "--json"};
+  const Outcome ran = forge.call(command);
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const json runs = json::parse(ran.out);
+  REQUIRE(runs.size() == 3);
+  for (const json& run : runs) {
+    const fs::path folder = forge.runs_dir() / run.at("id").get<std::string>();
+    REQUIRE(json::parse(read_file(folder / "run.json")).at("planned_seeds") == json{42, 43, 44});
+  }
+  const Outcome compared = forge.call({"compare", "-p", "canon", "--table", "planned"});
+  INFO(compared.out);
+  REQUIRE(contains(compared.out, "as planned"));
+  command.insert(command.end(), {"--seeds", "1", "--dry-run"});
+  REQUIRE(json::parse(forge.call(command).out).size() == 1);
+}
+
 TEST_CASE("runs of one config on other threads are not identical") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());

@@ -197,6 +197,7 @@ run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const M
   record.project = run.project;
   record.config = run.config;
   record.created = run.created;
+  record.planned_seeds = run.planned_seeds;
   record.command = "forge run " + run.config;
   const run::RunFolder folder(runs_dir / record.id);
   make_directories(folder.path());

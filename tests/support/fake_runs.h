@@ -78,6 +78,7 @@ struct MadeRun {
   std::string device_name = "Test CPU";
   int threads = 2;
   int64_t parameters = 4434176;
+  std::vector<int64_t> planned_seeds;  ///< that the command asked for
   config::Experiment experiment;
 };
 

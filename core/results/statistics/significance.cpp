@@ -139,25 +139,46 @@ std::optional<Difference> one_sample_test(const std::vector<double>& values,
   return result;
 }
 
-std::vector<std::optional<double>> holm_adjusted(const std::vector<std::optional<double>>& p) {
+std::vector<std::optional<double>> weighted_holm_adjusted(const std::vector<WeightedTest>& tests) {
   std::vector<size_t> tested;
-  for (size_t i = 0; i < p.size(); ++i) {
-    if (!p[i] || std::isnan(*p[i])) continue;
-    if (*p[i] < 0 || *p[i] > 1) throw Error("a p lies in 0 to 1, " + shortest(*p[i]) + " does not");
+  double remaining = 0;
+  for (size_t i = 0; i < tests.size(); ++i) {
+    const auto& [p, weight] = tests[i];
+    if (!p || std::isnan(*p)) continue;
+    if (*p < 0 || *p > 1) throw Error("a p lies in 0 to 1, " + shortest(*p) + " does not");
+    if (!(weight > 0)) throw Error("a test's weight is above 0, " + shortest(weight) + " is not");
     tested.push_back(i);
+    remaining += weight;
   }
-  std::stable_sort(tested.begin(), tested.end(), [&](size_t a, size_t b) { return *p[a] < *p[b]; });
+  const auto rank = [&](size_t i) { return *tests[i].p / tests[i].weight; };
+  std::stable_sort(
+      tested.begin(), tested.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
 
-  // The smallest is multiplied by the number of tests, the next by one less; none may fall below
-  // one before it.
-  std::vector<std::optional<double>> adjusted(p.size());
+  // Each is multiplied by the weights of itself and of those behind it; none may fall below one
+  // before it.
+  std::vector<std::optional<double>> adjusted(tests.size());
   double floor = 0;
-  for (size_t rank = 0; rank < tested.size(); ++rank) {
-    const double multiplied = static_cast<double>(tested.size() - rank) * *p[tested[rank]];
-    floor = std::max(floor, std::min(1.0, multiplied));
-    adjusted[tested[rank]] = floor;
+  for (const size_t i : tested) {
+    floor = std::max(floor, std::min(1.0, remaining * rank(i)));
+    adjusted[i] = floor;
+    remaining -= tests[i].weight;
   }
   return adjusted;
+}
+
+std::vector<std::optional<double>> holm_adjusted(const std::vector<std::optional<double>>& p) {
+  std::vector<WeightedTest> tests;
+  for (const std::optional<double>& each : p) tests.push_back({each});
+  return weighted_holm_adjusted(tests);
+}
+
+double look_factor(size_t seeds, size_t planned) {
+  constexpr double at_plan = 0.9, before_plan = 0.05, after_plan = 0.05;
+  const auto n = static_cast<double>(seeds), wanted = static_cast<double>(planned);
+  if (planned < 2) return n * (n - 1);
+  if (seeds == planned) return 1 / at_plan;
+  if (seeds < planned) return (wanted - 2) / before_plan;
+  return (n - wanted) * (n - wanted + 1) / after_plan;
 }
 
 }  // namespace forge::statistics

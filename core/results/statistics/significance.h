@@ -72,11 +72,29 @@ std::optional<Difference> student_t_test(double estimate,
                                          double confidence = default_confidence,
                                          double sampling_error = 0);
 
-/// The p of several tests, adjusted for their number by Holm's step-down procedure (S. Holm,
-/// Scandinavian J. Statistics 6 (1979) 65), in the order given: who calls those real that are at
-/// most 0.05 errs in at most 5 % of tables in any of their rows, however the tests depend on each
-/// other. Equal p stay equal. What was not tested (none or NaN) stays none and does not count as a
-/// test. Throws Error for a p outside of 0 to 1.
+/// One of several tests that are judged together.
+struct WeightedTest {
+  std::optional<double> p;  ///< none or NaN: not tested
+  double weight = 1;        ///< its share of the error that is allowed, relative to the others'
+};
+
+/// The p of several tests, adjusted for their number by Holm's step-down procedure with weights
+/// (S. Holm, Scandinavian J. Statistics 6 (1979) 65), in the order given: who calls those real that
+/// are at most 0.05 errs in any of them in at most 5 % of cases, however the tests depend on each
+/// other. A test is multiplied by the weight of all that are not smaller than it, over its own,
+/// where p / weight decides what is smaller. What was not tested stays none and does not count.
+/// Throws Error for a p outside of 0 to 1 and a weight that is not above 0.
+std::vector<std::optional<double>> weighted_holm_adjusted(const std::vector<WeightedTest>& tests);
+/// The same with equal weights.
 std::vector<std::optional<double>> holm_adjusted(const std::vector<std::optional<double>>& p);
+
+/// By what the p of a test is multiplied because it is made again whenever another seed completes:
+/// who calls real what is then at most 0.05 errs in at most 5 % of cases at any of these looks, by
+/// adding up what each may err (Bonferroni). With a number of seeds planned beforehand nearly all
+/// of it, 4.5 %, is for the look at that number; half of the rest is for all looks before it
+/// together and half for all after it (after J. L. Haybittle, British J. Radiology 44 (1971) 793).
+/// Without a plan (`planned` below 2) the look at n seeds may err in 5 % / (n (n − 1)), the sum of
+/// which over all n from 2 on is 5 %. `seeds` is at least 2.
+double look_factor(size_t seeds, size_t planned);
 
 }  // namespace forge::statistics

@@ -80,6 +80,9 @@ Description describe(const run::RunFolder& folder) {
   run.description = experiment.description;
   run.command = record.command;
   run.revision = record.revision;
+  std::vector<std::string> planned_seeds;
+  for (const int64_t seed : record.planned_seeds) planned_seeds.push_back(std::to_string(seed));
+  run.planned_seeds = join(planned_seeds, ",");
   run.created = record.created;
   run.updated = record.created;
   run.profile = experiment.profile;

@@ -27,7 +27,8 @@ struct RunSummary {
   std::string description;
   std::string command;
   std::string revision;  ///< git commit of the workspace, ""
-  std::string created;   ///< UTC
+  std::string planned_seeds;  ///< that its command asked for, with commas between
+  std::string created;        ///< UTC
   std::string updated;   ///< UTC, of the newest event
   std::string profile;
   std::string backend;
@@ -82,6 +83,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("description", run.description);
   visit.column("command", run.command);
   visit.column("revision", run.revision);
+  visit.column("planned_seeds", run.planned_seeds);
   visit.column("created", run.created);
   visit.column("updated", run.updated);
   visit.column("profile", run.profile);

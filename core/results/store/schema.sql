@@ -12,6 +12,7 @@ CREATE TABLE runs (
   description           TEXT NOT NULL,
   command               TEXT NOT NULL,
   revision              TEXT NOT NULL,      -- git commit of the workspace, or ''
+  planned_seeds         TEXT NOT NULL,      -- that its command asked for, with commas between
   created               TEXT NOT NULL,      -- UTC
   updated               TEXT NOT NULL,      -- UTC, of the newest event
   profile               TEXT NOT NULL,

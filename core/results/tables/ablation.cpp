@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -91,6 +92,20 @@ void fill_best(const BestOfSpec& spec,
   row.varied = best->value;
 }
 
+/// Counts the seeds that the command of the second run asked for, with that of the first run.
+size_t planned_seeds_of(std::vector<store::RunSummary> runs) {
+  if (runs.size() < 2) return 0;
+  std::sort(runs.begin(), runs.end(), [](const store::RunSummary& a, const store::RunSummary& b) {
+    return std::tie(a.created, a.id) < std::tie(b.created, b.id);
+  });
+  if (runs[1].planned_seeds.empty()) return 0;
+  const std::vector<std::string> planned = split(runs[1].planned_seeds, ',');
+  if (planned.size() < 2) return 0;
+  std::set<std::string> seeds(planned.begin(), planned.end());
+  seeds.insert(std::to_string(runs[0].seed));
+  return seeds.size();
+}
+
 /// A run of the table's configs.
 struct Candidate {
   const ConfiguredRun* run = nullptr;
@@ -167,6 +182,7 @@ class RowBuilder {
       fill(row, runs, not_chosen);
       if (!row.run) fill_incomparable(row);
       add_config_differences(row);
+      row.planned_seeds = planned_seeds_of(row.runs);
       for (const store::RunSummary& run : row.runs) shown.insert(run.id);
     }
     for (const Candidate& candidate : candidates_) {
@@ -359,6 +375,48 @@ SetupEntry describe(const TableSpec& table) {
   return {"Best of", text + selection_note(table), "best of " + text};
 }
 
+/// Whether as many seeds were trained as were planned before anything could be compared.
+SetupEntry describe_plan(const Ablation& ablation) {
+  constexpr size_t most = std::numeric_limits<size_t>::max();
+  size_t fewest_seeds = most, most_seeds = 0, fewest_planned = most, most_planned = 0;
+  bool is_short = false;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    fewest_seeds = std::min(fewest_seeds, row.runs.size());
+    most_seeds = std::max(most_seeds, row.runs.size());
+    fewest_planned = std::min(fewest_planned, row.planned_seeds);
+    most_planned = std::max(most_planned, row.planned_seeds);
+    is_short = is_short || row.runs.size() < row.planned_seeds;
+  }
+  if (most_seeds == 0) return {};
+  const auto range = [](size_t low, size_t high) {
+    return low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high);
+  };
+  if (fewest_planned < 2) {
+    const std::string asked =
+        ablation.table.seeds > 0
+            ? "; the table asks for " + std::to_string(ablation.table.seeds) + ", its runs did not"
+            : "";
+    return {"Plan",
+            "no number of seeds was planned before the second seed: every number of them counts as "
+            "a look, and differences must be clearer" +
+                asked,
+            "number of seeds not planned"};
+  }
+  const std::string planned = range(fewest_planned, most_planned);
+  if (is_short)
+    return {"Plan",
+            "interim: " + planned + " seeds were planned, and not all rows have them yet",
+            "interim: " + planned + " seeds planned"};
+  if (most_seeds > most_planned || fewest_seeds > fewest_planned)
+    return {"Plan",
+            "reopened: " + planned +
+                " seeds were planned, and others were added when these were known; differences "
+                "must be clearer",
+            "reopened: " + planned + " seeds planned"};
+  return {"Plan", planned + " seeds were planned, and all are there", "as planned"};
+}
+
 /// What the metrics' uncertainty is, and how differences are judged.
 SetupEntry describe_uncertainty(const Ablation& ablation) {
   const auto has_several = [](const AblationRow& row) { return row.runs.size() > 1; };
@@ -374,8 +432,8 @@ SetupEntry describe_uncertainty(const Ablation& ablation) {
           "mean \u00b1 half of its 95 % interval over seeds (Student's t; from 20 seeds on a "
           "bootstrap); \u2248 within noise of " +
               baseline +
-              " (paired test where the seeds match, else Welch's; Holm's correction over the rows; "
-              "p > 0.05); bold: better than every other row by the same test",
+              " (paired test where the seeds match, else Welch's; p > 0.05 when adjusted for all "
+              "that the table tests); bold: better than every other row by the same test",
           "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline};
 }
 
@@ -411,6 +469,8 @@ Ablation build_ablation(const TableSpec& table,
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
       return flops_per_token(*builder.find(run.id));
     });
+  const SetupEntry plan = describe_plan(ablation);
+  if (!plan.name.empty()) ablation.setup.push_back(plan);
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   if (!completed.empty() && options.current_config)
     add_run_options(*completed.front(), options.current_config, ablation);

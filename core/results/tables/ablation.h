@@ -65,6 +65,9 @@ struct AblationRow : Sample {
   /// In what `runs` differ from the config as it is now, "train.max_steps 60 (now 800)". Such a row
   /// is shown and compared, but decides no claim.
   std::vector<std::string> differs_from_config;
+  /// The number of seeds that was planned when the second one's run was made, before anything could
+  /// be compared; below 2: nobody planned.
+  size_t planned_seeds = 0;
 
   bool is_comparable() const { return violations.empty(); }
 };

@@ -1,14 +1,17 @@
-#include "core/results/tables/estimate.h"
+#include "core/results/tables/verdicts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/estimate.h"
 #include "core/results/tables/row_comparison.h"
 
 namespace forge::tables {
@@ -31,11 +34,13 @@ std::string interval_text(const std::string& mean,
   return mean + " (95 %: " + low + " to " + high + ")";
 }
 
-ClaimMetric sampled(const AblationRow& row, const std::string& name) {
+ClaimMetric sampled(const AblationRow& row,
+                    const std::string& name,
+                    double confidence = statistics::default_confidence) {
   ClaimMetric metric;
   for (const store::RunSummary& run : row.runs) metric.values.push_back(*run.metric(name));
-  metric.summary = statistics::summarize(
-      metric.values, 0, statistics::default_confidence, sampling_error_of(row, name));
+  metric.summary =
+      statistics::summarize(metric.values, 0, confidence, sampling_error_of(row, name));
   const results::Metric kind = results::metric_named(name);
   const auto text = [&](double value) { return results::text(value, kind); };
   const double mean = metric.summary.mean;
@@ -89,24 +94,29 @@ Verdict order_of(const statistics::Interval& low, const statistics::Interval& hi
   return Verdict::not_decidable;
 }
 
-JudgedClaim decided(Verdict verdict, const std::string& reason) {
-  const bool is_open = verdict == Verdict::not_decidable;
-  return {verdict, "", is_open ? reason + "; within noise" : reason, true};
+JudgedClaim measured(Verdict verdict, const std::string& reason) {
+  return {verdict, "", reason, true, std::nullopt};
 }
 
 constexpr const char* no_spread_text = "the seeds do not differ: nothing says how much chance does";
+
+/// What several seeds say: its p follows (judge_claim).
+JudgedClaim tested(Verdict verdict, const std::string& reason) {
+  return {verdict, "", reason, true, 1};
+}
 
 /// What one seed suggests, which is no verdict.
 JudgedClaim of_one_seed(Verdict suggested, const std::string& reason) {
   const char* const words = suggested == Verdict::holds   ? "; one seed, for it"
                             : suggested == Verdict::fails ? "; one seed, against it"
                                                           : "; one seed, too few cases";
-  return {Verdict::not_decidable, "", reason + words + ": a verdict takes several", true};
+  return measured(Verdict::not_decidable, reason + words + ": a verdict takes several");
 }
 
 JudgedClaim judge_against_row(const ClaimSpec& claim,
                               const AblationRow& row,
-                              const AblationRow& other_row) {
+                              const AblationRow& other_row,
+                              double confidence) {
   const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
   const bool below = claim.above.empty();
   const results::Metric metric = results::metric_named(claim.score);
@@ -120,32 +130,33 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
                              : order_of(other.of_cases, own.of_cases, true),
                        reason);
   }
-  const std::optional<statistics::Difference> found =
-      difference_between(row, other_row, claim.score);
-  if (!found)
-    return {Verdict::not_decidable,
-            "",
-            text(own.summary.mean - other.summary.mean) + "; " + no_spread_text,
-            true};
+  const std::optional<RowDifference> shown = difference_between(row, other_row, claim.score);
+  if (!shown)
+    return measured(Verdict::not_decidable,
+                    text(own.summary.mean - other.summary.mean) + "; " + no_spread_text);
+  const auto& [low, high] = shown->difference.interval;
   const std::string reason =
-      interval_text(
-          text(found->difference), text(found->interval.low), text(found->interval.high)) +
-      ", " + results::p_value_text(found->p) + ", " + std::to_string(own.values.size()) + " and " +
-      std::to_string(other.values.size()) + " seeds";
-  if (found->p > significance) return decided(Verdict::not_decidable, reason);
-  return decided((found->difference < 0) == below ? Verdict::holds : Verdict::fails, reason);
+      interval_text(text(shown->difference.difference), text(low), text(high)) + ", " +
+      std::to_string(own.values.size()) + " and " + std::to_string(other.values.size()) + " seeds";
+  const statistics::Interval judged =
+      difference_between(row, other_row, claim.score, confidence)->difference.interval;
+  const statistics::Interval none = {0, 0};
+  return tested(below ? order_of(judged, none, true) : order_of(none, judged, true), reason);
 }
 
-JudgedClaim judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
+JudgedClaim judge_against_number(const ClaimSpec& claim,
+                                 const AblationRow& row,
+                                 double confidence) {
   const ClaimMetric own = sampled(row, claim.score);
-  const statistics::Interval range = own.summary.interval.value_or(own.of_cases);
+  const ClaimMetric at_confidence = sampled(row, claim.score, confidence);
+  const statistics::Interval range = at_confidence.summary.interval.value_or(own.of_cases);
   const double number = claim.at_least ? *claim.at_least : *claim.at_most;
   const Verdict verdict = claim.at_least ? order_of({number, number}, range, false)
                                          : order_of(range, {number, number}, false);
   if (own.is_one_seed()) return of_one_seed(verdict, own.text);
   if (range.high == range.low && !results::metric_named(claim.score).is_exact())
-    return {Verdict::not_decidable, "", own.text + "; " + no_spread_text, true};
-  return decided(verdict, own.text);
+    return measured(Verdict::not_decidable, own.text + "; " + no_spread_text);
+  return tested(verdict, own.text);
 }
 
 std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const AblationRow* other) {
@@ -168,9 +179,9 @@ std::string reason_of(const ClaimResult& result) {
   if (!result.left.value || !result.right.value) return result.reason;
   std::string reason = text(*result.left.value) + " against " + text(*result.right.value);
   if (const auto& interval = result.margin.interval)
-    reason += ", margin " +
-              interval_text(text(*result.margin.value), text(interval->low), text(interval->high)) +
-              " over " + std::to_string(result.margin.runs) + " seeds";
+    return reason + ", margin " +
+           interval_text(text(*result.margin.value), text(interval->low), text(interval->high)) +
+           " over " + std::to_string(result.margin.runs) + " seeds";
   return result.reason.empty() ? reason : reason + "; " + result.reason;
 }
 
@@ -186,27 +197,32 @@ std::string limits_text(const ClaimSpec& claim) {
 }
 
 /// Whether the value lies between the claim's numbers.
-JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples) {
+JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples, double confidence) {
   const Estimate found = estimate(claim.expression, samples);
-  if (!found.value) return {Verdict::not_decidable, "", found.missing};
+  if (!found.value) return {Verdict::not_decidable, "", found.missing, false, std::nullopt};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
   const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
   const auto text = [&](double value) { return results::fixed_text(value, precision) + unit; };
   const std::string claimed = ", claimed " + limits_text(claim);
   if (!found.interval)
-    return {Verdict::not_decidable, "", text(*found.value) + claimed + "; " + found.missing, true};
-  const auto [low, high] = *found.interval;
-  const std::string reason = interval_text(text(*found.value), text(low), text(high)) + " over " +
-                             std::to_string(found.runs) + " seeds" + claimed;
+    return measured(Verdict::not_decidable, text(*found.value) + claimed + "; " + found.missing);
+  const std::string reason =
+      interval_text(text(*found.value), text(found.interval->low), text(found.interval->high)) +
+      " over " + std::to_string(found.runs) + " seeds" + claimed;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double least = claim.at_least.value_or(-infinity), most = claim.at_most.value_or(infinity);
-  if (low >= least && high <= most) return decided(Verdict::holds, reason);
-  return decided(high < least || low > most ? Verdict::fails : Verdict::not_decidable, reason);
+  const auto [low, high] = *estimate(claim.expression, samples, confidence).interval;
+  if (low >= least && high <= most) return tested(Verdict::holds, reason);
+  return tested(high < least || low > most ? Verdict::fails : Verdict::not_decidable, reason);
 }
 
-JudgedClaim judge_comparison(const ClaimSpec& claim, const Samples& samples) {
-  const ClaimResult result = judge(*claim.comparison, samples);
-  return {result.verdict, "", reason_of(result), result.left.value && result.right.value};
+JudgedClaim judge_comparison(const ClaimSpec& claim, const Samples& samples, double confidence) {
+  const ClaimResult shown = judge(*claim.comparison, samples);
+  const ClaimResult result = judge(*claim.comparison, samples, confidence);
+  const std::string reason = reason_of(shown);
+  if (shown.margin.interval) return tested(result.verdict, reason);
+  const bool is_measured = shown.left.value && shown.right.value;
+  return {Verdict::not_decidable, "", reason, is_measured, std::nullopt};
 }
 
 /// The rows whose metrics a claim is about.
@@ -223,6 +239,15 @@ std::vector<const AblationRow*> rows_of(const ClaimSpec& claim, const Ablation& 
   return rows;
 }
 
+/// Whether no seed changes what the claim is about.
+bool is_exact(const ClaimSpec& claim) {
+  if (!claim.has_own_words()) return results::metric_named(claim.score).is_exact();
+  const std::vector<Name> names = names_of(claim.expression);
+  return std::all_of(names.begin(), names.end(), [](const Name& name) {
+    return results::metric_named(name.metric).is_exact();
+  });
+}
+
 /// The machine load that makes the timings of a claim unreliable, "" for none.
 std::string load_of_claim(const ClaimSpec& claim, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return "";
@@ -236,19 +261,21 @@ std::string load_of_claim(const ClaimSpec& claim, const Ablation& ablation) {
   return "";
 }
 
-JudgedClaim judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
+JudgedClaim judge_expression(const ClaimSpec& claim, const Ablation& ablation, double confidence) {
   JudgedClaim judged;
   judged.reason = load_of_claim(claim, ablation);
   if (judged.reason.empty()) {
     const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
-    judged = claim.comparison ? judge_comparison(claim, samples) : judge_value(claim, samples);
+    judged = claim.comparison ? judge_comparison(claim, samples, confidence)
+                              : judge_value(claim, samples, confidence);
   }
   judged.claim = claim.claim;
   return judged;
 }
 
-JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation) {
-  if (claim.has_own_words()) return judge_expression(claim, ablation);
+/// The verdict is what an interval of this confidence says, the reason has the usual one.
+JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation, double confidence) {
+  if (claim.has_own_words()) return judge_expression(claim, ablation, confidence);
   const AblationRow& own = *find_row(ablation, claim.config);
   const std::string& other_config = claim.above.empty() ? claim.below : claim.above;
   const AblationRow* other = other_config.empty() ? nullptr : find_row(ablation, other_config);
@@ -257,7 +284,8 @@ JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation) {
   JudgedClaim judged;
   judged.reason = missing_for(rows, claim, ablation);
   if (judged.reason.empty())
-    judged = other ? judge_against_row(claim, own, *other) : judge_against_number(claim, own);
+    judged = other ? judge_against_row(claim, own, *other, confidence)
+                   : judge_against_number(claim, own, confidence);
   judged.claim = claim_text(claim, own, other);
   return judged;
 }
@@ -274,30 +302,71 @@ std::string why_not_about(const ClaimSpec& claim, const Ablation& ablation) {
   return "";
 }
 
+/// The smallest error at which the claim is decided, for a single look; 1 if it is not decided at
+/// any.
+double p_of(const std::function<Verdict(double confidence)>& verdict_at) {
+  constexpr double smallest = 1e-12, largest = 1 - 1e-6;
+  constexpr int steps = 24;  // each halves the logarithm: to within 2 parts in a million
+  if (verdict_at(1 - largest) == Verdict::not_decidable) return 1;
+  if (verdict_at(1 - smallest) != Verdict::not_decidable) return 0;
+  double low = std::log(smallest), high = std::log(largest);
+  for (int i = 0; i < steps; ++i) {
+    const double middle = (low + high) / 2;
+    (verdict_at(1 - std::exp(middle)) == Verdict::not_decidable ? low : high) = middle;
+  }
+  return std::exp(high);
+}
+
+/// The table with these seeds alone in the rows.
+Ablation with_seeds_in(const std::vector<const AblationRow*>& rows,
+                       const Ablation& ablation,
+                       const std::set<int64_t>& seeds) {
+  Ablation seen = ablation;
+  for (const AblationRow* row : rows) {
+    const auto place = static_cast<size_t>(row - ablation.rows.data());
+    seen.rows[place] = with_seeds(*row, seeds);
+  }
+  return seen;
+}
+
 /// A claim is about runs of its profile, of the configs as they are now. Where others are shown it
 /// is not decidable, and its reason says what they suggest.
 JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
   const std::string not_about = why_not_about(claim, ablation);
-  if (not_about.empty()) return judge_as_shown(claim, ablation);
-  ClaimSpec as_shown = claim;
-  as_shown.profile = ablation.profile;
-  JudgedClaim judged = judge_as_shown(as_shown, ablation);
-  judged.reason = not_about + (judged.is_measured ? ", where it is " + judged.reason : "");
-  judged.verdict = Verdict::not_decidable;
+  if (!not_about.empty()) {
+    ClaimSpec as_shown = claim;
+    as_shown.profile = ablation.profile;
+    JudgedClaim judged = judge_as_shown(as_shown, ablation, statistics::default_confidence);
+    judged.reason = not_about + (judged.is_measured ? ", where it is " + judged.reason : "");
+    judged.verdict = Verdict::not_decidable;
+    judged.p.reset();
+    return judged;
+  }
+  const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
+  const Look look = look_at(rows);
+  std::optional<Ablation> less;
+  if (look.seeds) less = with_seeds_in(rows, ablation, *look.seeds);
+  const Ablation& seen = less ? *less : ablation;
+  const auto verdict_at = [&](double confidence) {
+    return judge_as_shown(claim, seen, confidence).verdict;
+  };
+  // With hardly any confidence the interval is the value itself: that is what the runs suggest.
+  JudgedClaim judged = judge_as_shown(claim, seen, 1e-6);
+  if (!judged.p) return judged;
+  if (is_exact(claim))
+    judged.p.reset();
+  else
+    judged.p = std::min(1.0, look.factor * p_of(verdict_at));
   return judged;
 }
 
 }  // namespace
 
-std::vector<JudgedClaim> judge_claims(const Ablation& ablation) {
+std::vector<JudgedClaim> measured_claims(const Ablation& ablation) {
   std::vector<JudgedClaim> judged;
   for (const ClaimSpec& claim : ablation.table.claims)
     judged.push_back(judge_claim(claim, ablation));
   return judged;
-}
-
-std::string verdict_line(const JudgedClaim& judged) {
-  return std::string(name_of(judged.verdict)) + ": " + judged.claim + " (" + judged.reason + ")";
 }
 
 }  // namespace forge::tables

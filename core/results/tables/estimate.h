@@ -87,27 +87,4 @@ ClaimResult judge(const Comparison& comparison,
 /// device than the baseline's. A speed measured by `forge bench` is one value.
 Samples samples_for(const Ablation& ablation, const AblationRow& row);
 
-/// What the runs of a table say of one of its claims.
-struct JudgedClaim {
-  Verdict verdict = Verdict::not_decidable;
-  std::string claim;         ///< "Canon-B has a lower eval loss than Llama"
-  std::string reason;        ///< the measured value with its interval, or what is missing
-  bool is_measured = false;  ///< `reason` is the measured value
-};
-
-/// A verdict on each claim of the table, in its order. A claim is about runs of its profile and of
-/// the configs as they are now; if others are shown it is not decidable, and its reason says what
-/// they suggest.
-///
-/// A verdict takes several seeds. Against a number, the 95 % interval of the mean must lie on one
-/// side of it. Against another row, the difference must be significant: p at most 0.05 in the
-/// paired test if the seeds match, else in Welch's. Nothing is adjusted for several claims: each is
-/// a question asked before the runs were made. For one seed the reason says what it suggests, for
-/// an accuracy or validity with the sampling error of its cases. With best_of, every value must
-/// have a completed run.
-std::vector<JudgedClaim> judge_claims(const Ablation& ablation);
-
-/// "not decidable: Canon-B has a lower eval loss than Llama (no run of canon_b)"
-std::string verdict_line(const JudgedClaim& judged);
-
 }  // namespace forge::tables

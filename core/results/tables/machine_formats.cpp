@@ -6,10 +6,9 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/tables/comparability.h"
-#include "core/results/tables/estimate.h"
 #include "core/results/tables/provenance.h"
-#include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
+#include "core/results/tables/verdicts.h"
 
 namespace forge::tables {
 
@@ -95,7 +94,7 @@ Json statistics_json(const Cell& cell) {
                           {"test", cell.paired ? "paired" : "Welch"},
                           {"degrees_of_freedom", difference.degrees_of_freedom},
                           {"p", difference.p},
-                          {"p_holm", value_or_null(cell.p)},
+                          {"p_adjusted", value_or_null(cell.p)},
                           {"effect_size", value_or_null(difference.effect_size)}};
   }
   json["standing"] = name_of(cell.standing);
@@ -104,17 +103,19 @@ Json statistics_json(const Cell& cell) {
   return json;
 }
 
-/// Of the metrics that both formats give with what the seeds say of them.
-std::vector<std::string> sampled_metrics(const TableSpec& table) {
-  std::vector<std::string> metrics = {results::eval_loss_name};
-  if (table.tokens_per_second == SpeedSource::runs)
-    metrics.emplace_back(results::tokens_per_second_name);
-  for (const ColumnSpec& column : table.columns) {
-    const auto metric = metric_of(column);
-    if (metric && metric->source == results::Source::table) metrics.push_back(metric->name);
+/// The cells that both formats give with what the seeds say of them: not those of figures that
+/// depend on the machine alone, but for the speed.
+CellsByMetric sampled_cells(const Verdicts& verdicts, const TableSpec& table) {
+  CellsByMetric cells;
+  for (const auto& [name, of_metric] : verdicts.cells) {
+    const results::Metric metric = results::metric_named(name);
+    const bool is_speed = name == results::tokens_per_second_name;
+    if (metric.source == results::Source::table || metric.source == results::Source::task ||
+        name == results::eval_loss_name ||
+        (is_speed && table.tokens_per_second == SpeedSource::runs))
+      cells[name] = of_metric;
   }
-  for (const std::string& score : scores_of(table)) metrics.push_back(score);
-  return metrics;
+  return cells;
 }
 
 Json scores_json(const AblationRow& row) {
@@ -196,6 +197,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   for (const auto& [metric, cells] : samples) {
     if (cells[index].summary.n > 0) json["statistics"][metric] = statistics_json(cells[index]);
   }
+  json["planned_seeds"] = row.planned_seeds < 2 ? Json(nullptr) : Json(row.planned_seeds);
   json["breaks"] = row.violations;
   json["differs_from_config"] = row.differs_from_config;
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
@@ -282,15 +284,17 @@ Json to_json(const Ablation& ablation) {
   }
   if (!ablation.table.by.empty()) json["by"] = ablation.table.by;
   json["rows"] = Json::array();
-  const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
+  const Verdicts verdicts = verdicts_of(ablation);
+  const CellsByMetric samples = sampled_cells(verdicts, ablation.table);
   for (size_t i = 0; i < ablation.rows.size(); ++i)
     json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = to_json(ablation.excluded);
   if (!ablation.table.claims.empty()) {
     json["claims"] = Json::array();
-    for (const JudgedClaim& judged : judge_claims(ablation))
+    for (const JudgedClaim& judged : verdicts.claims)
       json["claims"].push_back({{"claim", judged.claim},
                                 {"verdict", name_of(judged.verdict)},
+                                {"p_adjusted", value_or_null(judged.p)},
                                 {"reason", judged.reason}});
   }
   if (ablation.published) {
@@ -302,7 +306,7 @@ Json to_json(const Ablation& ablation) {
 }
 
 std::string to_csv(const Ablation& ablation) {
-  const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
+  const CellsByMetric samples = sampled_cells(verdicts_of(ablation), ablation.table);
   std::string text;
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     std::vector<std::string> header, line;

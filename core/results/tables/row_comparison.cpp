@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
@@ -45,6 +48,7 @@ class RowComparison {
       : ablation_(ablation), metric_(metric), cells_(cells) {}
 
   void compare_with(size_t baseline) {
+    if (cells_[baseline].summary.n == 0) return;
     const AblationRow& reference = ablation_.rows[baseline];
     std::vector<size_t> rows;
     for (size_t i = 0; i < cells_.size(); ++i) {
@@ -52,42 +56,34 @@ class RowComparison {
           (i == baseline || are_comparable(ablation_.rows[i], reference, metric_)))
         rows.push_back(i);
     }
-    if (cells_[baseline].summary.n == 0) return;
     std::vector<const Cell*> sampled;
     for (const size_t i : rows) sampled.push_back(&cells_[i]);
-    std::vector<std::optional<double>> p;
     for (const size_t i : rows) {
       Cell& cell = cells_[i];
-      p.emplace_back();
-      if (i == baseline) continue;
+      if (i == baseline) {
+        cell.standing = Standing::baseline;
+        continue;
+      }
       cell.paired = have_same_seeds(ablation_.rows[i], reference);
-      cell.difference = difference_between(ablation_.rows[i], reference, metric_);
-      if (cell.difference) p.back() = cell.difference->p;
-      if (is_one_seed(cell, baseline)) cell.noise = noise_around(cells_[baseline], sampled);
+      const auto found = difference_between(ablation_.rows[i], reference, metric_);
+      const bool is_one_seed = std::min(cell.summary.n, cells_[baseline].summary.n) < 2;
+      cell.standing = is_one_seed ? Standing::one_seed
+                      : found     ? Standing::tie
+                                  : Standing::no_spread;
+      if (is_one_seed) cell.noise = noise_around(cells_[baseline], sampled);
+      if (!found) continue;
+      cell.difference = found->difference;
+      cell.paired = found->paired;
+      cell.p = found->p;
     }
-    const std::vector<std::optional<double>> adjusted = statistics::holm_adjusted(p);
-    for (size_t k = 0; k < rows.size(); ++k) {
-      cells_[rows[k]].p = adjusted[k];
-      cells_[rows[k]].standing =
-          rows[k] == baseline ? Standing::baseline : standing_of(cells_[rows[k]], baseline);
-    }
-    mark_best(rows);
+    test_best(rows);
   }
 
  private:
-  bool is_one_seed(const Cell& cell, size_t baseline) const {
-    return std::min(cell.summary.n, cells_[baseline].summary.n) < 2;
-  }
-
-  Standing standing_of(const Cell& cell, size_t baseline) const {
-    if (!cell.p) return is_one_seed(cell, baseline) ? Standing::one_seed : Standing::no_spread;
-    if (*cell.p > significance || cell.difference->difference == 0) return Standing::tie;
-    return (cell.difference->difference > 0) == results::metric_named(metric_).higher_is_better()
-               ? Standing::better
-               : Standing::worse;
-  }
-
-  void mark_best(const std::vector<size_t>& rows) {
+  /// The row with the best mean is the best if it is better than each other one: its p is the
+  /// largest of these tests. Were it only as good as another row, that test alone would have to
+  /// err.
+  void test_best(const std::vector<size_t>& rows) {
     if (rows.size() < 2) return;
     const bool more = results::metric_named(metric_).higher_is_better();
     const auto best = *std::min_element(rows.begin(), rows.end(), [&](size_t a, size_t b) {
@@ -95,25 +91,41 @@ class RowComparison {
       if (std::isnan(x) || std::isnan(y)) return !std::isnan(x) && std::isnan(y);
       return more ? x > y : x < y;
     });
-    std::vector<std::optional<double>> p;
+    double largest = 0;
     for (const size_t i : rows) {
       if (i == best) continue;
-      const std::optional<Difference> found =
-          difference_between(ablation_.rows[best], ablation_.rows[i], metric_);
+      const auto found = difference_between(ablation_.rows[best], ablation_.rows[i], metric_);
       if (!found) return;
-      p.emplace_back(found->p);
+      const bool is_better =
+          more ? found->difference.difference > 0 : found->difference.difference < 0;
+      largest = std::max(largest, is_better ? found->p : 1);
     }
-    if (cells_[best].standing == Standing::tie) return;
-    const std::vector<std::optional<double>> adjusted = statistics::holm_adjusted(p);
-    cells_[best].best = std::all_of(adjusted.begin(), adjusted.end(), [](const auto& chance) {
-      return chance && *chance <= significance;
-    });
+    cells_[best].best_p = largest;
   }
 
   const Ablation& ablation_;
   const std::string& metric_;
   std::vector<Cell>& cells_;
 };
+
+std::set<int64_t> seeds_of(const AblationRow& row) {
+  std::set<int64_t> seeds;
+  for (const store::RunSummary& run : row.runs) seeds.insert(run.seed);
+  return seeds;
+}
+
+/// The seeds that every row has.
+std::set<int64_t> common_seeds(const std::vector<const AblationRow*>& rows) {
+  std::set<int64_t> common = seeds_of(*rows.front());
+  for (const AblationRow* row : rows) {
+    const std::set<int64_t> own = seeds_of(*row);
+    std::set<int64_t> both;
+    std::set_intersection(
+        common.begin(), common.end(), own.begin(), own.end(), std::inserter(both, both.end()));
+    common = std::move(both);
+  }
+  return common;
+}
 
 }  // namespace
 
@@ -131,19 +143,68 @@ bool have_same_seeds(const AblationRow& a, const AblationRow& b) {
          std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), same);
 }
 
-std::optional<Difference> difference_between(const AblationRow& own_row,
-                                             const AblationRow& other_row,
-                                             const std::string& metric) {
+Look look_at(const std::vector<const AblationRow*>& rows) {
+  size_t fewest_planned = std::numeric_limits<size_t>::max(), most_planned = 0;
+  size_t seeds = 0, planned = 0;
+  bool is_short = false;
+  for (const AblationRow* row : rows) {
+    if (row->runs.size() < 2) return {};
+    fewest_planned = std::min(fewest_planned, row->planned_seeds);
+    most_planned = std::max(most_planned, row->planned_seeds);
+    is_short = is_short || row->runs.size() < row->planned_seeds;
+    seeds += row->runs.size();
+    planned += row->planned_seeds;
+  }
+  if (rows.empty()) return {};
+  const bool is_planned = fewest_planned >= 2;
+  // Each run beyond the plan makes another look: they are counted over all rows.
+  if (is_planned && !is_short)
+    return {std::nullopt, statistics::look_factor(most_planned + seeds - planned, most_planned)};
+  const std::set<int64_t> common = common_seeds(rows);
+  if (common.size() >= 2)
+    return {common, statistics::look_factor(common.size(), is_planned ? most_planned : 0)};
+  // Rows of other seeds are tested as they are, anew with each run.
+  const size_t looks = seeds - 2 * (rows.size() - 1);
+  return {std::nullopt, statistics::look_factor(looks, is_planned ? planned : 0)};
+}
+
+AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds) {
+  AblationRow less = row;
+  less.runs.clear();
+  less.loss_at_equal_time.clear();
+  less.loss_at_equal_flops.clear();
+  for (size_t i = 0; i < row.runs.size(); ++i) {
+    if (seeds.count(row.runs[i].seed) == 0) continue;
+    less.runs.push_back(row.runs[i]);
+    if (i < row.loss_at_equal_time.size())
+      less.loss_at_equal_time.push_back(row.loss_at_equal_time[i]);
+    if (i < row.loss_at_equal_flops.size())
+      less.loss_at_equal_flops.push_back(row.loss_at_equal_flops[i]);
+  }
+  return less;
+}
+
+std::optional<RowDifference> difference_between(const AblationRow& own_row,
+                                                const AblationRow& other_row,
+                                                const std::string& metric,
+                                                double confidence) {
+  const Look look = look_at({&own_row, &other_row});
+  if (look.seeds &&
+      (look.seeds->size() < own_row.runs.size() || look.seeds->size() < other_row.runs.size()))
+    return difference_between(
+        with_seeds(own_row, *look.seeds), with_seeds(other_row, *look.seeds), metric, confidence);
   const std::vector<double> own = values_of(own_row, metric);
   const std::vector<double> other = values_of(other_row, metric);
   const double sampling_error =
       std::hypot(sampling_error_of(own_row, metric), sampling_error_of(other_row, metric));
-  return have_same_seeds(own_row, other_row)
-             ? statistics::paired_test(own, other, statistics::default_confidence, sampling_error)
-             : statistics::welch_test(own, other, statistics::default_confidence, sampling_error);
+  const bool paired = have_same_seeds(own_row, other_row);
+  const auto found = paired ? statistics::paired_test(own, other, confidence, sampling_error)
+                            : statistics::welch_test(own, other, confidence, sampling_error);
+  if (!found) return std::nullopt;
+  return RowDifference{*found, std::min(1.0, look.factor * found->p), paired};
 }
 
-std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) {
+std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& metric) {
   std::vector<Cell> cells(ablation.rows.size());
   for (size_t i = 0; i < cells.size(); ++i) {
     const AblationRow& row = ablation.rows[i];
@@ -156,19 +217,22 @@ std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) 
                               statistics::default_confidence,
                               sampling_error_of(row, metric));
   }
-  RowComparison judge(ablation, metric, cells);
+  RowComparison comparison(ablation, metric, cells);
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (ablation.rows[i].spec.config == ablation.table.baseline) judge.compare_with(i);
+    if (ablation.rows[i].spec.config == ablation.table.baseline) comparison.compare_with(i);
   }
   return cells;
 }
 
-CellsByMetric cells_by_metric(const Ablation& ablation, const std::vector<std::string>& metrics) {
-  CellsByMetric cells;
-  for (const std::string& metric : metrics) {
-    if (cells.count(metric) == 0) cells[metric] = cells_of(ablation, metric);
+void settle(std::vector<Cell>& cells, const std::string& metric) {
+  const bool more = results::metric_named(metric).higher_is_better();
+  for (Cell& cell : cells) {
+    cell.best = cell.best_p && *cell.best_p <= significance;
+    if (cell.standing != Standing::tie || !cell.p || *cell.p > significance) continue;
+    const double difference = cell.difference->difference;
+    if (difference != 0)
+      cell.standing = (difference > 0) == more ? Standing::better : Standing::worse;
   }
-  return cells;
 }
 
 namespace {
@@ -194,16 +258,7 @@ std::optional<double> value_of(const Ablation& ablation,
 std::string metric_by_word(const TableSpec& table, const std::string& name) {
   if (name == "speed") return results::tokens_per_second_name;
   if (name == "memory") return results::peak_memory_name;
-  if (name == "quality") {
-    for (const ColumnSpec& column : table.columns) {
-      const std::string& metric = column.metric;
-      if (column.kind == ColumnKind::metric &&
-          (metric == results::eval_loss_name ||
-           results::metric_named(metric).source == results::Source::task))
-        return metric;
-    }
-    return results::eval_loss_name;
-  }
+  if (name == "quality") return primary_metric(table);
   std::vector<std::string> known = results::run_metric_names();
   for (const std::string& score : scores_of(table)) known.push_back(score);
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
@@ -214,8 +269,8 @@ std::string metric_by_word(const TableSpec& table, const std::string& name) {
 }
 
 ParetoFront pareto(const Ablation& ablation, const std::string& first, const std::string& second) {
-  const std::vector<Cell> of_first = cells_of(ablation, first);
-  const std::vector<Cell> of_second = cells_of(ablation, second);
+  const std::vector<Cell> of_first = compared_cells(ablation, first);
+  const std::vector<Cell> of_second = compared_cells(ablation, second);
   const bool by_time =
       ablation.table.tokens_per_second != SpeedSource::benchmark &&
       (results::metric_named(first).is_timing || results::metric_named(second).is_timing);

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,10 @@ struct Cell {
   statistics::Summary summary;                       ///< of them; n = 0 without values
   std::optional<statistics::Difference> difference;  ///< own − the baseline's
   bool paired = false;                               ///< both have the same seeds
-  std::optional<double> p;                           ///< of the difference, by Holm over the rows
+  std::optional<double> p;       ///< of the difference, over all that the table tests (verdicts.h)
+  std::optional<double> best_p;  ///< of not being better than every other comparable row; the same
   Standing standing = Standing::not_comparable;
-  bool best = false;  ///< significantly better than every other comparable row (Holm over them)
+  bool best = false;  ///< significantly better than every other comparable row
   /// For a single value: the smallest difference from the baseline's mean that would be significant
   /// if the values scattered as those of the rows with several seeds.
   std::optional<double> noise;
@@ -45,19 +47,42 @@ constexpr double significance = 0.05;
 /// Whether runs of the two can be paired by their seeds.
 bool have_same_seeds(const AblationRow& a, const AblationRow& b);
 
+/// How far the seeds of rows are, if rows are tested with each other whenever a run completes.
+struct Look {
+  /// The seeds that count. None: all. Before every row has the seeds that were planned, or where
+  /// nobody planned, those that all rows have: so a test sees each number of seeds once only.
+  std::optional<std::set<int64_t>> seeds;
+  double factor = 1;  ///< of p, see statistics::look_factor; 1 where there is nothing to test
+};
+Look look_at(const std::vector<const AblationRow*>& rows);
+
+/// The row with its runs of these seeds alone.
+AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds);
+
+/// What a metric's runs say of the difference of two rows.
+struct RowDifference {
+  statistics::Difference difference;  ///< its p is that of a single test
+  double p = 1;                       ///< for all looks at the two rows together
+  bool paired = false;
+};
+
 /// The difference of two rows' values of a metric, one a run: by the paired test if the rows have
 /// the same seeds, else by Welch's; of fractions never surer than their numbers of cases allow.
 /// None if one has too few values, and if nothing varies though the rows differ.
-std::optional<statistics::Difference> difference_between(const AblationRow& own_row,
-                                                         const AblationRow& other_row,
-                                                         const std::string& metric);
+std::optional<RowDifference> difference_between(const AblationRow& own_row,
+                                                const AblationRow& other_row,
+                                                const std::string& metric,
+                                                double confidence = statistics::default_confidence);
 
-/// A metric of each row, in their order, compared with the baseline of the row's group.
-std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric);
+/// A metric of each row, in their order, compared with the baseline of the row's group. Nothing is
+/// adjusted for other tests yet: the standing of what is tested is a tie.
+std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& metric);
+
+/// Marks what the adjusted p of the cells say.
+void settle(std::vector<Cell>& cells, const std::string& metric);
 
 /// The cells of several metrics by name.
 using CellsByMetric = std::map<std::string, std::vector<Cell>>;
-CellsByMetric cells_by_metric(const Ablation& ablation, const std::vector<std::string>& metrics);
 
 /// A row by two of its metrics, with the rows that are better in one and not worse in the other.
 struct ParetoPoint {

@@ -10,6 +10,7 @@
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/row_comparison.h"
+#include "core/results/tables/verdicts.h"
 
 namespace forge::tables {
 namespace {
@@ -431,16 +432,11 @@ Sheet make_sheet(const Ablation& ablation) {
     const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;
     sheet.columns.push_back({column.title, !is_text(column.kind) && !is_prose, is_prose});
   }
-  std::vector<std::string> shown_metrics;
-  for (const ColumnSpec& column : columns) {
-    if (metric_of(column)) shown_metrics.push_back(column.metric);
-  }
-  const CellsByMetric cells = cells_by_metric(ablation, shown_metrics);
+  const Verdicts verdicts = verdicts_of(ablation);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
-    sheet.rows.push_back(row_cells(i, columns, cells, ablation, sheet.footnotes));
+    sheet.rows.push_back(row_cells(i, columns, verdicts.cells, ablation, sheet.footnotes));
   }
-  for (const JudgedClaim& judged : judge_claims(ablation))
-    sheet.verdicts.push_back(verdict_line(judged));
+  for (const JudgedClaim& judged : verdicts.claims) sheet.verdicts.push_back(verdict_line(judged));
   sheet.points = sweep_lines(ablation);
   sheet.commands = missing_commands(ablation);
   sheet.excluded = excluded_lines(ablation.excluded);

@@ -110,6 +110,13 @@ void fields(Visitor& visit, TableSpec& table) {
               table.flops_within,
               "share by which a row's FLOPs a token may differ from the baseline's; null: any",
               config::at_least(0));
+  visit.field("primary",
+              table.primary,
+              "metric that the table is about; empty: that of the first column of a loss or score");
+  visit.field("seeds",
+              table.seeds,
+              "planned for each row: 'forge run --table' makes them",
+              config::between(2, 10000));
   visit.field("claims", table.claims, "what the table is to decide");
   visit.field("best_of", table.best_of, "the values of a key of which a row shows the best");
   visit.field("published", table.published, "file with published metrics");
@@ -419,6 +426,17 @@ bool shows_equal_budgets(const TableSpec& table) {
   });
 }
 
+std::string primary_metric(const TableSpec& table) {
+  if (!table.primary.empty()) return table.primary;
+  for (const ColumnSpec& column : table.columns) {
+    if (column.kind == ColumnKind::metric &&
+        (column.metric == results::eval_loss_name ||
+         results::metric_named(column.metric).source == results::Source::task))
+      return column.metric;
+  }
+  return results::eval_loss_name;
+}
+
 std::vector<std::string> scores_of(const TableSpec& table) {
   std::vector<std::string> scores;
   const auto add = [&](const std::string& name) {
@@ -433,6 +451,22 @@ std::vector<std::string> scores_of(const TableSpec& table) {
   return scores;
 }
 
+namespace {
+
+void check_primary(const yaml::Node& node, const TableSpec& table) {
+  if (table.primary.empty()) return;
+  std::vector<std::string> metrics;
+  for (const ColumnSpec& column : table.columns) {
+    if (metric_of(column)) metrics.push_back(column.metric);
+  }
+  if (std::find(metrics.begin(), metrics.end(), table.primary) == metrics.end())
+    throw Error("no column of the table shows the primary metric '" + table.primary + "'",
+                node.find("primary")->origin,
+                did_you_mean(table.primary, metrics, "its metrics: " + join(metrics, ", ")));
+}
+
+}  // namespace
+
 TableSpec read_table(const std::string& path, const std::vector<std::string>& configs) {
   const yaml::NodePtr file = yaml::parse_file(path);
   const yaml::Node& node = *file;
@@ -446,6 +480,7 @@ TableSpec read_table(const std::string& path, const std::vector<std::string>& co
   check_equality(node, table);
   check_claims(node, table);
   check_best_of(node, table);
+  check_primary(node, table);
   read_expressions(node, table);
   return table;
 }

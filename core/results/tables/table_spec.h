@@ -127,6 +127,8 @@ struct TableSpec {
   /// Allowed relative differences of parameters and FLOPs a token from the baseline's; none: any.
   std::optional<double> parameters_within = 0.02;
   std::optional<double> flops_within = 0.05;
+  std::string primary = {};  ///< the metric that the table is about; "": see primary_metric
+  int seeds = 0;             ///< planned for each row; 0: not said
   std::vector<ClaimSpec> claims;
   std::optional<BestOfSpec> best_of;
   std::string published;  ///< file with published metrics, beside the table's own; "": none
@@ -144,6 +146,10 @@ bool shows_benchmark(const ColumnSpec& column, const TableSpec& table);
 
 /// Whether a column or claim needs losses at equal budgets.
 bool shows_equal_budgets(const TableSpec& table);
+
+/// The metric to which half of the error is given that a table may make (verdicts.h): `primary`, or
+/// that of the first column of a held-out loss or score, or eval_loss.
+std::string primary_metric(const TableSpec& table);
 
 /// The scores that the table shows or chooses by, each once.
 std::vector<std::string> scores_of(const TableSpec& table);

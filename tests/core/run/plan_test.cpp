@@ -227,7 +227,20 @@ SavedRun saved_run(const RunInputs& inputs, const PlannedRun& planned) {
           "abc",
           inputs.experiment,
           inputs.origins,
-          planned.record.identity};
+          planned.record.identity,
+          {42, 43}};
+}
+
+TEST_CASE("a run keeps the seeds that its command planned", "[run][plan]") {
+  const TemporaryFolder folder;
+  RunInputs inputs = small_inputs();
+  inputs.planned_seeds = {42, 43, 44};
+  const PlannedRun planned = plan_run(inputs, folder.path(), false);
+  REQUIRE(write_run_folder(planned, inputs));
+  REQUIRE(planned.folder.record().planned_seeds == inputs.planned_seeds);
+  // They are no part of what it computes: the same run with another plan is the same run.
+  inputs.planned_seeds = {42};
+  REQUIRE(plan_run(inputs, folder.path(), false).record.key == planned.record.key);
 }
 
 TEST_CASE("a plan is read as it was written", "[run][plan]") {
@@ -251,6 +264,7 @@ TEST_CASE("a plan is read as it was written", "[run][plan]") {
   const SavedRun& run = read.runs[0];
   REQUIRE(run.label == "x (seed=1)");
   REQUIRE(run.revision == "abc");
+  REQUIRE(run.planned_seeds == std::vector<int64_t>{42, 43});
   REQUIRE(run.experiment == inputs.experiment);
   REQUIRE(identity_differences(run.identity, plan.runs[0].identity).empty());
   const PlannedRun planned = plan_as_saved(inputs, run, folder.path());

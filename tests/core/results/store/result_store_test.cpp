@@ -47,8 +47,9 @@ TEST_CASE("who waits for another writer of the store is told for whom", "[store]
     other.reset();
   };
   REQUIRE(place.store.sync(place.runs, watch).added == 1);
-  CHECK(contains(reason, "forge.sqlite': process " + std::to_string(::getpid()) +
-                             " on node3 is writing to it"));
+  CHECK(contains(
+      reason,
+      "forge.sqlite': process " + std::to_string(::getpid()) + " on node3 is writing to it"));
   // That writer has left its own name for those who wait next.
   other = FileLock::acquire(place.database.string() + ".writers");
   CHECK(FileLock::holder(place.database.string() + ".writers") ==

@@ -45,6 +45,45 @@ TEST_CASE("every row shows the newest completed run and its change against the b
   REQUIRE(ablation.profile == "quick");
 }
 
+/// Runs of llama and canon_a with seeds from 1 on, each created a day after the one before.
+/// `planned` are the seeds that the command of each asked for.
+Ablation table_of_plans(const std::vector<std::vector<int64_t>>& planned) {
+  Lab lab;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    for (const char* config : {"llama", "canon_a"}) {
+      MadeRun run = Lab::run(config, 1 + static_cast<int>(i));
+      run.experiment.seed = i + 1;
+      run.planned_seeds = planned[i];
+      make_completed_run(lab.runs, run, {3 + 0.01 * static_cast<double>(i) + (config[0] == 'l')});
+    }
+  }
+  return lab.table();
+}
+
+std::string plan_of(const Ablation& ablation) {
+  for (const SetupEntry& entry : ablation.setup)
+    if (entry.name == "Plan") return entry.short_text;
+  return "";
+}
+
+TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
+  const std::vector<int64_t> three = {1, 2, 3};
+  const Ablation done = table_of_plans({three, three, three});
+  CHECK(done.rows[0].planned_seeds == 3);
+  CHECK(plan_of(done) == "as planned");
+  // One seed was tried before: it counts, and it is no look, because it tells nothing.
+  const Ablation tried = table_of_plans({{1}, {2, 3}, {2, 3}});
+  CHECK(tried.rows[1].planned_seeds == 3);
+  CHECK(plan_of(tried) == "as planned");
+  CHECK(plan_of(table_of_plans({{1}, {2}, {3}})) == "number of seeds not planned");
+  CHECK(plan_of(table_of_plans({{}, {}, {}})) == "number of seeds not planned");
+  CHECK(plan_of(table_of_plans({three, three})) == "interim: 3 seeds planned");
+  const Ablation more = table_of_plans({three, three, three, {1, 2, 3, 4}});
+  CHECK(more.rows[0].planned_seeds == 3);
+  CHECK(plan_of(more) == "reopened: 3 seeds planned");
+  CHECK(plan_of(table_of_plans({{1}})) == "");
+}
+
 /// As when memory ran out after the run's first steps.
 void halve(const run::RunFolder& folder, int64_t rows) {
   append_event(folder, worker::MicroBatch{10, "evaluate", 1, 32, "out of memory"});

@@ -35,6 +35,7 @@ Ablation ablation(const Losses& llama, const Losses& canon_a, const std::string&
     if (spec.config == "llama") static_cast<Sample&>(row) = runs_of(llama);
     if (spec.config == "canon_a") static_cast<Sample&>(row) = runs_of(canon_a);
     row.spec = spec;
+    row.planned_seeds = row.runs.size();
     if (row.completed()) ablation.profile = profile;
     ablation.rows.push_back(row);
   }
@@ -75,7 +76,7 @@ TEST_CASE("several seeds decide a claim where the difference stands", "[report]"
   // Differences of \u22120.25, \u22120.26, \u22120.27 between the same seeds.
   CHECK(verdict(ablation({1.50, 1.60, 1.40}, {1.25, 1.34, 1.13})) ==
         "holds: Canon-A has a lower eval loss than Llama 4M (\u22120.2600 (95 %: \u22120.2848 to "
-        "\u22120.2352), p 0.0005, 3 and 3 seeds)");
+        "\u22120.2352), 3 and 3 seeds, p 0.001)");
   CHECK(contains(verdict(ablation({1.25, 1.34, 1.13}, {1.50, 1.60, 1.40})), "fails: "));
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "not decidable: "));
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "; within noise)"));
@@ -154,11 +155,11 @@ TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[
   table.table.claims = {claim};
   CHECK(verdict(table) ==
         "holds: Canon-A has eval loss of at most 1.3 (1.2200 (95 %: 1.1952 to 1.2448) over 3 "
-        "seeds)");
+        "seeds, p 0.006)");
   table.table.claims[0].at_most = 1.19;
   CHECK(contains(verdict(table), "fails: "));
   table.table.claims[0].at_most = 1.23;
-  CHECK(contains(verdict(table), "over 3 seeds; within noise)"));
+  CHECK(contains(verdict(table), "over 3 seeds, p 0.16; within noise)"));
 }
 
 /// The table with a claim in words of its own, read as a file would be.
@@ -178,7 +179,8 @@ TEST_CASE("a claim may be that a value lies between two numbers", "[report]") {
   claim.at_least = 9;
   claim.at_most = 11;
   CHECK(verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, claim)) ==
-        "holds: It pays (9.97 % (95 %: 9.84 % to 10.10 %) over 3 seeds, claimed 9.0 to 11.0 %)");
+        "holds: It pays (9.97 % (95 %: 9.84 % to 10.10 %) over 3 seeds, claimed 9.0 to 11.0 %, p "
+        "0.002)");
   CHECK(contains(verdict(with_claim({1.0, 1.1, 1.2}, {1.0, 1.1, 1.1999}, claim)), "fails: "));
   CHECK(contains(verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 1.1, 0.9}, claim)), "within noise"));
   CHECK(contains(verdict(with_claim({1.0}, {0.9}, claim)),

@@ -1,6 +1,7 @@
 #include "tests/core/results/tables/lab.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 namespace forge::tests {
 
@@ -64,3 +65,29 @@ MixedLab::MixedLab() {
 }
 
 }  // namespace forge::tests
+
+namespace forge::tables {
+
+std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) {
+  Ablation alone = ablation;
+  alone.table.columns = {{ColumnKind::metric, metric, metric}};
+  alone.table.primary = metric;
+  alone.table.claims.clear();
+  return verdicts_of(alone).cells.at(metric);
+}
+
+uint64_t simulation_seed() {
+  const char* chosen = std::getenv("FORGE_TEST_SEED");
+  return chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+}
+
+int simulated_tables(int otherwise) {
+  const char* chosen = std::getenv("FORGE_TEST_TABLES");
+  return chosen && *chosen ? std::atoi(chosen) : otherwise;
+}
+
+std::vector<JudgedClaim> judge_claims(const Ablation& ablation) {
+  return verdicts_of(ablation).claims;
+}
+
+}  // namespace forge::tables

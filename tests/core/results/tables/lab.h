@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/results/tables/ablation.h"
+#include "core/results/tables/verdicts.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
 
@@ -32,3 +33,18 @@ struct MixedLab : Lab {
 };
 
 }  // namespace forge::tests
+
+namespace forge::tables {
+
+/// The cells of a table that tests nothing but this metric.
+std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric);
+
+/// FORGE_TEST_SEED, or 1.
+uint64_t simulation_seed();
+
+/// How many tables a simulation makes: FORGE_TEST_TABLES, or as many.
+int simulated_tables(int otherwise);
+
+std::vector<JudgedClaim> judge_claims(const Ablation& ablation);
+
+}  // namespace forge::tables

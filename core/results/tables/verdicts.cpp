@@ -1,0 +1,96 @@
+#include "core/results/tables/verdicts.h"
+
+#include <algorithm>
+
+#include "core/results/metrics.h"
+#include "core/results/statistics/significance.h"
+
+namespace forge::tables {
+namespace {
+
+/// A place for an adjusted p, which holds the p of the single test so far.
+using TestedP = std::optional<double>*;
+
+/// The tests of a column: each row's, and where there are more than two rows, that of the best.
+std::vector<TestedP> tests_of(std::vector<Cell>& cells) {
+  std::vector<TestedP> tests;
+  for (Cell& cell : cells) {
+    if (cell.p) tests.push_back(&cell.p);
+  }
+  if (tests.size() < 2) return tests;
+  for (Cell& cell : cells) {
+    if (cell.best_p) tests.push_back(&cell.best_p);
+  }
+  return tests;
+}
+
+void add(const std::vector<TestedP>& tests,
+         std::vector<TestedP>& all,
+         std::vector<statistics::WeightedTest>& weighted) {
+  for (const TestedP p : tests) {
+    all.push_back(p);
+    weighted.push_back({*p, 1 / static_cast<double>(tests.size())});
+  }
+}
+
+/// Adjusts all p together.
+void adjust(const std::string& primary, Verdicts& verdicts) {
+  std::vector<TestedP> of_primary, others, all;
+  for (auto& [metric, cells] : verdicts.cells) {
+    const std::vector<TestedP> tests = tests_of(cells);
+    std::vector<TestedP>& to = metric == primary ? of_primary : others;
+    to.insert(to.end(), tests.begin(), tests.end());
+  }
+  for (JudgedClaim& claim : verdicts.claims) {
+    if (claim.p) others.push_back(&claim.p);
+  }
+  std::vector<statistics::WeightedTest> weighted;
+  add(of_primary, all, weighted);
+  add(others, all, weighted);
+  const auto adjusted = statistics::weighted_holm_adjusted(weighted);
+  for (size_t i = 0; i < all.size(); ++i) *all[i] = adjusted[i];
+  // With one row beside the baseline, which of the two is better is the same test.
+  for (auto& [metric, cells] : verdicts.cells) {
+    const std::vector<TestedP> tests = tests_of(cells);
+    if (tests.size() != 1) continue;
+    for (Cell& cell : cells) {
+      if (cell.best_p) cell.best_p = *tests.front();
+    }
+  }
+}
+
+void settle(std::vector<JudgedClaim>& claims) {
+  for (JudgedClaim& claim : claims) {
+    if (!claim.p) continue;
+    claim.reason += ", " + results::p_value_text(*claim.p);
+    if (*claim.p <= significance) continue;
+    claim.verdict = Verdict::not_decidable;
+    claim.reason += "; within noise";
+  }
+}
+
+}  // namespace
+
+Verdicts verdicts_of(const Ablation& ablation) {
+  Verdicts verdicts;
+  const auto compare = [&](const std::string& metric) {
+    if (verdicts.cells.count(metric) == 0)
+      verdicts.cells[metric] = compared_cells(ablation, metric);
+  };
+  const std::string primary = primary_metric(ablation.table);
+  compare(primary);
+  for (const ColumnSpec& column : ablation.table.columns) {
+    if (metric_of(column)) compare(column.metric);
+  }
+  verdicts.claims = measured_claims(ablation);
+  adjust(primary, verdicts);
+  for (auto& [metric, cells] : verdicts.cells) settle(cells, metric);
+  settle(verdicts.claims);
+  return verdicts;
+}
+
+std::string verdict_line(const JudgedClaim& judged) {
+  return std::string(name_of(judged.verdict)) + ": " + judged.claim + " (" + judged.reason + ")";
+}
+
+}  // namespace forge::tables
