@@ -84,7 +84,8 @@ CheckedRun check_config(const Context& context,
   resolved.trains = true;
   resolved.experiment = config::experiment_from_json(saved.experiment);
   resolved.json = saved.experiment;
-  CheckedRun run{saved.label, std::move(resolved), {}, {}, saved, saved.planned_seeds};
+  CheckedRun run{
+      saved.label, std::move(resolved), {}, {}, saved, saved.planned_seeds, saved.planned_claims};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
   check_backend(context, run);
   return run;
@@ -120,6 +121,7 @@ run::RunInputs inputs_without_data(const Context& context,
   inputs.revision = run.saved ? run.saved->revision : context.revision();
   inputs.experiment = resolved.json;
   inputs.planned_seeds = run.planned_seeds;
+  inputs.planned_claims = run.planned_claims;
   inputs.initial_weights = run.initial_weights;
   inputs.device = options.device;
   inputs.backend = run.backend;
@@ -299,6 +301,36 @@ std::vector<CheckedRun> config_runs(const Context& context,
   return runs;
 }
 
+/// The claims of a project's tables by the configs that they are about, as keys. What is wrong with
+/// a table keeps nobody from training.
+std::map<std::string, std::set<std::string>> claims_by_config(const project::Project& project) {
+  std::map<std::string, std::set<std::string>> claims;
+  for (const std::string& name : table_names(project)) {
+    try {
+      const tables::TableSpec table = read_table(project, name);
+      for (const tables::ClaimSpec& claim : table.claims)
+        for (const tables::RowSpec& row : table.rows)
+          claims[row.config].insert(tables::claim_key(claim));
+    } catch (const Error&) {
+    }
+  }
+  return claims;
+}
+
+void add_planned_claims(const std::vector<SelectedConfig>& selected,
+                        std::vector<std::vector<CheckedRun>>& of_configs) {
+  std::map<std::string, std::map<std::string, std::set<std::string>>> of_projects;
+  for (size_t i = 0; i < selected.size(); ++i) {
+    const project::Project& project = selected[i].config.project;
+    const auto [found, is_new] = of_projects.try_emplace(project.path);
+    if (is_new) found->second = claims_by_config(project);
+    for (CheckedRun& run : of_configs[i]) {
+      const std::set<std::string>& claims = found->second[run.resolved.config_name];
+      run.planned_claims.assign(claims.begin(), claims.end());
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> sweep_names(const project::Project& project) {
@@ -323,6 +355,7 @@ std::vector<CheckedRun> check_selected_configs(const Context& context,
   parallel_for(selected.size(), [&](size_t i) {
     of_configs[i] = config_runs(context, selected[i], wanted, sweeps, options);
   });
+  add_planned_claims(selected, of_configs);
   size_t most = 0;
   for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
   if (wanted.all && most == 0)

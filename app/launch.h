@@ -27,7 +27,8 @@ struct CheckedRun {
   worker::BackendInfo backend;
   run::InitialWeights initial_weights;
   std::optional<run::SavedRun> saved;  ///< of a plan given by --plan
-  std::vector<int64_t> planned_seeds;  ///< with which the command trains this config
+  std::vector<int64_t> planned_seeds;       ///< with which the command trains this config
+  std::vector<std::string> planned_claims;  ///< of the project's tables, about this config
 };
 
 /// Resolves and checks a config for its backend on this machine. Starts a worker at most to list

@@ -193,7 +193,8 @@ void save_plan(const Context& context,
                           inputs.experiment,
                           inputs.origins,
                           record.identity,
-                          record.planned_seeds});
+                          record.planned_seeds,
+                          record.planned_claims});
   }
   run::write_plan(file, saved);
   std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";

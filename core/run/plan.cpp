@@ -158,6 +158,8 @@ RunRecord record_of(const RunInputs& inputs) {
   record.command = inputs.command;
   record.revision = inputs.revision;
   record.planned_seeds = inputs.planned_seeds;
+  record.planned_claims = inputs.planned_claims;
+  if (inputs.train_tokens.size() == 1) record.train_rows = inputs.train_tokens[0].rows;
   record.identity = identity_of(inputs);
   record.key = run_key(record.identity);
   record.id = inputs.config + "-" + record.key;
@@ -270,6 +272,7 @@ void fields(Visitor& visit, SavedRun& run) {
   visit.field("experiment", run.experiment);
   visit.field("origins", run.origins);
   visit.optional("planned_seeds", run.planned_seeds);
+  visit.optional("planned_claims", run.planned_claims);
 }
 
 template <class Visitor>

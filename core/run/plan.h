@@ -38,13 +38,14 @@ std::string copied_metrics(const ContinueFrom& from);
 
 /// All that a run is made of, before it has a folder.
 struct RunInputs {
-  std::string project;                 ///< path of the project below the workspace
-  std::string config;                  ///< name of the config
-  std::string command;                 ///< as typed
-  std::string revision;                ///< git commit of the workspace, ""
-  nlohmann::json experiment;           ///< resolved, complete
-  nlohmann::json origins;              ///< who set each value
-  std::vector<int64_t> planned_seeds;  ///< with which the command trains the config
+  std::string project;                      ///< path of the project below the workspace
+  std::string config;                       ///< name of the config
+  std::string command;                      ///< as typed
+  std::string revision;                     ///< git commit of the workspace, ""
+  nlohmann::json experiment;                ///< resolved, complete
+  nlohmann::json origins;                   ///< who set each value
+  std::vector<int64_t> planned_seeds;       ///< with which the command trains the config
+  std::vector<std::string> planned_claims;  ///< of the project's tables, about the config
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json; the run folder gets a copy
@@ -93,7 +94,8 @@ struct SavedRun {
   nlohmann::json experiment;  ///< resolved, complete
   nlohmann::json origins;     ///< who set each value
   Identity identity;
-  std::vector<int64_t> planned_seeds;  ///< see RunInputs
+  std::vector<int64_t> planned_seeds;       ///< see RunInputs
+  std::vector<std::string> planned_claims;  ///< the same
 };
 
 /// A plan of runs that can be read, kept and executed as it is, even if its templates change.

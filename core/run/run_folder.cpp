@@ -43,6 +43,8 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.optional("revision", record.revision);
   visit.optional("imported_from", record.imported_from);
   visit.optional("planned_seeds", record.planned_seeds);
+  visit.optional("planned_claims", record.planned_claims);
+  visit.optional("train_rows", record.train_rows);
   visit.field("identity", record.identity);
 }
 

@@ -25,6 +25,10 @@ struct RunRecord {
   std::string imported_from;  ///< folder of an imported model, or ""
   /// The seeds with which the command that made the run wanted to train this config.
   std::vector<int64_t> planned_seeds;
+  /// The claims of the project's tables about this config when the run was made, by their keys
+  /// (tables::claim_key).
+  std::vector<std::string> planned_claims;
+  int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
   Identity identity;
 };
 

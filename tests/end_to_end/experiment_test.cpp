@@ -168,7 +168,8 @@ TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan
   std::ofstream(table) << "title: Planned\nbaseline: train_llama\nseeds: 3\n"
                           "rows: [{config: train_llama, name: Llama}]\n"
                           "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
-                          "must_be_equal: [profile]\n";
+                          "must_be_equal: [profile]\n"
+                          "claims: [{config: train_llama, at_most: 9, profile: quick}]\n";
   std::vector<std::string> command = {
       "run", "-p", "canon", "--table", "planned", "--set", "train.max_steps=2", "--json"};
   const Outcome ran = forge.call(command);
@@ -178,7 +179,9 @@ TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan
   REQUIRE(runs.size() == 3);
   for (const json& run : runs) {
     const fs::path folder = forge.runs_dir() / run.at("id").get<std::string>();
-    REQUIRE(json::parse(read_file(folder / "run.json")).at("planned_seeds") == json{42, 43, 44});
+    const json record = json::parse(read_file(folder / "run.json"));
+    REQUIRE(record.at("planned_seeds") == json{42, 43, 44});
+    REQUIRE(!record.at("planned_claims").empty());
   }
   const Outcome compared = forge.call({"compare", "-p", "canon", "--table", "planned"});
   INFO(compared.out);

@@ -83,6 +83,8 @@ Description describe(const run::RunFolder& folder) {
   std::vector<std::string> planned_seeds;
   for (const int64_t seed : record.planned_seeds) planned_seeds.push_back(std::to_string(seed));
   run.planned_seeds = join(planned_seeds, ",");
+  run.planned_claims = join(record.planned_claims, ",");
+  run.train_rows = record.train_rows;
   run.created = record.created;
   run.updated = record.created;
   run.profile = experiment.profile;

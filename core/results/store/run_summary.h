@@ -26,10 +26,12 @@ struct RunSummary {
   std::string name;
   std::string description;
   std::string command;
-  std::string revision;  ///< git commit of the workspace, ""
-  std::string planned_seeds;  ///< that its command asked for, with commas between
-  std::string created;        ///< UTC
-  std::string updated;   ///< UTC, of the newest event
+  std::string revision;        ///< git commit of the workspace, ""
+  std::string planned_seeds;   ///< that its command asked for, with commas between
+  std::string planned_claims;  ///< keys of the tables' claims at that time, with commas between
+  int64_t train_rows = 0;      ///< different ones that it trains on; 0: not known
+  std::string created;         ///< UTC
+  std::string updated;         ///< UTC, of the newest event
   std::string profile;
   std::string backend;
   std::string backend_version;
@@ -84,6 +86,8 @@ void columns(Visitor& visit, Run& run) {
   visit.column("command", run.command);
   visit.column("revision", run.revision);
   visit.column("planned_seeds", run.planned_seeds);
+  visit.column("planned_claims", run.planned_claims);
+  visit.column("train_rows", run.train_rows);
   visit.column("created", run.created);
   visit.column("updated", run.updated);
   visit.column("profile", run.profile);

@@ -13,6 +13,8 @@ CREATE TABLE runs (
   command               TEXT NOT NULL,
   revision              TEXT NOT NULL,      -- git commit of the workspace, or ''
   planned_seeds         TEXT NOT NULL,      -- that its command asked for, with commas between
+  planned_claims        TEXT NOT NULL,      -- keys of the tables' claims at that time
+  train_rows            INTEGER NOT NULL,   -- different ones that it trains on; 0: not known
   created               TEXT NOT NULL,      -- UTC
   updated               TEXT NOT NULL,      -- UTC, of the newest event
   profile               TEXT NOT NULL,

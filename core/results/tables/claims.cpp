@@ -95,14 +95,14 @@ Verdict order_of(const statistics::Interval& low, const statistics::Interval& hi
 }
 
 JudgedClaim measured(Verdict verdict, const std::string& reason) {
-  return {verdict, "", reason, true, std::nullopt};
+  return {verdict, "", reason, true, std::nullopt, false};
 }
 
 constexpr const char* no_spread_text = "the seeds do not differ: nothing says how much chance does";
 
 /// What several seeds say: its p follows (judge_claim).
 JudgedClaim tested(Verdict verdict, const std::string& reason) {
-  return {verdict, "", reason, true, 1};
+  return {verdict, "", reason, true, 1, false};
 }
 
 /// What one seed suggests, which is no verdict.
@@ -199,7 +199,7 @@ std::string limits_text(const ClaimSpec& claim) {
 /// Whether the value lies between the claim's numbers.
 JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples, double confidence) {
   const Estimate found = estimate(claim.expression, samples);
-  if (!found.value) return {Verdict::not_decidable, "", found.missing, false, std::nullopt};
+  if (!found.value) return {Verdict::not_decidable, "", found.missing, false, std::nullopt, false};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
   const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
   const auto text = [&](double value) { return results::fixed_text(value, precision) + unit; };
@@ -222,7 +222,7 @@ JudgedClaim judge_comparison(const ClaimSpec& claim, const Samples& samples, dou
   const std::string reason = reason_of(shown);
   if (shown.margin.interval) return tested(result.verdict, reason);
   const bool is_measured = shown.left.value && shown.right.value;
-  return {Verdict::not_decidable, "", reason, is_measured, std::nullopt};
+  return {Verdict::not_decidable, "", reason, is_measured, std::nullopt, false};
 }
 
 /// The rows whose metrics a claim is about.
@@ -302,6 +302,17 @@ std::string why_not_about(const ClaimSpec& claim, const Ablation& ablation) {
   return "";
 }
 
+/// Whether a run of the rows was made before anybody made the claim. Runs without a plan do not
+/// say.
+bool was_asked_afterwards(const ClaimSpec& claim, const std::vector<const AblationRow*>& rows) {
+  const std::string key = claim_key(claim);
+  return std::any_of(rows.begin(), rows.end(), [&](const AblationRow* row) {
+    return std::any_of(row->runs.begin(), row->runs.end(), [&](const store::RunSummary& run) {
+      return !run.planned_seeds.empty() && run.planned_claims.find(key) == std::string::npos;
+    });
+  });
+}
+
 /// The smallest error at which the claim is decided, for a single look; 1 if it is not decided at
 /// any.
 double p_of(const std::function<Verdict(double confidence)>& verdict_at) {
@@ -357,6 +368,7 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     judged.p.reset();
   else
     judged.p = std::min(1.0, look.factor * p_of(verdict_at));
+  judged.asked_afterwards = was_asked_afterwards(claim, rows);
   return judged;
 }
 

@@ -155,15 +155,20 @@ Budget smallest_budget(const Ablation& ablation, const std::vector<double>& cost
   return budget;
 }
 
+/// The cost of a token in a run of a row.
+using CostOfToken = std::function<double(const store::RunSummary&)>;
+
 /// The losses of the row's runs within the budget; empty if one is not known.
 std::vector<double> losses_within(const Budget& budget,
-                                  double cost_of_a_token,
+                                  const CostOfToken& cost_of_a_token,
                                   const AblationRow& row,
                                   const Evaluations& evaluations) {
   std::vector<double> losses;
-  if (!row.is_comparable() || std::isnan(cost_of_a_token)) return losses;
-  const double tokens = std::min(budget.amount / cost_of_a_token, tokens_of(row));
+  if (!row.is_comparable()) return losses;
   for (const store::RunSummary& run : row.runs) {
+    const double cost = cost_of_a_token(run);
+    if (std::isnan(cost)) return {};
+    const double tokens = std::min(budget.amount / cost, tokens_of(row));
     losses.push_back(loss_after(tokens, evaluations(run.id)));
     if (std::isnan(losses.back())) return {};
   }
@@ -208,15 +213,31 @@ void add_equal_budgets(Ablation& ablation,
                compute = smallest_budget(ablation, operations);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     AblationRow& row = ablation.rows[i];
-    row.loss_at_equal_time = losses_within(time, seconds[i], row, evaluations);
-    row.loss_at_equal_flops = losses_within(compute, operations[i], row, evaluations);
+    const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;
+    // Each run has the time that its own speed makes of its tokens: so the interval has the noise
+    // of the speeds in it.
+    const auto own_seconds = [&](const store::RunSummary& run) {
+      const std::optional<double> speed = run.metric(results::tokens_per_second_name);
+      return measured || std::isnan(seconds[i]) || !speed || !(*speed > 0) ? seconds[i]
+                                                                           : 1 / *speed;
+    };
+    const auto own_operations = [&](const store::RunSummary&) { return operations[i]; };
+    row.loss_at_equal_time = losses_within(time, own_seconds, row, evaluations);
+    row.loss_at_equal_flops = losses_within(compute, own_operations, row, evaluations);
   }
   std::vector<std::string> parts;
   if (!time.row.empty())
     parts.push_back(human_duration(time.amount) + " of training, all that " + time.row + " takes");
   if (!compute.row.empty())
     parts.push_back(short_number(compute.amount) + " FLOPs, those of " + compute.row);
-  if (!parts.empty()) ablation.setup.push_back({"Equal budgets", join(parts, "; "), ""});
+  if (parts.empty()) return;
+  parts.emplace_back(
+      "losses there are interpolated between evaluations, before the end of the schedule: runs "
+      "made "
+      "for that budget may end lower");
+  ablation.setup.push_back({"Equal budgets",
+                            join(parts, "; "),
+                            "equal budgets interpolated, before the schedule's end"});
 }
 
 }  // namespace forge::tables

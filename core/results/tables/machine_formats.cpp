@@ -295,6 +295,7 @@ Json to_json(const Ablation& ablation) {
       json["claims"].push_back({{"claim", judged.claim},
                                 {"verdict", name_of(judged.verdict)},
                                 {"p_adjusted", value_or_null(judged.p)},
+                                {"asked_afterwards", judged.asked_afterwards},
                                 {"reason", judged.reason}});
   }
   if (ablation.published) {

@@ -20,6 +20,16 @@ namespace {
 using store::ConfiguredRun;
 using store::RunSummary;
 
+/// "0.80 epochs": how often the run sees each row of its text; "" where that is not known.
+std::string epochs_of(const ConfiguredRun& run) {
+  const config::Experiment experiment = config::experiment_from_json(run.config);
+  if (run.summary.train_rows == 0 || experiment.data.is_task()) return "";
+  const double rows = static_cast<double>(run.summary.max_steps) * experiment.train.batch_size;
+  const double epochs = rows / static_cast<double>(run.summary.train_rows);
+  if (epochs == 1) return "1 epoch";
+  return results::fixed_text(epochs, epochs < 10 ? 2 : 0) + " epochs";
+}
+
 /// A fingerprint as long as a reader can compare it.
 std::string shortened(const std::string& fingerprint) { return fingerprint.substr(0, 12); }
 
@@ -135,6 +145,7 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
   if (runs.empty()) return {};
   const std::string profile = all_values(runs, [](const auto& run) { return run.summary.profile; });
   const std::string training = all_values(runs, training_of);
+  const std::string epochs = all_values(runs, epochs_of);
   const std::string evaluation =
       all_values(runs, [](const auto& run) { return run.summary.evaluation; });
   const std::string data = all_values(runs, data_of);
@@ -146,6 +157,7 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
   std::vector<SetupEntry> setup = {
       {"Profile", profile, "profile " + profile},
       {"Training", training, training},
+      {"Epochs", epochs, epochs},
       {"Evaluation", evaluation, "evaluated on " + evaluation},
       {"Data", data, data},
       {"Tokenizer", all_values(runs, tokenizer_of), ""},

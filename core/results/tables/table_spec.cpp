@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/config/reader.h"
@@ -424,6 +425,23 @@ bool shows_equal_budgets(const TableSpec& table) {
     const results::Metric* const metric = results::find_metric(name);
     return metric && metric->source == results::Source::table;
   });
+}
+
+std::string claim_key(const ClaimSpec& claim) {
+  const auto number = [](const std::optional<double>& limit) {
+    return limit ? shortest(*limit) : "";
+  };
+  return hash_hex(join({claim.config,
+                        claim.below,
+                        claim.above,
+                        number(claim.at_least),
+                        number(claim.at_most),
+                        claim.score,
+                        claim.profile,
+                        claim.holds,
+                        claim.value},
+                       "\n"))
+      .substr(0, 12);
 }
 
 std::string primary_metric(const TableSpec& table) {

@@ -97,6 +97,10 @@ struct ClaimSpec {
   bool has_own_words() const { return !holds.empty() || !value.empty(); }
 };
 
+/// Names what the claim asserts, but not its words, its unit or its place in the table: 12 hex
+/// digits.
+std::string claim_key(const ClaimSpec& claim);
+
 enum class Extreme { highest, lowest };
 const std::vector<std::string>& names_of(Extreme);
 

@@ -63,9 +63,11 @@ void settle(std::vector<JudgedClaim>& claims) {
   for (JudgedClaim& claim : claims) {
     if (!claim.p) continue;
     claim.reason += ", " + results::p_value_text(*claim.p);
-    if (*claim.p <= significance) continue;
-    claim.verdict = Verdict::not_decidable;
-    claim.reason += "; within noise";
+    if (*claim.p > significance) {
+      claim.verdict = Verdict::not_decidable;
+      claim.reason += "; within noise";
+    }
+    if (claim.asked_afterwards) claim.reason += "; asked after runs were made";
   }
 }
 

@@ -20,6 +20,7 @@ struct JudgedClaim {
   bool is_measured = false;  ///< `reason` is the measured value
   /// How large an error must be allowed for the runs to decide it; none: they do not test it.
   std::optional<double> p;
+  bool asked_afterwards = false;  ///< when some of the runs were there already
 };
 
 /// The claims of the table, in its order, with the verdict that the runs suggest and the p of that

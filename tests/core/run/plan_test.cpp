@@ -228,7 +228,8 @@ SavedRun saved_run(const RunInputs& inputs, const PlannedRun& planned) {
           inputs.experiment,
           inputs.origins,
           planned.record.identity,
-          {42, 43}};
+          {42, 43},
+          {"0123456789ab"}};
 }
 
 TEST_CASE("a run keeps the seeds that its command planned", "[run][plan]") {
@@ -265,6 +266,7 @@ TEST_CASE("a plan is read as it was written", "[run][plan]") {
   REQUIRE(run.label == "x (seed=1)");
   REQUIRE(run.revision == "abc");
   REQUIRE(run.planned_seeds == std::vector<int64_t>{42, 43});
+  REQUIRE(run.planned_claims == std::vector<std::string>{"0123456789ab"});
   REQUIRE(run.experiment == inputs.experiment);
   REQUIRE(identity_differences(run.identity, plan.runs[0].identity).empty());
   const PlannedRun planned = plan_as_saved(inputs, run, folder.path());

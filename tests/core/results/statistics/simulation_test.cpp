@@ -165,5 +165,30 @@ TEST_CASE("intervals hold the truth as often as they say", "[statistics][simulat
   }
 }
 
+/// How often two equal rows differ if what the order of the rows does to them is one draw for all
+/// seeds, `ratio` times as large (in standard deviations) as what the initial weights do.
+double errors_with_a_fixed_order(size_t n, double ratio) {
+  Samples samples("fixed order " + std::to_string(n));
+  int wrong = 0;
+  constexpr int comparisons = 4000;
+  for (int i = 0; i < comparisons; ++i) {
+    const double order = ratio * samples.normal();
+    const std::vector<double> none(n, 0.0);
+    wrong += paired_test(samples.normal(n, order), none)->p <= level;
+  }
+  return wrong / double{comparisons};
+}
+
+TEST_CASE("an order that all seeds share makes equal rows differ", "[statistics][simulation]") {
+  double before = level;
+  for (const size_t n : {5, 10, 20}) {
+    const double share = errors_with_a_fixed_order(n, 0.5);
+    std::cout << "one order for all " << n << " seeds: " << share << " of equal rows differ\n";
+    CHECK(share > before);  // more seeds do not mend it
+    before = share;
+  }
+  CHECK(errors_with_a_fixed_order(5, 0) <= level + 3 * std::sqrt(level * (1 - level) / 4000));
+}
+
 }  // namespace
 }  // namespace forge::statistics
