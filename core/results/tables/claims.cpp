@@ -117,27 +117,26 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
                               const AblationRow& row,
                               const AblationRow& other_row,
                               double confidence) {
-  const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
   const bool below = claim.above.empty();
   const results::Metric metric = results::metric_named(claim.score);
   const auto text = [&](double value) {
     return (value < 0 ? "\u2212" : "+") + results::text(std::abs(value), metric);
   };
-  if (own.is_one_seed() || other.is_one_seed()) {
-    const std::string reason = metric.is_fraction() ? own.text + " against " + other.text
-                                                    : text(own.summary.mean - other.summary.mean);
+  const double difference = *mean_of(row.runs, claim.score) - *mean_of(other_row.runs, claim.score);
+  if (row.runs.size() < 2 || other_row.runs.size() < 2) {
+    const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
+    const std::string reason =
+        metric.is_fraction() ? own.text + " against " + other.text : text(difference);
     return of_one_seed(below ? order_of(own.of_cases, other.of_cases, true)
                              : order_of(other.of_cases, own.of_cases, true),
                        reason);
   }
   const std::optional<RowDifference> shown = difference_between(row, other_row, claim.score);
-  if (!shown)
-    return measured(Verdict::not_decidable,
-                    text(own.summary.mean - other.summary.mean) + "; " + no_spread_text);
+  if (!shown) return measured(Verdict::not_decidable, text(difference) + "; " + no_spread_text);
   const auto& [low, high] = shown->difference.interval;
   const std::string reason =
       interval_text(text(shown->difference.difference), text(low), text(high)) + ", " +
-      std::to_string(own.values.size()) + " and " + std::to_string(other.values.size()) + " seeds";
+      std::to_string(row.runs.size()) + " and " + std::to_string(other_row.runs.size()) + " seeds";
   const statistics::Interval judged =
       difference_between(row, other_row, claim.score, confidence)->difference.interval;
   const statistics::Interval none = {0, 0};
