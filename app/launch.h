@@ -26,7 +26,7 @@ struct CheckedRun {
   config::ResolvedConfig resolved;
   worker::BackendInfo backend;
   run::InitialWeights initial_weights;
-  std::optional<run::SavedRun> saved;  ///< of a plan given by --plan
+  std::optional<run::SavedRun> saved;       ///< of a plan given by --plan
   std::vector<int64_t> planned_seeds;       ///< with which the command trains this config
   std::vector<std::string> planned_claims;  ///< of the project's tables, about this config
 };

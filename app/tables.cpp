@@ -221,6 +221,10 @@ std::vector<tables::Ablation> build_tables(const Context& context,
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);
     };
+    ablation_options.evaluation_rows = [&](const std::string& run_id) {
+      if (!curves) curves.emplace(store::store_path(context.runs_dir()));
+      return curves->evaluation_rows(run_id);
+    };
     ablation_options.current_config =
         [&](const std::string& config, const std::string& profile, const std::string& device_type) {
           return configs.current_config(config, profile, device_type);

@@ -20,6 +20,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 WARM_UP_STEPS = 5  # of a process: slow, so they do not count for tokens_per_second
 PROGRESS_SECONDS = 0.25
 STATE_FILE = "state.json"
+MOST_ROW_LOSSES = 1 << 16  # of more evaluation rows, the loss of each is not reported
 
 
 def build(experiment, device):
@@ -73,17 +74,19 @@ def on_device(batch, device):
 
 
 def evaluate(model, rows, batch_size, device, show):
-    """Token-weighted mean loss of all rows in nats, and how many targets were scored."""
-    total, tokens = 0.0, 0
+    """Token-weighted mean loss of all rows in nats, how many targets were scored, and of each row
+    the mean loss and the number of scored targets."""
+    losses, tokens = [], []
     with torch.no_grad():
         for first in range(0, rows.count, batch_size):
             count = min(batch_size, rows.count - first)
             inputs, targets = on_device(rows.batch(first, count), device)
-            loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="sum")
-            total += loss.item()
-            tokens += int((targets != -100).sum())
+            loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="none")
+            losses += loss.view(targets.shape).double().sum(1).tolist()
+            tokens += (targets != -100).sum(1).tolist()
             show("evaluate", (first + count) / rows.count)
-    return (total / tokens if tokens else 0.0), tokens
+    row_losses = [round(loss / max(1, scored), 6) for loss, scored in zip(losses, tokens)]
+    return (sum(losses) / sum(tokens) if any(tokens) else 0.0), sum(tokens), row_losses, tokens
 
 
 def synchronize(device):
@@ -231,15 +234,19 @@ class Training:
             return
         self.settle_clock()
         began = time.monotonic()
-        self.eval_loss, tokens = evaluate(
+        self.eval_loss, tokens, row_losses, row_tokens = evaluate(
             self.model, self.held_out, self.config["eval_batch_size"], self.device, self.show)
         seconds = time.monotonic() - began
-        validation = {}
-        if self.validation and step >= self.config["max_steps"]:
-            validation["validation_loss"], _ = evaluate(
-                self.model, self.validation, self.config["eval_batch_size"], self.device, self.show)
+        at_end = {}
+        if step >= self.config["max_steps"]:
+            if len(row_losses) <= MOST_ROW_LOSSES and math.isfinite(self.eval_loss):
+                at_end.update(row_losses=row_losses, row_tokens=row_tokens)
+            if self.validation:
+                at_end["validation_loss"] = evaluate(
+                    self.model, self.validation, self.config["eval_batch_size"], self.device,
+                    self.show)[0]
         self.events.send("evaluation", step=step, loss=self.eval_loss, tokens=tokens,
-                         seconds=seconds, **validation)
+                         seconds=seconds, **at_end)
         self.evaluated = step
         self.resume_clock()
 

@@ -15,7 +15,7 @@ import protocol
 from protocol import WrongRequest
 
 VERSION = "1.0"
-NUMERICS_VERSION = 1
+NUMERICS_VERSION = 2
 SUPPORTED = {
     "model.layers": ["attention"],
     "data.source": ["toy_stories", "text", "jsonl"],
@@ -98,8 +98,8 @@ def evaluate(request, device, events):
 
     def show(phase, fraction):
         events.send("progress", step=0, phase=phase, fraction=fraction)
-    loss, tokens = training.evaluate(model, rows, experiment["train"]["eval_batch_size"], device,
-                                     show)
+    loss, tokens, _, _ = training.evaluate(
+        model, rows, experiment["train"]["eval_batch_size"], device, show)
     events.send("result", values={"loss": loss, "tokens": tokens,
                                   "seconds": time.monotonic() - began})
     return protocol.DONE

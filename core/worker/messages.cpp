@@ -156,6 +156,8 @@ void fields(Visitor& visit, Evaluation& evaluation) {
   visit.field("seconds", evaluation.seconds);
   visit.optional("scores", evaluation.scores);
   visit.optional("validation_loss", evaluation.validation_loss);
+  visit.optional("row_losses", evaluation.row_losses);
+  visit.optional("row_tokens", evaluation.row_tokens);
 }
 
 template <class Visitor>

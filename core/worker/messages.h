@@ -220,6 +220,8 @@ struct Evaluation {
   std::map<std::string, Score> scores = {};  ///< by name; forge adds them, no worker sends them
   std::optional<double> validation_loss =
       {};  ///< nats a token over validation_tokens, after the last step
+  std::vector<double> row_losses = {};   ///< nats a token in each row, after the last step
+  std::vector<int64_t> row_tokens = {};  ///< scored in each of these rows
 };
 
 struct CheckpointSaved {

@@ -36,6 +36,14 @@ std::map<int64_t, double> losses_of(const Program& forge, const std::string& run
   return losses;
 }
 
+json last_evaluation_of(const Program& forge, const std::string& run_id) {
+  json last;
+  for (const json& event : forge.events(forge.runs_dir() / run_id)) {
+    if (event.at("event") == "evaluation") last = event;
+  }
+  return last;
+}
+
 TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
   if (!has_python_torch()) return;
   Program forge;
@@ -67,6 +75,13 @@ TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
     CHECK(std::abs(own.at(figure).get<double>() - theirs.at(figure).get<double>()) <= 1e-3);
   }
   CHECK(own.at("validation_loss") != own.at("eval_loss"));
+  const json ours = last_evaluation_of(forge, own.at("id"));
+  const json rows = last_evaluation_of(forge, theirs.at("id"));
+  REQUIRE(ours.at("row_losses").size() == ours.at("row_tokens").size());
+  REQUIRE(rows.at("row_tokens") == ours.at("row_tokens"));
+  for (size_t i = 0; i < rows.at("row_losses").size(); ++i)
+    CHECK(std::abs(rows.at("row_losses")[i].get<double>() -
+                   ours.at("row_losses")[i].get<double>()) <= 1e-2);
   CHECK(a.at(50) < a.at(1));
 
   const Outcome evaluated = forge.call({"eval", theirs.at("id"), "--json"});

@@ -50,12 +50,14 @@ at::Tensor Model::loss(const at::Tensor& ids,
   return ops::linear_cross_entropy(x, head(), targets.flatten(), options);
 }
 
-at::Tensor Model::loss_sum(const at::Tensor& ids,
-                           const ops::Documents& documents,
-                           const at::Tensor& targets) const {
+at::Tensor Model::loss_sums(const at::Tensor& ids,
+                            const ops::Documents& documents,
+                            const at::Tensor& targets) const {
   const at::NoGradGuard no_grad;
   const at::Tensor x = norm_(stream(ids, documents)).flatten(0, 1);
-  return ops::linear_cross_entropy_sum(x, head(), targets.flatten());
+  return ops::linear_cross_entropy_losses(x, head(), targets.flatten())
+      .view(targets.sizes())
+      .sum({1}, /*keepdim=*/false, at::kDouble);
 }
 
 at::Tensor Model::next_logits(const at::Tensor& ids,

@@ -42,11 +42,11 @@ class Model {
                   const at::Tensor& targets,
                   const ops::CrossEntropyOptions& options) const;
 
-  /// The sum of the losses of all scored targets without z-loss, a float64 scalar on the device,
+  /// The sum of the losses of each row's scored targets without z-loss, float64 [B] on the device,
   /// without gradient and without keeping the logits.
-  at::Tensor loss_sum(const at::Tensor& ids,
-                      const ops::Documents& documents,
-                      const at::Tensor& targets) const;
+  at::Tensor loss_sums(const at::Tensor& ids,
+                       const ops::Documents& documents,
+                       const at::Tensor& targets) const;
 
   /// Logits [B, V] of the token that follows each row. ids int32 [B, T]; the first lengths[b]
   /// (1 … T) are row b's, those behind them do not matter. With a state the ids continue its rows,

@@ -31,10 +31,13 @@ Evaluator::Evaluator(const Model& model,
       on_micro_batch_(std::move(on_micro_batch)),
       uploader_(device, dataset.seq_len()),
       graph_(device),
-      sum_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))) {}
+      batch_sums_(at::zeros({batch_size}, at::TensorOptions(device).dtype(at::kDouble))),
+      sums_(at::zeros({dataset.rows()}, batch_sums_.options())),
+      row_tokens_(static_cast<size_t>(dataset.rows())) {}
 
 void Evaluator::set_batch_size(int rows) {
   batch_size_ = rows;
+  batch_sums_ = at::zeros({rows}, sums_.options());
   graph_.reset();
 }
 
@@ -42,12 +45,10 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
                                      const LogitsSink& on_rows) {
   const at::NoGradGuard no_grad;
   const int64_t rows = dataset_.rows();
-  int64_t tokens = 0, row = 0;
-  sum_.zero_();
+  int64_t row = 0;
   while (row < rows) {
     const int count = static_cast<int>(std::min<int64_t>(batch_size_, rows - row));
-    const auto out_of_memory =
-        run_or_out_of_memory([&] { tokens += add_rows(row, count, on_rows); });
+    const auto out_of_memory = run_or_out_of_memory([&] { evaluate_rows(row, count, on_rows); });
     if (!out_of_memory) {
       row += count;
       progress(double(row) / double(rows));
@@ -55,32 +56,48 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
     }
     set_batch_size(halved_micro_batch(count, *out_of_memory, device_));
     if (on_micro_batch_) on_micro_batch_({batch_size_, *out_of_memory});
-    if (on_rows) continue;  // answers that were sent are valid
-    // A sum from the beginning has the bits that later evaluations give.
-    sum_.zero_();
-    tokens = row = 0;
+    // Losses from the beginning have the bits that later evaluations give; answers that were sent
+    // are valid.
+    if (!on_rows) row = 0;
   }
-  const double sum = sum_.item<double>();
-  return {tokens > 0 ? sum / double(tokens) : 0, tokens};
+  const at::Tensor sums = sums_.cpu();
+  EvaluationResult result{0, 0, {}, row_tokens_};
+  for (int64_t i = 0; i < rows; ++i) {
+    const double sum = sums.data_ptr<double>()[i];
+    const int64_t tokens = row_tokens_[static_cast<size_t>(i)];
+    result.loss += sum;
+    result.tokens += tokens;
+    result.row_losses.push_back(tokens > 0 ? sum / double(tokens) : 0);
+  }
+  if (result.tokens > 0) result.loss /= double(result.tokens);
+  return result;
 }
 
-int64_t Evaluator::add_rows(int64_t row, int count, const LogitsSink& on_rows) {
+void Evaluator::evaluate_rows(int64_t row, int count, const LogitsSink& on_rows) {
   const bool whole = count == batch_size_;
-  const Batch batch = whole ? uploader_.upload(load_rows(dataset_, row, count))
-                            : load_batch(dataset_, row, count, device_);
+  const data::RowBatch rows = load_rows(dataset_, row, count);
+  const Batch batch = whole ? uploader_.upload(rows) : to_batch(rows, dataset_.seq_len(), device_);
+  for (int i = 0; i < count; ++i) {
+    const auto begin = rows.targets.begin() + int64_t{i} * dataset_.seq_len();
+    const auto unscored = std::count(begin, begin + dataset_.seq_len(), data::unscored_target);
+    row_tokens_[static_cast<size_t>(row + i)] = dataset_.seq_len() - unscored;
+  }
+  at::Tensor sums = sums_.narrow(0, row, count);
   if (on_rows) {
     const at::Tensor logits = model_.logits(batch.inputs, batch.documents);
-    const at::Tensor sum =
-        ops::negative_log_likelihood_sum(logits.flatten(0, 1), batch.targets.flatten());
+    sums.copy_(ops::negative_log_likelihoods(logits.flatten(0, 1), batch.targets.flatten())
+                   .view(batch.targets.sizes())
+                   .sum({1}, /*keepdim=*/false, at::kDouble));
     on_rows(row, logits, batch.targets);
-    sum_ += sum;
-  } else {
+  } else if (whole) {
     const auto work = [&] {
-      sum_ += model_.loss_sum(batch.inputs, batch.documents, batch.targets);
+      batch_sums_.copy_(model_.loss_sums(batch.inputs, batch.documents, batch.targets));
     };
-    whole ? graph_.run(work, batch.documents.starts) : work();
+    graph_.run(work, batch.documents.starts);
+    sums.copy_(batch_sums_);
+  } else {
+    sums.copy_(model_.loss_sums(batch.inputs, batch.documents, batch.targets));
   }
-  return batch.targets.numel() - batch.unscored;
 }
 
 namespace {

@@ -16,8 +16,10 @@
 namespace forge::libtorch {
 
 struct EvaluationResult {
-  double loss = 0;     ///< token-weighted mean negative log likelihood
-  int64_t tokens = 0;  ///< scored
+  double loss = 0;                  ///< token-weighted mean negative log likelihood
+  int64_t tokens = 0;               ///< scored
+  std::vector<double> row_losses;   ///< the same of each row; 0 where nothing is scored
+  std::vector<int64_t> row_tokens;  ///< scored in each row
 };
 
 /// Receives rows from first_row on: logits [B, T, V], int32 targets [B, T].
@@ -46,8 +48,8 @@ class Evaluator {
                             const LogitsSink& on_rows = {});
 
  private:
-  /// Evaluates rows from `row` on and returns how many of their targets are scored.
-  int64_t add_rows(int64_t row, int count, const LogitsSink& on_rows);
+  /// Evaluates rows from `row` on.
+  void evaluate_rows(int64_t row, int count, const LogitsSink& on_rows);
 
   const Model& model_;
   const data::Dataset& dataset_;
@@ -56,7 +58,9 @@ class Evaluator {
   OnMicroBatch on_micro_batch_;
   BatchUploader uploader_;  ///< of whole batches: a CUDA graph needs fixed addresses
   StepGraph graph_;         ///< of a whole batch
-  at::Tensor sum_;          ///< of the losses, float64, on the device
+  at::Tensor batch_sums_;   ///< of the losses of each row of a whole batch, for the graph
+  at::Tensor sums_;         ///< of the losses of each row, float64 [rows], on the device
+  std::vector<int64_t> row_tokens_;
 };
 
 /// Sends what a request asks about the rows of an evaluation beside their loss, as `answers` events

@@ -19,6 +19,16 @@
 namespace forge::libtorch {
 namespace {
 
+/// Of so many rows the loss of each is reported: more say little that these do not.
+constexpr size_t most_row_losses = 1 << 16;
+
+void add_row_losses(const EvaluationResult& result, worker::Evaluation& evaluation) {
+  if (result.row_losses.size() > most_row_losses || !std::isfinite(result.loss)) return;
+  evaluation.row_tokens = result.row_tokens;
+  for (const double loss : result.row_losses)  // six decimals: short in JSON
+    evaluation.row_losses.push_back(std::round(loss * 1e6) / 1e6);
+}
+
 // The first steps of a process are slow (memory is new, caches are cold): they do not count for
 // tokens_per_second.
 constexpr int64_t warm_up_steps = 5;
@@ -256,7 +266,10 @@ class TrainingRun {
     answers_.send_continuations(
         state_.step, trainer_.model(), [&](double fraction) { show_progress("answer", fraction); });
     last_evaluation_ = {state_.step, result.loss, result.tokens, steady_seconds() - began};
-    if (is_last_step()) last_evaluation_->validation_loss = validation_loss();
+    if (is_last_step()) {
+      last_evaluation_->validation_loss = validation_loss();
+      add_row_losses(result, *last_evaluation_);
+    }
     events_.send(*last_evaluation_);
     timer_.resume();
   }

@@ -260,8 +260,26 @@ double sampling_error_of_fraction(double fraction, int64_t count) {
   return std::sqrt(share * (1 - share) / n);
 }
 
+double standard_error_of_weighted_mean(const std::vector<double>& values,
+                                       const std::vector<int64_t>& weights) {
+  const size_t rows = values.size();
+  if (rows < 2) return 0;
+  double total = 0, mean = 0;
+  for (const int64_t weight : weights) total += static_cast<double>(weight);
+  if (total == 0) return 0;
+  for (size_t i = 0; i < rows; ++i) mean += static_cast<double>(weights[i]) / total * values[i];
+  double squares = 0;
+  for (size_t i = 0; i < rows; ++i) {
+    const double part = static_cast<double>(weights[i]) / total * (values[i] - mean);
+    squares += part * part;
+  }
+  return std::sqrt(squares * static_cast<double>(rows) / static_cast<double>(rows - 1));
+}
+
+double normal_critical_value(double confidence) { return normal_quantile(0.5 + confidence / 2); }
+
 Interval widened(Interval interval, double estimate, double standard_error, double confidence) {
-  const double reach = normal_quantile(0.5 + confidence / 2) * standard_error;
+  const double reach = normal_critical_value(confidence) * standard_error;
   return {std::min(interval.low, estimate - reach), std::max(interval.high, estimate + reach)};
 }
 

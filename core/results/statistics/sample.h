@@ -69,6 +69,12 @@ Summary summarize(const std::vector<double>& values,
 /// B. A. Coull, American Statistician 52 (1998) 119. 0 without cases.
 double sampling_error_of_fraction(double fraction, int64_t count);
 
+/// The standard error of a mean over so many rows with these weights, by how their values differ
+/// (of a ratio estimator: W. G. Cochran, Sampling Techniques, 3rd edition, section 6.4). 0 for
+/// fewer than two rows. Both have one size; the weights are not negative.
+double standard_error_of_weighted_mean(const std::vector<double>& values,
+                                       const std::vector<int64_t>& weights);
+
 /// The interval, stretched where it does not reach as far from the estimate as a normal
 /// distribution with this standard error does.
 Interval widened(Interval interval, double estimate, double standard_error, double confidence);
@@ -92,6 +98,9 @@ double student_t_two_sided_p(double t, double degrees_of_freedom);
 
 /// P(|Z| >= |z|) for the standard normal distribution.
 double normal_two_sided_p(double z);
+
+/// The z with P(|Z| <= z) = confidence, for 0 < confidence < 1.
+double normal_critical_value(double confidence);
 
 /// The t with P(|T| <= t) = confidence, for 0 < confidence < 1: half the width of an interval in
 /// standard errors.

@@ -53,14 +53,48 @@ double squared_correlation(const std::vector<double>& a,
   return std::max(0.0, 1 - (1 - r * r) * degrees(of_a) / (degrees(of_a) - 1));
 }
 
+/// An estimate with two independent errors, the second of a normal distribution. The interval
+/// reaches as far as the root of the squares of what each alone would reach (the modified
+/// large-sample method of F. A. Graybill and C.-M. Wang, JASA 75 (1980) 869), so that neither error
+/// ever makes it narrower, as more degrees of freedom would. p follows from where it ends at 0.
+Difference with_two_errors(double estimate,
+                           double standard_error,
+                           double degrees_of_freedom,
+                           double normal_error,
+                           double confidence) {
+  const auto reach = [&](double error) {
+    return std::hypot(student_t_critical_value(1 - error, degrees_of_freedom) * standard_error,
+                      normal_critical_value(1 - error) * normal_error);
+  };
+  Difference result;
+  result.difference = estimate;
+  result.standard_error = std::hypot(standard_error, normal_error);
+  result.degrees_of_freedom = degrees_of_freedom;
+  result.t = estimate / result.standard_error;
+  const double half = reach(1 - confidence);
+  result.interval = {estimate - half, estimate + half};
+  constexpr double smallest = 1e-14, largest = 1 - 1e-9;
+  double low = std::log(smallest), high = std::log(largest);
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (reach(std::exp(middle)) > std::fabs(estimate) ? low : high) = middle;
+  }
+  result.p = estimate == 0 ? 1 : std::exp(high);
+  return result;
+}
+
 }  // namespace
 
 std::optional<Difference> student_t_test(double estimate,
                                          double standard_error,
                                          double degrees_of_freedom,
                                          double confidence,
-                                         double sampling_error) {
+                                         double sampling_error,
+                                         double evaluation_error) {
   if (standard_error == 0 && sampling_error == 0) return std::nullopt;
+  if (standard_error > 0 && evaluation_error > 0)
+    return with_two_errors(
+        estimate, standard_error, degrees_of_freedom, evaluation_error, confidence);
   Difference result;
   result.difference = estimate;
   result.standard_error = standard_error;
@@ -82,7 +116,8 @@ std::optional<Difference> student_t_test(double estimate,
 std::optional<Difference> welch_test(const std::vector<double>& own,
                                      const std::vector<double>& baseline,
                                      double confidence,
-                                     double sampling_error) {
+                                     double sampling_error,
+                                     double evaluation_error) {
   const std::optional<Moments> a = spread_of(own);
   const std::optional<Moments> b = spread_of(baseline);
   if (!a || !b) return std::nullopt;
@@ -92,7 +127,8 @@ std::optional<Difference> welch_test(const std::vector<double>& own,
                                                     standard_error,
                                                     joint_degrees(*a, *b, standard_error),
                                                     confidence,
-                                                    sampling_error);
+                                                    sampling_error,
+                                                    evaluation_error);
   if (!result) return std::nullopt;
   const double both = degrees(*a) + degrees(*b);
   const double differ_within_cells =
@@ -105,14 +141,16 @@ std::optional<Difference> welch_test(const std::vector<double>& own,
 std::optional<Difference> paired_test(const std::vector<double>& own,
                                       const std::vector<double>& baseline,
                                       double confidence,
-                                      double sampling_error) {
+                                      double sampling_error,
+                                      double evaluation_error) {
   if (own.size() != baseline.size())
     throw Error("pairs need samples of one size, not of " + std::to_string(own.size()) + " and " +
                 std::to_string(baseline.size()) + " values");
   std::vector<double> differences;
   differences.reserve(own.size());
   for (size_t i = 0; i < own.size(); ++i) differences.push_back(own[i] - baseline[i]);
-  std::optional<Difference> result = one_sample_test(differences, 0, confidence, sampling_error);
+  std::optional<Difference> result =
+      one_sample_test(differences, 0, confidence, sampling_error, evaluation_error);
   const std::optional<Moments> a = spread_of(own);
   const std::optional<Moments> b = spread_of(baseline);
   if (!result || !a || !b) return std::nullopt;
@@ -128,12 +166,17 @@ std::optional<Difference> paired_test(const std::vector<double>& own,
 std::optional<Difference> one_sample_test(const std::vector<double>& values,
                                           double reference,
                                           double confidence,
-                                          double sampling_error) {
+                                          double sampling_error,
+                                          double evaluation_error) {
   const std::optional<Moments> moments = spread_of(values);
   if (!moments || !std::isfinite(reference)) return std::nullopt;
   const double difference = moments->mean - reference;
-  std::optional<Difference> result = student_t_test(
-      difference, moments->standard_error(), degrees(*moments), confidence, sampling_error);
+  std::optional<Difference> result = student_t_test(difference,
+                                                    moments->standard_error(),
+                                                    degrees(*moments),
+                                                    confidence,
+                                                    sampling_error,
+                                                    evaluation_error);
   if (result)
     result->effect_size = hedges_g(difference, moments->standard_deviation, degrees(*moments));
   return result;

@@ -1,6 +1,7 @@
 #include "core/results/store/ingest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <map>
 #include <memory>
@@ -162,7 +163,7 @@ class Ingester {
         upsert_train_metrics_(
             database, upsert_sql("train_metrics", std::string("run_id, ") + train_metrics_columns)),
         upsert_evaluation_(database,
-                           upsert_sql("evaluations", "run_id, step, loss, tokens, seconds")),
+                           upsert_sql("evaluations", "run_id, step, loss, tokens, seconds, rows")),
         delete_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step = ?"),
         insert_score_(database, upsert_sql("scores", "run_id, step, name, value, count")) {
     for (const char* table : {"train_metrics", "evaluations", "scores"})
@@ -335,12 +336,19 @@ class Ingester {
 
   /// An evaluation made again takes the place of the earlier one with all its scores.
   void write_evaluation(const worker::Evaluation& evaluation, const std::string& run_id) {
+    std::optional<std::string> rows;
+    const std::vector<double>& losses = evaluation.row_losses;
+    const bool are_numbers =
+        std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
+    if (!losses.empty() && losses.size() == evaluation.row_tokens.size() && are_numbers)
+      rows = json_text(nlohmann::json::array({losses, evaluation.row_tokens}));
     execute(upsert_evaluation_,
             run_id,
             evaluation.step,
             evaluation.loss,
             evaluation.tokens,
-            evaluation.seconds);
+            evaluation.seconds,
+            rows);
     execute(delete_scores_, run_id, evaluation.step);
     for (const auto& [name, score] : evaluation.scores) {
       execute(insert_score_, run_id, evaluation.step, name, score.value, score.count);

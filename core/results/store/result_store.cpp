@@ -328,6 +328,22 @@ std::vector<worker::Evaluation> ResultStore::evaluations(const std::string& run_
   });
 }
 
+EvaluationRows ResultStore::evaluation_rows(const std::string& run_id) const {
+  return with_store_errors(path_, [&] {
+    SQLite::Statement statement(
+        *database_,
+        "SELECT rows FROM evaluations WHERE run_id = ? AND rows IS NOT NULL "
+        "ORDER BY step DESC LIMIT 1");
+    statement.bind(1, run_id);
+    EvaluationRows rows;
+    if (!statement.executeStep()) return rows;
+    const nlohmann::json json = parse_json(statement.getColumn(0).getString());
+    json.at(0).get_to(rows.losses);
+    json.at(1).get_to(rows.tokens);
+    return rows;
+  });
+}
+
 std::vector<LossPoint> ResultStore::training_losses(const std::string& run_id) const {
   return with_store_errors(path_, [&] {
     return select_losses(*database_,

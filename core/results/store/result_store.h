@@ -90,6 +90,12 @@ struct LossPoint {
   double elapsed_seconds = 0;  ///< wall time since training began; NaN: not known
 };
 
+/// What an evaluation found in each of its rows.
+struct EvaluationRows {
+  std::vector<double> losses;   ///< nats a token
+  std::vector<int64_t> tokens;  ///< scored
+};
+
 /// An SQLite index over run folders and files of measurements. The files are the truth; the store
 /// can be rebuilt from them at any time. One object is for one thread; any number of objects,
 /// threads and processes may use one file at once. Every failure is an Error that names the file.
@@ -119,6 +125,8 @@ class ResultStore {
   /// By step. Empty for a run that the store does not know.
   std::vector<worker::TrainMetrics> train_metrics(const std::string& run_id) const;
   std::vector<worker::Evaluation> evaluations(const std::string& run_id) const;
+  /// Of each row of the last evaluation; empty where the run did not report them.
+  EvaluationRows evaluation_rows(const std::string& run_id) const;
   /// By step: what a curve needs of them, which is less to read.
   std::vector<LossPoint> training_losses(const std::string& run_id) const;
   std::vector<LossPoint> evaluation_losses(const std::string& run_id) const;

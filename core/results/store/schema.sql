@@ -97,6 +97,7 @@ CREATE TABLE evaluations (
   loss    REAL,
   tokens  INTEGER NOT NULL,
   seconds REAL,
+  rows    TEXT CHECK (rows IS NULL OR json_valid(rows)),  -- after the last step: [losses, scored tokens] of each row
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 

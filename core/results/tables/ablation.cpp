@@ -339,6 +339,27 @@ void compare_micro_batches(Ablation& ablation) {
   }
 }
 
+/// Rows that are tested are those of several seeds; their runs evaluate the same rows.
+void add_evaluation_rows(const EvaluationRowsOf& rows_of, Ablation& ablation) {
+  for (AblationRow& row : ablation.rows) {
+    if (row.runs.size() < 2) continue;
+    store::EvaluationRows mean;
+    for (const store::RunSummary& run : row.runs) {
+      const store::EvaluationRows own = rows_of(run.id);
+      if (mean.losses.empty()) {
+        mean = {std::vector<double>(own.losses.size()), own.tokens};
+      }
+      if (own.losses.empty() || own.tokens != mean.tokens) {
+        mean = {};
+        break;
+      }
+      for (size_t i = 0; i < own.losses.size(); ++i)
+        mean.losses[i] += own.losses[i] / static_cast<double>(row.runs.size());
+    }
+    row.evaluation_rows = std::move(mean);
+  }
+}
+
 void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& ablation) {
   std::vector<std::optional<MeasuredSpeed>> speeds = choose_speeds(ablation.table, benchmarks);
   const std::string text = describe_speeds(speeds);
@@ -465,6 +486,7 @@ Ablation build_ablation(const TableSpec& table,
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
   compare_micro_batches(ablation);
+  if (options.evaluation_rows) add_evaluation_rows(options.evaluation_rows, ablation);
   if (options.evaluations && shows_equal_budgets(table))
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
       return flops_per_token(*builder.find(run.id));

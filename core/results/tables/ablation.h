@@ -59,6 +59,8 @@ struct AblationRow : Sample {
   /// Eval losses of `runs` at equal training time and equal FLOPs; empty: not known, or not shown.
   std::vector<double> loss_at_equal_time;
   std::vector<double> loss_at_equal_flops;
+  /// The losses of the evaluation's rows, each the mean over `runs`; empty: not known.
+  store::EvaluationRows evaluation_rows;
   /// The table's conditions that the row violates, "seq_len 256, this table shows 512". Such a row
   /// is shown, but compared with nothing.
   std::vector<std::string> violations;
@@ -107,6 +109,9 @@ struct Ablation {
 /// The evaluation losses of a run, by step.
 using Evaluations = std::function<std::vector<store::LossPoint>(const std::string& run_id)>;
 
+/// What a run's last evaluation found in each of its rows.
+using EvaluationRowsOf = std::function<store::EvaluationRows(const std::string& run_id)>;
+
 /// The config of a row as it resolves now, with a profile and on a device of that type; null where
 /// there is none.
 using CurrentConfig = std::function<nlohmann::json(
@@ -118,6 +123,8 @@ struct AblationOptions {
   std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
   /// Without it losses at equal budgets are missing.
   Evaluations evaluations = {};
+  /// Without it differences do not have the error in them that evaluating so many rows leaves.
+  EvaluationRowsOf evaluation_rows = {};
   /// Without it runs count as those of their configs as they are now, and the commands for missing
   /// runs name only the profile.
   CurrentConfig current_config = {};

@@ -133,6 +133,24 @@ std::optional<double> sampling_error_of(const Expression& expression,
   return error;
 }
 
+/// What evaluating only so many rows of text leaves open of an expression of losses: the error of
+/// the mean over rows of what each makes of it. 0 where a metric has no rows or other ones.
+double evaluation_error_of(const Expression& expression,
+                           const std::vector<SampledMetric>& metrics) {
+  const std::vector<int64_t>& tokens = metrics.front().sample.evaluation_rows.tokens;
+  if (tokens.empty()) return 0;
+  for (const SampledMetric& metric : metrics)
+    if (metric.sample.evaluation_rows.tokens != tokens) return 0;
+  const std::optional<std::vector<double>> slope = slopes(expression, metrics);
+  if (!slope) return 0;
+  std::vector<double> moved(tokens.size());
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const std::vector<double>& losses = metrics[i].sample.evaluation_rows.losses;
+    for (size_t row = 0; row < moved.size(); ++row) moved[row] += (*slope)[i] * losses[row];
+  }
+  return statistics::standard_error_of_weighted_mean(moved, tokens);
+}
+
 /// False where the expression has no value for one of the seeds, or none of them changes it.
 bool estimate_by_seed(Estimate& estimate,
                       const Expression& expression,
@@ -148,7 +166,9 @@ bool estimate_by_seed(Estimate& estimate,
   }
   const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
   if (!sampling_error) return false;
-  const auto found = statistics::one_sample_test(values, 0, confidence, *sampling_error);
+  const double evaluation_error = evaluation_error_of(expression, metrics);
+  const auto found =
+      statistics::one_sample_test(values, 0, confidence, *sampling_error, evaluation_error);
   if (!found) return false;
   take(estimate, *found, EstimateMethod::paired_by_seed);
   return true;
@@ -217,8 +237,12 @@ bool estimate_by_slopes(Estimate& estimate,
       });
   if (least->degrees_of_freedom != most->degrees_of_freedom)
     degrees_of_freedom = least->degrees_of_freedom;
-  const auto found = statistics::student_t_test(
-      *estimate.value, std::sqrt(variance), degrees_of_freedom, confidence, *sampling_error);
+  const auto found = statistics::student_t_test(*estimate.value,
+                                                std::sqrt(variance),
+                                                degrees_of_freedom,
+                                                confidence,
+                                                *sampling_error,
+                                                evaluation_error_of(expression, metrics));
   if (!found) return false;
   take(estimate, *found, EstimateMethod::independent_rows);
   return true;
@@ -345,11 +369,12 @@ namespace {
 
 std::optional<MetricSample> measured_speed(const AblationRow& row) {
   if (!row.speed || !row.speed->not_comparable_because.empty()) return std::nullopt;
-  return MetricSample{row.spec.config, {{0, row.speed->record.tokens_per_second}}};
+  return MetricSample{row.spec.config, {{0, row.speed->record.tokens_per_second}}, 0, {}};
 }
 
 std::optional<MetricSample> sample_of(const AblationRow& row, const std::string& metric) {
-  MetricSample sample{row.spec.config, {}, sampling_error_of(row, metric)};
+  MetricSample sample{row.spec.config, {}, sampling_error_of(row, metric), {}};
+  if (metric == results::eval_loss_name) sample.evaluation_rows = row.evaluation_rows;
   const std::vector<double> values = values_of(row, metric);
   for (size_t i = 0; i < values.size(); ++i) sample.values.push_back({row.runs[i].seed, values[i]});
   if (sample.values.empty()) return std::nullopt;

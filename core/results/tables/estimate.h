@@ -24,6 +24,7 @@ struct MetricSample {
   std::string row;  ///< names the row: metrics of one row come from the same runs
   std::vector<SeededValue> values;
   double sampling_error = 0;  ///< of a fraction, by its number of cases (sampling_error_of)
+  store::EvaluationRows evaluation_rows = {};  ///< of a loss, if they are known
 };
 
 /// The sample of a name. None or empty: no run has the metric.
@@ -58,7 +59,8 @@ struct Estimate {
 /// is the minimum of, which hold all at once (Bonferroni). The same goes for maxima and absolute
 /// values. Metrics of the model alone, such as
 /// its parameters, are exact. The interval is never narrower than the numbers of cases allow that
-/// fractions were evaluated on.
+/// fractions were evaluated on; of losses it contains the error that evaluating so many rows
+/// leaves, where all have the same rows.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);

@@ -184,6 +184,24 @@ AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds) {
   return less;
 }
 
+namespace {
+
+/// The error of the difference of two losses because only so many rows of text were evaluated, row
+/// by row since they are the same; 0 where that is not known.
+double evaluation_error_between(const AblationRow& own,
+                                const AblationRow& other,
+                                const std::string& metric) {
+  const store::EvaluationRows& ours = own.evaluation_rows;
+  const store::EvaluationRows& theirs = other.evaluation_rows;
+  if (metric != results::eval_loss_name || ours.tokens != theirs.tokens) return 0;
+  std::vector<double> differences;
+  for (size_t i = 0; i < ours.losses.size(); ++i)
+    differences.push_back(ours.losses[i] - theirs.losses[i]);
+  return statistics::standard_error_of_weighted_mean(differences, ours.tokens);
+}
+
+}  // namespace
+
 std::optional<RowDifference> difference_between(const AblationRow& own_row,
                                                 const AblationRow& other_row,
                                                 const std::string& metric,
@@ -198,8 +216,9 @@ std::optional<RowDifference> difference_between(const AblationRow& own_row,
   const double sampling_error =
       std::hypot(sampling_error_of(own_row, metric), sampling_error_of(other_row, metric));
   const bool paired = have_same_seeds(own_row, other_row);
-  const auto found = paired ? statistics::paired_test(own, other, confidence, sampling_error)
-                            : statistics::welch_test(own, other, confidence, sampling_error);
+  const double evaluation_error = evaluation_error_between(own_row, other_row, metric);
+  const auto test = paired ? statistics::paired_test : statistics::welch_test;
+  const auto found = test(own, other, confidence, sampling_error, evaluation_error);
   if (!found) return std::nullopt;
   return RowDifference{*found, std::min(1.0, look.factor * found->p), paired};
 }

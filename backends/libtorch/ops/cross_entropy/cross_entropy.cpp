@@ -74,18 +74,17 @@ void check_targets(const at::Tensor& targets, int64_t rows, int64_t vocabulary) 
               vocabulary);
 }
 
-at::Tensor negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets) {
+at::Tensor negative_log_likelihoods(const at::Tensor& logits, const at::Tensor& targets) {
   TORCH_CHECK(logits.dim() == 2 && logits.size(1) > 0,
               "cross_entropy: logits must be [rows, vocabulary], are ",
               logits.sizes());
   check_targets(targets, logits.size(0), logits.size(1));
   const at::NoGradGuard no_grad;
-  if (has_cpu_kernel(logits))
-    return row_losses(logits.contiguous(), targets.contiguous()).sum(at::kDouble);
+  if (has_cpu_kernel(logits)) return row_losses(logits.contiguous(), targets.contiguous());
   const at::Tensor wide = logits.to(logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const at::Tensor index = targets.to(at::kLong).clamp_min(0).unsqueeze(1);
   const at::Tensor n = at::logsumexp(wide, {1}) - wide.gather(1, index).squeeze(1);
-  return at::where(targets.ne(ignored_target), n, at::zeros_like(n)).sum(at::kDouble);
+  return at::where(targets.ne(ignored_target), n, at::zeros_like(n));
 }
 
 }  // namespace forge::ops

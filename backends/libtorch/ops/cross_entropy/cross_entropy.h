@@ -32,8 +32,9 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits,
                                    const at::Tensor& targets,
                                    const CrossEntropyOptions& options = {});
 
-/// Sum of n over the scored targets, a float64 scalar without gradient: for evaluation.
-at::Tensor negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets);
+/// n of each target, 0 where it is not scored: [N], float32 at least, without gradient: for
+/// evaluation.
+at::Tensor negative_log_likelihoods(const at::Tensor& logits, const at::Tensor& targets);
 
 /// Throws c10::Error unless targets are int32 [rows] of ignored_target and ids below `vocabulary`.
 /// On a GPU the ids are not read.

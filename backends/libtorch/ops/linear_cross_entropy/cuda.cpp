@@ -100,11 +100,11 @@ at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
   return loss;
 }
 
-at::Tensor linear_cross_entropy_sum_cuda(const at::Tensor& x,
-                                         const at::Tensor& w,
-                                         const at::Tensor& targets) {
+at::Tensor linear_cross_entropy_losses_cuda(const at::Tensor& x,
+                                            const at::Tensor& w,
+                                            const at::Tensor& targets) {
   at::Tensor none_x, none_w;
-  return losses_and_gradients(x, w, targets, {}, {}, none_x, none_w).sum(at::kDouble);
+  return losses_and_gradients(x, w, targets, {}, {}, none_x, none_w);
 }
 
 void scale_unless_one_cuda(at::Tensor& x, const at::Tensor& factor) {

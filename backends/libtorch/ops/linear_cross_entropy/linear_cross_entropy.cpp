@@ -160,11 +160,11 @@ at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
   return (losses.sum(at::kDouble) / double(count)).to(losses.scalar_type());
 }
 
-at::Tensor linear_cross_entropy_sum_cpu(const at::Tensor& x,
-                                        const at::Tensor& w,
-                                        const at::Tensor& targets) {
+at::Tensor linear_cross_entropy_losses_cpu(const at::Tensor& x,
+                                           const at::Tensor& w,
+                                           const at::Tensor& targets) {
   at::Tensor none_x, none_w;
-  return losses_and_gradients(x, w, targets, {}, 1, none_x, none_w).sum(at::kDouble);
+  return losses_and_gradients(x, w, targets, {}, 1, none_x, none_w);
 }
 
 at::Tensor run_on_device(const at::Tensor& x,
@@ -246,15 +246,15 @@ at::Tensor linear_cross_entropy(const at::Tensor& x,
           options.z_loss, options.coefficient, options.counted(targets).contiguous()});
 }
 
-at::Tensor linear_cross_entropy_sum(const at::Tensor& x,
-                                    const WeightMatrix& matrix,
-                                    const at::Tensor& targets) {
+at::Tensor linear_cross_entropy_losses(const at::Tensor& x,
+                                       const WeightMatrix& matrix,
+                                       const at::Tensor& targets) {
   const at::NoGradGuard no_grad;
   const at::Tensor& w = matrix.operand();
   check(x, w, targets);
   if (!has_product_kernel(x, w.scalar_type()))
-    return negative_log_likelihood_sum(at::linear(x, matrix.differentiable()), targets);
-  const auto run = x.is_cuda() ? linear_cross_entropy_sum_cuda : linear_cross_entropy_sum_cpu;
+    return negative_log_likelihoods(at::linear(x, matrix.differentiable()), targets);
+  const auto run = x.is_cuda() ? linear_cross_entropy_losses_cuda : linear_cross_entropy_losses_cpu;
   return run(as_operand(x.contiguous(), w.scalar_type()), w.contiguous(), targets.contiguous());
 }
 

@@ -19,11 +19,11 @@ at::Tensor linear_cross_entropy_reference(const at::Tensor& x,
                                           const at::Tensor& targets,
                                           const CrossEntropyOptions& options = {});
 
-/// The sum of the losses of all scored rows instead of their mean, without z-loss: a float64 scalar
-/// on x's device, for evaluation. Has no gradient, and on a GPU nobody waits for it.
-at::Tensor linear_cross_entropy_sum(const at::Tensor& x,
-                                    const WeightMatrix& w,
-                                    const at::Tensor& targets);
+/// The loss of each row instead of their mean, without z-loss, 0 where it is not scored: [N] on x's
+/// device, float32 at least, for evaluation. Has no gradient, and on a GPU nobody waits for it.
+at::Tensor linear_cross_entropy_losses(const at::Tensor& x,
+                                       const WeightMatrix& w,
+                                       const at::Tensor& targets);
 
 /// The loss of contiguous tensors on a GPU, float or bfloat16, in float32; grad_x and grad_w, where
 /// defined, receive its gradients. grad_w may be float32.
@@ -34,9 +34,9 @@ FORGE_CUDA_ONLY at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
                                                      at::Tensor& grad_x,
                                                      at::Tensor& grad_w);
 
-FORGE_CUDA_ONLY at::Tensor linear_cross_entropy_sum_cuda(const at::Tensor& x,
-                                                         const at::Tensor& w,
-                                                         const at::Tensor& targets);
+FORGE_CUDA_ONLY at::Tensor linear_cross_entropy_losses_cuda(const at::Tensor& x,
+                                                            const at::Tensor& w,
+                                                            const at::Tensor& targets);
 
 /// Multiplies by a scalar on the GPU; reads and writes nothing of `x` where that is one.
 FORGE_CUDA_ONLY void scale_unless_one_cuda(at::Tensor& x, const at::Tensor& factor);

@@ -455,7 +455,8 @@ TEST_CASE("the summed negative log likelihood is the loss times the scored targe
         INFO(types.name << " rows " << rows << " V " << vocabulary);
         const at::Tensor targets = some_targets(rows, vocabulary);
         const at::Tensor logits = activation({rows, vocabulary}, 3).value.to(types.activations);
-        const double sum = ops::negative_log_likelihood_sum(logits, targets).item<double>();
+        const double sum =
+            ops::negative_log_likelihoods(logits, targets).sum(at::kDouble).item<double>();
         const double scored = targets.ne(ops::ignored_target).sum().item<double>();
         const double expected =
             scored * ops::cross_entropy_reference(logits.to(at::kDouble), targets).item<double>();
@@ -495,7 +496,7 @@ TEST_CASE("linear_cross_entropy agrees with its reference for every z-loss and o
   }
 }
 
-TEST_CASE("linear_cross_entropy_sum is the sum for whole logits, over chunks", "[ops]") {
+TEST_CASE("linear_cross_entropy_losses are those of whole logits, over chunks", "[ops]") {
   at::manual_seed(14);
   for (const Types& types : types_of_products()) {
     for (const int64_t rows : {0, 1, 2, 3, 129, 151}) {
@@ -505,12 +506,15 @@ TEST_CASE("linear_cross_entropy_sum is the sum for whole logits, over chunks", "
           const at::Tensor targets = some_targets(rows, vocabulary);
           const at::Tensor x = activation({rows, channels}).value;
           const at::Tensor w = weight({vocabulary, channels}).value;
-          const at::Tensor sum = ops::linear_cross_entropy_sum(
+          const at::Tensor losses = ops::linear_cross_entropy_losses(
               x.to(types.activations), types.matrix(w.to(types.weights)), targets);
-          REQUIRE(sum.scalar_type() == at::kDouble);
-          REQUIRE(sum.dim() == 0);
-          const double expected =
-              ops::negative_log_likelihood_sum(at::linear(x, w), targets).item<double>();
+          REQUIRE(losses.sizes() == targets.sizes());
+          REQUIRE(losses.masked_select(targets.eq(ops::ignored_target)).ne(0).sum().item<int>() ==
+                  0);
+          const at::Tensor sum = losses.sum(at::kDouble);
+          const double expected = ops::negative_log_likelihoods(at::linear(x, w), targets)
+                                      .sum(at::kDouble)
+                                      .item<double>();
           const double tolerance = types.products == at::kDouble ? 1e-12 : types.tolerance;
           REQUIRE(std::abs(sum.item<double>() - expected) <= tolerance * std::max(1.0, expected));
         }

@@ -230,16 +230,16 @@ TEST_CASE("linear_cross_entropy of no scored row is no number", "[ops]") {
   REQUIRE(std::isnan(ops::linear_cross_entropy(x.narrow(0, 0, 0), w, none).item<double>()));
   REQUIRE(fails_with("outside the vocabulary of 5",
                      [&] { ops::linear_cross_entropy(x, w, at::full({3}, 5, at::kInt)); }));
-  // Their sum is one.
-  REQUIRE(ops::linear_cross_entropy_sum(x, w, unscored).item<double>() == 0);
+  // Each by itself is one.
+  REQUIRE(ops::linear_cross_entropy_losses(x, w, unscored).sum().item<double>() == 0);
   REQUIRE(fails_with("outside the vocabulary of 5",
-                     [&] { ops::linear_cross_entropy_sum(x, w, at::full({3}, 5, at::kInt)); }));
+                     [&] { ops::linear_cross_entropy_losses(x, w, at::full({3}, 5, at::kInt)); }));
 }
 
 TEST_CASE("the negative log likelihood refuses a target outside the vocabulary", "[ops]") {
   const at::Tensor targets = at::full({3}, 9, at::kInt);
   REQUIRE(fails_with("outside the vocabulary of 9", [&] {
-    ops::negative_log_likelihood_sum(at::randn({3, 9}), targets);
+    ops::negative_log_likelihoods(at::randn({3, 9}), targets);
   }));
 }
 

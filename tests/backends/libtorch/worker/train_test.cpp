@@ -61,6 +61,34 @@ TEST_CASE("rows to choose by give a loss of their own after the last step and ch
   REQUIRE(all == Approx((4 * reported + 5 * chosen_by) / 9).epsilon(1e-6));
 }
 
+TEST_CASE("the last evaluation reports the loss of every row", "[worker]") {
+  Job job;
+  job.evaluation_rows = 5;
+  job.experiment.train.eval_batch_size = 2;
+  const std::vector<json> evaluations = of_kind(job.run("rows"), "evaluation");
+  REQUIRE(evaluations.size() > 1);
+  CHECK(evaluations.front().at("row_losses").empty());
+  const json& last = evaluations.back();
+  const auto losses = last.at("row_losses").get<std::vector<double>>();
+  const auto tokens = last.at("row_tokens").get<std::vector<int64_t>>();
+  REQUIRE(losses.size() == 5);
+  REQUIRE(tokens.size() == 5);
+  double sum = 0;
+  int64_t scored = 0;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    sum += losses[i] * double(tokens[i]);
+    scored += tokens[i];
+  }
+  CHECK(scored == last.at("tokens").get<int64_t>());
+  CHECK(sum / double(scored) == Approx(last.at("loss").get<double>()).margin(1e-6));
+  // Each row is what it is alone.
+  job.experiment.train.eval_batch_size = 1;
+  const json alone = of_kind(job.run("alone"), "evaluation").back();
+  for (size_t i = 0; i < losses.size(); ++i)
+    CHECK(alone.at("row_losses")[i].get<double>() == Approx(losses[i]).margin(1e-5));
+  CHECK(losses[0] != losses[1]);
+}
+
 TEST_CASE("a document mask changes the losses and needs to know what begins a document",
           "[worker]") {
   Job job;

@@ -241,6 +241,33 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   REQUIRE_FALSE(summary.exit_status.has_value());
 }
 
+TEST_CASE("the rows of the last evaluation are kept, and those that are no numbers are not",
+          "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  worker::Evaluation evaluation{10, 4.5, 100, 1};
+  append_event(folder, evaluation);
+  place.store.sync(place.runs);
+  REQUIRE(place.store.evaluation_rows(run.id).losses.empty());
+  evaluation = {20, 4.0, 100, 1};
+  evaluation.row_losses = {3.5, 4.25};
+  evaluation.row_tokens = {50, 50};
+  append_event(folder, evaluation);
+  place.store.sync(place.runs);
+  REQUIRE(place.store.evaluation_rows(run.id).losses == std::vector<double>{3.5, 4.25});
+  REQUIRE(place.store.evaluation_rows(run.id).tokens == std::vector<int64_t>{50, 50});
+  evaluation.row_losses = {NAN, 4.25};
+  append_event(folder, evaluation);
+  place.store.sync(place.runs);
+  REQUIRE(place.store.evaluation_rows(run.id).losses.empty());
+  evaluation.row_losses = {4.25};
+  append_event(folder, evaluation);
+  place.store.sync(place.runs);
+  REQUIRE(place.store.evaluation_rows(run.id).losses.empty());
+  REQUIRE(place.store.evaluation_rows("nobody").losses.empty());
+}
+
 TEST_CASE("scores stand with their evaluation and the last ones with their run", "[store]") {
   Workplace place;
   const MadeRun run = made("x");

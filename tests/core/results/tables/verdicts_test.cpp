@@ -128,6 +128,34 @@ TEST_CASE("a claim that is only clear by itself is within noise of the table", "
   CHECK(contains(judged.reason, "; within noise"));
 }
 
+TEST_CASE("an evaluation of few rows of text makes a difference less certain", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  const statistics::Difference alone = *cells_of(verdicts_of(table))[1].difference;
+  table.rows[0].evaluation_rows = {{1.0, 1.1, 1.2, 1.3}, {10, 10, 10, 20}};
+  table.rows[1].evaluation_rows = {{0.9, 1.1, 1.1, 1.2}, {10, 10, 10, 20}};
+  // Weights 0.2, 0.2, 0.2, 0.4 on differences of -0.1, 0, -0.1, -0.1, whose mean is -0.08.
+  const double error = std::sqrt((0.004 * 0.004 * 2 + 0.016 * 0.016 + 0.008 * 0.008) * 4 / 3);
+  const statistics::Difference both = *cells_of(verdicts_of(table))[1].difference;
+  CHECK(both.difference == alone.difference);
+  CHECK(both.standard_error == Approx(std::hypot(alone.standard_error, error)));
+  const double of_seeds = alone.interval.half_width(), of_rows = 1.959964 * error;
+  CHECK(both.interval.half_width() == Approx(std::hypot(of_seeds, of_rows)).epsilon(1e-6));
+  CHECK(both.p > alone.p);
+  CHECK(both.p > statistics::normal_two_sided_p(both.difference / error));
+  // A claim by an expression has the same error in it.
+  ClaimSpec claim;
+  claim.claim = "It pays";
+  claim.value = "eval_loss[canon] - eval_loss[llama]";
+  claim.expression = parse_expression(claim.value);
+  claim.at_most = 0;
+  table.table.claims = {claim};
+  CHECK(*verdicts_of(table).claims[0].p ==
+        Approx(*cells_of(verdicts_of(table))[1].p).epsilon(0.01));
+  // Other rows of text tell nothing about the difference.
+  table.rows[1].evaluation_rows.tokens[0] = 11;
+  CHECK(cells_of(verdicts_of(table))[1].difference->p == alone.p);
+}
+
 TEST_CASE("a claim about the model alone is no test", "[verdicts]") {
   Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
   for (AblationRow& row : table.rows)
@@ -156,6 +184,10 @@ struct Scenario {
   bool same_seeds = true;  ///< else each row has seeds of its own
   size_t few = 0;          ///< seeds of every other row, planned so; 0: as many as the others
   double effect = 0;       ///< by which the last row is lower, in standard deviations
+  /// Rows of text in the evaluation, the same for all runs, on which models of equal quality differ
+  /// so much that their mean differs by one standard deviation of the seeds; 0: endless many.
+  size_t evaluation_rows = 0;
+  bool knows_rows = true;  ///< whether the losses of these rows are reported
 };
 
 double normal(RandomStream& random) { return normal_quantile(open_uniform(random.next_u32())); }
@@ -169,13 +201,21 @@ std::vector<AblationRow> rows_of(const Scenario& scenario, RandomStream& random)
     const bool has_few = scenario.few > 0 && i % 2 == 1;
     const size_t n = has_few ? scenario.few : scenario.seeds;
     AblationRow row;
+    double of_text = 0;
+    for (size_t k = 0; k < scenario.evaluation_rows; ++k) {
+      const double loss = std::sqrt(static_cast<double>(scenario.evaluation_rows)) * normal(random);
+      of_text += loss / static_cast<double>(scenario.evaluation_rows);
+      if (!scenario.knows_rows) continue;
+      row.evaluation_rows.losses.push_back(loss);
+      row.evaluation_rows.tokens.push_back(512);
+    }
     row.spec.config = row.spec.name = "row_" + std::to_string(i);
     row.planned_seeds = has_few ? scenario.few : scenario.planned;
     for (size_t k = 0; k < n; ++k) {
       store::RunSummary run;
       run.status = run::RunState::completed;
       run.seed = static_cast<int64_t>(scenario.same_seeds ? k : k + 1000 * static_cast<size_t>(i));
-      const double shared = normal(random) + (scenario.same_seeds ? common[k] : 0);
+      const double shared = normal(random) + of_text + (scenario.same_seeds ? common[k] : 0);
       const double effect = i == scenario.rows ? scenario.effect : 0;
       for (int c = 0; c < scenario.columns; ++c) {
         const std::string metric = c == 0 ? "eval_loss" : "loss_" + std::to_string(c);
@@ -259,6 +299,25 @@ TEST_CASE("at most one table of equal rows in twenty calls anything real",
               << " tables call something real (FORGE_TEST_SEED=" << simulation_seed() << ")\n";
     CHECK(share <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
   }
+}
+
+TEST_CASE("what other rows of text would say is part of a difference", "[verdicts][simulation]") {
+  const int tables = simulated_tables(300);
+  const auto share = [&](Scenario scenario) {
+    RandomStream random(simulation_seed(), stream_number("rows of text"));
+    int wrong = 0;
+    for (int i = 0; i < tables; ++i) wrong += outcome_of(scenario, random).any;
+    return wrong / double(tables);
+  };
+  Scenario scenario{4, 1, 3, 5, 5, 5};
+  scenario.evaluation_rows = 200;
+  const double with_rows = share(scenario);
+  scenario.knows_rows = false;
+  const double without = share(scenario);
+  std::cout << "equal rows, 5 seeds, evaluated on 200 rows of text: " << with_rows
+            << " call something real, without the losses of these rows " << without << "\n";
+  CHECK(with_rows <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
+  CHECK(without > 2 * 0.05);
 }
 
 TEST_CASE("a difference is found as often as a plan promises", "[verdicts][simulation]") {
