@@ -283,8 +283,10 @@ int run_until_done(const RunFolder& folder,
                    worker::Launcher& launcher,
                    const SupervisorOptions& options) {
   const AttemptEnd end = Supervisor(folder, lock, backend, launcher, options).run();
-  remove_tree(folder.stop_file());
+  // The request stays while this process holds the run, so that who waits for the end of a run that
+  // is stopping does not take it for one that goes on. The next supervisor removes it.
   if (end.state == RunState::stopped) return supervised_stopped;
+  remove_tree(folder.stop_file());
   if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
   write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
   return supervised_completed;
