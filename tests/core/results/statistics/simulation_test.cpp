@@ -53,11 +53,8 @@ struct ErrorRates {
   double unadjusted = 0;  ///< share of all comparisons, without it
 };
 
-using Test = std::optional<Difference> (*)(const std::vector<double>&,
-                                           const std::vector<double>&,
-                                           double,
-                                           double,
-                                           double);
+using Test = std::optional<Difference> (*)(
+    const std::vector<double>&, const std::vector<double>&, double, double, double);
 
 /// Tables whose rows all do the same as their baseline. With pairs, what both of a pair have is as
 /// large as what each has alone.
