@@ -1,5 +1,8 @@
 #include "core/huggingface/export_model.h"
 
+#include <regex>
+#include <set>
+
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -92,13 +95,33 @@ fs::path real_path(const fs::path& folder) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-/// Whether a folder holds what the writer of a model folder puts there and nothing that may be
-/// dear to somebody: plain files, among them config.json.
-bool may_be_replaced(const fs::path& folder) {
+/// Whether the writer of a model folder gives its files such a name.
+bool is_written_name(const std::string& name) {
+  static const std::set<std::string> names = {"config.json",
+                                              "generation_config.json",
+                                              "tokenizer.json",
+                                              "tokenizer_config.json",
+                                              "special_tokens_map.json",
+                                              weights::model_file,
+                                              weights::model_index_file};
+  static const std::regex part("model-[0-9]+-of-[0-9]+\\.safetensors");
+  return names.count(name) > 0 || std::regex_match(name, part);
+}
+
+bool is_model_config(const fs::path& file) {
+  if (!fs::is_regular_file(file)) return false;
+  const nlohmann::json json = try_parse_json(read_file(file));
+  return json.is_object() && json.contains("model_type");
+}
+
+/// What in the folder is none of a model folder's files, and may be dear to somebody; "" for
+/// nothing.
+std::string foreign_entry(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_regular_file()) return false;
+    const std::string name = entry.path().filename().string();
+    if (!fs::is_regular_file(entry.symlink_status()) || !is_written_name(name)) return name;
   }
-  return fs::is_regular_file(folder / "config.json");
+  return is_model_config(folder / "config.json") ? "" : "config.json";
 }
 
 void require_place(const fs::path& folder, bool replace) {
@@ -107,9 +130,11 @@ void require_place(const fs::path& folder, bool replace) {
   if (!fs::is_directory(folder)) throw Error(name + " is a file", "name a folder");
   if (fs::is_empty(folder)) return;
   if (!replace) throw Error(name + " is not empty", "name another folder, or give --force");
-  if (may_be_replaced(folder)) return;
-  throw Error(name + " is no model folder: it is not replaced, whatever --force says",
-              "a model folder holds config.json and other files, and no folders");
+  const std::string foreign = foreign_entry(folder);
+  if (foreign.empty()) return;
+  throw Error(name + " is no model folder, or holds more than one: it is not replaced, whatever " +
+                  "--force says, because of '" + foreign + "'",
+              "name another folder, or move away what is no file of a model");
 }
 
 std::optional<data::Tokenizer> load_fitting_tokenizer(const ExportSource& source) {

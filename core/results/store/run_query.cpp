@@ -97,13 +97,14 @@ ColumnCondition parse_condition(const std::string& text) {
   return condition;
 }
 
-/// A number in any usual spelling, also ".5" and "1e-3"; null for what is none.
+/// A number in any usual spelling, also ".5" and "1e-3"; null for what is none, such as "nan",
+/// which would be neither less nor more than any value.
 Json number_of(const std::string& text) {
   const Json exact = try_parse_json(text);
   if (exact.is_number()) return exact;  // whole numbers keep all their digits
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  return text.empty() || *end != '\0' ? Json() : Json(number);
+  return text.empty() || *end != '\0' || std::isnan(number) ? Json() : Json(number);
 }
 
 bool begins_with_year(const std::string& text) {
@@ -134,7 +135,8 @@ void require_value(const ColumnCondition& condition, const Json& column) {
 
 /// Negative, 0 or positive; none for a column without a value.
 std::optional<int> compare(const Json& column, const std::string& value) {
-  if (column.is_null()) return std::nullopt;
+  if (column.is_null() || (column.is_number() && std::isnan(column.get<double>())))
+    return std::nullopt;
   if (column.is_boolean()) return column.dump().compare(value);
   if (column.is_string()) return column.get_ref<const std::string&>().compare(value);
   const Json other = number_of(value);

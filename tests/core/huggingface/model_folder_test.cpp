@@ -145,11 +145,11 @@ TEST_CASE("an empty folder is taken and a full one refused until it may be repla
   make_directories(source.folder / "out");
   source.write();
   REQUIRE(contains(source.fault(), "is not empty"));
-  source.folder.write("out/stale.safetensors", "x");
+  source.folder.write("out/model-00001-of-00009.safetensors", "x");
   ExportOptions options;
   options.replace = true;
   source.write(options);
-  REQUIRE_FALSE(fs::exists(source.folder / "out/stale.safetensors"));
+  REQUIRE_FALSE(fs::exists(source.folder / "out/model-00001-of-00009.safetensors"));
   REQUIRE(fs::exists(source.folder / "out/config.json"));
   REQUIRE(source.entries() == std::vector<std::string>{"checkpoints", "out", "tokenizer.json"});
 }
@@ -168,6 +168,17 @@ TEST_CASE("nothing but a model folder is ever replaced") {
   const Source file;
   file.folder.write("out", "x");
   REQUIRE(contains(file.fault(options), "is a file"));
+  // A project's folder has a config.json too, and a model folder may have got other files.
+  const Source project;
+  project.folder.write("out/config.json", R"({"my": "settings"})");
+  REQUIRE(contains(project.fault(options), "because of 'config.json'"));
+  for (const char* name : {"thesis.tex", ".notes", "other.safetensors"}) {
+    const Source mixed;
+    mixed.write();
+    mixed.folder.write(std::string("out/") + name, "x");
+    REQUIRE(contains(mixed.fault(options), std::string("because of '") + name + "'"));
+    REQUIRE(fs::exists(mixed.folder / "out" / name));
+  }
 }
 
 TEST_CASE("a damaged checkpoint and weights of another model and a large tokenizer are refused") {

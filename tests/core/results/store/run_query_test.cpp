@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/results/store/result_store.h"
 
 #include "core/config/experiment.h"
@@ -59,11 +61,24 @@ TEST_CASE("a value that a column cannot have is refused", "[store][query]") {
   };
   CHECK(error("eval_loss<high") == "error: 'eval_loss' is a number, not 'high'");
   CHECK(error("eval_loss<7,97") == "error: 'eval_loss' is a number, not '7,97'");
+  // Compared with these, no value would be less or more: all would be equal.
+  for (const char* nan : {"nan", "NaN", "-nan", "nan(1)"}) {
+    CHECK(error("eval_loss=" + std::string(nan)) ==
+          "error: 'eval_loss' is a number, not '" + std::string(nan) + "'");
+    CHECK(error("seed>=" + std::string(nan)).find("is a number") != std::string::npos);
+  }
   CHECK(error("seed=forty") == "error: 'seed' is a number, not 'forty'");
   CHECK(error("seed=010").find("'010' is 8 in YAML") != std::string::npos);
   CHECK(error("seed=1:30") == "error: 'seed' is a number, not '1:30'");
   CHECK(error("status!=complete").find("'completed'") != std::string::npos);
   CHECK(error("created<yesterday").find("a time such as") != std::string::npos);
+}
+
+TEST_CASE("a loss that is no number meets no condition on it", "[store][query]") {
+  std::vector<RunSummary> runs = some_runs();
+  for (RunSummary& run : runs) run.metrics["eval_loss"] = std::nan("");
+  for (const char* condition : {"eval_loss=0.5", "eval_loss<=0.5", "eval_loss>=0", "eval_loss!=1"})
+    CHECK(select(runs, {{}, {condition}, {}, 0}).empty());
 }
 
 TEST_CASE("a condition on tags asks for one of them", "[store][query]") {
