@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "app/table_runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
@@ -16,7 +17,6 @@
 #include "core/data/rows/prepare.h"
 #include "core/run/open_model.h"
 #include "core/run/request.h"
-#include "core/run/sweep.h"
 #include "core/worker/job.h"
 
 namespace forge::app {
@@ -179,29 +179,6 @@ ForeseenRun foresee_run(const Context& context,
 
 namespace {
 
-/// A config with the sweeps that its table declares.
-struct SelectedConfig {
-  project::NamedConfig config;
-  std::vector<run::Sweep> sweeps;
-};
-
-std::vector<SelectedConfig> configs_of_table(const Context& context, const std::string& name) {
-  const project::Project project = context.project();
-  const tables::TableSpec table = read_table(project, name);
-  std::vector<run::Sweep> sweeps;
-  if (table.best_of) {
-    sweeps.push_back({table.best_of->key, {}});
-    for (const double value : table.best_of->values)
-      sweeps.back().values.push_back(shortest(value));
-    if (const int64_t rows = table.best_of->validation_rows; rows > 0)
-      sweeps.push_back({"train.validation_rows", {std::to_string(rows)}});
-  }
-  std::vector<SelectedConfig> selected;
-  for (const tables::RowSpec& row : table.rows)
-    selected.push_back({{project, project::config_of(project, row.config)}, sweeps});
-  return selected;
-}
-
 /// The sweeps of the command line. Those that the project declares are read from their files.
 struct Sweeps {
   std::vector<run::Sweep> values;
@@ -251,7 +228,6 @@ std::vector<SelectedConfig> select_configs(const Context& context, const RunSele
         "--table for the configs of a table, or --sweep with a sweep that the project declares",
         "'forge ls' lists them");
   }
-  if (!selection.table.empty()) return configs_of_table(context, selection.table);
   std::vector<SelectedConfig> selected;
   if (selection.all) {
     const project::Project project = context.project();
@@ -275,7 +251,7 @@ std::vector<SelectedConfig> select_configs(const Context& context, const RunSele
 std::vector<CheckedRun> config_runs(const Context& context,
                                     const SelectedConfig& selected,
                                     const RunSelection& selection,
-                                    const Sweeps& sweeps_given,
+                                    const std::vector<run::Sweep>& swept,
                                     const LaunchOptions& options) {
   const config::ParsedConfig parsed = context.parse(selected.config);
   if (selection.all && !project::summary_of(*parsed.root).trains) return {};
@@ -286,7 +262,7 @@ std::vector<CheckedRun> config_runs(const Context& context,
   std::vector<run::Sweep> sweeps;
   if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
   if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
-  sweeps.insert(sweeps.end(), sweeps_given.values.begin(), sweeps_given.values.end());
+  sweeps.insert(sweeps.end(), swept.begin(), swept.end());
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
   std::set<uint64_t> planned_seeds;
@@ -337,28 +313,19 @@ std::vector<std::string> sweep_names(const project::Project& project) {
   return yaml_names(project.folder / "sweeps");
 }
 
-std::vector<CheckedRun> check_selected_configs(const Context& context,
-                                               const RunSelection& selection,
-                                               const LaunchOptions& options) {
-  const Sweeps sweeps = read_sweeps(context, selection);
-  RunSelection wanted = selection;
-  if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
-    wanted.configs = sweeps.configs;
-  const bool sweeps_seeds =
-      std::any_of(sweeps.values.begin(), sweeps.values.end(), [](const run::Sweep& sweep) {
-        return sweep.path == "seed";
-      });
-  if (!wanted.table.empty() && wanted.seeds.empty() && wanted.seed_count == 0 && !sweeps_seeds)
-    wanted.seed_count = read_table(context.project(), wanted.table).seeds;
-  const std::vector<SelectedConfig> selected = select_configs(context, wanted);
-  std::vector<std::vector<CheckedRun>> of_configs(selected.size());
-  parallel_for(selected.size(), [&](size_t i) {
-    of_configs[i] = config_runs(context, selected[i], wanted, sweeps, options);
+std::vector<CheckedRun> check_configs(const Context& context,
+                                      const std::vector<SelectedConfig>& configs,
+                                      const RunSelection& selection,
+                                      const std::vector<run::Sweep>& swept,
+                                      const LaunchOptions& options) {
+  std::vector<std::vector<CheckedRun>> of_configs(configs.size());
+  parallel_for(configs.size(), [&](size_t i) {
+    of_configs[i] = config_runs(context, configs[i], selection, swept, options);
   });
-  add_planned_claims(selected, of_configs);
+  add_planned_claims(configs, of_configs);
   size_t most = 0;
   for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
-  if (wanted.all && most == 0)
+  if (selection.all && most == 0)
     throw Error("project '" + context.project().path + "' has no training config");
   std::vector<CheckedRun> runs;
   std::set<std::pair<std::string, std::string>> seen;
@@ -372,6 +339,18 @@ std::vector<CheckedRun> check_selected_configs(const Context& context,
     }
   }
   return runs;
+}
+
+SelectedRuns check_selected_configs(const Context& context,
+                                    const RunSelection& selection,
+                                    const LaunchOptions& options) {
+  const Sweeps sweeps = read_sweeps(context, selection);
+  RunSelection wanted = selection;
+  if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
+    wanted.configs = sweeps.configs;
+  const std::vector<SelectedConfig> selected = select_configs(context, wanted);
+  if (!wanted.table.empty()) return runs_of_table(context, wanted, sweeps.values, options);
+  return {check_configs(context, selected, wanted, sweeps.values, options), ""};
 }
 
 }  // namespace forge::app

@@ -8,6 +8,7 @@
 #include "core/config/resolve.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/run/plan.h"
+#include "core/run/sweep.h"
 
 namespace forge::app {
 
@@ -83,11 +84,31 @@ struct RunSelection {
 /// Names of the sweeps that a project declares: the files sweeps/*.yaml, sorted.
 std::vector<std::string> sweep_names(const project::Project& project);
 
-/// All runs: first every config with its first seed or value, then with the next, so that
-/// comparable runs complete early. A run that is selected twice is listed once.
-std::vector<CheckedRun> check_selected_configs(const Context& context,
-                                               const RunSelection& selection,
-                                               const LaunchOptions& options);
+/// A config with the sweeps that its table declares.
+struct SelectedConfig {
+  project::NamedConfig config;
+  std::vector<run::Sweep> sweeps;
+};
+
+/// The runs of these configs, one for each combination of the sweeps, the seeds of `selection` and
+/// `swept`, which all of them have: first every config with its first seed or value, then with the
+/// next, so that comparable runs complete early. A run that is selected twice is listed once.
+std::vector<CheckedRun> check_configs(const Context& context,
+                                      const std::vector<SelectedConfig>& configs,
+                                      const RunSelection& selection,
+                                      const std::vector<run::Sweep>& swept,
+                                      const LaunchOptions& options);
+
+/// Runs that can be made now.
+struct SelectedRuns {
+  std::vector<CheckedRun> runs;
+  std::string later;  ///< what can be made when these are completed, in words; "": nothing
+};
+
+/// The runs that a command line asks for.
+SelectedRuns check_selected_configs(const Context& context,
+                                    const RunSelection& selection,
+                                    const LaunchOptions& options);
 
 struct PlanOptions {
   bool probe = false;  ///< estimate runs without history by a short benchmark

@@ -332,21 +332,6 @@ int run_exit_code(const run::RunStatus& status) {
   return status.storage ? run::supervised_storage : run::supervised_failed;
 }
 
-void print_results(const std::vector<store::RunSummary>& runs,
-                   const store::ResultStore& store,
-                   const std::filesystem::path& runs_dir,
-                   bool json) {
-  if (json) {
-    print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
-  } else if (runs.size() == 1) {
-    std::cout << result_text(runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id));
-  } else if (!runs.empty()) {
-    std::vector<store::ConfiguredRun> configured;
-    for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
-    std::cout << result_table(configured);
-  }
-}
-
 void print_queued(const std::vector<PendingRun>& runs, bool json) {
   if (json) {
     print_json(json_list(runs, [](const PendingRun& run) -> nlohmann::json {
@@ -367,15 +352,14 @@ std::string left_text(const run::RunFolder& folder) {
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
 }
 
-int follow_and_report(const Context& context,
-                      const std::vector<PendingRun>& runs,
-                      const std::set<std::string>& own,
-                      bool json) {
+ExecutedRuns follow_and_report(const Context& context,
+                               const std::vector<PendingRun>& runs,
+                               const std::set<std::string>& own) {
   store::ResultStore store = open_store(context);
   const std::filesystem::path runs_dir = context.runs_dir();
   const std::vector<Outcome> outcomes = follow_runs(
       context, runs, own, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
-  std::vector<store::RunSummary> results;
+  std::vector<std::string> ended;
   int worst = run::supervised_completed;
   bool some_are_open = false;  // not started, or left
   std::vector<std::string> stopped;
@@ -394,15 +378,14 @@ int follow_and_report(const Context& context,
     if (outcome.status.state == run::RunState::stopped)
       stopped.push_back(runs[i].planned.record.id);
     worst = std::max(worst, run_exit_code(outcome.status));
-    if (auto summary = store.run(runs[i].planned.record.id)) results.push_back(std::move(*summary));
+    ended.push_back(runs[i].planned.record.id);
   }
   if (!stopped.empty())
     std::cerr << quoted_command("forge runs resume " + shell_quoted(stopped))
               << (stopped.size() == 1 ? " continues it from its" : " continues them from their")
               << " newest checkpoint\n";
   if (worst == run::supervised_completed && some_are_open) worst = run::supervised_stopped;
-  print_results(results, store, runs_dir, json);
-  return worst;
+  return {worst, false, std::move(ended)};
 }
 
 }  // namespace
@@ -421,15 +404,33 @@ void add_queue_options(const Command& command, QueueOptions& queue) {
                    "Queue and return; 'forge status' shows the progress. Ctrl-\\ does so later");
 }
 
-int execute_runs(const Context& context,
-                 const std::vector<PendingRun>& runs,
-                 const QueueOptions& queue,
-                 bool json) {
+ExecutedRuns execute_runs(const Context& context,
+                          const std::vector<PendingRun>& runs,
+                          const QueueOptions& queue,
+                          bool json) {
   const std::set<std::string> own = enqueue(context, runs, queue);
-  if (!queue.detach && !detach_requested()) return follow_and_report(context, runs, own, json);
+  if (!queue.detach && !detach_requested()) return follow_and_report(context, runs, own);
   queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
-  return 0;
+  return {0, true, {}};
+}
+
+void print_results(const Context& context, const std::vector<std::string>& ids, bool json) {
+  const store::ResultStore store = open_store(context);
+  std::vector<store::RunSummary> runs;
+  for (const std::string& id : ids) {
+    if (auto summary = store.run(id)) runs.push_back(std::move(*summary));
+  }
+  if (json) {
+    print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
+  } else if (runs.size() == 1) {
+    std::cout << result_text(
+        runs[0], store.config(runs[0].id), shown_path(context.runs_dir() / runs[0].id));
+  } else if (!runs.empty()) {
+    std::vector<store::ConfiguredRun> configured;
+    for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
+    std::cout << result_table(configured);
+  }
 }
 
 }  // namespace forge::app

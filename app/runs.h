@@ -74,12 +74,21 @@ nlohmann::json to_json(const worker::Evaluation& evaluation);
 /// --jobs, --priority and --detach
 void add_queue_options(const Command& command, QueueOptions& queue);
 
-/// Queues the runs and follows them to their ends, reports failures, and prints the results;
-/// detached it only queues them and prints their ids. Returns the exit code: 1 a run failed, 3 one
-/// was stopped, not started or left before its end, 4 the disk is full or fails.
-int execute_runs(const Context& context,
-                 const std::vector<PendingRun>& runs,
-                 const QueueOptions& queue,
-                 bool json);
+/// What became of runs that a command executed.
+struct ExecutedRuns {
+  int exit_code = 0;  ///< 1 a run failed, 3 one was stopped, not started or left, 4 the disk failed
+  bool detached = false;           ///< they were only queued
+  std::vector<std::string> ended;  ///< their ids
+};
+
+/// Queues the runs and follows them to their ends, and reports failures; detached it only queues
+/// them and prints their ids.
+ExecutedRuns execute_runs(const Context& context,
+                          const std::vector<PendingRun>& runs,
+                          const QueueOptions& queue,
+                          bool json);
+
+/// Prints what the runs ended with.
+void print_results(const Context& context, const std::vector<std::string>& ids, bool json);
 
 }  // namespace forge::app

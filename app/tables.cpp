@@ -20,7 +20,8 @@ namespace {
 struct Findings {
   std::vector<store::ConfiguredRun> runs;
   std::vector<benchmark::Record> benchmarks;
-  std::vector<tables::ExcludedRuns> excluded;  ///< those of other models
+  std::vector<tables::ExcludedRuns> excluded;      ///< those of other models
+  std::vector<store::ConfiguredRun> filtered_out;  ///< that do not meet --where
 };
 
 Findings find(const Context& context,
@@ -37,7 +38,19 @@ Findings find(const Context& context,
   std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
   for (store::ConfiguredRun& run : runs)
     run.summary.step = store::current_step(context.runs_dir(), run.summary);
-  return {store::select(std::move(runs), options.where), store->benchmarks(benchmark_filter), {}};
+  Findings findings;
+  findings.benchmarks = store->benchmarks(benchmark_filter);
+  if (options.where.empty()) {
+    findings.runs = std::move(runs);
+    return findings;
+  }
+  findings.runs = store::select(runs, options.where);
+  std::set<std::string> selected;
+  for (const store::ConfiguredRun& run : findings.runs) selected.insert(run.summary.id);
+  for (store::ConfiguredRun& run : runs) {
+    if (selected.count(run.summary.id) == 0) findings.filtered_out.push_back(std::move(run));
+  }
+  return findings;
 }
 
 /// A project's configs as they are now.
@@ -118,6 +131,28 @@ void remove_other_models(CurrentConfigs& configs, Findings& findings) {
                    benchmarks.end());
 }
 
+/// The profiles of the rows' configs.
+std::set<std::string> profiles_of(CurrentConfigs& configs, const tables::TableSpec& table) {
+  std::set<std::string> profiles;
+  for (const tables::RowSpec& row : table.rows) {
+    for (std::string& name : configs.profiles(row.config)) profiles.insert(std::move(name));
+  }
+  return profiles;
+}
+
+/// Throws Error for a claim that waits for runs of a profile that no config has.
+void require_claimed_profiles(CurrentConfigs& configs, const tables::TableSpec& table) {
+  for (const tables::ClaimSpec& claim : table.claims) {
+    if (claim.profile == tables::ClaimSpec().profile) continue;
+    const std::set<std::string> known = profiles_of(configs, table);
+    if (known.count(claim.profile) > 0) continue;
+    const std::vector<std::string> names(known.begin(), known.end());
+    throw Error("table '" + table.name + "': a claim is about profile '" + claim.profile +
+                    "', which none of its configs has",
+                did_you_mean(claim.profile, names, "there are " + join(names, ", ")));
+  }
+}
+
 /// Throws Error for a profile that no run has and none can have.
 void require_profile(CurrentConfigs& configs,
                      const Findings& findings,
@@ -126,11 +161,7 @@ void require_profile(CurrentConfigs& configs,
   std::set<std::string> known;
   for (const store::ConfiguredRun& run : findings.runs) known.insert(run.summary.profile);
   if (profile.empty() || known.count(profile) > 0 || tables.empty()) return;
-  for (const tables::TableSpec& table : tables) {
-    for (const tables::RowSpec& row : table.rows) {
-      for (std::string& name : configs.profiles(row.config)) known.insert(std::move(name));
-    }
-  }
+  for (const tables::TableSpec& table : tables) known.merge(profiles_of(configs, table));
   if (known.count(profile) > 0) return;
   const std::vector<std::string> names(known.begin(), known.end());
   throw Error("no run and no config of these tables has the profile '" + profile + "'",
@@ -203,6 +234,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
   std::vector<tables::TableSpec> specs;
   for (const std::string& name : names) specs.push_back(read_table(project, name));
   require_profile(configs, findings, specs, options.profile);
+  for (const tables::TableSpec& table : specs) require_claimed_profiles(configs, table);
   remove_other_models(configs, findings);
   std::vector<tables::Ablation> tables;
   std::optional<store::ResultStore> curves;  // opened for the tables that need it
@@ -217,6 +249,8 @@ std::vector<tables::Ablation> build_tables(const Context& context,
           tables::read_published(shown_path(tables_folder(project) / table.published));
     }
     ablation_options.benchmarks = findings.benchmarks;
+    ablation_options.filter = options.where;
+    ablation_options.filtered_out = findings.filtered_out;
     ablation_options.evaluations = [&](const std::string& run_id) {
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);
@@ -246,6 +280,14 @@ std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
                                                   const project::Project& project,
                                                   const TableOptions& options) {
   return find(context, project, options).runs;
+}
+
+std::vector<benchmark::Record> current_benchmarks(const Context& context,
+                                                  const project::Project& project) {
+  Findings findings = find(context, project, {});
+  CurrentConfigs configs(context, project);
+  remove_other_models(configs, findings);
+  return std::move(findings.benchmarks);
 }
 
 std::vector<tables::Curve> training_curves(const Context& context, const tables::Ablation& table) {

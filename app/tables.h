@@ -55,6 +55,10 @@ std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
                                                   const project::Project& project,
                                                   const TableOptions& options);
 
+/// What `forge bench` measured of the project's configs as they are now.
+std::vector<benchmark::Record> current_benchmarks(const Context& context,
+                                                  const project::Project& project);
+
 /// Training losses by tokens, a curve for each row of the table with all its seeds.
 std::vector<tables::Curve> training_curves(const Context& context, const tables::Ablation& table);
 

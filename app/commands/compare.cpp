@@ -243,7 +243,7 @@ void add_compare(const Command& app) {
           "forge compare --table positional --published\n"
           "forge compare --table positions --profile full --format csv\n"
           "forge compare --table positions --by backend\n"
-          "forge compare --table positions --where \"seed<44\" --strict\n"
+          "forge compare --table positions --where \"revision!=\" --strict\n"
           "forge compare --table positions --pareto quality,speed --curves\n"
           "forge compare --rows model.canon.set --cols model.attention.position.kind --metric "
           "eval_loss")

@@ -1,4 +1,5 @@
 #include <unistd.h>
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -106,28 +107,55 @@ void tell_where_runs_go(const Context& context) {
             << " ('forge init' makes this folder a workspace)\n";
 }
 
+/// The runs that can be made now, all of them checked before the first one starts.
+SelectedRuns next_runs(const Context& context, RunOptions& options) {
+  if (!options.saved_plan.empty()) return {saved_runs(context, options), ""};
+  return check_selected_configs(context, options.selection, options.launch);
+}
+
+/// Throws Error if these are the runs that the table has just got: it does not count them.
+void require_progress(const std::vector<PendingRun>& runs,
+                      const std::vector<std::string>& ended,
+                      const std::string& table) {
+  for (const PendingRun& run : runs) {
+    if (std::find(ended.begin(), ended.end(), run.planned.record.id) == ended.end()) return;
+  }
+  throw Error("table '" + table + "' does not count the runs that it asked for",
+              quoted_command("forge compare --table " + shell_quoted(table)) + " says why");
+}
+
 int run_configs(const Context& context, RunOptions options) {
   if (!options.backend.empty()) options.launch.overrides.push_back("backend=" + options.backend);
   const int jobs = options.queue.jobs;
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
-  // All configs are checked before the first run starts.
-  const std::vector<CheckedRun> checked =
-      options.saved_plan.empty()
-          ? check_selected_configs(context, options.selection, options.launch)
-          : saved_runs(context, options);
+  SelectedRuns selected = next_runs(context, options);
   if (options.dry_run || options.plan.probe || !options.plan.save.empty()) {
     options.plan.json = options.json;
-    print_plan(context, checked, options.launch, options.plan);
+    print_plan(context, selected.runs, options.launch, options.plan);
+    if (!selected.later.empty()) std::cerr << "then " << selected.later << "\n";
     return 0;
   }
   tell_where_runs_go(context);
   run::make_runs_dir(context.runs_dir());
   open_store(context);  // a damaged or newer store is found before anything is prepared
   allow_detaching();
-  std::vector<PendingRun> runs;
-  for (const CheckedRun& run : checked) runs.push_back(prepare(context, run, options));
-  return execute_runs(context, runs, options.queue, options.json);
+  std::vector<std::string> ended;
+  for (;;) {
+    std::vector<PendingRun> runs;
+    for (const CheckedRun& run : selected.runs) runs.push_back(prepare(context, run, options));
+    if (!ended.empty()) require_progress(runs, ended, options.selection.table);
+    const ExecutedRuns executed = execute_runs(context, runs, options.queue, options.json);
+    ended.insert(ended.end(), executed.ended.begin(), executed.ended.end());
+    const bool goes_on = executed.exit_code == 0 && !executed.detached;
+    if (!selected.later.empty() && !goes_on)
+      std::cerr << "the same command goes on when they are completed: " << selected.later << "\n";
+    if (selected.later.empty() || !goes_on) {
+      if (!executed.detached) print_results(context, ended, options.json);
+      return executed.exit_code;
+    }
+    selected = next_runs(context, options);
+  }
 }
 
 struct SuperviseOptions {

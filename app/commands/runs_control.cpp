@@ -287,7 +287,9 @@ int resume(const Context& context, const RunsResumeOptions& options) {
     if (options.json) std::cout << "[]\n";
     return 0;
   }
-  return execute_runs(context, runs, options.queue, options.json);
+  const ExecutedRuns executed = execute_runs(context, runs, options.queue, options.json);
+  if (!executed.detached) print_results(context, executed.ended, options.json);
+  return executed.exit_code;
 }
 
 void add_runs_resume(const Command& runs) {

@@ -190,6 +190,79 @@ TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan
   REQUIRE(json::parse(forge.call(command).out).size() == 1);
 }
 
+TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows' runs") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path tables = forge.working_directory / "projects/canon/tables";
+  std::ofstream(tables / "tuned.yaml")
+      << "title: Tuned\nbaseline: train_llama\nseeds: 2\n"
+         "rows: [{config: train_llama, name: Llama}]\n"
+         "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
+         "must_be_equal: [profile]\n"
+         "best_of: {key: optimizer.lr, values: [1e-3, 2e-3], by: validation_loss, take: lowest,\n"
+         "          validation_rows: 4, tuning_seeds: [901], extend: true}\n";
+  const std::vector<std::string> command = {
+      "run", "-p", "canon", "--table", "tuned", "--set", "train.max_steps=2", "--json"};
+  std::vector<std::string> dry = command;
+  dry.emplace_back("--dry-run");
+  const Outcome planned = forge.call(dry);
+  INFO(planned.err);
+  REQUIRE(json::parse(planned.out).size() == 2);
+  REQUIRE(contains(planned.err, "and then the runs of the rows, with the value that is the best"));
+  const Outcome ran = forge.call(command);
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  REQUIRE(contains(ran.err, "chosen by validation_loss, optimizer.lr: train_llama "));
+  std::map<int, std::set<double>> rates;  // by seed
+  for (const json& run : json::parse(ran.out)) {
+    const fs::path folder = forge.runs_dir() / run.at("id").get<std::string>();
+    const json config = json::parse(read_file(folder / "config.json"));
+    rates[run.at("seed").get<int>()].insert(config.at("optimizer").at("lr").get<double>());
+  }
+  REQUIRE(rates.size() == 3);
+  REQUIRE(rates[901].size() > 2);  // two steps always learn more at a higher rate
+  REQUIRE(rates[42].size() == 1);
+  REQUIRE(rates[42] == rates[43]);
+  const Outcome compared = forge.call({"compare", "-p", "canon", "--table", "tuned", "--json"});
+  const json row = json::parse(compared.out).at("rows").at(0);
+  REQUIRE(row.at("best_of").at("value") == *rates[42].begin());
+  REQUIRE(row.at("runs").size() == 2);
+  REQUIRE(row.at("planned_seeds") == 2);
+  // Nothing is left to do, and a row cannot show a seed that it was tuned with.
+  REQUIRE(json::parse(forge.call(dry).out).size() == 2);
+  std::vector<std::string> same_seed = command;
+  same_seed.insert(same_seed.end(), {"--seed", "901"});
+  REQUIRE(contains(forge.call(same_seed).err, "seed 901 is a tuning seed of table 'tuned'"));
+}
+
+TEST_CASE("a table with a budget trains each row as long as it allows") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path tables = forge.working_directory / "projects/canon/tables";
+  const std::string table =
+      "title: Budget\nbaseline: train_llama\n"
+      "rows: [{config: train_llama, name: Llama}, {config: train_baseline, name: Canon}]\n"
+      "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
+      "must_be_equal: [profile, train]\nparameters_within: null\nflops_within: null\n";
+  std::ofstream(tables / "flops.yaml") << table << "budget: {equal: flops}\n";
+  std::ofstream(tables / "time.yaml") << table << "budget: {equal: time}\n";
+  const Outcome ran = forge.call(
+      {"run", "-p", "canon", "--table", "flops", "--set", "train.max_steps=200", "--json"});
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const json runs = json::parse(ran.out);
+  REQUIRE(runs.at(0).at("max_steps") == 200);
+  REQUIRE(runs.at(1).at("max_steps") < 200);
+  const json compared =
+      json::parse(forge.call({"compare", "-p", "canon", "--table", "flops", "--json"}).out);
+  REQUIRE(compared.at("rows").at(1).at("breaks").empty());
+  REQUIRE(compared.at("rows").at(1).at("run_id") == runs.at(1).at("id"));
+  const Outcome unknown = forge.call({"run", "-p", "canon", "--table", "time", "--dry-run"});
+  REQUIRE(unknown.exit_code != 0);
+  REQUIRE(contains(unknown.err, "the speed of train_baseline is not known"));
+  REQUIRE(contains(unknown.err, "forge bench train_llama train_baseline"));
+}
+
 TEST_CASE("runs of one config on other threads are not identical") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());

@@ -9,88 +9,20 @@
 #include <tuple>
 
 #include "core/base/text.h"
-#include "core/config/experiment.h"
-#include "core/model/cost.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/best_of.h"
+#include "core/results/tables/budget.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/provenance.h"
+#include "core/run/identity.h"
 
 namespace forge::tables {
 namespace {
 
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
-
-}  // namespace
-
-std::string no_metric_reason(const BestOfSpec& best_of) {
-  const bool holds_out_none =
-      best_of.by == results::validation_loss_name && best_of.validation_rows == 0;
-  return "no " + best_of.by + " to choose it by" +
-         (holds_out_none ? ": validation_rows in best_of holds out rows for it" : "");
-}
-
-namespace {
-
-/// The number that the run has of a key; NaN where it has none.
-double number_of(const ConfiguredRun& run, const std::string& key) {
-  const nlohmann::json value = store::value_of(run, key);
-  return value.is_number() ? value.get<double>() : std::nan("");
-}
-
-/// Whether the point is to be shown rather than the other one: it is completed and has the better
-/// mean, or neither is completed and it has the newer run.
-bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpec& spec) {
-  if (point.completed() != other.completed()) return point.completed();
-  if (!point.completed()) return point.run->created > other.run->created;
-  const double own = mean_of(point.runs, spec.by).value_or(std::nan(""));
-  const double theirs = mean_of(other.runs, spec.by).value_or(std::nan(""));
-  if (std::isnan(own) || std::isnan(theirs)) return std::isnan(theirs) && !std::isnan(own);
-  return spec.take == Extreme::highest ? own > theirs : own < theirs;
-}
-
-/// Why best_of cannot choose the run; "" where it can.
-std::string why_not_chosen(const BestOfSpec& spec, const ConfiguredRun& run) {
-  const double given = number_of(run, "train.validation_rows");
-  const double rows = std::isnan(given) ? 0 : given;  // an older config lacks the key
-  if (spec.validation_rows > 0 && rows != static_cast<double>(spec.validation_rows))
-    return "train.validation_rows " + std::to_string(std::llround(rows)) + ", best_of asks for " +
-           std::to_string(spec.validation_rows);
-  if (is_completed(&run) && !run.summary.metric(spec.by)) return no_metric_reason(spec);
-  const double value = number_of(run, spec.key);
-  if (std::find(spec.values.begin(), spec.values.end(), value) != spec.values.end()) return "";
-  return spec.key + " " + shortest(value) + ", not in best_of";
-}
-
-/// Fills in the sweep and shows its best value.
-void fill_best(const BestOfSpec& spec,
-               const Runs& runs,
-               const IsCurrent& is_current,
-               AblationRow& row,
-               std::vector<ExcludedRuns>& excluded) {
-  std::vector<Runs> of_value(spec.values.size());
-  for (const ConfiguredRun* run : runs) {
-    const std::string reason = why_not_chosen(spec, *run);
-    if (!reason.empty()) {
-      exclude(run->summary, reason, excluded);
-      continue;
-    }
-    const auto found = std::find(spec.values.begin(), spec.values.end(), number_of(*run, spec.key));
-    of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
-  }
-  for (size_t i = 0; i < spec.values.size(); ++i)
-    row.points.push_back(
-        {sample_of(of_value[i], excluded, SampleOf::one_setup, is_current), spec.values[i]});
-  const SweepPoint* best = nullptr;
-  for (const SweepPoint& point : row.points) {
-    if (point.run && (!best || is_better(point, *best, spec))) best = &point;
-  }
-  if (!best) return;
-  static_cast<Sample&>(row) = *best;
-  row.varied = best->value;
-}
 
 /// Counts the seeds that the command of the second run asked for, with that of the first run.
 size_t planned_seeds_of(std::vector<store::RunSummary> runs) {
@@ -139,10 +71,10 @@ class RowBuilder {
   RowBuilder(const TableSpec& table,
              const std::string& profile,
              const Runs& runs,
-             const CurrentConfig& current_config)
+             const AblationOptions& options)
       : table_(table),
         profile_(profile),
-        differences_(find_config_differences(table, runs, current_config)),
+        differences_(find_config_differences(table, runs, options.current_config)),
         is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }) {
     const auto has_profile = [&](const ConfiguredRun* run) {
       return profile.empty() || run->summary.profile == profile;
@@ -162,6 +94,7 @@ class RowBuilder {
         candidate.violations = violations(conditions_of(*run, table), *shown);
       candidates_.push_back(std::move(candidate));
     }
+    if (table.budget) check_budgets(choose_speeds(table, options.benchmarks));
   }
 
   /// The rows of a config, one a group. Its other runs are excluded.
@@ -206,6 +139,19 @@ class RowBuilder {
  private:
   static bool is_of(const Candidate& candidate, const RowSpec& spec) {
     return candidate.run->summary.config == spec.config;
+  }
+
+  /// Marks the runs that use more or less than the table's budget.
+  void check_budgets(const std::vector<std::optional<MeasuredSpeed>>& speeds) {
+    Runs comparable;
+    for (const Candidate& candidate : candidates_) {
+      if (reason_against(candidate).empty()) comparable.push_back(candidate.run);
+    }
+    const BudgetCheck budget(table_, comparable, speeds, is_current_);
+    for (Candidate& candidate : candidates_) {
+      std::string violation = budget.violation(*candidate.run);
+      if (!violation.empty()) candidate.violations.push_back(std::move(violation));
+    }
   }
 
   /// "" for a run that is comparable.
@@ -293,12 +239,6 @@ std::string beyond(const char* what,
          what + " than " + baseline_name + ", this table allows " + results::percent_text(*allowed);
 }
 
-double flops_per_token(const ConfiguredRun& run) {
-  const config::Experiment experiment = config::experiment_from_json(run.config);
-  return static_cast<double>(
-      model::flops_per_token(experiment.model, experiment.train.seq_len).total());
-}
-
 /// Marks a row that is larger or dearer than the table allows.
 void check_size(const RowBuilder& builder,
                 const AblationRow& baseline,
@@ -377,23 +317,26 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
-/// Warns where the metric that chose the runs is also shown: it is biased by the choice.
-std::string selection_note(const TableSpec& table) {
-  const bool is_shown =
-      std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
-        return metric_of(column) && column.metric == table.best_of->by;
-      });
-  if (!is_shown || table.best_of->by == results::train_loss_name) return "";
-  return ", which is the metric that is shown: this favours rows with many values or noisy metrics "
-         "(by: validation_loss with train.validation_rows avoids it)";
-}
-
-SetupEntry describe(const TableSpec& table) {
-  const BestOfSpec& best_of = *table.best_of;
-  std::vector<std::string> values;
-  for (const double value : best_of.values) values.push_back(shortest(value));
-  const std::string text = best_of.key + " " + join(values, ", ") + " by " + best_of.by;
-  return {"Best of", text + selection_note(table), "best of " + text};
+/// Runs that somebody chose from a sample are no sample: chosen by their losses, any row could be
+/// made the best. A row that lacks runs of its sample for a filter is compared with nothing.
+void check_filter(const std::vector<ConfiguredRun>& filtered_out,
+                  const RowBuilder& builder,
+                  AblationRow& row) {
+  const std::string shown =
+      row.runs.empty() ? "" : run::run_key(identity_without_seed(*builder.find(row.run->id)));
+  std::set<int64_t> missing;
+  for (const ConfiguredRun& run : filtered_out) {
+    if (run.summary.config != row.spec.config || !is_completed(&run)) continue;
+    if (shown.empty()) ++row.filtered_out;
+    if (!shown.empty() && run::run_key(identity_without_seed(run)) == shown)
+      missing.insert(run.summary.seed);
+  }
+  for (const store::RunSummary& run : row.runs) missing.erase(run.seed);
+  if (missing.empty()) return;
+  row.filtered_out = missing.size();
+  row.violations.push_back("--where leaves out " + std::to_string(missing.size()) + " of its " +
+                           std::to_string(missing.size() + row.runs.size()) +
+                           " seeds, and a chosen part is no sample");
 }
 
 /// Whether as many seeds were trained as were planned before anything could be compared.
@@ -460,15 +403,17 @@ SetupEntry describe_uncertainty(const Ablation& ablation) {
 
 }  // namespace
 
-Ablation build_ablation(const TableSpec& table,
+Ablation build_ablation(const TableSpec& declared,
                         const std::vector<ConfiguredRun>& runs,
                         const AblationOptions& options) {
+  const Runs own = of_table(declared, newest_first(runs));
   Ablation ablation;
-  ablation.table = table;
+  ablation.table = declared;
+  if (declared.best_of) ablation.table.best_of->values = grid_with_runs(*declared.best_of, own);
   ablation.profile = options.profile;
   ablation.published = options.published;
-  const RowBuilder builder(
-      table, options.profile, of_table(table, newest_first(runs)), options.current_config);
+  const TableSpec& table = ablation.table;
+  const RowBuilder builder(table, options.profile, own, options);
   Runs completed;
   for (const RowSpec& spec : table.rows) {
     for (AblationRow& row : builder.rows_of(spec, ablation.excluded)) {
@@ -483,7 +428,10 @@ Ablation build_ablation(const TableSpec& table,
     }
   }
   ablation.setup = describe_setup(completed);
-  if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(table));
+  for (AblationRow& row : ablation.rows) check_filter(options.filtered_out, builder, row);
+  if (const std::string filter = join(options.filter, ", "); !filter.empty())
+    ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
+  if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
   compare_micro_batches(ablation);
   if (options.evaluation_rows) add_evaluation_rows(options.evaluation_rows, ablation);
@@ -491,6 +439,7 @@ Ablation build_ablation(const TableSpec& table,
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
       return flops_per_token(*builder.find(run.id));
     });
+  if (table.budget && !completed.empty()) ablation.setup.push_back(describe_budget(ablation));
   const SetupEntry plan = describe_plan(ablation);
   if (!plan.name.empty()) ablation.setup.push_back(plan);
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
@@ -575,15 +524,8 @@ bool same_setup(const Sample& a, const Sample& b) {
 }
 
 std::string state_text(const AblationRow& row) {
-  return row.run ? state_text(*row.run) : "missing";
-}
-
-std::vector<std::string> missing_values(const AblationRow& row) {
-  std::vector<std::string> values;
-  for (const SweepPoint& point : row.points) {
-    if (!point.completed()) values.push_back(shortest(point.value));
-  }
-  return values;
+  if (row.run) return state_text(*row.run);
+  return row.filtered_out > 0 ? "left out" : "missing";
 }
 
 }  // namespace forge::tables

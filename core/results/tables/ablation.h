@@ -67,6 +67,9 @@ struct AblationRow : Sample {
   /// In what `runs` differ from the config as it is now, "train.max_steps 60 (now 800)". Such a row
   /// is shown and compared, but decides no claim.
   std::vector<std::string> differs_from_config;
+  /// Completed runs that the filter leaves out: of the sample that the row shows, or, if it shows
+  /// none, of its config.
+  size_t filtered_out = 0;
   /// The number of seeds that was planned when the second one's run was made, before anything could
   /// be compared; below 2: nobody planned.
   size_t planned_seeds = 0;
@@ -103,6 +106,7 @@ struct Ablation {
   /// By config, what `forge run` must be told besides the profile, so that a missing run of it can
   /// be compared with the runs shown: "--set train.max_steps=60".
   std::map<std::string, std::string> run_options;
+  std::string device_options;  ///< of them what chooses the device: " --threads 2"
   std::optional<Published> published;
 };
 
@@ -121,6 +125,9 @@ struct AblationOptions {
   std::string profile;  ///< "": the one that fills the most rows
   std::optional<Published> published;
   std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
+  /// Conditions that `runs` were chosen by, as typed, and the runs that do not meet them.
+  std::vector<std::string> filter = {};
+  std::vector<store::ConfiguredRun> filtered_out = {};
   /// Without it losses at equal budgets are missing.
   Evaluations evaluations = {};
   /// Without it differences do not have the error in them that evaluating so many rows leaves.
@@ -164,14 +171,9 @@ std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
 /// micro-batch size.
 bool same_setup(const Sample& a, const Sample& b);
 
-/// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed".
+/// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed", or
+/// "left out", by a filter.
 std::string state_text(const AblationRow& row);
-
-/// Why a completed run without the metric that decides cannot be chosen.
-std::string no_metric_reason(const BestOfSpec& best_of);
-
-/// The values of best_of for which the row has no completed run.
-std::vector<std::string> missing_values(const AblationRow& row);
 
 /// Fills in the rows' losses at equal budgets. At equal tokens a more expensive model has had more
 /// training time and more operations. The time budget is what the fastest row took for all its

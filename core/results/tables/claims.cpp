@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
+#include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/row_comparison.h"

@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
+#include "core/results/tables/budget.h"
 #include "core/run/identity.h"
 
 namespace forge::tables {
@@ -71,9 +72,15 @@ std::string begins_with(const store::RunSummary& run) {
   return run.initial_weights_hash.empty() ? "drawn weights" : "trained weights";
 }
 
-/// Whether the table gives its runs another value of the key than their configs have.
-bool is_varied_by(const TableSpec& table, const std::string& key) {
+/// Whether the key says how long to train.
+bool is_length(const std::string& key) {
+  return key == "train.max_steps" || key == "train.max_tokens";
+}
+
+/// Whether the table gives the runs of a config another value of the key than the config has.
+bool is_varied_by(const TableSpec& table, const std::string& config, const std::string& key) {
   if (key == table.by) return true;
+  if (table.budget && is_length(key)) return config != reference_of(table);
   return table.best_of && (key == table.best_of->key ||
                            (key == "train.validation_rows" && table.best_of->validation_rows > 0));
 }
@@ -88,7 +95,7 @@ std::vector<std::string> differences_from_config(const ConfiguredRun& run,
   const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   std::vector<std::string> differences;
   for (const run::IdentityDifference& difference : run::config_differences(own, now)) {
-    if (!is_varied_by(table, difference.what))
+    if (!is_varied_by(table, run.summary.config, difference.what))
       differences.push_back(difference.what + " " + text(difference.left) + " (now " +
                             text(difference.right) + ")");
   }
@@ -123,7 +130,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
     }
   }
   const auto is_varied = [&](const Condition& c) {
-    return table.best_of && c.name == table.best_of->key;
+    return (table.best_of && c.name == table.best_of->key) || (table.budget && is_length(c.name));
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), is_varied),
                    conditions.end());

@@ -138,14 +138,14 @@ double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
 }
 
 /// The cost of the row that needs the least for all its tokens.
-struct Budget {
+struct SmallestBudget {
   double amount = std::numeric_limits<double>::infinity();
   std::string row;  ///< its name; "": no cost is known
 };
 
 /// `costs` of a token in each row; NaN: not known.
-Budget smallest_budget(const Ablation& ablation, const std::vector<double>& costs) {
-  Budget budget;
+SmallestBudget smallest_budget(const Ablation& ablation, const std::vector<double>& costs) {
+  SmallestBudget budget;
   for (size_t i = 0; i < costs.size(); ++i) {
     const AblationRow& row = ablation.rows[i];
     if (!row.completed() || !row.is_comparable() || std::isnan(costs[i])) continue;
@@ -159,7 +159,7 @@ Budget smallest_budget(const Ablation& ablation, const std::vector<double>& cost
 using CostOfToken = std::function<double(const store::RunSummary&)>;
 
 /// The losses of the row's runs within the budget; empty if one is not known.
-std::vector<double> losses_within(const Budget& budget,
+std::vector<double> losses_within(const SmallestBudget& budget,
                                   const CostOfToken& cost_of_a_token,
                                   const AblationRow& row,
                                   const Evaluations& evaluations) {
@@ -209,8 +209,8 @@ void add_equal_budgets(Ablation& ablation,
     seconds.push_back(row.completed() ? seconds_per_token(row, ablation) : unknown);
     operations.push_back(row.completed() ? flops_per_token(*row.run) : unknown);
   }
-  const Budget time = smallest_budget(ablation, seconds),
-               compute = smallest_budget(ablation, operations);
+  const SmallestBudget time = smallest_budget(ablation, seconds),
+                       compute = smallest_budget(ablation, operations);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     AblationRow& row = ablation.rows[i];
     const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/results/metrics.h"
+#include "core/results/tables/best_of.h"
 #include "core/run/host.h"
 #include "core/run/identity.h"
 
@@ -219,6 +220,7 @@ nlohmann::json computed_config(const nlohmann::json& config) {
 
 /// "--seed 1,2" where the runs shown have other seeds than the config.
 std::string seed_option(const Ablation& ablation, const nlohmann::json& current) {
+  if (ablation.table.by == "seed") return "";
   std::set<int64_t> seeds;
   for (const AblationRow& row : ablation.rows) {
     if (!row.is_comparable()) continue;
@@ -251,20 +253,32 @@ std::string run_options_for(const ConfiguredRun& shown,
     if (const nlohmann::json* const value = find_value(theirs, key)) visit_values(*value, key, add);
   }
   options += seed_option(ablation, current);
+  return options + ablation.device_options;
+}
+
+/// What a run uses unless it is told depends on the machine: the runs shown were told.
+std::string device_options_of(const ConfiguredRun& shown, const TableSpec& table) {
   const auto& equal = table.must_be_equal;
-  const bool same_device = std::find(equal.begin(), equal.end(), "device") != equal.end();
-  if (same_device && shown.summary.threads > 0 && shown.summary.threads != usable_cores())
+  if (std::find(equal.begin(), equal.end(), "device") == equal.end()) return "";
+  std::string options;
+  if (shown.summary.threads > 0 && shown.summary.threads != usable_cores())
     options += " --threads " + std::to_string(shown.summary.threads);
-  // What a run uses unless it is told depends on the machine: the runs shown were told.
-  if (same_device && shown.summary.command.find(" --device") != std::string::npos)
+  if (shown.summary.command.find(" --device") != std::string::npos)
     options += " --device " + shown.summary.device_type;
   return options;
 }
 
+/// Of rows that are divided by a key: its value.
+std::string group_option(const std::string& group, const TableSpec& table) {
+  if (group.empty() || table.by.empty()) return "";
+  return " --set " + shell_quoted(table.by + "=" + group);
+}
+
 std::string run_command(const std::vector<std::string>& configs,
+                        const std::string& group,
                         const Ablation& ablation,
                         std::optional<double> value) {
-  std::string command = "forge run " + shell_quoted(configs);
+  std::string command = "forge run " + shell_quoted(configs) + group_option(group, ablation.table);
   if (const auto& best_of = ablation.table.best_of; best_of && best_of->validation_rows > 0)
     command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
   if (value)
@@ -283,17 +297,17 @@ std::vector<std::string> commands_by_value(
   std::vector<std::string> commands;
   if (!ablation.table.best_of) return commands;
   for (const double value : ablation.table.best_of->values) {
-    std::map<std::string, std::vector<std::string>> configs;  // by options
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> configs;
     for (const AblationRow& row : ablation.rows) {
       const auto options = ablation.run_options.find(row.spec.config);
       for (const SweepPoint& point : row.points) {
         if (point.value == value && is_wanted(row, point))
-          configs[options == ablation.run_options.end() ? "" : options->second].push_back(
-              row.spec.config);
+          configs[{row.group, options == ablation.run_options.end() ? "" : options->second}]
+              .push_back(row.spec.config);
       }
     }
-    for (const auto& [options, alike] : configs)
-      commands.push_back(run_command(alike, ablation, value));
+    for (const auto& [alike, names] : configs)
+      commands.push_back(run_command(names, alike.first, ablation, value));
   }
   return commands;
 }
@@ -321,12 +335,13 @@ std::string as_typed(const store::RunSummary& run) {
 std::string command_for(const AblationRow& row,
                         const Ablation& ablation,
                         std::optional<double> value) {
-  return run_command({row.spec.config}, ablation, value);
+  return run_command({row.spec.config}, row.group, ablation, value);
 }
 
 void add_run_options(const ConfiguredRun& shown,
                      const CurrentConfig& current_config,
                      Ablation& ablation) {
+  ablation.device_options = device_options_of(shown, ablation.table);
   for (const RowSpec& row : ablation.table.rows) {
     const nlohmann::json current =
         current_config(row.config, ablation.profile, shown.summary.device_type);
@@ -335,14 +350,43 @@ void add_run_options(const ConfiguredRun& shown,
   }
 }
 
+std::string table_command(const Ablation& ablation) {
+  const std::string profile =
+      ablation.profile.empty() ? "" : " --set " + shell_quoted("profile=" + ablation.profile);
+  return "forge run --table " + shell_quoted(ablation.table.name) + profile +
+         ablation.device_options;
+}
+
+namespace {
+
+/// Whether what a row is trained with depends on other runs: only 'forge run --table' knows it.
+bool depends_on_results(const TableSpec& table) {
+  return table.budget ||
+         (table.best_of && (table.best_of->extend || !table.best_of->tuning_seeds.empty()));
+}
+
+/// Whether the row lacks a run: its own, or one of those that it is chosen from.
+bool lacks_runs(const AblationRow& row) {
+  return !row.run || std::any_of(row.points.begin(), row.points.end(), [](const auto& point) {
+    return !point.run;
+  });
+}
+
+}  // namespace
+
 std::vector<std::string> missing_commands(const Ablation& ablation) {
+  if (depends_on_results(ablation.table)) {
+    const std::vector<AblationRow>& rows = ablation.rows;
+    if (std::none_of(rows.begin(), rows.end(), lacks_runs)) return {};
+    return {table_command(ablation)};
+  }
   if (ablation.table.best_of)
     return commands_by_value(ablation, [&](const AblationRow& row, const SweepPoint& point) {
-      return !point.run && !would_lack_metric(row, ablation);
+      return !point.run && row.filtered_out == 0 && !would_lack_metric(row, ablation);
     });
   std::vector<std::string> commands;
   for (const AblationRow& row : ablation.rows) {
-    if (!row.run) commands.push_back(command_for(row, ablation));
+    if (!row.run && row.filtered_out == 0) commands.push_back(command_for(row, ablation));
   }
   return commands;
 }

@@ -21,8 +21,11 @@ std::string command_for(const AblationRow& row,
                         const Ablation& ablation,
                         std::optional<double> value = std::nullopt);
 
-/// Fills in `run_options` of the table's configs: `shown` is a run that the table shows, and what
-/// it was told beyond its config's own values a missing run must be told too.
+/// The command that makes what the table lacks of all its rows, on the device of the runs shown.
+std::string table_command(const Ablation& ablation);
+
+/// Fills in `run_options` and `device_options` of the table's configs: `shown` is a run that the
+/// table shows, and what it was told beyond its config's own values a missing run must be told too.
 void add_run_options(const store::ConfiguredRun& shown,
                      const CurrentConfig& current_config,
                      Ablation& ablation);

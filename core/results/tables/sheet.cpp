@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
+#include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/provenance.h"
@@ -184,7 +185,19 @@ std::string edge_note(const AblationRow& row, const Ablation& ablation) {
   if (values.size() < 2 || (*row.varied != *least && *row.varied != *most)) return "";
   return "the best " + ablation.table.best_of->key + " is the " +
          (*row.varied == *least ? "smallest" : "largest") +
-         " of those tried: a better one may lie beyond";
+         " of those completed: a better one may lie beyond";
+}
+
+/// That the row was chosen from more values than the baseline, which lacks some; else "". A row
+/// that lacks values itself says so.
+std::string tuning_note(const AblationRow& row, const Ablation& ablation) {
+  const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.group);
+  if (!baseline || !row.completed() || !baseline->completed()) return "";
+  const size_t theirs = baseline->points.size() - missing_values(*baseline).size();
+  if (!missing_values(row).empty() || theirs == row.points.size()) return "";
+  return "chosen from " + std::to_string(row.points.size()) + " values of " +
+         ablation.table.best_of->key + ", " + baseline->spec.name + " from " +
+         std::to_string(theirs) + ": the comparison favours the row";
 }
 
 /// Why the row has no metrics, in a sentence; "" where its state says all.
@@ -318,12 +331,14 @@ std::string config_note(const AblationRow& row) {
   return "made with other settings than the config has now: " + first_of(row.differs_from_config);
 }
 
-/// Of a row with one seed where others have several: what its metric may be off by.
+/// Of a row with one seed where others have several, or beside a baseline with one: what its metric
+/// may be off by.
 std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
   if (!cell.noise) return "";
-  return "one seed: by the spread of other rows' seeds, a difference from the baseline below " +
-         results::text(*cell.noise, *metric_of(column)) + " is noise; more seeds: 'forge run " +
-         "--table " + shell_quoted(ablation.table.name) + " --seeds 3'";
+  return std::string(cell.summary.n < 2 ? "one seed" : "the baseline has one seed") +
+         ": by the spread of other rows' seeds, a difference from the baseline below " +
+         results::text(*cell.noise, *metric_of(column)) + " is noise; more seeds: '" +
+         table_command(ablation) + " --seeds 3'";
 }
 
 /// The row's cells. A run that is not completed says so in the first column of metrics.
@@ -336,7 +351,8 @@ std::vector<SheetCell> row_cells(size_t index,
   const std::string state_mark = mark_of(footnote_of(row, ablation), footnotes) +
                                  mark_of(violation_note(row), footnotes) +
                                  mark_of(config_note(row), footnotes);
-  const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
+  const std::string edge_mark =
+      mark_of(edge_note(row, ablation), footnotes) + mark_of(tuning_note(row, ablation), footnotes);
   const bool shows_value =
       std::any_of(columns.begin(), columns.end(), [](const ColumnSpec& column) {
         return column.kind == ColumnKind::varied;

@@ -94,6 +94,18 @@ void fields(Visitor& visit, BestOfSpec& best_of) {
               best_of.validation_rows,
               "train.validation_rows of the runs that the table's commands make",
               config::up_to(1 << 20));
+  visit.field("tuning_seeds",
+              best_of.tuning_seeds,
+              "with which the value is chosen: the row shows runs of other seeds");
+  visit.field("extend",
+              best_of.extend,
+              "whether values beyond the ends are tried while a row's best value is there");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, BudgetSpec& budget) {
+  visit.field("equal", budget.equal, "tokens, flops or time", required());
+  visit.field("of", budget.of, "row whose runs say how much; empty: the baseline");
 }
 
 template <class Visitor>
@@ -120,6 +132,7 @@ void fields(Visitor& visit, TableSpec& table) {
               config::between(2, 10000));
   visit.field("claims", table.claims, "what the table is to decide");
   visit.field("best_of", table.best_of, "the values of a key of which a row shows the best");
+  visit.field("budget", table.budget, "what every row is trained with as much of");
   visit.field("published", table.published, "file with published metrics");
   visit.field("tokens_per_second", table.tokens_per_second, "where speeds come from");
 }
@@ -247,6 +260,21 @@ void check_columns(const yaml::Node& node, TableSpec& table) {
   }
 }
 
+/// Throws Error for a name that no run has, or that looks like a misspelt one: a backend may report
+/// scores of its own.
+void check_metric(const std::string& name, const SourceSpan& where) {
+  const results::Metric* const metric = results::find_metric(name);
+  if (metric && metric->source != results::Source::window) return;
+  std::vector<std::string> known;
+  for (const results::Metric& each : results::metrics()) {
+    if (each.source != results::Source::window) known.push_back(each.name);
+  }
+  const std::string meant = did_you_mean(name.substr(0, name.find('.')), known);
+  const bool is_score = !metric && results::find_metric(name.substr(0, name.find('.')));
+  if (is_score || (!metric && meant.empty())) return;
+  throw Error("no run has a final '" + name + "'", where, meant);
+}
+
 void check_claim(const ClaimSpec& claim,
                  const yaml::Node& place,
                  const std::vector<std::string>& rows) {
@@ -270,6 +298,7 @@ void check_claim(const ClaimSpec& claim,
   if (claim.has_own_words() != claim.config.empty()) {
     throw Error("a claim names the config that it is about, one of expressions none", place.origin);
   }
+  if (place.find("score")) check_metric(claim.score, place.find("score")->origin);
   for (const auto& [key, config] :
        {std::pair("config", claim.config), {"below", claim.below}, {"above", claim.above}}) {
     if (config.empty()) continue;
@@ -324,6 +353,12 @@ void read_expressions(const yaml::Node& node, TableSpec& table) {
       claim.expression = parse_expression(claim.value, place.find("value")->origin);
     }
     check_names(claim.expression, known.metrics, known.configs);
+    for (const Name& name : names_of(claim.expression)) {
+      if (name.row != Name::Row::own) continue;
+      throw Error("a claim is about several rows: '" + name.metric + "' does not say whose it is",
+                  place.find(claim.holds.empty() ? "value" : "holds")->origin,
+                  "write " + name.metric + "[CONFIG] or baseline." + name.metric);
+    }
   }
 }
 
@@ -349,6 +384,43 @@ void check_best_of(const yaml::Node& node, const TableSpec& table) {
     if (seen.insert(best_of.values[i]).second) continue;
     throw Error("the value " + shortest(best_of.values[i]) + " is given twice",
                 item(place, "values", i).origin);
+  }
+  if (best_of.key == "seed")
+    throw Error("a row cannot be the best of its seeds: that is chance",
+                place.find("key")->origin,
+                "seeds: 5 in the table makes a sample of them");
+  check_metric(best_of.by, place.find("by")->origin);
+  const bool can_go_on = best_of.values.size() >= 2 && *seen.begin() > 0;
+  if (best_of.extend && !can_go_on)
+    throw Error("a grid goes on by the ratio of its last two values: it needs two above 0",
+                place.find("extend")->origin);
+  const std::set<int64_t> seeds(best_of.tuning_seeds.begin(), best_of.tuning_seeds.end());
+  if (seeds.size() < best_of.tuning_seeds.size() || (!seeds.empty() && *seeds.begin() < 0))
+    throw Error("tuning seeds are whole numbers from 0 on, each given once",
+                place.find("tuning_seeds")->origin);
+}
+
+void check_budget(const yaml::Node& node, const TableSpec& table) {
+  if (!table.budget) return;
+  const yaml::Node& place = *node.find("budget");
+  std::vector<std::string> rows;
+  for (const RowSpec& row : table.rows) rows.push_back(row.config);
+  const std::string& of = table.budget->of;
+  if (!of.empty() && std::find(rows.begin(), rows.end(), of) == rows.end())
+    throw Error("the budget is that of '" + of + "', which has no row",
+                place.find("of")->origin,
+                did_you_mean(of, rows));
+  if (table.best_of)
+    throw Error(
+        "a table has best_of or budget, not both: a value chosen for one number of steps "
+        "need not be the best for another",
+        place.origin);
+  for (size_t i = 0; i < table.must_be_equal.size(); ++i) {
+    const std::string& word = table.must_be_equal[i];
+    if (word == "train.max_steps" || word == "train.max_tokens")
+      throw Error("'" + word + "' cannot be equal where each row has a budget of its own",
+                  item(node, "must_be_equal", i).origin,
+                  "leave it out of must_be_equal");
   }
 }
 
@@ -376,6 +448,13 @@ void group_by(TableSpec& table, const std::string& key) {
   }
   table.by = key;
   table.claims.clear();
+  // Rows of each value have nothing to choose from.
+  if (table.best_of && table.best_of->key == key) {
+    table.best_of.reset();
+    const auto is_varied = [](const ColumnSpec& c) { return c.kind == ColumnKind::varied; };
+    table.columns.erase(std::remove_if(table.columns.begin(), table.columns.end(), is_varied),
+                        table.columns.end());
+  }
   table.tokens_per_second = SpeedSource::runs;
   const auto model = std::find_if(table.columns.begin(), table.columns.end(), [](const auto& c) {
     return c.kind == ColumnKind::model;
@@ -391,6 +470,11 @@ const std::vector<std::string>& names_of(ScoreFormat) {
 
 const std::vector<std::string>& names_of(Extreme) {
   static const std::vector<std::string> names = {"highest", "lowest"};
+  return names;
+}
+
+const std::vector<std::string>& names_of(Budget) {
+  static const std::vector<std::string> names = {"tokens", "flops", "time"};
   return names;
 }
 
@@ -483,6 +567,16 @@ void check_primary(const yaml::Node& node, const TableSpec& table) {
                 did_you_mean(table.primary, metrics, "its metrics: " + join(metrics, ", ")));
 }
 
+/// Throws Error where a mapping has a key twice: YAML would drop the first one without a word.
+void check_repeated_keys(const yaml::Node& node) {
+  for (const yaml::Entry& entry : node.entries) {
+    if (entry.repeats > 0)
+      throw Error("'" + entry.key + "' is given twice", entry.key_origin, "keep one of them");
+    check_repeated_keys(*entry.value);
+  }
+  for (const yaml::NodePtr& item : node.items) check_repeated_keys(*item);
+}
+
 }  // namespace
 
 TableSpec read_table(const std::string& path, const std::vector<std::string>& configs) {
@@ -491,6 +585,7 @@ TableSpec read_table(const std::string& path, const std::vector<std::string>& co
   if (!node.is_mapping()) {
     throw Error("a table file is a mapping, this is " + yaml::describe_kind(node), node.origin);
   }
+  check_repeated_keys(node);
   TableSpec table = config::read_fields<TableSpec>(node);
   table.name = std::filesystem::path(path).stem().string();
   check_rows(node, table, configs);
@@ -498,6 +593,7 @@ TableSpec read_table(const std::string& path, const std::vector<std::string>& co
   check_equality(node, table);
   check_claims(node, table);
   check_best_of(node, table);
+  check_budget(node, table);
   check_primary(node, table);
   read_expressions(node, table);
   return table;

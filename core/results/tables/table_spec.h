@@ -112,6 +112,21 @@ struct BestOfSpec {
   std::string by;              ///< the metric that decides, a score or eval_loss
   Extreme take = Extreme::highest;
   int64_t validation_rows = 0;  ///< train.validation_rows of the table's runs
+  /// With which the value is chosen; the row shows runs of other seeds. Empty: with those it shows.
+  std::vector<int64_t> tuning_seeds = {};
+  /// Whether the grid goes on beyond its ends while a row's best value is there (best_of.h).
+  bool extend = false;
+};
+
+/// What every row of a table may use up in training.
+enum class Budget { tokens, flops, time };
+const std::vector<std::string>& names_of(Budget);
+
+/// Every row is trained, to the end of its schedule, with as much as another row uses: it takes so
+/// many steps. train.max_steps and train.max_tokens need not be equal then.
+struct BudgetSpec {
+  Budget equal = Budget::flops;
+  std::string of;  ///< config of the row whose runs say how much; "": the baseline
 };
 
 /// The source of tokens_per_second and throughput: the runs shown, or `forge bench`.
@@ -135,6 +150,7 @@ struct TableSpec {
   int seeds = 0;             ///< planned for each row; 0: not said
   std::vector<ClaimSpec> claims;
   std::optional<BestOfSpec> best_of;
+  std::optional<BudgetSpec> budget = {};
   std::string published;  ///< file with published metrics, beside the table's own; "": none
   SpeedSource tokens_per_second = SpeedSource::runs;
   std::string by = {};  ///< divide_by; "": each config has one row

@@ -498,5 +498,45 @@ TEST_CASE("a run left out of a row's sample says in what it differs", "[report]"
   REQUIRE(contains(excluded_text(ablation), "llama: optimizer.lr 0.5, the run shown has "));
 }
 
+TEST_CASE("a row of which a filter leaves out seeds is compared with nothing", "[report]") {
+  tests::Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 3; ++seed) {
+      tests::MadeRun made = tests::Lab::run(config, 10 + seed);
+      made.experiment.seed = seed;
+      const double loss = (config[0] == 'l' ? 3.0 + 0.01 * seed * seed : 2.0 + 0.01 * seed);
+      tests::make_completed_run(lab.runs, made, {loss, 4300, 1 << 30});
+    }
+  }
+  const auto filtered = [&](const std::vector<std::string>& where) {
+    const std::vector<store::ConfiguredRun> all = lab.read();
+    AblationOptions options;
+    options.filter = where;
+    std::vector<store::ConfiguredRun> kept = store::select(all, where);
+    for (const store::ConfiguredRun& run : all) {
+      const auto is_run = [&](const auto& other) { return other.summary.id == run.summary.id; };
+      if (std::none_of(kept.begin(), kept.end(), is_run)) options.filtered_out.push_back(run);
+    }
+    return build_ablation(tests::small_table(), kept, options);
+  };
+  const Ablation chosen = filtered({"eval_loss<3.02"});  // one seed of llama, all of canon_a
+  CHECK_FALSE(chosen.rows[0].is_comparable());
+  CHECK(chosen.rows[0].violations ==
+        std::vector<std::string>{
+            "--where leaves out 2 of its 3 seeds, and a chosen part is no sample"});
+  CHECK(chosen.rows[1].is_comparable());
+  CHECK(cells_of(chosen, "eval_loss")[1].standing == Standing::not_comparable);
+  CHECK(contains(to_terminal(chosen), "only runs with eval_loss<3.02"));
+  // A row without runs is not missing: no command is to make it again.
+  const Ablation none = filtered({"config=canon_a"});
+  CHECK(state_text(none.rows[0]) == "left out");
+  CHECK(missing_commands(none) ==
+        std::vector<std::string>{"forge run canon_b --set profile=quick"});
+  // A filter that leaves out nothing of a sample changes nothing.
+  const Ablation all = filtered({"seed<9"});
+  CHECK(all.rows[0].is_comparable());
+  CHECK(cells_of(all, "eval_loss")[1].standing == Standing::better);
+}
+
 }  // namespace
 }  // namespace forge::tables

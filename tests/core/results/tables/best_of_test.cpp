@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/base/text.h"
+#include "core/results/tables/best_of.h"
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
@@ -172,7 +173,7 @@ TEST_CASE("the value at the edge of those tried is marked in its own row", "[rep
   lab.add("llama", 11, 1e-3, 0.5);
   lab.add("canon_a", 10, 5e-4, 0.75);
   const std::string note =
-      "the best optimizer.lr is the largest of those tried: a better one may lie beyond\n";
+      "the best optimizer.lr is the largest of those completed: a better one may lie beyond\n";
   const std::string text = to_terminal(lab.scored());
   INFO(text);
   CHECK(contains(text, note));  // 2e-3 was not tried
@@ -264,7 +265,7 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
                  "Canon-B         missing       \u2014      \u2014          \u2014\n"));
   CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
   CHECK(contains(text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
-  CHECK_FALSE(contains(text, "of those tried"));  // no other value was
+  CHECK_FALSE(contains(text, "of those completed"));  // no other value was
   CHECK(contains(to_terminal(lab.scored(), {false, 100, true}),
                  "\nChosen from\n  Llama 4M: token_accuracy by optimizer.lr 0.0005: 25.0 %, 0.001: "
                  "93.8 %, 0.002: 50.0 %\n"));
@@ -323,6 +324,114 @@ TEST_CASE("a claim on the best of several runs waits for all of them", "[report]
   CHECK(contains(verdict_line(judge_claims(lab.scored(table))[0]),
                  "not decidable: Canon-A has token_accuracy of at least 90 % (no completed run of "
                  "canon_a with optimizer.lr 0.001, 0.002 in profile quick)"));
+}
+
+/// Runs of a model tuned by validation loss with seed 901, and shown with seeds 1 and 2.
+struct TunedLab : ScoredLab {
+  void add(const std::string& config, int day, double lr, int seed, double loss) {
+    MadeRun made = with_rate(config, day, lr);
+    made.id += "-" + std::to_string(seed);
+    made.experiment.seed = seed;
+    made.experiment.train.validation_rows = 64;
+    make_completed_run(runs, made, {loss, 4300, 1 << 30, {}, loss + 0.25});
+  }
+  static TableSpec table() {
+    TableSpec table = scored_table();
+    table.best_of = BestOfSpec{"optimizer.lr", {5e-4, 1e-3, 2e-3}, "validation_loss"};
+    table.best_of->take = Extreme::lowest;
+    table.best_of->validation_rows = 64;
+    table.best_of->tuning_seeds = {901};
+    return table;
+  }
+};
+
+TEST_CASE("a value is chosen with tuning seeds and shown with others", "[report]") {
+  TunedLab lab;
+  lab.add("llama", 9, 5e-4, 901, 1.5);
+  lab.add("llama", 10, 1e-3, 901, 1.25);
+  lab.add("llama", 11, 2e-3, 901, 1.75);
+  lab.add("llama", 12, 1e-3, 1, 1.5);
+  lab.add("llama", 12, 1e-3, 2, 1.625);
+  lab.add("llama", 13, 2e-3, 1, 0.5);  // lower, but its value is not the one chosen
+  lab.add("canon_a", 12, 1e-3, 1, 0.5);
+  const Ablation ablation = lab.scored(TunedLab::table());
+  const AblationRow& llama = ablation.rows[0];
+  CHECK(llama.varied == 1e-3);
+  REQUIRE(llama.runs.size() == 2);
+  CHECK(llama.runs[0].seed == 1);
+  CHECK(mean_of(llama.runs, "eval_loss").value() == Approx(1.5625));
+  CHECK(llama.points[2].runs.size() == 1);
+  // A row that was not tuned shows nothing, whatever its other runs found.
+  CHECK_FALSE(ablation.rows[1].completed());
+  std::string reasons;
+  for (const ExcludedRuns& entry : ablation.excluded) reasons += entry.reason + "\n";
+  CHECK(contains(reasons, "optimizer.lr 0.002 is not the value chosen"));
+  const auto json = to_json(ablation);
+  CHECK(contains(json["setup"]["Best of"].get<std::string>(),
+                 "with tuning seeds (901) that the rows do not show"));
+  // What is lacking depends on what is chosen: one command makes all of it.
+  CHECK(missing_commands(ablation) ==
+        std::vector<std::string>{"forge run --table small --set profile=quick"});
+}
+
+TEST_CASE("a grid goes on by its ratio as far as there are runs", "[report]") {
+  BestOfSpec best_of{"optimizer.lr", {5e-4, 1e-3, 2e-3}, "eval_loss", Extreme::lowest};
+  CHECK_FALSE(next_value(best_of, best_of.values, true).has_value());
+  best_of.extend = true;
+  CHECK(next_value(best_of, best_of.values, true) == 4e-3);
+  CHECK(next_value(best_of, best_of.values, false) == 2.5e-4);
+  CHECK(next_value(best_of, {5e-4, 1e-3, 2e-3, 4e-3}, true) == 8e-3);
+  std::vector<double> grid = best_of.values;
+  while (const auto next = next_value(best_of, grid, true)) grid.push_back(*next);
+  CHECK(grid.size() == 3 + most_extensions);
+  best_of.values = {3e-4, 1e-3};
+  CHECK(next_value(best_of, best_of.values, true) == 3.33333e-3);
+
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.25);
+  lab.add("llama", 11, 2e-3, 0.5);
+  lab.add("llama", 12, 4e-3, 0.75);
+  lab.add("llama", 13, 1.6e-2, 1);  // 8e-3 has no run: the grid ends before it
+  TableSpec table = scored_table();
+  table.best_of->extend = true;
+  const Ablation ablation = lab.scored(table);
+  CHECK(ablation.table.best_of->values == std::vector<double>{5e-4, 1e-3, 2e-3, 4e-3});
+  CHECK(ablation.rows[0].varied == 4e-3);
+  CHECK(missing_values(ablation.rows[1]).size() == 4);  // every row is tuned alike
+}
+
+TEST_CASE("a row that was chosen from more values than the baseline says so", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 1e-3, 0.25);
+  for (const double lr : {5e-4, 1e-3, 2e-3})
+    lab.add("canon_a", static_cast<int>(10 + lr * 1000), lr, 0.5 + lr);
+  const std::string text = to_terminal(lab.scored(), {false, 200});
+  INFO(text);
+  CHECK(contains(text, "chosen from 3 values of optimizer.lr, Llama 4M from 1: the comparison"));
+}
+
+TEST_CASE("rows divided by the key that best_of varies have nothing to choose", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.25);
+  lab.add("llama", 11, 1e-3, 0.5);
+  TableSpec table = scored_table();
+  group_by(table, "optimizer.lr");
+  const std::string text = to_terminal(lab.scored(table), {false, 200});
+  INFO(text);
+  CHECK(contains(text, "25.0 %"));
+  CHECK(contains(text, "50.0 %"));
+  CHECK_FALSE(contains(text, "the best of"));
+  // Divided by another key, a row chooses among its own runs, and the commands say which these are.
+  TableSpec by_seed = scored_table();
+  group_by(by_seed, "seed");
+  MadeRun other = ScoredLab::with_rate("llama", 12, 1e-3);
+  other.experiment.seed = 43;
+  make_completed_run(lab.runs, other, {1.5, 4300, 1 << 30, {{"token_accuracy", {0.5, 640}}}});
+  const std::string commands = join(missing_commands(lab.scored(by_seed)), "\n");
+  INFO(commands);
+  CHECK(contains(commands, "forge run llama --set seed=43 --set optimizer.lr=0.0005"));
+  CHECK_FALSE(contains(commands, "forge run llama llama"));
+  CHECK_FALSE(contains(commands, "forge run llama --set seed=42 --set optimizer.lr=0.0005"));
 }
 
 }  // namespace

@@ -339,5 +339,61 @@ TEST_CASE("every row of the shipped tables has its published metrics", "[report]
   REQUIRE(published.find("train_nope")->peak_memory_gib == 2.11);
 }
 
+TEST_CASE("a table file says how its rows are tuned and what they are trained with", "[report]") {
+  const std::string best =
+      "best_of: {key: optimizer.lr, values: [1e-3, 2e-3], by: validation_loss, take: lowest, ";
+  const auto with_best = [&](const std::string& rest) {
+    return with("must_be_equal", best + rest + "}\nmust_be_equal");
+  };
+  const TableSpec tuned = read(with_best("tuning_seeds: [901, 902], extend: true"));
+  CHECK(tuned.best_of->tuning_seeds == std::vector<int64_t>{901, 902});
+  CHECK(tuned.best_of->extend);
+  CHECK(contains(error_in(with_best("tuning_seeds: [901, 901]")), "each given once"));
+  CHECK(contains(error_in(with("must_be_equal",
+                               "best_of: {key: seed, values: [1, 2], by: eval_loss, take: lowest}\n"
+                               "must_be_equal")),
+                 "cannot be the best of its seeds"));
+  CHECK(contains(error_in(with("must_be_equal",
+                               "best_of: {key: optimizer.lr, values: [1e-3], by: eval_loss, take: "
+                               "lowest, extend: true}\nmust_be_equal")),
+                 "it needs two above 0"));
+  CHECK(contains(error_in(with("must_be_equal",
+                               "best_of: {key: optimizer.lr, values: [1e-3], by: eval_los, take: "
+                               "lowest}\nmust_be_equal")),
+                 "did you mean 'eval_loss'"));
+
+  const TableSpec budgeted = read(with("must_be_equal", "budget: {equal: time}\nmust_be_equal"));
+  CHECK(budgeted.budget->equal == Budget::time);
+  CHECK(contains(error_in(with("must_be_equal", "budget: {equal: joules}\nmust_be_equal")),
+                 "tokens, flops"));
+  CHECK(contains(
+      error_in(with("must_be_equal", "budget: {equal: flops, of: canon_b}\nmust_be_equal")),
+      "which has no row"));
+  CHECK(contains(error_in(with("must_be_equal: [profile,",
+                               "budget: {equal: flops}\nmust_be_equal: [train.max_steps,")),
+                 "cannot be equal where each row has a budget"));
+  CHECK(contains(error_in(with_best("extend: true}\nbudget: {equal: flops")),
+                 "best_of or budget, not both"));
+}
+
+TEST_CASE("a key that stands twice in a table file is an error at its place", "[report]") {
+  CHECK(contains(error_in(with("baseline: llama\n", "baseline: llama\nbaseline: canon_a\n")),
+                 "positions.yaml:3:1: error: 'baseline' is given twice"));
+  CHECK(contains(error_in(with("{config: llama, name: Llama 4M}",
+                               "{config: llama, name: Llama 4M, name: Other}")),
+                 "'name' is given twice"));
+}
+
+TEST_CASE("a claim's expression says of which row each metric is", "[report]") {
+  const auto claim = [&](const std::string& value) {
+    return with(
+        "must_be_equal",
+        "claims:\n  - {claim: It is so, value: \"" + value + "\", at_least: 1}\nmust_be_equal");
+  };
+  CHECK(read(claim("eval_loss[canon_a]/baseline.eval_loss")).claims.size() == 1);
+  CHECK(contains(error_in(claim("eval_loss/baseline.eval_loss")),
+                 "write eval_loss[CONFIG] or baseline.eval_loss"));
+}
+
 }  // namespace
 }  // namespace forge::tables

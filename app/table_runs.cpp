@@ -1,0 +1,286 @@
+#include "app/table_runs.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "app/runs.h"
+#include "app/tables.h"
+#include "core/base/display_text.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/model/cost.h"
+#include "core/results/store/result_store.h"
+#include "core/results/tables/best_of.h"
+#include "core/results/tables/budget.h"
+
+namespace forge::app {
+namespace {
+
+/// What the command line says of a table's runs.
+struct TableRequest {
+  const Context& context;
+  project::Project project;
+  tables::TableSpec table;
+  RunSelection selection;  ///< with the number of seeds that the table plans
+  std::vector<run::Sweep> swept;
+  LaunchOptions options;
+};
+
+/// The rows' configs, each with the sweeps that `sweeps_of` gives for it.
+template <class SweepsOf>
+std::vector<SelectedConfig> rows_with(const TableRequest& request, const SweepsOf& sweeps_of) {
+  std::vector<SelectedConfig> selected;
+  for (const tables::RowSpec& row : request.table.rows)
+    selected.push_back(
+        {{request.project, project::config_of(request.project, row.config)}, sweeps_of(row)});
+  return selected;
+}
+
+run::Sweep sweep_over(const std::string& path, const std::vector<double>& values) {
+  run::Sweep sweep{path, {}};
+  for (const double value : values) sweep.values.push_back(shortest(value));
+  return sweep;
+}
+
+/// Sweeps for all that a table's best_of asks for, with these values.
+std::vector<run::Sweep> sweeps_of(const tables::BestOfSpec& best_of,
+                                  const std::vector<double>& values) {
+  std::vector<run::Sweep> sweeps = {sweep_over(best_of.key, values)};
+  if (best_of.validation_rows > 0)
+    sweeps.push_back({"train.validation_rows", {std::to_string(best_of.validation_rows)}});
+  return sweeps;
+}
+
+std::vector<CheckedRun> check(const TableRequest& request,
+                              const std::vector<SelectedConfig>& configs,
+                              const RunSelection& seeds) {
+  return check_configs(request.context, configs, seeds, request.swept, request.options);
+}
+
+/// The means of the deciding metric, by config and value.
+using TunedMeans = std::map<std::string, std::map<double, std::optional<double>>>;
+
+/// Those of the runs, once all of them are completed.
+std::optional<TunedMeans> means_of(const TableRequest& request,
+                                   const std::vector<CheckedRun>& runs) {
+  const tables::BestOfSpec& best_of = *request.table.best_of;
+  LaunchOptions as_they_are = request.options;
+  as_they_are.force = false;
+  const std::optional<store::ResultStore> store = find_store(request.context);
+  if (!store) return std::nullopt;
+  std::map<std::string, std::map<double, std::vector<store::RunSummary>>> completed;
+  for (const CheckedRun& run : runs) {
+    const ForeseenRun foreseen = foresee_run(request.context, run, as_they_are);
+    if (!foreseen.planned || foreseen.planned->action != run::Action::cached) return std::nullopt;
+    auto summary = store->run(foreseen.planned->record.id);
+    const nlohmann::json* const value = find_value(run.resolved.json, best_of.key);
+    if (!summary || !value) return std::nullopt;
+    completed[run.resolved.config_name][value->get<double>()].push_back(std::move(*summary));
+  }
+  TunedMeans means;
+  for (const auto& [config, of_value] : completed) {
+    for (const auto& [value, summaries] : of_value)
+      means[config][value] = tables::mean_of(summaries, best_of.by);
+  }
+  return means;
+}
+
+/// The best of the values, the first of equally good ones.
+double best_value(const tables::BestOfSpec& best_of,
+                  const std::string& config,
+                  const std::vector<double>& grid,
+                  const std::map<double, std::optional<double>>& means) {
+  const double* best = nullptr;
+  for (const double& value : grid) {
+    const std::optional<double> mean = means.at(value);
+    const std::optional<double> other = best ? means.at(*best) : std::nullopt;
+    if (tables::is_preferred(best_of, mean, other)) best = &value;
+  }
+  if (best) return *best;
+  throw Error(
+      "no run of " + config + " has a finite " + best_of.by + " to choose " + best_of.key + " by",
+      "other values may not diverge; best_of lists them");
+}
+
+/// Values at which the grid goes on because a row has its best at that end. All rows get them, so
+/// that all are tuned alike.
+std::vector<double> values_beyond(const tables::BestOfSpec& best_of,
+                                  const std::vector<double>& grid,
+                                  const std::map<std::string, double>& chosen) {
+  const auto [least, most] = std::minmax_element(grid.begin(), grid.end());
+  const auto is_chosen = [&](double value) {
+    return std::any_of(
+        chosen.begin(), chosen.end(), [&](const auto& entry) { return entry.second == value; });
+  };
+  std::vector<double> values;
+  for (const bool upwards : {false, true}) {
+    if (!is_chosen(upwards ? *most : *least)) continue;
+    if (const auto next = tables::next_value(best_of, grid, upwards)) values.push_back(*next);
+  }
+  return values;
+}
+
+/// Throws Error where a row would show a seed that it was tuned with.
+void require_other_seeds(const TableRequest& request) {
+  const std::vector<int64_t>& tuning = request.table.best_of->tuning_seeds;
+  const std::vector<SelectedConfig> first = {
+      rows_with(request, [](const auto&) { return std::vector<run::Sweep>(); }).front()};
+  for (const CheckedRun& run : check(request, first, request.selection)) {
+    const auto seed = static_cast<int64_t>(run.resolved.experiment.seed);
+    if (std::find(tuning.begin(), tuning.end(), seed) == tuning.end()) continue;
+    throw Error("seed " + std::to_string(seed) + " is a tuning seed of table '" +
+                    request.table.name + "': no row shows it",
+                "choose other seeds, or other tuning_seeds in the table");
+  }
+}
+
+/// "optimizer.lr: train_llama 0.001, train_canon_ac 0.002".
+std::string choice_text(const tables::BestOfSpec& best_of,
+                        const std::map<std::string, double>& chosen) {
+  std::vector<std::string> parts;
+  for (const auto& [config, value] : chosen) parts.push_back(config + " " + shortest(value));
+  return best_of.key + ": " + join(parts, ", ");
+}
+
+SelectedRuns tuned_runs(const TableRequest& request) {
+  const tables::BestOfSpec& best_of = *request.table.best_of;
+  RunSelection seeds = request.selection;
+  std::vector<run::Sweep> tuning;
+  if (!best_of.tuning_seeds.empty()) {
+    require_other_seeds(request);
+    tuning.push_back({"seed", {}});
+    for (const int64_t seed : best_of.tuning_seeds)
+      tuning.back().values.push_back(std::to_string(seed));
+    seeds.seeds.clear();
+    seeds.seed_count = 0;
+  }
+  std::vector<double> grid = best_of.values;
+  std::map<std::string, double> chosen;
+  for (;;) {
+    const std::vector<SelectedConfig> rows = rows_with(request, [&](const auto&) {
+      std::vector<run::Sweep> sweeps = sweeps_of(best_of, grid);
+      sweeps.insert(sweeps.end(), tuning.begin(), tuning.end());
+      return sweeps;
+    });
+    std::vector<CheckedRun> runs = check(request, rows, seeds);
+    const std::optional<TunedMeans> means = means_of(request, runs);
+    if (!means) {
+      std::string later =
+          best_of.extend ? "values beyond the grid if the best one is at its end" : "";
+      if (!tuning.empty())
+        later += std::string(later.empty() ? "" : ", and then ") +
+                 "the runs of the rows, with the value that is the best";
+      return {std::move(runs), later};
+    }
+    for (const auto& [config, of_value] : *means)
+      chosen[config] = best_value(best_of, config, grid, of_value);
+    const std::vector<double> added = values_beyond(best_of, grid, chosen);
+    if (added.empty() && tuning.empty()) return {std::move(runs), ""};
+    if (added.empty()) break;
+    grid.insert(grid.end(), added.begin(), added.end());
+    std::sort(grid.begin(), grid.end());
+  }
+  std::cerr << "chosen by " << best_of.by << ", " << tables::printable(choice_text(best_of, chosen))
+            << "\n";
+  const std::vector<SelectedConfig> rows = rows_with(request, [&](const tables::RowSpec& row) {
+    return sweeps_of(best_of, {chosen.at(row.config)});
+  });
+  return {check(request, rows, request.selection), ""};
+}
+
+/// A run of the row that keeps the budget already, by a measurement of its speed that was as good.
+std::optional<int64_t> steps_taken(const std::vector<store::RunSummary>& stored,
+                                   const std::string& config,
+                                   int64_t wanted) {
+  for (const store::RunSummary& run : stored) {
+    if (run.config == config && tables::keeps_budget(tables::Budget::time, run.max_steps, wanted))
+      return run.max_steps;
+  }
+  return std::nullopt;
+}
+
+/// What a row's config trains with, and what that costs.
+struct RowTraining {
+  config::TrainConfig config;
+  tables::TrainingCost cost;
+};
+
+std::map<std::string, RowTraining> training_of(const TableRequest& request) {
+  const tables::TableSpec& table = request.table;
+  const auto speeds =
+      tables::choose_speeds(table, current_benchmarks(request.context, request.project));
+  const std::vector<SelectedConfig> rows =
+      rows_with(request, [](const auto&) { return std::vector<run::Sweep>(); });
+  std::map<std::string, RowTraining> training;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const CheckedRun run = check(request, {rows[i]}, {}).front();
+    const config::Experiment& experiment = run.resolved.experiment;
+    const config::TrainConfig& train = experiment.train;
+    RowTraining& row = training[table.rows[i].config];
+    row.config = train;
+    row.cost.flops_per_token = model::flops_per_token(experiment.model, train.seq_len).total();
+    row.cost.tokens_per_step = int64_t{train.batch_size} * train.seq_len;
+    if (speeds[i] && speeds[i]->not_comparable_because.empty())
+      row.cost.tokens_per_second = speeds[i]->record.tokens_per_second;
+  }
+  return training;
+}
+
+/// Each row with as many steps as the table's budget gives it.
+SelectedRuns budgeted_runs(const TableRequest& request) {
+  const tables::TableSpec& table = request.table;
+  const tables::Budget budget = table.budget->equal;
+  const std::string& reference = tables::reference_of(table);
+  const std::map<std::string, RowTraining> training = training_of(request);
+  const RowTraining& theirs = training.at(reference);
+  const std::vector<store::RunSummary> stored = stored_runs(request.context, {});
+  const auto sweeps = [&](const tables::RowSpec& row) -> std::vector<run::Sweep> {
+    if (row.config == reference) return {};
+    const RowTraining& own = training.at(row.config);
+    auto steps = tables::steps_within(budget, own.cost, theirs.cost, theirs.config.max_steps);
+    if (!steps)
+      throw Error("table '" + table.name + "' gives its rows equal time, and the speed of " +
+                      row.config + " is not known",
+                  quoted_command(tables::bench_command(table)) + " measures all rows in one call");
+    if (budget == tables::Budget::time)
+      steps = steps_taken(stored, row.config, *steps).value_or(*steps);
+    std::vector<run::Sweep> length = {{"train.max_steps", {std::to_string(*steps)}}};
+    if (own.config.max_tokens > 0) length.push_back({"train.max_tokens", {"0"}});
+    return length;
+  };
+  return {check(request, rows_with(request, sweeps), request.selection), ""};
+}
+
+}  // namespace
+
+SelectedRuns runs_of_table(const Context& context,
+                           const RunSelection& selection,
+                           const std::vector<run::Sweep>& swept,
+                           const LaunchOptions& options) {
+  TableRequest request{context, context.project(), {}, selection, swept, options};
+  request.table = read_table(request.project, selection.table);
+  const tables::TableSpec& table = request.table;
+  const auto sweeps_key = [&](const std::string& key) {
+    return std::any_of(
+        swept.begin(), swept.end(), [&](const run::Sweep& sweep) { return sweep.path == key; });
+  };
+  if (selection.seeds.empty() && selection.seed_count == 0 && !sweeps_key("seed"))
+    request.selection.seed_count = table.seeds;
+  const bool is_tuned =
+      table.best_of && (table.best_of->extend || !table.best_of->tuning_seeds.empty());
+  if ((is_tuned || table.budget) && !swept.empty())
+    throw Error("table '" + table.name + "' says itself what its rows are trained with",
+                "leave out --sweep");
+  if (is_tuned) return tuned_runs(request);
+  if (table.budget) return budgeted_runs(request);
+  const std::vector<SelectedConfig> rows = rows_with(request, [&](const auto&) {
+    return table.best_of ? sweeps_of(*table.best_of, table.best_of->values)
+                         : std::vector<run::Sweep>();
+  });
+  return {check(request, rows, request.selection), ""};
+}
+
+}  // namespace forge::app

@@ -1,0 +1,185 @@
+#include "core/results/tables/best_of.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/results/store/result_store.h"
+
+namespace forge::tables {
+namespace {
+
+using store::ConfiguredRun;
+using Runs = std::vector<const ConfiguredRun*>;
+
+/// The number that the run has of a key; NaN where it has none.
+double number_of(const ConfiguredRun& run, const std::string& key) {
+  const nlohmann::json value = store::value_of(run, key);
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
+/// The value as a person would have written it: 0.004 and not 0.0040000000000000001.
+double rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return std::strtod(text, nullptr);
+}
+
+bool is_tuning_run(const BestOfSpec& best_of, const store::RunSummary& run) {
+  const std::vector<int64_t>& seeds = best_of.tuning_seeds;
+  return std::find(seeds.begin(), seeds.end(), run.seed) != seeds.end();
+}
+
+/// Whether the point is to be shown rather than the other one: it is completed and has the better
+/// mean, or neither is completed and it has the newer run.
+bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpec& best_of) {
+  if (point.completed() != other.completed()) return point.completed();
+  if (!point.completed()) return point.run->created > other.run->created;
+  return is_preferred(best_of, mean_of(point.runs, best_of.by), mean_of(other.runs, best_of.by));
+}
+
+}  // namespace
+
+std::optional<double> next_value(const BestOfSpec& best_of,
+                                 const std::vector<double>& grid,
+                                 bool upwards) {
+  const auto [declared_least, declared_most] =
+      std::minmax_element(best_of.values.begin(), best_of.values.end());
+  std::vector<double> sorted = grid;
+  std::sort(sorted.begin(), sorted.end());
+  if (!best_of.extend || sorted.size() < 2 || !(sorted.front() > 0)) return std::nullopt;
+  const auto added = std::count_if(sorted.begin(), sorted.end(), [&](double value) {
+    return upwards ? value > *declared_most : value < *declared_least;
+  });
+  if (added >= most_extensions) return std::nullopt;
+  const double edge = upwards ? sorted.back() : sorted.front();
+  const double neighbour = upwards ? sorted[sorted.size() - 2] : sorted[1];
+  return rounded(edge * (edge / neighbour));
+}
+
+std::vector<double> grid_with_runs(const BestOfSpec& best_of, const Runs& runs) {
+  std::vector<double> grid = best_of.values;
+  const auto has_runs = [&](double value) {
+    return std::any_of(runs.begin(), runs.end(), [&](const ConfiguredRun* run) {
+      return number_of(*run, best_of.key) == value;
+    });
+  };
+  for (const bool upwards : {false, true}) {
+    while (const auto next = next_value(best_of, grid, upwards)) {
+      if (!has_runs(*next)) break;
+      grid.push_back(*next);
+      std::sort(grid.begin(), grid.end());
+    }
+  }
+  return grid;
+}
+
+bool is_preferred(const BestOfSpec& best_of,
+                  std::optional<double> own,
+                  std::optional<double> other) {
+  const double ours = own.value_or(std::nan(""));
+  const double theirs = other.value_or(std::nan(""));
+  if (std::isnan(ours) || std::isnan(theirs)) return std::isnan(theirs) && !std::isnan(ours);
+  return best_of.take == Extreme::highest ? ours > theirs : ours < theirs;
+}
+
+std::string no_metric_reason(const BestOfSpec& best_of) {
+  const bool holds_out_none =
+      best_of.by == results::validation_loss_name && best_of.validation_rows == 0;
+  return "no " + best_of.by + " to choose it by" +
+         (holds_out_none ? ": validation_rows in best_of holds out rows for it" : "");
+}
+
+std::string why_not_chosen(const BestOfSpec& best_of, const ConfiguredRun& run) {
+  const double given = number_of(run, "train.validation_rows");
+  const double rows = std::isnan(given) ? 0 : given;  // an older config lacks the key
+  if (best_of.validation_rows > 0 && rows != static_cast<double>(best_of.validation_rows))
+    return "train.validation_rows " + std::to_string(std::llround(rows)) + ", best_of asks for " +
+           std::to_string(best_of.validation_rows);
+  const bool decides = best_of.tuning_seeds.empty() || is_tuning_run(best_of, run.summary);
+  if (decides && is_completed(&run) && !run.summary.metric(best_of.by))
+    return no_metric_reason(best_of);
+  const double value = number_of(run, best_of.key);
+  if (std::find(best_of.values.begin(), best_of.values.end(), value) != best_of.values.end())
+    return "";
+  return best_of.key + " " + shortest(value) + ", not in best_of";
+}
+
+void fill_best(const BestOfSpec& best_of,
+               const Runs& runs,
+               const IsCurrent& is_current,
+               AblationRow& row,
+               std::vector<ExcludedRuns>& excluded) {
+  std::vector<Runs> deciding(best_of.values.size()), others(best_of.values.size());
+  for (const ConfiguredRun* run : runs) {
+    const std::string reason = why_not_chosen(best_of, *run);
+    if (!reason.empty()) {
+      exclude(run->summary, reason, excluded);
+      continue;
+    }
+    const auto found =
+        std::find(best_of.values.begin(), best_of.values.end(), number_of(*run, best_of.key));
+    const auto place = static_cast<size_t>(found - best_of.values.begin());
+    const bool decides = best_of.tuning_seeds.empty() || is_tuning_run(best_of, run->summary);
+    (decides ? deciding : others)[place].push_back(run);
+  }
+  for (size_t i = 0; i < best_of.values.size(); ++i)
+    row.points.push_back(
+        {sample_of(deciding[i], excluded, SampleOf::one_setup, is_current), best_of.values[i]});
+  const SweepPoint* best = nullptr;
+  for (const SweepPoint& point : row.points) {
+    if (point.run && (!best || is_better(point, *best, best_of))) best = &point;
+  }
+  const bool is_tuned = best && best->completed() && !best_of.tuning_seeds.empty();
+  if (best && !is_tuned) static_cast<Sample&>(row) = *best;
+  if (best) row.varied = best->value;
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (is_tuned && best == &row.points[i]) {
+      static_cast<Sample&>(row) = sample_of(others[i], excluded, SampleOf::one_setup, is_current);
+      continue;
+    }
+    for (const ConfiguredRun* run : others[i])
+      exclude(run->summary,
+              best_of.key + " " + shortest(best_of.values[i]) + " is not the value chosen",
+              excluded);
+  }
+}
+
+SetupEntry describe_choice(const TableSpec& table) {
+  const BestOfSpec& best_of = *table.best_of;
+  std::vector<std::string> values, seeds;
+  for (const double value : best_of.values) values.push_back(shortest(value));
+  for (const int64_t seed : best_of.tuning_seeds) seeds.push_back(std::to_string(seed));
+  const std::string text = best_of.key + " " + join(values, ", ") + " by " + best_of.by;
+  const bool is_shown =
+      std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
+        return metric_of(column) && column.metric == best_of.by;
+      });
+  std::string note;
+  if (!seeds.empty()) {
+    note = ", with tuning seeds (" + join(seeds, ", ") + ") that the rows do not show";
+  } else if (is_shown && best_of.by != results::train_loss_name) {
+    note =
+        ", which is the metric that is shown: this favours rows with many values or noisy "
+        "metrics (tuning_seeds, and by: validation_loss with validation_rows, avoid it)";
+  } else {
+    note =
+        ", with the seeds that are shown: this favours rows with noisy metrics (tuning_seeds "
+        "avoids it)";
+  }
+  const std::string briefly = seeds.empty() ? "" : " with seeds that are not shown";
+  return {"Best of", text + note, "best of " + text + briefly};
+}
+
+std::vector<std::string> missing_values(const AblationRow& row) {
+  std::vector<std::string> values;
+  for (const SweepPoint& point : row.points) {
+    if (!point.completed()) values.push_back(shortest(point.value));
+  }
+  return values;
+}
+
+}  // namespace forge::tables

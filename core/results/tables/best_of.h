@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/results/tables/ablation.h"
+#include "core/results/tables/comparability.h"
+#include "core/results/tables/table_spec.h"
+
+/// Rows that show the best over the values of one key, such as the learning rate.
+namespace forge::tables {
+
+/// The values that the rows are tuned over: those of `best_of`, and with `extend` those by which
+/// the grid goes on as far as there are runs. Sorted where it goes on.
+std::vector<double> grid_with_runs(const BestOfSpec& best_of,
+                                   const std::vector<const store::ConfiguredRun*>& runs);
+
+/// A grid goes on by so many values at each end.
+constexpr int most_extensions = 4;
+
+/// The value that follows the last one (or goes before the first one) of a grid, at the distance,
+/// as a ratio, of the two at that end; rounded to six digits. None where the grid does not go on:
+/// it has gone on `most_extensions` times, or its values are not all positive.
+std::optional<double> next_value(const BestOfSpec& best_of,
+                                 const std::vector<double>& grid,
+                                 bool upwards);
+
+/// Whether runs with this mean of `by` are to be preferred to those with the other one. What is not
+/// a number is preferred to nothing.
+bool is_preferred(const BestOfSpec& best_of,
+                  std::optional<double> own,
+                  std::optional<double> other);
+
+/// Why best_of cannot choose the run; "" where it can.
+std::string why_not_chosen(const BestOfSpec& best_of, const store::ConfiguredRun& run);
+
+/// Why a completed run without the metric that decides cannot be chosen.
+std::string no_metric_reason(const BestOfSpec& best_of);
+
+/// Fills in the row's points from runs of its config, newest first, and shows the best of them.
+/// With tuning seeds the points are of these seeds, and the row shows the best value's runs of all
+/// other seeds.
+void fill_best(const BestOfSpec& best_of,
+               const std::vector<const store::ConfiguredRun*>& runs,
+               const IsCurrent& is_current,
+               AblationRow& row,
+               std::vector<ExcludedRuns>& excluded);
+
+/// How the rows were chosen, for the table's setup.
+SetupEntry describe_choice(const TableSpec& table);
+
+/// The values of best_of for which the row has no completed run.
+std::vector<std::string> missing_values(const AblationRow& row);
+
+}  // namespace forge::tables

@@ -1,0 +1,75 @@
+#include "core/results/tables/budget.h"
+
+#include "core/results/tables/provenance.h"
+#include "core/results/tables/sheet.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using tests::contains;
+
+/// A model with more FLOPs a token than the default one.
+tests::MadeRun run_with_steps(const std::string& config, int day, int64_t steps) {
+  tests::MadeRun made = tests::Lab::run(config, day);
+  made.experiment.train.max_steps = steps;
+  if (config == "canon_a") made.experiment.model.num_layers *= 2;
+  return made;
+}
+
+TableSpec budget_table(Budget equal) {
+  TableSpec table = tests::small_table();
+  table.parameters_within = table.flops_within = std::nullopt;
+  table.budget = BudgetSpec{equal, ""};
+  return table;
+}
+
+TEST_CASE("the steps of a row follow from what one of its tokens costs", "[report]") {
+  const TrainingCost reference{100, 1000, 64}, dearer{125, 800, 64}, wider{100, 1000, 128};
+  CHECK(steps_within(Budget::tokens, dearer, reference, 1000) == 1000);
+  CHECK(steps_within(Budget::tokens, wider, reference, 1000) == 500);
+  CHECK(steps_within(Budget::flops, dearer, reference, 1000) == 800);
+  CHECK(steps_within(Budget::time, dearer, reference, 1000) == 800);
+  CHECK_FALSE(steps_within(Budget::time, {125, std::nullopt, 64}, reference, 1000).has_value());
+  CHECK(steps_within(Budget::flops, {1e9, 1, 64}, reference, 10) == 1);
+  CHECK(keeps_budget(Budget::flops, 800, 800));
+  CHECK_FALSE(keeps_budget(Budget::flops, 801, 800));
+  CHECK(keeps_budget(Budget::time, 816, 800));
+  CHECK_FALSE(keeps_budget(Budget::time, 817, 800));
+}
+
+TEST_CASE("a row shows the runs that keep the table's budget", "[report]") {
+  tests::Lab lab;
+  tests::make_completed_run(lab.runs, run_with_steps("llama", 10, 30), {3.25});
+  const std::vector<store::ConfiguredRun> first = lab.read();
+  tests::make_completed_run(lab.runs, run_with_steps("canon_a", 11, 30), {3.0});
+  const auto cost = [](const store::ConfiguredRun& run) {
+    return TrainingCost{flops_per_token(run), std::nullopt, run.summary.tokens_per_step};
+  };
+  store::ConfiguredRun dearer;
+  for (const store::ConfiguredRun& run : lab.read())
+    if (run.summary.config == "canon_a") dearer = run;
+  const int64_t steps = steps_within(Budget::flops, cost(dearer), cost(first[0]), 30).value();
+  REQUIRE(steps < 30);
+
+  const auto table = [&] { return build_ablation(budget_table(Budget::flops), lab.read()); };
+  const Ablation too_long = table();
+  CHECK_FALSE(too_long.rows[1].is_comparable());
+  CHECK(too_long.rows[1].violations.front() ==
+        "30 steps, equal FLOPs are " + std::to_string(steps) + " steps");
+  tests::make_completed_run(lab.runs, run_with_steps("canon_a", 9, steps), {3.125});
+  const Ablation kept = table();
+  CHECK(kept.rows[1].is_comparable());
+  CHECK(kept.rows[1].run->id == "canon_a-9");
+  CHECK(contains(to_json(kept)["setup"]["Budget"].get<std::string>(), "with those of Llama 4M"));
+  CHECK(missing_commands(kept) ==
+        std::vector<std::string>{"forge run --table small --set profile=quick"});  // canon_b
+  // Speeds that nobody measured say nothing of equal time.
+  const Ablation by_time = build_ablation(budget_table(Budget::time), lab.read());
+  CHECK_FALSE(by_time.rows[1].is_comparable());
+  CHECK(contains(by_time.rows[1].violations.front(), "forge bench llama canon_a canon_b"));
+}
+
+}  // namespace
+}  // namespace forge::tables
