@@ -94,6 +94,8 @@ int print_pivot(const Context& context, const CompareOptions& options) {
     print_json(tables::to_json(pivot));
   } else if (options.format == "csv") {
     std::cout << tables::to_csv(pivot);
+    for (const std::string& line : tables::remarks(pivot))
+      std::cerr << tables::printable(line) << "\n";
   } else {
     const tables::Sheet sheet = make_sheet(pivot);
     std::cout << (options.format == "markdown" ? tables::to_markdown(sheet)

@@ -121,17 +121,49 @@ PivotCell cell_of(const Sample& sample, const std::string& metric) {
     cell.runs.push_back(run.id);
     values.push_back(*run.metric(metric));
   }
-  if (!values.empty()) cell.summary = statistics::summarize(values, 0);
+  if (values.empty()) return cell;
+  AblationRow row;
+  static_cast<Sample&>(row) = sample;
+  cell.summary = statistics::summarize(
+      values, 0, statistics::default_confidence, sampling_error_of(row, metric));
+  const auto score = sample.run->scores.find(metric);
+  if (score != sample.run->scores.end()) cell.cases = score->second.count;
   return cell;
 }
 
 SheetCell shown_cell(const PivotCell& cell, const std::string& metric) {
   if (cell.summary.n == 0) return {"\u2014", std::nullopt};
-  std::string text = results::text(cell.summary.mean, results::metric_named(metric));
-  if (const auto& interval = cell.summary.interval)
-    text += " \u00b1 " + results::text(interval->half_width(), results::metric_named(metric));
+  const results::Metric shown = results::metric_named(metric);
+  std::string text = results::text(cell.summary.mean, shown);
+  const bool is_size = shown.unit == results::Unit::bytes || shown.unit == results::Unit::count;
+  if (cell.summary.interval && !is_size)
+    text += " \u00b1 " +
+            results::half_width_text(cell.summary.interval->half_width(), cell.summary.mean, shown);
   if (cell.summary.n > 1) text += " (" + std::to_string(cell.summary.n) + ")";
   return {text, cell.summary.mean};
+}
+
+/// What holds for the cells as a whole.
+std::vector<std::string> notes_on(const Pivot& pivot) {
+  std::vector<std::string> notes;
+  if (!pivot.differ_between_cells.empty())
+    notes.push_back("The cells differ in more than the table shows: " +
+                    join(pivot.differ_between_cells, ", "));
+  if (pivot.without > 0)
+    notes.push_back("Completed runs without " + pivot.options.metric + ": " +
+                    std::to_string(pivot.without));
+  return notes;
+}
+
+/// A number of CSV; "" for none.
+std::string number_field(const std::optional<double>& value) {
+  if (!value) return "";
+  return std::isfinite(*value) ? json_text(nlohmann::json(*value)) : shortest(*value);
+}
+
+/// Whether a cell has a number of cases.
+bool has_cases(const Pivot& pivot) {
+  return results::metric_named(pivot.options.metric).source == results::Source::task;
 }
 
 }  // namespace
@@ -181,7 +213,9 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       for (const PivotRun* pivot_run : own) {
         if (pivot_run->run->summary.id == sample.run->id) shown.push_back(pivot_run);
       }
-      pivot.cells.back().push_back(cell_of(sample, options.metric));
+      PivotCell cell = cell_of(sample, options.metric);
+      cell.left_out = own.size() - cell.runs.size();
+      pivot.cells.back().push_back(std::move(cell));
     }
   }
   for (const nlohmann::json& column : columns)
@@ -203,14 +237,16 @@ Sheet make_sheet(const Pivot& pivot) {
     for (const PivotCell& cell : pivot.cells[i])
       sheet.rows.back().push_back(shown_cell(cell, options.metric));
   }
-  if (!pivot.differ_between_cells.empty())
-    sheet.notes.push_back("The cells differ in more than the table shows: " +
-                          join(pivot.differ_between_cells, ", "));
-  if (pivot.without > 0)
-    sheet.notes.push_back("Completed runs without " + options.metric + ": " +
-                          std::to_string(pivot.without));
+  sheet.notes = notes_on(pivot);
   sheet.excluded = excluded_lines(pivot.excluded);
   return sheet;
+}
+
+std::vector<std::string> remarks(const Pivot& pivot) {
+  std::vector<std::string> lines = notes_on(pivot);
+  for (const std::string& line : excluded_lines(pivot.excluded))
+    lines.push_back("Left out: " + line);
+  return lines;
 }
 
 Json to_json(const Pivot& pivot) {
@@ -229,11 +265,14 @@ Json to_json(const Pivot& pivot) {
                     {"mean", cell.summary.mean},
                     {"low", nullptr},
                     {"high", nullptr},
-                    {"runs", cell.runs}};
+                    {"runs", cell.runs},
+                    {"left_out", cell.left_out}};
       if (cell.summary.interval) {
         entry["low"] = cell.summary.interval->low;
         entry["high"] = cell.summary.interval->high;
+        entry["interval"] = statistics::name_of(cell.summary.method);
       }
+      if (cell.cases) entry["count"] = *cell.cases;
       json["cells"].push_back(std::move(entry));
     }
   }
@@ -248,7 +287,13 @@ std::string to_csv(const Pivot& pivot) {
   const bool has_columns = !options.columns.empty();
   std::vector<std::string> header = {csv_field(options.rows)};
   if (has_columns) header.push_back(csv_field(options.columns));
-  header.insert(header.end(), {csv_field(options.metric), "runs"});
+  header.push_back(csv_field(options.metric));
+  if (has_cases(pivot)) header.push_back(csv_field(options.metric + "_count"));
+  header.insert(header.end(),
+                {csv_field(options.metric + "_low"),
+                 csv_field(options.metric + "_high"),
+                 "runs",
+                 "left_out"});
   std::string text = csv_line(header);
   for (size_t i = 0; i < pivot.row_values.size(); ++i) {
     for (size_t k = 0; k < pivot.column_values.size(); ++k) {
@@ -256,10 +301,14 @@ std::string to_csv(const Pivot& pivot) {
       if (cell.runs.empty()) continue;
       std::vector<std::string> fields = {csv_field(pivot.row_values[i])};
       if (has_columns) fields.push_back(csv_field(pivot.column_values[k]));
-      const double mean = cell.summary.mean;
+      const auto& interval = cell.summary.interval;
+      fields.push_back(number_field(cell.summary.mean));
+      if (has_cases(pivot)) fields.push_back(cell.cases ? std::to_string(*cell.cases) : "");
       fields.insert(fields.end(),
-                    {std::isfinite(mean) ? json_text(nlohmann::json(mean)) : "nan",
-                     std::to_string(cell.runs.size())});
+                    {interval ? number_field(interval->low) : "",
+                     interval ? number_field(interval->high) : "",
+                     std::to_string(cell.runs.size()),
+                     std::to_string(cell.left_out)});
       text += csv_line(fields);
     }
   }

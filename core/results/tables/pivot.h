@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct PivotOptions {
 /// The completed runs that have one value of each key: those of one sample, as in a row of a table.
 struct PivotCell {
   std::vector<std::string> runs;  ///< ids of one sample (sample_of in comparability.h)
-  statistics::Summary summary;    ///< of the metric; n = 0 without runs
+  statistics::Summary summary;    ///< of the metric, as of a table's row; n = 0 without runs
+  std::optional<int64_t> cases;   ///< that the newest run evaluated; none for what is no score
+  size_t left_out = 0;            ///< other completed runs of the cell's values
 };
 
 struct Pivot {
@@ -42,7 +45,13 @@ Sheet make_sheet(const Pivot& pivot);
 
 nlohmann::ordered_json to_json(const Pivot& pivot);
 
-/// RFC 4180: a line for each cell that has runs, with the mean of its runs and their number.
+/// RFC 4180: a line for each cell that has runs: the mean of its runs, its interval, of scores the
+/// number of cases, how many runs there are and how many are left out. What `remarks` says is not
+/// in it.
 std::string to_csv(const Pivot& pivot);
+
+/// What a reader of the cells alone must know: what they differ in besides, and which runs are left
+/// out and why. A line each.
+std::vector<std::string> remarks(const Pivot& pivot);
 
 }  // namespace forge::tables

@@ -204,12 +204,73 @@ TEST_CASE("curves that lie on each other are all seen in a plot", "[report][plot
   for (const std::string& line : split(drawing, '\n')) CHECK(display_width(line) <= 80);
 }
 
-TEST_CASE("a pivot as CSV has a line for each cell", "[report][pivot]") {
+TEST_CASE("a pivot as CSV has a line for each cell with its interval", "[report][pivot]") {
   const PivotLab lab;
   const std::string csv =
       to_csv(build_pivot(lab.read(), {"model.canon.set", "optimizer.lr", "eval_loss"}));
-  CHECK(contains(csv, "model.canon.set,optimizer.lr,eval_loss,runs\r\nA,0.001,3.1"));
+  CHECK(contains(csv,
+                 "model.canon.set,optimizer.lr,eval_loss,eval_loss_low,eval_loss_high,runs,left_out"
+                 "\r\nA,0.001,3.1"));
   CHECK(contains(csv, "\r\nAC,0.002,2.4"));
+  CHECK(contains(csv, ",,,1,0\r\n"));
+  const Pivot by_set = build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"});
+  const std::vector<std::string> line = split(split(to_csv(by_set), '\n').at(1), ',');
+  REQUIRE(line.size() == 6);
+  CHECK(std::stod(line[2]) == Approx(2.9516).margin(1e-4));
+  CHECK(std::stod(line[3]) == Approx(3.4484).margin(1e-4));
+  CHECK(line[4] == "3");
+  CHECK(line[5] == "1\r");
+}
+
+TEST_CASE("a pivot's remarks name what is left out and what differs", "[report][pivot]") {
+  const PivotLab lab;
+  const std::vector<std::string> left_out =
+      remarks(build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"}));
+  REQUIRE(left_out.size() == 1);
+  CHECK(contains(left_out[0], "Left out: canon: optimizer.lr 0.002, the run shown has 0.001 (2 "));
+  const auto of_one_seed = store::select(lab.read(), {"seed=1"});
+  const std::vector<std::string> differ =
+      remarks(build_pivot(of_one_seed, {"id", "", "eval_loss"}));
+  REQUIRE(differ.size() == 1);
+  CHECK(contains(differ[0], "more than the table shows: model.canon.set, optimizer.lr"));
+}
+
+/// Three seeds with the same accuracy over two hundred cases.
+struct ScoreLab : Lab {
+  ScoreLab() {
+    for (const int seed : {1, 2, 3}) {
+      MadeRun made = run("llama", seed);
+      made.experiment.seed = static_cast<uint64_t>(seed);
+      tests::Outcome outcome{3 + 0.1 * seed, 4000.0 + seed, 1000, {}};
+      outcome.scores["answer_accuracy"] = {0.99, 200};
+      make_completed_run(runs, made, outcome);
+    }
+  }
+};
+
+TEST_CASE("a pivot's interval is that of a table's row", "[report][pivot]") {
+  const ScoreLab lab;
+  TableSpec table = small_table();
+  table.columns = {{ColumnKind::model, "Model"},
+                   {ColumnKind::metric, "Answers", "answer_accuracy"},
+                   {ColumnKind::metric, "Tok/s", "tokens_per_second"},
+                   {ColumnKind::metric, "Memory", "peak_memory_bytes"}};
+  const Ablation declared = build_ablation(table, lab.read());
+  const Sheet sheet = make_sheet(declared);
+  size_t column = 0;
+  for (const char* metric : {"answer_accuracy", "tokens_per_second", "peak_memory_bytes"}) {
+    CAPTURE(metric);
+    const Pivot pivot = build_pivot(lab.read(), {"config", "", metric});
+    const statistics::Summary summary = compared_cells(declared, metric)[0].summary;
+    REQUIRE(pivot.cells[0][0].summary.interval);
+    CHECK(pivot.cells[0][0].summary.interval->low == summary.interval->low);
+    CHECK(pivot.cells[0][0].summary.interval->high == summary.interval->high);
+    CHECK(make_sheet(pivot).rows[0][1].text == sheet.rows[0][++column].text + " (3)");
+  }
+  const Pivot pivot = build_pivot(lab.read(), {"config", "", "answer_accuracy"});
+  CHECK(contains(make_sheet(pivot).rows[0][1].text, "99.0 % \u00b1 1.9 %"));
+  CHECK(to_json(pivot)["cells"][0]["count"] == 200);
+  CHECK(contains(to_csv(pivot), "answer_accuracy,answer_accuracy_count,answer_accuracy_low,"));
 }
 
 }  // namespace
