@@ -6,6 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/estimate.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
 #include "core/results/tables/verdicts.h"
@@ -67,7 +68,50 @@ Json metrics_json(const AblationRow& row, const TableSpec& table) {
   metrics["memory_change"] = value_or_null(row.memory_change);
   metrics["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
   metrics["disturbance"] = load_text(row);
+  for (const ColumnSpec& column : table.columns) {
+    const auto metric = metric_of(column);
+    if (!metric || metric->source == results::Source::task || metrics.contains(metric->name))
+      continue;
+    const std::vector<double> values = values_of(row, metric->name);
+    metrics[metric->name] =
+        values.empty()
+            ? Json()
+            : value_or_null(std::optional<double>(statistics::summarize(values, 0).mean));
+  }
   return metrics;
+}
+
+/// What a derived column is called: by its expression, whose blanks count as one each. Titles and
+/// places may change without another number below.
+std::string derived_key(const ColumnSpec& column) {
+  std::string key;
+  for (const char c : column.value) {
+    const bool is_blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (!is_blank) {
+      key += c;
+    } else if (!key.empty() && key.back() != ' ') {
+      key += ' ';
+    }
+  }
+  return std::string(trim(key));
+}
+
+/// The table's derived columns for a row, by their keys.
+Json derived_json(const AblationRow& row, const Ablation& ablation) {
+  Json derived = Json::object();
+  for (const ColumnSpec& column : ablation.table.columns) {
+    if (column.kind != ColumnKind::derived) continue;
+    Estimate found;
+    if (row.completed()) found = estimate(column.expression, samples_for(ablation, row));
+    Json& json = derived[derived_key(column)];
+    json["title"] = column.title;
+    json["unit"] = column.unit;
+    json["value"] = value_or_null(found.value);
+    const bool has_interval = found.value && found.interval;
+    json["low"] = has_interval ? Json(found.interval->low) : Json();
+    json["high"] = has_interval ? Json(found.interval->high) : Json();
+  }
+  return derived;
 }
 
 /// What is said of a metric over seeds.
@@ -110,9 +154,7 @@ CellsByMetric sampled_cells(const Verdicts& verdicts, const TableSpec& table) {
   for (const auto& [name, of_metric] : verdicts.cells) {
     const results::Metric metric = results::metric_named(name);
     const bool is_speed = name == results::tokens_per_second_name;
-    if (metric.source == results::Source::table || metric.source == results::Source::task ||
-        name == results::eval_loss_name ||
-        (is_speed && table.tokens_per_second == SpeedSource::runs))
+    if (metric.is_quality() || (is_speed && table.tokens_per_second == SpeedSource::runs))
       cells[name] = of_metric;
   }
   return cells;
@@ -192,6 +234,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
   json.update(metrics_json(row, ablation.table));
   json["scores"] = scores_json(row);
+  json["derived"] = derived_json(row, ablation);
   json["runs"] = runs_json(row);
   json["statistics"] = Json::object();
   for (const auto& [metric, cells] : samples) {
@@ -222,6 +265,7 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
   std::vector<std::pair<std::string, Json>> fields = {{"config", row.spec.config},
                                                       {"name", row.spec.name},
                                                       {"positions", row.spec.positions},
+                                                      {"notes", row.spec.notes},
                                                       {"status", status_of(row.run)},
                                                       {"run_id", row.run ? row.run->id : ""}};
   const auto add = [&](const std::string& name, Json value) {
@@ -234,6 +278,12 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
     const Json score = scores.value(name, Json::object());
     add(name, score.value("value", Json()));
     add(name + "_count", score.value("count", Json()));
+  }
+  const Json derived_columns = derived_json(row, ablation);
+  for (const auto& [key, derived] : derived_columns.items()) {
+    add("derived[" + key + "]", derived.at("value"));
+    add("derived_low[" + key + "]", derived.at("low"));
+    add("derived_high[" + key + "]", derived.at("high"));
   }
   add("seeds", row.runs.size());
   for (const auto& [metric, cells] : samples) {

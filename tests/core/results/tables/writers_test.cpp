@@ -239,7 +239,7 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
   const std::vector<std::string> lines = split(csv, '\n');
   REQUIRE(lines.size() == 5);
   REQUIRE(lines[0] ==
-          "config,name,positions,status,run_id,eval_loss,train_loss,tokens_per_second,"
+          "config,name,positions,notes,status,run_id,eval_loss,train_loss,tokens_per_second,"
           "peak_memory_bytes,peak_resident_bytes,wall_seconds,parameters,throughput_change,"
           "memory_change,micro_batch_size,disturbance,seeds,eval_loss_sd,eval_loss_low,"
           "eval_loss_high,eval_loss_p,eval_loss_standing,tokens_per_second_sd,tokens_per_second_"
@@ -247,12 +247,83 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
           "tokens_per_second_p,tokens_per_second_standing,breaks,differs_from_config,"
           "published_eval_loss,published_tokens_per_second,published_peak_memory_gib\r");
   REQUIRE(lines[1] ==
-          "llama,\"Llama, \"\"4M\"\"\",,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
+          "llama,\"Llama, "
+          "\"\"4M\"\"\",,reference,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
           "75.0,4434176,,,,,1,,,,,baseline,,,,,baseline,,,1.3011,291000.0,1.5\r");
   REQUIRE(lines[2] ==
-          "canon_a,Canon-A,A,failed,canon_a-20,,,,,,,,,,,,0,,,,,,,,,,,,,1.2643,316000.0,1.56\r");
-  REQUIRE(lines[3] == "canon_b,Canon-B,B,missing,,,,,,,,,,,,,0,,,,,,,,,,,,,,,\r");
+          "canon_a,Canon-A,A,before "
+          "attention,failed,canon_a-20,,,,,,,,,,,,0,,,,,,,,,,,,,1.2643,316000.0,1.56\r");
+  REQUIRE(
+      lines[3] ==
+      "canon_b,Canon-B,B,\"on queries, keys and values\",missing,,,,,,,,,,,,,0,,,,,,,,,,,,,,,\r");
   REQUIRE(lines[4].empty());
+}
+
+/// The fields of a line of CSV by the names of their columns; none of them has a comma.
+std::map<std::string, std::string> csv_line_by_name(const std::string& csv, size_t line) {
+  const std::vector<std::string> lines = split(csv, '\n');
+  const std::vector<std::string> header = split(lines.at(0), ',');
+  const std::vector<std::string> fields = split(lines.at(line), ',');
+  REQUIRE(header.size() == fields.size());
+  std::map<std::string, std::string> by_name;
+  for (size_t i = 0; i < header.size(); ++i) by_name[header[i]] = fields[i];
+  return by_name;
+}
+
+TEST_CASE("machines get every column of a table under a name", "[report]") {
+  Lab lab;
+  for (const auto& [config, loss] : {std::pair("llama", 3.2), {"canon_a", 3.0}}) {
+    for (const int seed : {1, 2, 3}) {
+      MadeRun made = Lab::run(config, seed);
+      made.experiment.seed = static_cast<uint64_t>(seed);
+      tests::Outcome outcome{loss + 0.01 * seed, 4000.0 + 10 * seed, 1000, {}};
+      outcome.validation_loss = loss + 0.02 * seed;
+      make_completed_run(lab.runs, made, outcome);
+    }
+  }
+  TableSpec table = small_table();
+  table.rows[1].notes = "with Canon";
+  table.rows[2].notes = "";
+  table.columns = {{ColumnKind::model, "Model"},
+                   {ColumnKind::metric, "Validation", results::validation_loss_name},
+                   {ColumnKind::metric, "Equal time", results::loss_at_equal_time_name},
+                   {ColumnKind::difference, "vs Llama", results::loss_at_equal_flops_name}};
+  ColumnSpec derived{ColumnKind::derived, "How much less"};
+  derived.value = "100*(1 -\n  eval_loss/baseline.eval_loss)";
+  derived.unit = "%";
+  derived.expression = parse_expression(derived.value, {});
+  table.columns.push_back(derived);
+  Ablation ablation = build_ablation(table, lab.read());
+  ablation.rows[1].loss_at_equal_time = {3.3, 3.4, 3.5};
+  ablation.rows[1].loss_at_equal_flops = {3.5, 3.6, 3.7};
+  const std::string key = "100*(1 - eval_loss/baseline.eval_loss)";
+
+  const auto fields = csv_line_by_name(to_csv(ablation), 2);
+  CHECK(fields.at("notes") == "with Canon");
+  CHECK(std::stod(fields.at("validation_loss")) == Approx(3.04));
+  CHECK_FALSE(fields.at("validation_loss_low").empty());
+  CHECK(std::stod(fields.at("eval_loss_at_equal_time")) == Approx(3.4));
+  CHECK(std::stod(fields.at("eval_loss_at_equal_flops")) == Approx(3.6));
+  CHECK(std::stod(fields.at("derived[" + key + "]")) ==
+        Approx(100 * (1 - 3.02 / 3.22)).margin(1e-3));
+  CHECK(std::stod(fields.at("derived_low[" + key + "]")) <
+        std::stod(fields.at("derived_high[" + key + "]")));
+  const auto missing = csv_line_by_name(to_csv(ablation), 3);
+  CHECK(missing.at("derived[" + key + "]").empty());
+  CHECK(missing.at("eval_loss_at_equal_time").empty());
+
+  const nlohmann::json rows = to_json(ablation)["rows"];
+  const nlohmann::json& row = rows[1];
+  CHECK(row.at("notes") == "with Canon");
+  CHECK(row.at("validation_loss").get<double>() == Approx(3.04));
+  CHECK(row.at("eval_loss_at_equal_time").get<double>() == Approx(3.4));
+  CHECK(row.at("eval_loss_at_equal_flops").get<double>() == Approx(3.6));
+  CHECK(row.at("derived").at(key).at("title") == "How much less");
+  CHECK(row.at("derived").at(key).at("unit") == "%");
+  CHECK(row.at("derived").at(key).at("value").get<double>() ==
+        Approx(std::stod(fields.at("derived[" + key + "]"))));
+  CHECK(row.at("derived").at(key).at("low").is_number());
+  CHECK(rows[2].at("derived").at(key).at("value").is_null());
 }
 
 }  // namespace
