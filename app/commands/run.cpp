@@ -17,6 +17,7 @@
 #include "core/run/allowed_command.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
+#include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
@@ -130,6 +131,9 @@ int run_configs(const Context& context, RunOptions options) {
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
   SelectedRuns selected = next_runs(context, options);
+  // Also where nothing is left to continue: a misspelt name would never be noticed.
+  if (!options.launch.continue_run.empty())
+    run::find_run_by_name_or_path(context.runs_dir(), options.launch.continue_run);
   if (options.dry_run || options.plan.probe || !options.plan.save.empty()) {
     options.plan.json = options.json;
     print_plan(context, selected.runs, options.launch, options.plan);

@@ -206,6 +206,14 @@ TEST_CASE("a run goes on from another one's checkpoint with a longer budget") {
   REQUIRE(other.err.find("train.grad_clip is 0.3 and was 0.0") != std::string::npos);
   const Outcome unknown = forge.call(command(48, {"--continue", "no_such_run"}));
   REQUIRE(unknown.exit_code == 2);
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--dry-run"}}) {  // of a config that is completed
+    std::vector<std::string> options = {"--continue", "no_such_run"};
+    options.insert(options.end(), more.begin(), more.end());
+    const Outcome completed = forge.call(command(20, options));
+    CHECK(completed.exit_code == 2);
+    CHECK(contains(completed.err, "no_such_run"));
+  }
 }
 
 TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its last words") {
