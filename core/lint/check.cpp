@@ -78,6 +78,8 @@ void apply_rules(const CheckedConfig& checked, Findings& findings) {
   check_variables(checked, findings);
   check_scalars(checked, findings);
   check_repeated_keys(checked, findings);
+  check_dotted_keys(checked, findings);
+  check_overrides(checked, findings);
 }
 
 Outcome check_config(const Task& task,

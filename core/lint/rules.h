@@ -58,6 +58,10 @@ struct CheckedConfig {
   const UsedTemplate* find(const std::string& name) const;
 };
 
+/// All templates that this one extended in the render, nearest first.
+std::vector<const UsedTemplate*> ancestors_of(const UsedTemplate& used,
+                                              const CheckedConfig& checked);
+
 /// Renders the config and gathers the facts. Findings: does-not-render and invalid-yaml, which
 /// leave nothing to check; invalid-graph of a graph of calls; invalid-arguments.
 std::optional<CheckedConfig> load_checked_config(const Selection& selection,
@@ -111,5 +115,12 @@ std::optional<YamlVersionDifference> yaml_version_difference(std::string_view pl
 
 /// repeated-key: a key that one block of one template gives twice.
 void check_repeated_keys(const CheckedConfig& checked, Findings& findings);
+
+/// dotted-key-wins: a value in a section or a profile that replaces nothing, because an inherited
+/// dotted key, or one further up, wins.
+void check_dotted_keys(const CheckedConfig& checked, Findings& findings);
+
+/// overrides-without-super: a block `overrides` that drops keys of an inherited one.
+void check_overrides(const CheckedConfig& checked, Findings& findings);
 
 }  // namespace forge::lint

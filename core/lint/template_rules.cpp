@@ -54,7 +54,8 @@ std::vector<const UsedTemplate*> parents_of(const UsedTemplate& used,
   return parents;
 }
 
-/// All that it extended, nearest first.
+}  // namespace
+
 std::vector<const UsedTemplate*> ancestors_of(const UsedTemplate& used,
                                               const CheckedConfig& checked) {
   std::vector<const UsedTemplate*> ancestors = parents_of(used, checked);
@@ -67,6 +68,8 @@ std::vector<const UsedTemplate*> ancestors_of(const UsedTemplate& used,
   }
   return ancestors;
 }
+
+namespace {
 
 std::vector<std::string> blocks_of(const std::vector<const UsedTemplate*>& templates) {
   std::vector<std::string> names;

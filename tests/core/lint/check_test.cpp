@@ -285,6 +285,68 @@ TEST_CASE("keys that are repeated in order to override are fine") {
   CHECK(check.found({"repeated-key"}).empty());
 }
 
+/// A base with sections and a block for overrides, and a variant that uses it.
+struct VariantCheck : CheckFixture {
+  VariantCheck() {
+    file("base.yaml", "[body]\nmodel: {hidden_size: 8}\ntrain: {max_steps: 5}\n[overrides]\n");
+    config("variant", "-- extends 'base.yaml'\n[overrides]\nname: Variant\nmodel.canon.set: AC\n");
+  }
+};
+
+TEST_CASE("a section below an inherited dotted key is found") {
+  VariantCheck check;
+  check.config("child",
+               "-- extends 'configs/variant.yaml'\n[overrides]\n== super()\n"
+               "model:\n  hidden_size: 16\n  canon:\n    kernel: 4\n    set: AB\n");
+  CHECK(check.found({"dotted-key-wins"}) ==
+        Lines{"warning dotted-key-wins child.yaml:8:5 model.canon.set"});
+  const lint::Finding finding = check.only("dotted-key-wins");
+  CHECK(contains(finding.message, "variant.yaml:4:1"));
+  CHECK(finding.hint == "write model.canon.set: AB");
+}
+
+TEST_CASE("a profile below an inherited dotted key is found, and a section below one of its own") {
+  VariantCheck check;
+  check
+      .config("child",
+              "-- extends 'configs/variant.yaml'\n[body]\n== super()\n"
+              "profiles: {quick: {model: {canon: {set: B}}}}\n")
+      .config("own", "model.canon: {set: A, kernel: 4}\nmodel: {canon: {set: B, kernel: 4}}\n");
+  CHECK(check.found({"dotted-key-wins"}) ==
+        Lines{"warning dotted-key-wins child.yaml:4:36 model.canon.set",
+              "warning dotted-key-wins own.yaml:2:17 model.canon.set"});
+}
+
+TEST_CASE("dotted keys that override what was there before are fine") {
+  VariantCheck check;
+  check.file("other.yaml", "-- extends 'base.yaml'\n[body]\n== super()\nseed: 1\n")
+      .config("child", "-- extends 'other.yaml'\n[overrides]\ntrain.max_steps: 7\n")
+      .config("own", "model: {canon: {set: B}}\nmodel.canon.set: A\n")
+      .config("same",
+              "-- extends 'configs/variant.yaml'\n[body]\n"
+              "model: {hidden_size: 8, canon: {set: AC}}\n");
+  CHECK(check.found({"dotted-key-wins"}).empty());
+}
+
+TEST_CASE("overrides that drop those of the variant that they vary are found") {
+  VariantCheck check;
+  check.config("child", "-- extends 'configs/variant.yaml'\n[overrides]\nname: C\nseed: 3\n");
+  CHECK(check.found({"overrides-without-super"}) ==
+        Lines{"warning overrides-without-super child.yaml:2:1 model.canon.set"});
+  CHECK(contains(check.only("overrides-without-super").hint, "== super()"));
+}
+
+TEST_CASE("overrides that keep or repeat those of their parents are fine") {
+  VariantCheck check;
+  check.config("kept", "-- extends 'configs/variant.yaml'\n[overrides]\n== super()\nseed: 3\n")
+      .config("repeated",
+              "-- extends 'configs/variant.yaml'\n[overrides]\n"
+              "name: R\nmodel.canon.set: B\n");
+  CHECK(check.found({"overrides-without-super"}).empty());
+  check.config("grandchild", "-- extends 'configs/kept.yaml'\n[overrides]\nseed: 4\n");
+  CHECK(contains(check.only("overrides-without-super").message, "name, model.canon.set: "));
+}
+
 TEST_CASE("identities that a tag loses or takes for a constructor are found") {
   CheckFixture check;
   check.config("c",
