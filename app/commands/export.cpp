@@ -11,6 +11,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/manage/written_files.h"
 #include "core/results/page/page.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/run_metrics.h"
@@ -26,6 +27,7 @@ struct ExportOptions {
   std::string format;
   std::string output = "-";  ///< "-": standard output
   std::string table;
+  bool force = false;
   bool json = false;
   TableOptions tables;
   RunSelector runs;
@@ -37,6 +39,16 @@ struct WrittenFiles {
   size_t runs = 0;
   size_t metrics = 0;
 };
+
+/// Throws Error where the output would replace a file that a person wrote.
+void require_output(const std::string& output, bool force) {
+  if (output != "-" && !force)
+    manage::require_replaceable(output, "name another file with -o, or give --force");
+}
+
+void add_force_flag(const Command& command, bool& force) {
+  command.add_flag("--force", force, "Replace a file that forge did not write");
+}
 
 /// Returns whether the text was written to a file; "-" prints it.
 bool write_text(const std::string& output, const std::string& text) {
@@ -58,9 +70,13 @@ WrittenFiles write_csv_files(const ExportOptions& options,
                 "select one with -t (" + join(names, ", ") + ") or write all with -o FOLDER");
   }
   make_directories(options.output);
+  const auto file_of = [&](const tables::Ablation& table) {
+    return (fs::path(options.output) / (table.table.name + ".csv")).string();
+  };
+  for (const tables::Ablation& table : tables) require_output(file_of(table), options.force);
   WrittenFiles written;
   for (const tables::Ablation& table : tables) {
-    const std::string file = (fs::path(options.output) / (table.table.name + ".csv")).string();
+    const std::string file = file_of(table);
     write_file_atomic(file, tables::to_csv(table));
     written.files.push_back(file);
   }
@@ -246,6 +262,7 @@ int export_results(const Context& context, ExportOptions options) {
     throw Error("-t applies to the formats latex, csv, json and html",
                 "select runs by RUN or --where");
   }
+  require_output(options.output, options.force);
   const WrittenFiles written =
       options.format == "tensorboard"   ? export_tensorboard(context, options)
       : options.format == "metrics-csv" ? export_metrics_csv(context, options)
@@ -256,6 +273,7 @@ int export_results(const Context& context, ExportOptions options) {
 
 struct PageOptions {
   std::string output;  ///< "-": standard output
+  bool force = false;
   bool json = false;
   TableOptions tables;
 };
@@ -264,10 +282,12 @@ void add_page_options(const Command& command, PageOptions& options, const std::s
   options.output = output;
   command.add_option("-o,--output <FILE>", options.output, "File to write; - prints it")
       .show_default();
+  add_force_flag(command, options.force);
   add_table_options(command, options.tables);
 }
 
 int export_markdown(const Context& context, const PageOptions& options) {
+  require_output(options.output, options.force);
   const project::Project project = context.project();
   const std::string text = tables::export_markdown(
       project.name, build_tables(context, project, chosen_tables(project, ""), options.tables));
@@ -279,6 +299,7 @@ int write_report(const Context& context, const PageOptions& options) {
   if (options.json && options.output == "-")
     throw Error("--json and '-o -' both print to standard output",
                 "write the page to a file: -o report.html");
+  require_output(options.output, options.force);
   const project::Project project = context.project();
   const page::Page page =
       page::collect_page(project.path,
@@ -329,6 +350,7 @@ void add_export(const Command& app) {
   command.add_option(
       "-o,--output <PATH>", options.output, "File or folder to write [default: standard output]");
   command.add_option("-t,--table", options.table, "Table of the project [default: all]");
+  add_force_flag(command, options.force);
   add_json_option(
       command, options.json, "Print what was written as JSON; without -o same as --format json");
 }

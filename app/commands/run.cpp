@@ -14,6 +14,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/manage/written_files.h"
 #include "core/run/allowed_command.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
@@ -126,6 +127,8 @@ void require_progress(const std::vector<PendingRun>& runs,
 }
 
 int run_configs(const Context& context, RunOptions options) {
+  if (!options.plan.save.empty())  // --force says what to run, not what to replace
+    manage::require_replaceable(options.plan.save, "name another file, or move this one away");
   if (!options.backend.empty()) options.launch.overrides.push_back("backend=" + options.backend);
   const int jobs = options.queue.jobs;
   if (jobs > 1 && options.launch.threads == 0)

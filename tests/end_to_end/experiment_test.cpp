@@ -70,6 +70,8 @@ TEST_CASE("three configs are trained and compared and exported") {
   REQUIRE(contains(exported, "| Llama 4M"));
   REQUIRE(forge.call({"export-markdown", "-o", "-"}).out == exported);
 
+  REQUIRE(forge.call({"export-markdown", "-o", file}).exit_code == 0);  // its own
+
   const std::string latex = forge.call({"export", "--format", "latex"}).out;
   REQUIRE(contains(latex, "\\label{tab:positions}"));
   REQUIRE(contains(latex, "Llama 4M & "));
@@ -326,6 +328,31 @@ TEST_CASE("a sweep that the project declares is saved as a plan and executed as 
   REQUIRE(contains(forge.call({"run", "--plan", file}).err, "already completed"));
   REQUIRE(forge.call({"run", "--plan", file, "--all"}).exit_code == 2);
   REQUIRE(contains(forge.call({"run", "--sweep", "rate"}).err, "did you mean 'rates'?"));
+}
+
+TEST_CASE("a file that a person wrote is replaced only with --force") {
+  Program forge;
+  const fs::path file = forge.folder().write("notes.txt", "my notes\n");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"export-markdown", "-p", "canon", "-o"},
+        {"report", "-p", "canon", "-o"},
+        {"export", "-p", "canon", "--format", "json", "-o"},
+        {"run", "-p", "canon", "train_llama", "--save-plan"}}) {
+    CAPTURE(command.front());
+    std::vector<std::string> whole = command;
+    whole.push_back(file.string());
+    const Outcome refused = forge.call(whole);
+    CHECK(refused.exit_code == 2);
+    CHECK(contains(refused.err, "was not written by forge: it is not replaced"));
+    CHECK(read_file(file) == "my notes\n");
+  }
+  const Outcome forced =
+      forge.call({"export", "-p", "canon", "--format", "json", "--force", "-o", file.string()});
+  CHECK(forced.exit_code == 0);
+  CHECK(json::parse(read_file(file)).is_array());
+  const Outcome again =
+      forge.call({"export", "-p", "canon", "--format", "latex", "-o", file.string()});
+  CHECK(again.exit_code == 0);
 }
 
 TEST_CASE("a dry run knows the model and writes nothing") {
