@@ -99,7 +99,6 @@ struct ImportOptions {
 
 int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
-  run::make_runs_dir(runs_dir);
   const manage::ImportResult imported = manage::import_packed_run(options.origin, runs_dir);
   for (const std::string& note : imported.notes)
     std::cerr << "note: " << tables::printable(note) << "\n";

@@ -118,10 +118,6 @@ fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
     return origin / "run";
   }
   if (path_exists(origin / "run.json")) return origin;
-  if (!path_exists(origin)) {
-    throw Error("there is no '" + shown_path(origin) + "'",
-                "give the file of a pack, or the folder of a run");
-  }
   const bool model = path_exists(origin / "config.json");
   throw refused("'" + shown_path(origin) + "' is no run folder: it has no run.json",
                 model ? "'forge import-hf' reads model folders of Hugging Face"
@@ -196,9 +192,49 @@ bool is_same(const run::RunRecord& here, const run::RunRecord& coming) {
   return here.key == coming.key && here.created == coming.created;
 }
 
+/// Files that say what a run is and what it found; the others may differ between copies of one run.
+constexpr const char* result_files[] = {"config.json", "tokenizer.json", "events.jsonl"};
+
+/// The first of these files that is not the same in both; "" for none.
+std::string differing_file(const run::RunFolder& here, const run::RunFolder& coming) {
+  const auto content_of = [](const fs::path& file) {
+    return is_plain_file(file) ? hash_file(file) : std::string();
+  };
+  for (const char* name : result_files) {
+    if (content_of(here.path() / name) != content_of(coming.path() / name)) return name;
+  }
+  return "";
+}
+
+/// Throws where the run that is here is not the one that is to come.
+void require_same_run(const run::RunFolder& here,
+                      const run::RunFolder& coming,
+                      const run::RunRecord& record) {
+  const std::string room =
+      quoted_command("forge runs rm " + shell_quoted(record.id)) + " makes room, and can be undone";
+  if (!fs::exists(here.record_file()) || !is_same(here.record(), record))
+    throw refused(
+        "there is another run '" + record.id + "' in " + shown_path(here.path().parent_path()),
+        room);
+  const std::string file = differing_file(here, coming);
+  if (file.empty()) return;
+  throw refused(
+      "run '" + record.id + "' is here already and differs in " + file + ": nothing was imported",
+      "to keep the run that is here, do nothing; for the other one, " + room);
+}
+
+/// Throws where nothing stands there that could be imported, before anything is made.
+void require_origin(const fs::path& origin) {
+  if (path_exists(origin)) return;
+  throw Error("there is no '" + shown_path(origin) + "'",
+              "give the file of a pack, or the folder of a run");
+}
+
 }  // namespace
 
 ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir) {
+  require_origin(fs::absolute(origin));
+  run::make_runs_dir(runs_dir);
   const ScratchFolder aside(runs_dir /
                             (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
   const fs::path unpacked = aside.path() / "pack";
@@ -217,11 +253,8 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
   if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes);
   const queue::Queue one_at_a_time(runs_dir);
   if (fs::exists(imported.folder.path())) {
-    if (fs::exists(imported.folder.record_file()) && is_same(imported.folder.record(), record))
-      return imported;
-    throw refused("there is another run '" + record.id + "' in " + shown_path(runs_dir),
-                  quoted_command("forge runs rm " + shell_quoted(record.id)) +
-                      " makes room, and can be undone");
+    require_same_run(imported.folder, source, record);
+    return imported;
   }
   rename_path(copy.path(), imported.folder.path());
   sync_path(runs_dir);

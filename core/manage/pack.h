@@ -66,8 +66,9 @@ struct ImportResult {
 /// Imports a run from another runs folder, or from a pack (a file, or its unpacked folder). The
 /// origin is not trusted: only a run's plain files are copied, no links; the run's key must be that
 /// of its identity; every file of a pack must have the size and hash of pack.json; a damaged
-/// checkpoint is left out. Nothing is replaced. Throws Error if another run has that name, if the
-/// run is still running, and for what is no run.
+/// checkpoint is left out. Nothing is replaced. Makes the runs folder, unless there is no origin.
+/// Throws Error if another run has that name, if the run is here with another config, tokenizer or
+/// other events, if it is still running, and for what is no run.
 ImportResult import_packed_run(const std::filesystem::path& origin,
                                const std::filesystem::path& runs_dir);
 

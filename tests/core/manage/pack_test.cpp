@@ -224,6 +224,36 @@ TEST_CASE("another run of the same name is not replaced and a running one not im
                    "is running"));
 }
 
+TEST_CASE("a run that is here with other events is not taken for the imported one",
+          "[upkeep][import]") {
+  const Scene scene;
+  const auto pack = scene.there / "run.pack";
+  const run::RunFolder here = import_packed_run(pack, scene.here.path()).folder;
+  append_line(here, "{\"event\": \"log\"}");
+  const std::string events = read_file(here.events_file());
+  const std::string error = error_of([&] { import_packed_run(pack, scene.here.path()); });
+  CHECK(contains(error, "is here already and differs in events.jsonl: nothing was imported"));
+  CHECK(contains(error, "forge runs rm " + here.id()));
+  CHECK(read_file(here.events_file()) == events);
+  CHECK_FALSE(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }).empty());
+}
+
+TEST_CASE("remarks of one's own make no other run", "[upkeep][import]") {
+  const Scene scene;
+  const run::RunFolder here = import_packed_run(scene.there / "run.pack", scene.here.path()).folder;
+  run::Annotations remarks = run::read_annotations(here);
+  remarks.note = "good";
+  run::write_annotations(here, remarks);
+  CHECK_FALSE(import_packed_run(scene.there / "run.pack", scene.here.path()).created);
+}
+
+TEST_CASE("an import of nothing makes no runs folder", "[upkeep][import]") {
+  const TemporaryFolder folder;
+  CHECK(contains(error_of([&] { import_packed_run(folder / "nope", folder / "runs"); }),
+                 "there is no"));
+  CHECK_FALSE(fs::exists(folder / "runs"));
+}
+
 TEST_CASE("what is no run says what it might be", "[upkeep][import]") {
   const TemporaryFolder folder, here;
   folder.write("model/config.json", "{}");
