@@ -297,7 +297,7 @@ void set_precision(const std::string& precision, config::TrainConfig& train) {
 
 void add_device_options(const Command& command, std::string& device, int& threads) {
   command.add_option("--device", device, "Device: auto, cpu, cuda or cuda:N").show_default();
-  command.add_option("--threads", threads, "CPU threads [default: all cores]").between(0, 1024);
+  command.add_option("--threads", threads, "CPU threads [default: all cores]").between(1, 1024);
 }
 
 void add_allow_command_option(const Command& command) {

@@ -162,8 +162,8 @@ const CLI::App* find_command(const CLI::App& command, const std::string& name) {
 std::string value_text(const CLI::Option& option, const Program& program) {
   const auto texts = program.arguments.find(&option);
   if (option.get_items_expected_max() == 0 || texts == program.arguments.end()) return "";
-  const std::string& name = texts->second.value_name;
-  if (!option.get_positional()) return "<" + name + ">";
+  if (!option.get_positional()) return "<" + texts->second.value_name + ">";
+  const std::string name = option.get_name(true);
   const std::string many = option.get_expected_max() > 1 ? "..." : "";
   return (option.get_required() ? "<" + name + ">" : "[" + name + "]") + many;
 }

@@ -160,6 +160,15 @@ void require_limits() {
   }
 }
 
+/// 'forge help run' asks for what 'forge run --help' prints.
+std::vector<std::string> with_help_option(const CLI::App& app, std::vector<std::string> words) {
+  const size_t place = place_of_command(app, words);
+  if (place == words.size() || words[place] != "help") return words;
+  words.erase(words.begin() + static_cast<std::ptrdiff_t>(place));
+  words.emplace_back("--help");
+  return words;
+}
+
 int run_program(int argument_count, char** arguments) {
   Program program;
   CLI::App app("Run controlled experiments on language-model architectures", "forge");
@@ -181,7 +190,8 @@ int run_program(int argument_count, char** arguments) {
   command.add_option(
       "-t,--config", program.globals.config, "Config, for a command that is given none");
   add_commands(command);
-  const std::vector<std::string> words(arguments + 1, arguments + argument_count);
+  const std::vector<std::string> words =
+      with_help_option(app, {arguments + 1, arguments + argument_count});
   std::vector<std::string> rest = take_template_arguments(app, program, words);
   std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the end
   try {

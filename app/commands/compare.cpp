@@ -202,6 +202,9 @@ std::vector<std::string> uncontrolled_rows(const std::vector<tables::Ablation>& 
 }
 
 int compare(const Context& context, CompareOptions options) {
+  if (options.json && options.format != "text" && options.format != "json")
+    throw Error("--json and --format " + options.format + " cannot be used together",
+                "leave out one of them");
   if (!options.against.empty()) options.tables.published = true;
   if (!options.rows.empty() || !options.columns.empty() || !options.metric.empty())
     return print_pivot(context, options);

@@ -312,7 +312,12 @@ TEST_CASE("a wrong command line is refused in plain words") {
       {{"run", "train_llama", "--seeds", "few"}, {"--seeds must be a whole number, not 'few'"}},
       {{"run", "train_llama", "--jobs", "99999999999"},
        {"--jobs is too large for a whole number: 99999999999"}},
-      {{"run", "train_llama", "--threads", "-1"}, {"--threads must be from 0 to 1024, not -1"}},
+      {{"run", "train_llama", "--threads", "-1"}, {"--threads must be from 1 to 1024, not -1"}},
+      {{"run", "train_llama", "--threads", "0"}, {"--threads must be from 1 to 1024, not 0"}},
+      {{"compare", "--json", "--format", "csv"},
+       {"--json and --format csv cannot be used together"}},
+      {{"why", "a"}, {"RIGHT is required"}},
+      {{"help", "nosuch"}, {"no command 'nosuch'"}},
       {{"run", "train_llama", "--seeds", "010"}, {"--seeds must be without a leading zero"}},
       {{"run", "train_llama", "--seeds"}, {"--seeds needs a value"}},
       {{"run", "train_llama", "--plan", "none.json"}, {"--plan names a file that does not exist"}},
@@ -508,6 +513,14 @@ TEST_CASE("every help has a usage line and shows no types or ranges of the parse
     for (const char* word : {"UINT", "INT in", "TEXT:", "POSITIVE", ":{", "FLOAT", "ENUM"})
       CHECK_FALSE(contains(outcome.out, word));
   }
+}
+
+TEST_CASE("forge help is forge --help, also of a command") {
+  const Program forge;
+  CHECK(forge.call({"help"}).out == forge.call({"--help"}).out);
+  CHECK(forge.call({"help", "run"}).out == forge.call({"run", "--help"}).out);
+  CHECK(forge.call({"help", "data", "get"}).out == forge.call({"data", "get", "--help"}).out);
+  CHECK(contains(forge.call({"help", "why"}).out, "Usage: forge why [OPTIONS] <LEFT> <RIGHT>\n"));
 }
 
 TEST_CASE("the manual page names every command with its options") {
