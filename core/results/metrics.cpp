@@ -61,9 +61,13 @@ std::vector<Metric> all_metrics() {
   };
 }
 
+/// From here on a number is printed with an exponent: a double has no more digits than that.
+constexpr double too_long = 1e15;
+
 std::string decimals(double number, int count) {
-  char digits[400];  // of DBL_MAX with room for the decimals
-  std::snprintf(digits, sizeof digits, "%.*f", count, number);
+  char digits[48];
+  std::snprintf(
+      digits, sizeof digits, std::abs(number) < too_long ? "%.*f" : "%.*e", count, number);
   return digits;
 }
 
@@ -119,9 +123,12 @@ std::string text(double value, const Metric& metric) {
   switch (metric.unit) {
     case Unit::fraction: return percent_text(value);
     case Unit::tokens_per_second: return throughput_text(value);
-    case Unit::bytes: return human_bytes(value);
-    case Unit::seconds: return human_duration(value);
-    case Unit::count: return with_thousands(std::llround(value));
+    case Unit::bytes:
+      return std::abs(value) < too_long ? human_bytes(value) : decimals(value, 1) + " B";
+    case Unit::seconds:
+      return std::abs(value) < too_long ? human_duration(value) : decimals(value, 1) + " s";
+    case Unit::count:
+      return std::abs(value) < too_long ? with_thousands(std::llround(value)) : decimals(value, 1);
     case Unit::nats_per_token:
     case Unit::number: break;
   }
