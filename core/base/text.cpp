@@ -169,6 +169,10 @@ std::string with_thousands(long long number) {
   return number < 0 ? "-" + digits : digits;
 }
 
+std::string counted(size_t count, const std::string& noun) {
+  return with_thousands(static_cast<long long>(count)) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string human_bytes(double bytes) {
   static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;

@@ -50,6 +50,9 @@ std::string pasteable(const std::string& command);
 /// 1234567 -> "1,234,567".
 std::string with_thousands(long long number);
 
+/// "1 seed", "1,000 seeds".
+std::string counted(size_t count, const std::string& noun);
+
 /// Bytes in binary units with two decimals: "512 B", "1.50 MiB", "2.12 GiB".
 std::string human_bytes(double bytes);
 

@@ -181,7 +181,7 @@ std::string reason_of(const ClaimResult& result) {
   if (const auto& interval = result.margin.interval)
     return reason + ", margin " +
            interval_text(text(*result.margin.value), text(interval->low), text(interval->high)) +
-           " over " + std::to_string(result.margin.runs) + " seeds";
+           " over " + counted(result.margin.runs, "seed");
   return result.reason.empty() ? reason : reason + "; " + result.reason;
 }
 
@@ -208,7 +208,7 @@ JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples, double c
     return measured(Verdict::not_decidable, text(*found.value) + claimed + "; " + found.missing);
   const std::string reason =
       interval_text(text(*found.value), text(found.interval->low), text(found.interval->high)) +
-      " over " + std::to_string(found.runs) + " seeds" + claimed;
+      " over " + counted(found.runs, "seed") + claimed;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double least = claim.at_least.value_or(-infinity), most = claim.at_most.value_or(infinity);
   const auto [low, high] = *estimate(claim.expression, samples, confidence).interval;

@@ -82,6 +82,8 @@ TEST_CASE("numbers are written as a reader expects them") {
   REQUIRE(with_thousands(0) == "0");
   REQUIRE(with_thousands(999) == "999");
   REQUIRE(with_thousands(-1234567) == "-1,234,567");
+  REQUIRE(counted(1, "seed") == "1 seed");
+  REQUIRE(counted(2000, "seed") == "2,000 seeds");
   REQUIRE(human_bytes(512) == "512 B");
   REQUIRE(human_bytes(1536) == "1.50 KiB");
   REQUIRE(human_duration(42.4) == "42s");

@@ -199,6 +199,16 @@ Ablation with_claim(const Losses& llama, const Losses& canon_a, ClaimSpec claim)
   return table;
 }
 
+TEST_CASE("a value that no seed changes is one of one seed", "[report]") {
+  ClaimSpec claim;
+  claim.value = "parameters[canon_a]";
+  claim.at_most = 2000;
+  Ablation table = with_claim({1.0}, {0.9}, claim);
+  for (AblationRow& row : table.rows)
+    for (store::RunSummary& run : row.runs) run.parameters = 1000;
+  CHECK(contains(verdict(table), "over 1 seed, claimed"));
+}
+
 TEST_CASE("a claim may be that a value lies between two numbers", "[report]") {
   ClaimSpec claim;
   claim.value = "100*(1 - eval_loss[canon_a]/baseline.eval_loss)";
