@@ -230,7 +230,7 @@ std::string result_text(const store::RunSummary& run,
   if (run.parameters > 0) add("parameters", with_thousands(run.parameters));
   add("profile",
       run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
-          std::to_string(run.seed) + ", " + run.device_name + ")");
+          std::to_string(run.seed) + (run.device_name.empty() ? "" : ", " + run.device_name) + ")");
   add("precision", precision_text(config));
   if (!run.tags.empty()) add("tags", join(run.tags, ", "));
   if (!run.note.empty()) add("note", tables::printable(run.note));
@@ -315,13 +315,27 @@ nlohmann::json to_json(const worker::Evaluation& evaluation) {
 
 namespace {
 
+/// Whether a line of the worker's stderr says no more than the reason that it gave.
+bool repeats_reason(const std::string& line, const std::string& reason) {
+  const std::string prefix = "error: ";
+  const std::string text(trim(starts_with(line, prefix) ? line.substr(prefix.size()) : line));
+  constexpr size_t cut_off = 300;  // of a longer line only so much may be kept
+  for (const std::string& said : split(reason, '\n')) {
+    if (text == trim(said) || (text.size() > cut_off && starts_with(said, text))) return true;
+  }
+  return false;
+}
+
 void report_failure(const std::string& label,
                     const run::RunFolder& folder,
                     const run::RunStatus& status) {
   std::cerr << "error: " << label << " failed: " << status.reason << "\n";
-  for (const std::string& line : status.stderr_lines) std::cerr << "    " << line << "\n";
+  for (const std::string& line : status.stderr_lines) {
+    if (!repeats_reason(line, status.reason)) std::cerr << "    " << line << "\n";
+  }
   if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
-  if (path_exists(folder.stderr_file()))
+  const bool is_named = status.hint.find(folder.stderr_file().string()) != std::string::npos;
+  if (!is_named && path_exists(folder.stderr_file()))
     std::cerr << "full log: " << shown_path(folder.stderr_file()) << "\n";
 }
 

@@ -13,9 +13,18 @@ namespace {
 
 constexpr uintmax_t largest_config = 10'000'000;
 
-ReadConfig read_config_file(const fs::path& path) {
+/// Errors name the file. It is the user who named the folder: they are wrong usage.
+nlohmann::json read_named_json(const fs::path& path) {
   try {
-    const nlohmann::json json = read_json_file(path, largest_config);
+    return read_json_file(path, largest_config);
+  } catch (const Error& error) {
+    throw Error(error.message(), error.hint());
+  }
+}
+
+ReadConfig read_config_file(const fs::path& path) {
+  const nlohmann::json json = read_named_json(path);
+  try {
     if (json.is_discarded()) throw Error("it is not JSON");
     return read_config(json);
   } catch (const Error& error) {

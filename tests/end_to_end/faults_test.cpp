@@ -243,6 +243,20 @@ TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its las
   REQUIRE(table.out.find("failed") != std::string::npos);
 }
 
+TEST_CASE("a failure and the place of its log are printed once") {
+  const Program forge;
+  std::vector<std::string> diverging = tiny({"run", "train_llama"}, 30);
+  diverging.insert(diverging.end(), {"--set", "optimizer.lr=1e30", "--set", "train.log_every=1"});
+  const Outcome outcome = forge.call(diverging);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 1);
+  for (const char* text : {"the training loss is not a finite number", "stderr.log"}) {
+    const size_t at = outcome.err.find(text);
+    CHECK(at != std::string::npos);
+    CHECK(outcome.err.find(text, at + 1) == std::string::npos);
+  }
+}
+
 TEST_CASE("memory that does not hold a step is made to suffice and the run says so") {
   std::vector<std::string> large = tiny({"run", "train_llama", "--json"}, 8);
   large.insert(large.end(), {"--set", "train.batch_size=16"});

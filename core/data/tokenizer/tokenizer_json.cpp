@@ -266,7 +266,7 @@ void read_post_processor(const Json& json, Vocabulary& vocabulary) {
 /// The largest in use have 35 MB.
 constexpr uintmax_t largest_file = uintmax_t{128} << 20;
 
-Json parsed(const std::string& text, const std::filesystem::path& path) {
+Json parsed(const std::string& text) {
   try {
     return Json::parse(text);  // depth is bounded by the parser's own explicit stack
   } catch (const Json::parse_error& error) {
@@ -275,9 +275,8 @@ Json parsed(const std::string& text, const std::filesystem::path& path) {
     const auto end = begin + static_cast<std::ptrdiff_t>(place);
     const size_t newline = place == 0 ? std::string::npos : text.rfind('\n', place - 1);
     const size_t column = place - (newline == std::string::npos ? 0 : newline + 1) + 1;
-    throw Error("cannot use the tokenizer '" + shown_path(path) + "': it is no JSON from line " +
-                std::to_string(std::count(begin, end, '\n') + 1) + ", column " +
-                std::to_string(column) + " on");
+    throw Error("it is no JSON from line " + std::to_string(std::count(begin, end, '\n') + 1) +
+                ", column " + std::to_string(column) + " on");
   }
 }
 
@@ -451,7 +450,7 @@ Tokenizer load_tokenizer(const std::filesystem::path& path) {
   const std::string text = read_file_within(path, largest_file);
   try {
     require_shallow_json(text);
-    const Json json = parsed(text, path);
+    const Json json = parsed(text);
     return tokenizer_from_json(json);
   } catch (const Error& error) {
     throw Error("cannot use the tokenizer '" + shown_path(path) + "': " + error.message(),

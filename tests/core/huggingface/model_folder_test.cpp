@@ -296,7 +296,9 @@ TEST_CASE("a folder or config.json that is missing or damaged is named") {
   folder.write("config.json", std::string(10'000'001, ' '));
   REQUIRE(contains(folder.fault(), "is too large"));
   fs::remove(folder.path() / "config.json");
-  REQUIRE(contains(folder.fault(), "config.json"));
+  const std::string fault = folder.fault();
+  REQUIRE(contains(fault, "config.json"));
+  REQUIRE(fault.find("config.json") == fault.rfind("config.json"));
 }
 
 TEST_CASE("weights that are not those of config.json are refused by name") {
