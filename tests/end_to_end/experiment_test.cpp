@@ -1,4 +1,6 @@
 #include <fstream>
+#include <map>
+#include <set>
 
 #include "core/base/files.h"
 #include "tests/end_to_end/program.h"
