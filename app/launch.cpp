@@ -161,6 +161,7 @@ PreparedRun prepare_run(const Context& context,
   inputs.train_tokens = run::token_sources(data, data.train);
   inputs.evaluation_tokens = run::token_sources(data, data.evaluation);
   inputs.validation_tokens = run::token_sources(data, data.validation);
+  inputs.evaluation_text = data.evaluation_text;
   const run::PlannedRun planned = plan(context, run, options, inputs);
   return {std::move(inputs), planned};
 }

@@ -15,6 +15,7 @@
 #include "core/data/rows/prepare.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/tasks/task_spec.h"
+#include "core/results/metrics.h"
 
 namespace forge::app {
 namespace {
@@ -129,8 +130,15 @@ void print(const data::PreparedData& prepared, bool with_rows) {
   if (with_rows) lines[0].push_back("rows");
   for (const data::PreparedRows& rows : prepared.train) add("training", rows);
   for (const data::PreparedRows& rows : prepared.evaluation) add("evaluation", rows);
-  std::cout << aligned(lines, {1, 2, 3, 4}) << "in " << shown_path(prepared.tokenizer.parent_path())
-            << "\n";
+  std::cout << aligned(lines, {1, 2, 3, 4});
+  const data::EvaluationText& text = prepared.evaluation_text;
+  if (with_rows && text.repeated_sentences)
+    std::cout << results::percent_text(*text.repeated_sentences)
+              << " of the evaluated sentences are in the training text\n";
+  if (with_rows && text.entropy_floor)
+    std::cout << "entropy floor of the evaluation: " << results::loss_text(*text.entropy_floor)
+              << " nats a token, which no model can predict\n";
+  std::cout << "in " << shown_path(prepared.tokenizer.parent_path()) << "\n";
 }
 
 /// A task that generates token ids directly has no files.
@@ -161,11 +169,15 @@ int prepare(const Context& context, const DataPrepareOptions& options) {
     print(prepared, options.path.empty());
     return 0;
   }
-  const nlohmann::ordered_json json = {{"tokenizer", prepared.tokenizer.string()},
-                                       {"data_fingerprint", prepared.data_fingerprint},
-                                       {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
-                                       {"train", tokens_json(prepared.train)},
-                                       {"evaluation", tokens_json(prepared.evaluation)}};
+  nlohmann::ordered_json json = {{"tokenizer", prepared.tokenizer.string()},
+                                 {"data_fingerprint", prepared.data_fingerprint},
+                                 {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
+                                 {"train", tokens_json(prepared.train)},
+                                 {"evaluation", tokens_json(prepared.evaluation)}};
+  if (options.path.empty()) {
+    json["entropy_floor"] = or_null(prepared.evaluation_text.entropy_floor);
+    json["repeated_sentences"] = or_null(prepared.evaluation_text.repeated_sentences);
+  }
   return print_json(json);
 }
 

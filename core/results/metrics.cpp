@@ -38,6 +38,7 @@ std::vector<Metric> all_metrics() {
   at_equal_time.is_timing = true;
   return {
       held_out_loss(eval_loss_name, "Eval loss"),
+      held_out_loss(loss_above_floor_name, "Eval loss above floor", Source::derived),
       {train_loss_name, "Train loss", Unit::nats_per_token},
       held_out_loss(validation_loss_name, "Validation loss"),
       speed,
@@ -73,6 +74,10 @@ std::string decimals(double number, int count) {
 
 }  // namespace
 
+bool Metric::is_eval_loss() const {
+  return name == eval_loss_name || name == loss_above_floor_name;
+}
+
 const std::vector<Metric>& metrics() {
   static const std::vector<Metric> all = all_metrics();
   return all;
@@ -102,7 +107,8 @@ const std::vector<std::string>& run_metric_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> found;
     for (const Metric& metric : metrics()) {
-      if (metric.source == Source::run || metric.source == Source::model)
+      const Source source = metric.source;
+      if (source == Source::run || source == Source::model || source == Source::derived)
         found.push_back(metric.name);
     }
     return found;

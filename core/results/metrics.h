@@ -15,11 +15,12 @@ enum class Direction { lower_is_better, higher_is_better };
 
 /// Where a metric comes from.
 enum class Source {
-  run,     ///< events of a run; its last value is a column of the run
-  model,   ///< the run's model, known when training starts
-  window,  ///< train events only: a curve without a final value
-  task,    ///< scores of a task at each evaluation, each with the number of its cases
-  table,   ///< computed over the rows of a table
+  run,      ///< events of a run; its last value is a column of the run
+  model,    ///< the run's model, known when training starts
+  derived,  ///< computed from a run's other values
+  window,   ///< train events only: a curve without a final value
+  task,     ///< scores of a task at each evaluation, each with the number of its cases
+  table,    ///< computed over the rows of a table
 };
 
 struct Metric {
@@ -34,6 +35,9 @@ struct Metric {
   bool is_cost = false;    ///< what quality is paid with: an axis of the page's trade-off
   bool is_held_out_loss = false;
 
+  /// The loss on the rows evaluated on, or that but for a constant.
+  bool is_eval_loss() const;
+
   bool higher_is_better() const { return better == Direction::higher_is_better; }
   /// Says how good a model is: tables mark significant differences of it.
   bool is_quality() const { return is_held_out_loss || source == Source::task; }
@@ -43,6 +47,8 @@ struct Metric {
 
 // Names that code needs.
 constexpr const char* eval_loss_name = "eval_loss";
+/// eval_loss minus the entropy floor of the text: what a model may still learn.
+constexpr const char* loss_above_floor_name = "eval_loss_above_floor";
 constexpr const char* train_loss_name = "train_loss";
 constexpr const char* validation_loss_name = "validation_loss";
 constexpr const char* tokens_per_second_name = "tokens_per_second";
@@ -64,7 +70,7 @@ const Metric* find_metric(const std::string& name);
 /// answer_accuracy and has its properties.
 Metric metric_named(const std::string& name);
 
-/// The names of a run's own metrics: those of Source::run and Source::model.
+/// The names of a run's own metrics: those of Source::run, Source::model and Source::derived.
 const std::vector<std::string>& run_metric_names();
 /// The same with the metrics of tables.
 std::vector<std::string> run_and_table_metric_names();

@@ -160,6 +160,8 @@ RunRecord record_of(const RunInputs& inputs) {
   record.planned_seeds = inputs.planned_seeds;
   record.planned_claims = inputs.planned_claims;
   if (inputs.train_tokens.size() == 1) record.train_rows = inputs.train_tokens[0].rows;
+  record.entropy_floor = inputs.evaluation_text.entropy_floor;
+  record.repeated_sentences = inputs.evaluation_text.repeated_sentences;
   record.identity = identity_of(inputs);
   record.key = run_key(record.identity);
   record.id = inputs.config + "-" + record.key;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/data/rows/evaluation_text.h"
 #include "core/run/identity.h"
 #include "core/run/open_model.h"
 #include "core/run/run_folder.h"
@@ -54,6 +55,7 @@ struct RunInputs {
   std::vector<worker::TokenSource> train_tokens;
   std::vector<worker::TokenSource> evaluation_tokens;
   std::vector<worker::TokenSource> validation_tokens;
+  data::EvaluationText evaluation_text;
   std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose
   worker::BackendInfo backend;  ///< from the worker
 };

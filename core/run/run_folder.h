@@ -29,6 +29,10 @@ struct RunRecord {
   /// (tables::claim_key).
   std::vector<std::string> planned_claims;
   int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
+  /// Nats a token that no model can predict of the text evaluated on; none: not known.
+  std::optional<double> entropy_floor;
+  /// Of the sentences evaluated on, the fraction that the training rows hold too; none: not known.
+  std::optional<double> repeated_sentences;
   Identity identity;
 };
 

@@ -198,6 +198,8 @@ run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const M
   record.config = run.config;
   record.created = run.created;
   record.planned_seeds = run.planned_seeds;
+  record.entropy_floor = run.entropy_floor;
+  record.repeated_sentences = run.repeated_sentences;
   record.command = "forge run " + run.config;
   const run::RunFolder folder(runs_dir / record.id);
   make_directories(folder.path());

@@ -5,6 +5,8 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/data/rows/dataset.h"
 #include "core/data/rows/text_source.h"
@@ -88,6 +90,7 @@ struct RowsNeeded {
   int64_t training = 0;    ///< of endless text; of other text all rows are used
   int64_t evaluation = 0;  ///< at most
   int64_t validation = 0;  ///< after those of evaluation; then all of both must be there
+  bool is_all = true;      ///< the run trains on no other text
 };
 
 /// How a run's data is prepared, whatever it is made of.
@@ -189,6 +192,44 @@ void split_held_out(const config::Experiment& experiment,
   prepared.validation.push_back(std::move(validation));
 }
 
+/// What evaluation_text.json calls the rows of a run: what is known of the text follows from them
+/// and from the folder that holds it.
+std::string rows_key(const config::Experiment& experiment, const PreparedData& prepared) {
+  const bool padded = experiment.data.rows == config::RowKind::padded;
+  return std::to_string(prepared.train.at(0).rows) + " and " +
+         std::to_string(prepared.evaluation.at(0).rows) + (padded ? " padded" : "") + " rows of " +
+         std::to_string(experiment.train.seq_len);
+}
+
+EvaluationText evaluation_text_from(const nlohmann::json& json) {
+  const auto number = [&](const char* key) {
+    const auto found = json.find(key);
+    const bool is_known = found != json.end() && found->is_number();
+    return is_known ? std::optional<double>(found->get<double>()) : std::nullopt;
+  };
+  return {number("entropy_floor"), number("repeated_sentences")};
+}
+
+/// From the folder's evaluation_text.json, or else made and kept there.
+EvaluationText known_evaluation_text(const PrepareJob& job, const PreparedData& prepared) {
+  const fs::path file = prepared.train.at(0).tokens.parent_path() / "evaluation_text.json";
+  nlohmann::json all = nlohmann::json::object();
+  try {
+    if (path_exists(file)) all = read_json_file(file);
+  } catch (const Error&) {  // made anew
+  }
+  if (!all.is_object()) all = nlohmann::json::object();
+  const std::string key = rows_key(job.experiment, prepared);
+  const auto known = all.find(key);
+  if (known != all.end() && known->is_object()) return evaluation_text_from(*known);
+  const EvaluationText text = describe_evaluation_text(job.experiment, prepared, job.progress);
+  nlohmann::json& entry = all[key] = nlohmann::json::object();
+  if (text.entropy_floor) entry["entropy_floor"] = *text.entropy_floor;
+  if (text.repeated_sentences) entry["repeated_sentences"] = *text.repeated_sentences;
+  write_file_atomic(file, json_text(all, 2) + "\n");
+  return text;
+}
+
 /// What the files of a folder of the cache were made from.
 nlohmann::json provenance_of(const config::Experiment& experiment) {
   const nlohmann::json all = config::to_json(experiment);
@@ -224,6 +265,8 @@ PreparedData prepare_text(const PrepareJob& job, const TextSource& source, RowsN
   add(Split::training, needed.training, prepared.train);
   add(Split::evaluation, needed.evaluation + needed.validation, prepared.evaluation);
   split_held_out(experiment, needed, prepared);
+  if (needed.is_all && !experiment.data.is_task())
+    prepared.evaluation_text = known_evaluation_text(job, prepared);
   folder.write_provenance(provenance_of(experiment));
   return prepared;
 }
@@ -356,7 +399,7 @@ PreparedData prepare_mixture(const PrepareJob& job) {
     const config::TrainConfig& train = job.experiment.train;
     const int64_t reported = mixture.rows_of(i, train.eval_rows);
     const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.validation_rows);
-    const RowsNeeded needed{mixture.rows_of(i, training), reported, held_out - reported};
+    const RowsNeeded needed{mixture.rows_of(i, training), reported, held_out - reported, false};
     PreparedData one = naming(source.name, [&] {
       return prepare_text({source.experiment, job.folder, job.index, progress, job.verify_hashes},
                           source.text,

@@ -10,6 +10,7 @@
 
 #include "core/config/experiment.h"
 #include "core/data/common.h"
+#include "core/data/rows/evaluation_text.h"
 
 namespace forge::data {
 
@@ -34,6 +35,7 @@ struct PreparedData {
   std::string data_fingerprint;           ///< of the text and its split
   std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings; "" without one
   std::vector<std::string> warnings;      ///< on the text, a sentence each
+  EvaluationText evaluation_text;         ///< of one source of text; of others nothing is known
   nlohmann::json task = nlohmann::json::object();  ///< tasks/task_spec.h; {} where there is no task
 };
 
@@ -43,6 +45,7 @@ struct PreparedData {
 ///                                                            tokenizer.hash
 ///                                                            train.tokens
 ///                                                            evaluation.tokens
+///                                                            evaluation_text.json
 ///                                                            made_from.json
 ///                                                            lock
 ///

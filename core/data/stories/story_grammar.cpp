@@ -1,6 +1,7 @@
 #include "core/data/stories/story_grammar.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/data/stories/english.h"
@@ -195,9 +196,10 @@ Grammar::Grammar(const std::vector<WordList>& lists,
 /// One story in the making: what its variables stand for, and which words were used last.
 class Grammar::Expansion {
  public:
-  Expansion(const Grammar& grammar, RandomStream& random)
+  Expansion(const Grammar& grammar, RandomStream& random, double* nats)
       : grammar_(grammar),
         random_(random),
+        nats_(nats),
         bound_words_(grammar.variables_.size(), none),
         bound_texts_(grammar.variables_.size()),
         last_words_(grammar.lists_.size(), none) {}
@@ -206,6 +208,7 @@ class Grammar::Expansion {
     if (depth > max_depth) throw Error("a rule of the stories contains itself");
     const Choice& choice = grammar_.choices_[choice_index];
     const Sequence& sequence = choice[choice.size() == 1 ? 0 : below(choice.size())];
+    if (nats_) *nats_ += std::log(static_cast<double>(choice.size()));
     for (const Op& op : sequence) {
       switch (op.kind) {
         case OpKind::literal: append(op.literal, text); break;
@@ -235,8 +238,24 @@ class Grammar::Expansion {
     for (size_t tries = 0; tries < size && is_taken(list, word); ++tries) {
       word = static_cast<uint16_t>(word + 1 < static_cast<int>(size) ? word + 1 : 0);
     }
+    if (nats_) *nats_ -= std::log(probability_of(list, word));
     last_words_[list] = word;
     return word;
+  }
+
+  /// With which fresh_word gives this word now: its own share and those of the words in front of it
+  /// that are taken.
+  double probability_of(uint16_t list, uint16_t word) const {
+    const size_t size = grammar_.lists_[list].words.size();
+    const size_t common = (size + 3) / 4;
+    double probability = 0;
+    size_t begin = word;
+    for (size_t i = 0; i < size; ++i) {
+      if (i > 0 && !is_taken(list, static_cast<uint16_t>(begin))) break;
+      probability += 0.5 / double(size) + (begin < common ? 0.5 / double(common) : 0);
+      begin = begin > 0 ? begin - 1 : size - 1;
+    }
+    return probability;
   }
 
   bool is_taken(uint16_t list, uint16_t word) const {
@@ -264,15 +283,16 @@ class Grammar::Expansion {
 
   const Grammar& grammar_;
   RandomStream& random_;
+  double* nats_;  ///< null: nobody asks
   std::vector<uint16_t> bound_words_;
   std::vector<string> bound_texts_;
   std::vector<uint16_t> last_words_;
 };
 
-void Grammar::expand(string_view start, RandomStream& random, string& text) const {
+void Grammar::expand(string_view start, RandomStream& random, string& text, double* nats) const {
   const auto rule = std::find(rule_names_.begin(), rule_names_.end(), start);
   if (rule == rule_names_.end()) throw Error("the stories have no rule '" + string(start) + "'");
-  Expansion(*this, random).expand(static_cast<size_t>(rule - rule_names_.begin()), text);
+  Expansion(*this, random, nats).expand(static_cast<size_t>(rule - rule_names_.begin()), text);
 }
 
 }  // namespace forge::data::stories

@@ -53,8 +53,12 @@ class Grammar {
           const std::vector<RuleText>& rules);
 
   /// Appends one text of the rule `start` to `text`, chosen by `random`. Throws Error when a rule
-  /// contains itself.
-  void expand(std::string_view start, RandomStream& random, std::string& text) const;
+  /// contains itself. Adds to `nats`, if it is not null, −log of the probability of the choices
+  /// that were made.
+  void expand(std::string_view start,
+              RandomStream& random,
+              std::string& text,
+              double* nats = nullptr) const;
 
  private:
   static constexpr uint16_t none = 0xffff;

@@ -1,5 +1,6 @@
 #include "core/data/stories/toy_stories.h"
 
+#include <cmath>
 #include <map>
 
 #include "core/base/error.h"
@@ -84,23 +85,49 @@ void remove_loose_spaces(std::string& text) {
   text.resize(kept);
 }
 
-}  // namespace
+/// A story and how it came about.
+struct Derivation {
+  std::string text;
+  double nats = 0;  ///< −log of the probability of its choices
+  int tries = 0;    ///< texts that were made until one had the right length
+};
 
-std::string toy_story(uint64_t seed, Split split, uint64_t index) {
+Derivation derive(uint64_t seed, Split split, uint64_t index, bool with_nats) {
   static const uint64_t training_stream = stream_number("toy_stories training");
   static const uint64_t evaluation_stream = stream_number("toy_stories evaluation");
   RandomStream random(
       seed, split == Split::training ? training_stream : evaluation_stream, index << numbers_bits);
-  std::string text;
-  text.reserve(1600);
+  Derivation made;
+  made.text.reserve(1600);
   int words = 0;
   do {
-    text.clear();
-    grammar().expand("story", random, text);
-    remove_loose_spaces(text);
-    words = word_count(text);
+    made.text.clear();
+    made.nats = 0;
+    ++made.tries;
+    grammar().expand("story", random, made.text, with_nats ? &made.nats : nullptr);
+    remove_loose_spaces(made.text);
+    words = word_count(made.text);
   } while (words < min_words || words > max_words);
-  return text;
+  return made;
+}
+
+}  // namespace
+
+std::string toy_story(uint64_t seed, Split split, uint64_t index) {
+  return derive(seed, split, index, false).text;
+}
+
+double toy_stories_nats(uint64_t seed, Split split, uint64_t count) {
+  double nats = 0;
+  uint64_t tries = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Derivation made = derive(seed, split, i, true);
+    nats += made.nats;
+    tries += static_cast<uint64_t>(made.tries);
+  }
+  // A text of the wrong length is no story, which makes each story more probable by as much.
+  if (count > 0) nats -= double(count) * std::log(double(tries) / double(count));
+  return nats;
 }
 
 }  // namespace forge::data

@@ -16,4 +16,9 @@ constexpr int toy_stories_version = 1;
 /// any machine; any index at the same speed. index < 2^40.
 std::string toy_story(uint64_t seed, Split split, uint64_t index);
 
+/// Nats of random choice in stories 0 … count-1 together: −log of the probability of each story's
+/// derivation. No model that has not seen them can predict these stories with a smaller expected
+/// loss, but for the few texts that have several derivations.
+double toy_stories_nats(uint64_t seed, Split split, uint64_t count);
+
 }  // namespace forge::data

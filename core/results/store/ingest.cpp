@@ -86,6 +86,8 @@ Description describe(const run::RunFolder& folder) {
   run.planned_seeds = join(planned_seeds, ",");
   run.planned_claims = join(record.planned_claims, ",");
   run.train_rows = record.train_rows;
+  run.entropy_floor = record.entropy_floor;
+  run.repeated_sentences = record.repeated_sentences;
   run.created = record.created;
   run.updated = record.created;
   run.profile = experiment.profile;

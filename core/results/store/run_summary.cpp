@@ -29,6 +29,10 @@ int progress_percent(const RunSummary& run) {
 
 std::optional<double> RunSummary::metric(const std::string& metric_name) const {
   if (metric_name == results::parameters_name) return static_cast<double>(parameters);
+  if (metric_name == results::loss_above_floor_name) {
+    const std::optional<double> loss = metric(results::eval_loss_name);
+    return loss && entropy_floor ? std::optional<double>(*loss - *entropy_floor) : std::nullopt;
+  }
   if (const auto found = metrics.find(metric_name); found != metrics.end()) return found->second;
   const auto score = scores.find(metric_name);
   return score == scores.end() ? std::nullopt : std::optional<double>(score->second.value);

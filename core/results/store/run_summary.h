@@ -30,8 +30,10 @@ struct RunSummary {
   std::string planned_seeds;   ///< that its command asked for, with commas between
   std::string planned_claims;  ///< keys of the tables' claims at that time, with commas between
   int64_t train_rows = 0;      ///< different ones that it trains on; 0: not known
-  std::string created;         ///< UTC
-  std::string updated;         ///< UTC, of the newest event
+  std::optional<double> entropy_floor;       ///< of the text evaluated on, nats a token
+  std::optional<double> repeated_sentences;  ///< fraction of those evaluated on
+  std::string created;                       ///< UTC
+  std::string updated;                       ///< UTC, of the newest event
   std::string profile;
   std::string backend;
   std::string backend_version;
@@ -88,6 +90,8 @@ void columns(Visitor& visit, Run& run) {
   visit.column("planned_seeds", run.planned_seeds);
   visit.column("planned_claims", run.planned_claims);
   visit.column("train_rows", run.train_rows);
+  visit.column("entropy_floor", run.entropy_floor);
+  visit.column("repeated_sentences", run.repeated_sentences);
   visit.column("created", run.created);
   visit.column("updated", run.updated);
   visit.column("profile", run.profile);

@@ -15,6 +15,8 @@ CREATE TABLE runs (
   planned_seeds         TEXT NOT NULL,      -- that its command asked for, with commas between
   planned_claims        TEXT NOT NULL,      -- keys of the tables' claims at that time
   train_rows            INTEGER NOT NULL,   -- different ones that it trains on; 0: not known
+  entropy_floor         REAL,               -- of the text evaluated on, nats a token
+  repeated_sentences    REAL,               -- fraction of the evaluated ones that are trained on
   created               TEXT NOT NULL,      -- UTC
   updated               TEXT NOT NULL,      -- UTC, of the newest event
   profile               TEXT NOT NULL,

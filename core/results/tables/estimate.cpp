@@ -374,7 +374,7 @@ std::optional<MetricSample> measured_speed(const AblationRow& row) {
 
 std::optional<MetricSample> sample_of(const AblationRow& row, const std::string& metric) {
   MetricSample sample{row.spec.config, {}, sampling_error_of(row, metric), {}};
-  if (metric == results::eval_loss_name) sample.evaluation_rows = row.evaluation_rows;
+  if (results::metric_named(metric).is_eval_loss()) sample.evaluation_rows = row.evaluation_rows;
   const std::vector<double> values = values_of(row, metric);
   for (size_t i = 0; i < values.size(); ++i) sample.values.push_back({row.runs[i].seed, values[i]});
   if (sample.values.empty()) return std::nullopt;

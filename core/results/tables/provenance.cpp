@@ -31,6 +31,20 @@ std::string epochs_of(const ConfiguredRun& run) {
   return results::fixed_text(epochs, epochs < 10 ? 2 : 0) + " epochs";
 }
 
+/// "0.4532 nats a token": what no model can predict of the text; "" where that is not known.
+std::string entropy_floor_of(const ConfiguredRun& run) {
+  const std::optional<double> floor = run.summary.entropy_floor;
+  return floor ? results::loss_text(*floor) + " nats a token, which no model can predict" : "";
+}
+
+/// "60.3 % stand in the training rows": of the sentences evaluated on; "" where it is not known.
+std::string repeated_sentences_of(const ConfiguredRun& run) {
+  const std::optional<double> repeated = run.summary.repeated_sentences;
+  return repeated
+             ? results::percent_text(*repeated) + " of those evaluated are in the training text"
+             : "";
+}
+
 /// A fingerprint as long as a reader can compare it.
 std::string shortened(const std::string& fingerprint) { return fingerprint.substr(0, 12); }
 
@@ -150,6 +164,7 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
   const std::string evaluation =
       all_values(runs, [](const auto& run) { return run.summary.evaluation; });
   const std::string data = all_values(runs, data_of);
+  const std::string floor = all_values(runs, entropy_floor_of);
   const std::string seeds = seeds_of(runs);
   const bool several_seeds = seeds.find_first_not_of("0123456789-") != std::string::npos;
   const std::string device = all_values(runs, device_of);
@@ -161,6 +176,8 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
       {"Epochs", epochs, epochs},
       {"Evaluation", evaluation, "evaluated on " + evaluation},
       {"Data", data, data},
+      {"Repeated sentences", all_values(runs, repeated_sentences_of), ""},
+      {"Entropy floor", floor, floor.empty() ? "" : "entropy floor " + floor},
       {"Tokenizer", all_values(runs, tokenizer_of), ""},
       {several_seeds ? "Seeds" : "Seed", seeds, (several_seeds ? "seeds " : "seed ") + seeds},
       {several_seeds ? "Seeds vary" : "", several_seeds ? varied_by_seed(runs) : "", ""},

@@ -193,7 +193,7 @@ double evaluation_error_between(const AblationRow& own,
                                 const std::string& metric) {
   const store::EvaluationRows& ours = own.evaluation_rows;
   const store::EvaluationRows& theirs = other.evaluation_rows;
-  if (metric != results::eval_loss_name || ours.tokens != theirs.tokens) return 0;
+  if (!results::metric_named(metric).is_eval_loss() || ours.tokens != theirs.tokens) return 0;
   std::vector<double> differences;
   for (size_t i = 0; i < ours.losses.size(); ++i)
     differences.push_back(ours.losses[i] - theirs.losses[i]);

@@ -79,8 +79,10 @@ std::vector<std::string> phases(const config::Experiment& experiment,
   return seen;
 }
 
-const std::vector<std::string> everything = {
-    "training the tokenizer", "writing training tokens", "writing evaluation tokens"};
+const std::vector<std::string> everything = {"training the tokenizer",
+                                             "writing training tokens",
+                                             "writing evaluation tokens",
+                                             "looking for repeated sentences"};
 
 TEST_CASE("generated text is prepared as the rows that a run needs") {
   tests::TemporaryFolder cache;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -224,6 +225,33 @@ TEST_CASE("no evaluation story is a training story and no story comes twice") {
   for (uint64_t i = 0; i < 1000; ++i)
     REQUIRE(training.count(toy_story(1, Split::evaluation, i)) == 0);
   REQUIRE(toy_story(1, Split::training, 5) != toy_story(2, Split::training, 5));
+}
+
+TEST_CASE("the probabilities of a grammar's texts add up to 1") {
+  // Few enough texts that all of them turn up; each has one derivation.
+  const stories::Grammar grammar(
+      {{"fruit", stories::WordKind::plain, {"fig", "pear", "plum", "kiwi", "lime"}}},
+      {{"first", "fruit"}},
+      {{"text", {"{first} {fruit}[|, {first}!|?] {end}", "{fruit} {fruit}"}}, {"end", {"a", "b"}}});
+  std::map<std::string, double> probabilities;
+  for (uint64_t i = 0; i < 20000; ++i) {
+    RandomStream random(7, i);
+    std::string text;
+    double nats = 0;
+    grammar.expand("text", random, text, &nats);
+    probabilities[text] = std::exp(-nats);
+  }
+  REQUIRE(probabilities.size() == 20 * 3 * 2 + 20);
+  double sum = 0;
+  for (const auto& [text, probability] : probabilities) sum += probability;
+  REQUIRE(sum == Approx(1));
+}
+
+TEST_CASE("a story holds some 113 nats of choice") {
+  const double nats = toy_stories_nats(1, Split::evaluation, 500) / 500;
+  REQUIRE(nats > 105);
+  REQUIRE(nats < 121);
+  REQUIRE(toy_stories_nats(1, Split::evaluation, 0) == 0);
 }
 
 TEST_CASE("facts come back: where the thing was put is told twice") {

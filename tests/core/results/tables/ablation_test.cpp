@@ -45,6 +45,29 @@ TEST_CASE("every row shows the newest completed run and its change against the b
   REQUIRE(ablation.profile == "quick");
 }
 
+TEST_CASE("a table shows what the evaluated text says of its losses", "[report]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    MadeRun run = Lab::run(config, 10);
+    run.entropy_floor = 0.45;
+    run.repeated_sentences = 0.6617;
+    make_completed_run(lab.runs, run, {config[0] == 'l' ? 0.53 : 0.52});
+  }
+  make_completed_run(lab.runs, Lab::run("canon_b", 10), {0.5});  // by an older version
+  const Ablation ablation = lab.table();
+  const auto setup = [&](const std::string& name) {
+    for (const SetupEntry& entry : ablation.setup)
+      if (entry.name == name) return entry.value;
+    return std::string();
+  };
+  CHECK(setup("Entropy floor") == "0.4500 nats a token, which no model can predict");
+  CHECK(setup("Repeated sentences") == "66.2 % of those evaluated are in the training text");
+  const std::string metric = "eval_loss_above_floor";
+  REQUIRE(values_of(ablation.rows[1], metric).size() == 1);
+  CHECK(values_of(ablation.rows[1], metric)[0] == Approx(0.07));
+  CHECK(values_of(ablation.rows[2], metric).empty());
+}
+
 /// Runs of llama and canon_a with seeds from 1 on, each created a day after the one before.
 /// `planned` are the seeds that the command of each asked for.
 Ablation table_of_plans(const std::vector<std::vector<int64_t>>& planned) {
