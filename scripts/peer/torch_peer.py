@@ -1,16 +1,26 @@
 #!/usr/bin/env python3
 """What a PyTorch user would run instead of forge: training steps of a Llama with or without Canon layers.
 
-    torch_peer.py --size tiny --canon ABCD --compile reduce-overhead --precision bf16
+    torch_peer.py --size tiny --canon ABCD --compile default --graph --canon-form triton
+    torch_peer.py --size tiny --precision master --compile max-autotune --graph
     torch_peer.py --device cpu --batch 8 --canon ABCD --canon-form conv
+    torch_peer.py --self-check --causal-conv1d DIR     compares and times the forms of Canon on a GPU
 
-Prints one JSON line: tokens per second of each of five windows and their median, peak memory and the
-time (seconds since 1970) when the first step had ended. scripts/bench-peer runs it beside forge. Needs
-torch 1.13 or later. Memory is what the caching allocator had reserved at most; on a CPU the process's
-largest resident size.
+Prints one JSON line: tokens per second of each window and their median, peaks of memory and the time
+(seconds since 1970) when the first step had ended. scripts/bench-peer runs it beside forge. Needs torch
+1.13 or later.
+
+Memory is what the caching allocator had reserved at most: of the whole process, which compiles first, and
+of the windows alone, after unused memory was returned. What tensors held is no measure: it does not count
+what a replayed graph uses. On a CPU both are the process's largest resident size.
+
+Precisions: `autocast` keeps weights, gradients and AdamW's moments in float32; `master` keeps weights and
+gradients in bfloat16, and for AdamW float32 copies and moments; `bf16` keeps all of them in bfloat16.
 """
 import argparse
+import gc
 import json
+import math
 import os
 import resource
 import statistics
@@ -27,8 +37,9 @@ except ImportError as problem:
 
 from sizes import EPS, GRADIENT_CLIP, SIZES, TAPS
 
-WINDOWS = 5
 BATCHES = 8  # taken in turn
+FEWEST_WARM_UP_STEPS = 3
+STEPS_BEFORE_CAPTURE = 3
 
 
 class PlainRMSNorm(nn.Module):
@@ -55,19 +66,30 @@ def library_attention(q, k, v):
 
 
 RMSNorm = getattr(nn, "RMSNorm", PlainRMSNorm)
+KERNEL_FORMS = ("triton", "causal-conv1d")
 attention = library_attention if hasattr(F, "scaled_dot_product_attention") else plain_attention
 
 
 class Canon(nn.Module):
     """Depthwise causal convolution with residual. Its form `shift` is a sum of shifted rows, which the
-    compiler fuses; `conv` is F.conv1d with as many groups as channels. Neither is always the faster."""
+    compiler fuses; `conv` is F.conv1d with as many groups as channels; `triton` and `causal-conv1d` are
+    kernels for a GPU. None is always the fastest."""
 
     def __init__(self, channels, form):
         super().__init__()
         self.form = form
         self.weight = nn.Parameter(torch.empty(channels, 1, TAPS).uniform_(-0.5, 0.5))
+        if form in KERNEL_FORMS:
+            from canon_kernels import CONVOLUTIONS
+            self.convolution = CONVOLUTIONS[form]
+            residual = torch.zeros(TAPS)
+            residual[-1] = 1
+            # A plain attribute would not move to the GPU, and a module's bfloat16() leaves integers alone.
+            self.register_buffer("residual", residual.to(torch.int32), persistent=False)
 
     def forward(self, x):
+        if self.form in KERNEL_FORMS:
+            return self.convolution(x, self.weight[:, 0].float() + self.residual)
         length, weight = x.shape[1], self.weight.to(x.dtype)
         if self.form == "conv":
             y = F.conv1d(x.transpose(1, 2), weight, padding=TAPS - 1, groups=x.shape[-1])
@@ -131,6 +153,31 @@ class Model(nn.Module):
         return F.cross_entropy(logits.float(), labels.view(-1))
 
 
+class Updates:
+    """AdamW with a clipped gradient. Of bfloat16 weights with float32 copies if `copies`."""
+
+    def __init__(self, weights, copies, **settings):
+        self.weights = list(weights)
+        self.updated = self.weights
+        if copies:
+            self.updated = [weight.detach().float() for weight in self.weights]
+            for copy in self.updated:
+                copy.grad = torch.zeros_like(copy)
+        self.copies = copies
+        self.optimizer = torch.optim.AdamW(self.updated, **settings)
+
+    @torch.no_grad()
+    def step(self):
+        if self.copies:
+            torch._foreach_copy_([copy.grad for copy in self.updated], [weight.grad for weight in self.weights])
+        torch.nn.utils.clip_grad_norm_(self.updated, GRADIENT_CLIP)
+        self.optimizer.step()
+        if self.copies:
+            torch._foreach_copy_(self.weights, self.updated)
+        for weight in self.weights:
+            weight.grad = None
+
+
 class Training:
     """Steps of one model on one device."""
 
@@ -142,26 +189,49 @@ class Training:
         rotary_dtype = torch.bfloat16 if options.precision != "float32" else torch.float32
         self.model = Model(size, options.canon, not options.nope, options.canon_form, rotary_dtype)
         self.model.to(options.device)
-        if options.precision == "bf16":
+        if options.precision in ("bf16", "master"):
             self.model.bfloat16()
-        fused = {"fused": True} if gpu else {}
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, **fused)
+        settings = {"fused": True, "capturable": options.graph} if gpu else {}
+        self.updates = Updates(self.model.parameters(), options.precision == "master", lr=1e-3, **settings)
         self.forward = self.model
         if options.compile != "none":
-            self.forward = torch.compile(self.model, mode=options.compile)
+            # What captures the whole step has no use for graphs of its parts.
+            inner = options.graph and options.compile == "max-autotune"
+            self.forward = torch.compile(self.model, mode="max-autotune-no-cudagraphs" if inner else options.compile)
         shape = (size["batch"], size["seq"] + 1)
         self.batches = [torch.randint(0, size["vocab"], shape, device=options.device) for _ in range(BATCHES)]
         self.steps = 0
+        self.graph = None
 
     def step(self):
         ids = self.batches[self.steps % BATCHES]
         self.steps += 1
+        if self.graph is None:
+            return self.whole_step(ids)
+        self.ids.copy_(ids)
+        self.graph.replay()
+        return self.loss
+
+    def whole_step(self, ids):
         with torch.autocast(self.device, torch.bfloat16, enabled=self.autocast):
             loss = self.forward(ids[:, :-1].contiguous(), ids[:, 1:].contiguous())
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_CLIP)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.updates.step()
+        return loss.detach()
+
+    def capture(self):
+        """Records forward, backward, clipping and update as one CUDA graph, which step() replays."""
+        self.ids = self.batches[0].clone()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(STEPS_BEFORE_CAPTURE):
+                self.whole_step(self.ids)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.loss = self.whole_step(self.ids)
+        self.graph = graph
 
     def seconds_of(self, steps):
         started = time.perf_counter()
@@ -171,42 +241,148 @@ class Training:
             torch.cuda.synchronize()
         return time.perf_counter() - started
 
+    def warm_up(self, seconds):
+        """As forge does: at least three steps and `seconds`. Returns the seconds of a step."""
+        began, done, count = time.perf_counter(), 0, 1
+        while True:
+            of_step = self.seconds_of(count) / count
+            done += count
+            if done >= FEWEST_WARM_UP_STEPS and time.perf_counter() - began >= seconds:
+                return of_step
+            if done >= FEWEST_WARM_UP_STEPS:
+                count *= 2
+
 
 def measure(options):
     gpu = options.device == "cuda"
     size = dict(SIZES[options.size])
     size["batch"] = options.batch or size["batch"]
-    steps = options.steps or (20 if gpu else 2)
     training = Training(options, size)
-    if gpu:
-        torch.cuda.reset_peak_memory_stats()
     training.seconds_of(1)
     first_step_ended = time.time()
-    training.seconds_of(9 if gpu else 1)  # the rest of the warm-up
-    tokens = steps * size["batch"] * size["seq"]
-    windows = [tokens / training.seconds_of(steps) for _ in range(WINDOWS)]
-    if gpu:
-        peak, device = torch.cuda.max_memory_reserved(), torch.cuda.get_device_name()
-    else:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        device = f"CPU, {torch.get_num_threads()} threads"
-    speed = statistics.median(windows)
-    return {
+    figures = {
         "size": size,
         "canon": options.canon,
         "position": "nope" if options.nope else "rope",
         "parameters": sum(weight.numel() for weight in training.model.parameters()),
         "precision": options.precision,
         "compile": options.compile,
+        "graph": options.graph,
         "canon_form": options.canon_form if options.canon else "",
-        "windows": windows,
-        "tokens_per_second": speed,
-        "step_seconds": size["batch"] * size["seq"] / speed,
-        "peak_memory_bytes": peak,
         "first_step_ended": first_step_ended,
-        "device": device,
+        "device": torch.cuda.get_device_name() if gpu else f"CPU, {torch.get_num_threads()} threads",
         "torch": torch.__version__,
     }
+    if options.start_only:
+        return figures
+    if options.graph:
+        training.capture()
+    of_step = training.warm_up(options.window_seconds)
+    if gpu:
+        gc.collect()
+        torch.cuda.empty_cache()
+        start_peak = torch.cuda.max_memory_reserved()
+        torch.cuda.reset_peak_memory_stats()
+    tokens = size["batch"] * size["seq"]
+    steps = options.steps or max(1, math.ceil(options.window_seconds / of_step))
+    windows = [tokens * steps / training.seconds_of(steps) for _ in range(options.windows)]
+    if gpu:
+        peak = torch.cuda.max_memory_reserved()
+    else:
+        start_peak = peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    speed = statistics.median(windows)
+    return {**figures, "windows": windows, "window_steps": steps, "tokens_per_second": speed,
+            "step_seconds": tokens / speed, "peak_memory_bytes": peak, "start_peak_memory_bytes": start_peak}
+
+
+# --- the forms of Canon beside each other ----------------------------------------------------------------
+
+LARGEST_DIFFERENCE = {torch.float32: 1e-5, torch.bfloat16: 0.02}  # relative to the largest number
+
+
+def self_check(forms, size):
+    """Compares every form with float64's sum of shifted rows, then times them at the size's shapes. Returns
+    rows of figures and whether all agree."""
+    rows, agree = [], True
+    for form in forms:
+        for dtype, largest in LARGEST_DIFFERENCE.items():
+            for shape in ((2, 1, 8), (1, 3, 16), (2, 5, 40), (2, 129, 64), (3, 300, 776)):
+                worst = difference_of(form, shape, dtype)
+                ok = worst <= largest
+                agree = agree and ok
+                if not ok:
+                    rows.append({"form": form, "dtype": str(dtype), "shape": shape, "difference": worst})
+        for position, channels in (("A", size["hidden"]), ("B", 3 * size["hidden"]), ("D", 2 * size["mlp"])):
+            shape = (size["batch"], size["seq"], channels)
+            rows.append({"form": form, "position": position, "shape": shape, **times_of(form, shape)})
+    return rows, agree
+
+
+def canon_pass(form, x, weight, gradient):
+    """Output and gradients of one layer of `form`."""
+    layer = Canon(x.shape[-1], form).to(x.device)
+    layer.weight = nn.Parameter(weight.clone())
+    x = x.clone().requires_grad_()
+    y = layer(x)
+    y.backward(gradient)
+    return y.detach(), x.grad, layer.weight.grad
+
+
+def difference_of(form, shape, dtype):
+    torch.manual_seed(1)
+    x, gradient = (torch.randn(shape, device="cuda", dtype=dtype) for _ in range(2))
+    weight = torch.empty(shape[-1], 1, TAPS, device="cuda").uniform_(-0.5, 0.5)
+    found = canon_pass(form, x, weight, gradient)
+    wanted = canon_pass("shift", x.double(), weight.double(), gradient.double())
+    return max(((a.double() - b).abs().max() / b.abs().max()).item() for a, b in zip(found, wanted))
+
+
+def times_of(form, shape):
+    """Seconds of a forward and of a forward and backward pass in bfloat16, each replayed as a graph."""
+    x = torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    gradient = torch.randn_like(x)
+    layer = Canon(shape[-1], form).to("cuda")
+    forward = torch.compile(layer, dynamic=False) if form == "shift" else layer
+
+    def both():
+        x.grad = layer.weight.grad = None
+        forward(x).backward(gradient)
+
+    def once():
+        with torch.no_grad():
+            forward(x)
+
+    return {"forward_seconds": seconds_of_graph(once), "both_seconds": seconds_of_graph(both)}
+
+
+def seconds_of_graph(work, repeats=50):
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    for _ in range(5):
+        graph.replay()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(repeats):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) / 1e3 / repeats
+
+
+def check_forms(options):
+    forms = ["shift", "triton"] + (["causal-conv1d"] if options.causal_conv1d else [])
+    rows, agree = self_check(forms, SIZES[options.size])
+    for row in rows:
+        print(json.dumps(row))
+    print("the forms of Canon agree" if agree else "forms of Canon DIFFER", file=sys.stderr)
+    return 0 if agree else 1
 
 
 def parse():
@@ -216,21 +392,34 @@ def parse():
     parser.add_argument("--size", default="tiny", choices=SIZES)
     parser.add_argument("--canon", default="", metavar="SET", help="letters of ABCD; default: none")
     parser.add_argument("--nope", action="store_true", help="without position encoding")
-    parser.add_argument("--canon-form", default="shift", choices=["shift", "conv"])
-    parser.add_argument("--compile", default="none", help="none, default, reduce-overhead or max-autotune")
-    parser.add_argument("--precision", choices=["float32", "autocast", "bf16"],
-                        help="bf16: of the weights too; default: autocast on a GPU, float32 on a CPU")
+    parser.add_argument("--canon-form", default="shift", choices=["shift", "conv", *KERNEL_FORMS])
+    parser.add_argument("--causal-conv1d", metavar="DIR",
+                        help="a checkout of Dao-AILab/causal-conv1d; built there unless it is")
+    parser.add_argument("--compile", default="none", choices=["none", "default", "reduce-overhead", "max-autotune"])
+    parser.add_argument("--graph", action="store_true", help="replay the whole step as one CUDA graph")
+    parser.add_argument("--precision", choices=["float32", "autocast", "master", "bf16"],
+                        help="default: autocast on a GPU, float32 on a CPU")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--batch", type=int, help="rows of a step, instead of the size's own")
-    parser.add_argument("--steps", type=int, help="of each window; default: 20 on a GPU, 2 on a CPU")
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--window-seconds", type=float, default=1.0, help="at least about so long (1)")
+    parser.add_argument("--steps", type=int, help="of each window, instead")
+    parser.add_argument("--start-only", action="store_true", help="end after the first step")
+    parser.add_argument("--self-check", action="store_true", help="compare and time the forms of Canon")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="on a CPU")
     options = parser.parse_args()
     if not set(options.canon) <= set("ABCD"):
         parser.error(f"--canon '{options.canon}': letters of ABCD")
     if options.precision is None:
         options.precision = "autocast" if options.device == "cuda" else "float32"
-    if options.device == "cpu" and options.precision == "autocast":
-        parser.error("--precision autocast is for a GPU")
+    if options.device == "cpu" and (options.precision in ("autocast", "master") or options.graph):
+        parser.error("--precision autocast, --precision master and --graph are for a GPU")
+    if options.device == "cpu" and (options.canon_form in KERNEL_FORMS or options.self_check):
+        parser.error(f"--self-check and the forms {' and '.join(KERNEL_FORMS)} are for a GPU")
+    if options.canon_form == "causal-conv1d" and not options.causal_conv1d:
+        parser.error("--canon-form causal-conv1d: needs --causal-conv1d DIR")
+    if options.graph and options.compile == "reduce-overhead":
+        parser.error("--compile reduce-overhead has graphs of its own: no --graph")
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("torch_peer: torch sees no GPU; --device cpu measures without one")
     return options
@@ -242,8 +431,14 @@ def main():
     if options.device == "cpu":
         torch.set_num_threads(options.threads)
     torch.set_float32_matmul_precision("high")
+    if options.causal_conv1d and (options.self_check or options.canon_form == "causal-conv1d"):
+        import canon_kernels
+        canon_kernels.load_causal_conv1d(options.causal_conv1d)
+    if options.self_check:
+        return check_forms(options)
     print(json.dumps(measure(options)))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
