@@ -7,7 +7,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple, Optional
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 TARGETS = Path(__file__).resolve().parent / "targets.json"
+OF_THIS_MACHINE = ("--results", "--forge", "--python")
 
 # Of a record: larger is better, but for memory (a ratio to the peer's) and start (seconds).
 MEASURES = ("speed", "against_llama", "memory", "start")
@@ -55,15 +57,24 @@ def measures_of(record, llama=None):
               "memory": forge["peak_memory_bytes"] / peer["peak_memory_bytes"]}
     if llama is not None and record["case"] != "llama":
         values["against_llama"] = median_speed(forge) / median_speed(llama["forge"])
-    if forge.get("start_seconds") is not None:
-        values["start"] = forge["start_seconds"]
+    if start_of(forge) is not None:
+        values["start"] = start_of(forge)
     return values
+
+
+def start_of(side, kind="cold"):
+    """Median seconds to the first step: with caches that are empty, or that an earlier process filled. Where
+    nothing is compiled every start is warm. Records of before November 24, 2026 have one figure."""
+    if not isinstance(side.get("starts"), dict):
+        return side.get("start_seconds")
+    seconds = side["starts"].get(kind) or side["starts"].get("warm")
+    return statistics.median(seconds) if seconds else None
 
 
 def llama_of(record, records):
     """The plain Llama that was measured in the same call."""
     for other in records:
-        same = all(other[key] == record[key] for key in ("date", "device", "size", "precision"))
+        same = all(other.get(key) == record.get(key) for key in ("date", "device", "size", "precision", "weights"))
         if same and other["case"] == "llama":
             return other
     return None
@@ -83,11 +94,24 @@ def provenance(script, positional=()):
     for word in sys.argv[1:]:
         if word in positional:
             continue
-        if skipped or word in ("--results", "--forge", "--python"):
+        if skipped or word in OF_THIS_MACHINE:
             skipped = not skipped
-        elif not word.startswith(("--results=", "--forge=", "--python=")):
+        elif not word.startswith(tuple(option + "=" for option in OF_THIS_MACHINE)):
             words.append(word)
-    revision = subprocess.run(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
     return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "command": " ".join(words),
-            "revision": revision}
+            "revision": revision()}
+
+
+def revision():
+    """Of the repository, with -dirty where files are changed other than those that measuring writes; empty
+    where it is no repository."""
+    def git(*arguments):
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks", ":!BENCHMARKS.md")
+    return git("describe", "--always") + ("-dirty" if changed else "")
+
+
+def is_clean(name):
+    return bool(name) and not name.endswith("-dirty")

@@ -60,62 +60,107 @@ class BenchPeer(unittest.TestCase):
         return [json.loads(line) for file in self.results.glob("*.json") for line in file.read_text().splitlines()]
 
     GPU = {"forge": {"none": 8e6, "master_copies": 8.5e6, "stochastic_rounding": 9e6},
-           "peer": {"autocast": 5e6, "bf16": 6e6}}
+           "peer": {"autocast": 5e6, "master": 5.5e6, "bf16": 6e6}, "factors": {"none": 0.5, "triton": 1.25}}
 
-    def test_the_fastest_setting_of_either_side_counts(self):
-        done = self.bench(self.GPU, "llama", "canon_abcd")
-        self.assertEqual(self.records()[0]["peer"]["setting"]["precision"], "bf16")
-        self.assertEqual(self.records()[0]["forge"]["setting"]["bfloat16_weights"], "stochastic_rounding")
-        self.assertEqual(len(self.records()[0]["forge"]["windows"]), 10)  # of two rounds
-        self.assertEqual(len(self.records()[0]["other_settings"]["forge"]), 2)
-        self.assertEqual(len(self.records()[0]["other_settings"]["forge"][0]["windows"]), 5)
-        self.assertEqual(self.records()[0]["forge"]["peak_memory_bytes"], 2**30)
-        self.assertEqual(self.records()[0]["deterministic"]["windows"][0], 8.1e6)
-        self.assertLess(self.records()[0]["forge"]["start_seconds"], 60)
-        self.assertRegex(done.stdout, r"llama +speed +9,000,000 +6,000,000 +1\.50 +>= 1 +>= 1\.4 +ok")
-        self.assertRegex(done.stdout, r"canon_abcd +speed +9,000,000 +6,000,000 +1\.50 +>= 1\.6 +>= 2\.4 +MISSED")
-        self.assertRegex(done.stdout, r"canon_abcd +against_llama +9,000,000 +9,000,000 +1\.00 ")
+    def test_each_way_of_keeping_weights_has_its_equal(self):
+        done = self.bench(self.GPU, "llama", "canon_abcd", "--allow-dirty")
+        pairs = [(record["case"], record["weights"], record["peer"]["setting"]["precision"])
+                 for record in self.records()]
+        equals = [("none", "autocast"), ("master_copies", "master"), ("stochastic_rounding", "bf16")]
+        self.assertEqual(pairs, [("llama", *pair) for pair in equals] + [("canon_abcd", *pair) for pair in equals])
+        llama, abcd = self.records()[0], self.records()[3]
+        self.assertEqual(len(llama["forge"]["windows"]), 10)  # of two rounds
+        self.assertEqual(len(llama["peer"]["windows"]), 10)
+        for side, steady, start in (("forge", 1, 1.5), ("peer", 4, 5)):
+            self.assertEqual(llama[side]["peak_memory_bytes"], steady * 2**30)
+            self.assertEqual(llama[side]["start_peak_memory_bytes"], start * 2**30)
+            self.assertEqual({kind: len(seconds) for kind, seconds in llama[side]["starts"].items()},
+                             {"cold": 3, "warm": 3})
+            self.assertLess(max(llama[side]["starts"]["cold"]), 60)
+        self.assertEqual(llama["deterministic"]["windows"][0], 7.2e6)
+        self.assertNotIn("deterministic", self.records()[1])
+        self.assertEqual(abcd["peer"]["setting"]["canon_form"], "triton")
+        self.assertEqual(abcd["peer"]["windows"][0], 6.25e6)
+        self.assertRegex(done.stdout, r"llama none +speed +8,000,000 +5,000,000 +1\.60 +>= 1 +>= 1\.4 +ok")
+        self.assertRegex(done.stdout, r"canon_abcd none +speed +8,000,000 +6,250,000 +1\.28 +>= 1\.6 +>= 2\.4 +MISSED")
+        self.assertRegex(done.stdout, r"canon_abcd master_copies +against_llama +8,500,000 +8,500,000 +1\.00 ")
         self.assertEqual(done.returncode, 1)
+
+    def test_what_was_tried_of_the_peer_is_kept(self):
+        fake = dict(self.GPU, failing_peers=["max-autotune"], factors={"reduce-overhead": 0.9, "none": 0.5})
+        self.bench(fake, "canon_abcd", "--weights", "none", "--no-start", "--causal-conv1d", HERE, "--allow-dirty")
+        tried = self.records()[0]["tried"]
+        self.assertEqual({figures["setting"]["canon_form"] for figures in tried}, {"shift", "triton", "causal-conv1d"})
+        self.assertEqual([figures["setting"]["compile"] for figures in tried],
+                         ["default"] * 3 + ["reduce-overhead", "none", "max-autotune"])
+        self.assertEqual(len(tried[0]["windows"]), 3)
+        self.assertIn("no max-autotune here", tried[-1]["failed"])
+
+    def test_a_setting_that_takes_too_long_leaves_the_others(self):
+        self.bench(dict(self.GPU, endless_peer="max-autotune"), "llama", "--weights", "none", "--no-start",
+                   "--autotune-limit", "1", "--allow-dirty")
+        self.assertEqual(self.records()[0]["tried"][-1]["failed"], "not done within 1 s")
+        self.bench(self.GPU, "llama", "--weights", "none", "--minutes", "2", "--allow-dirty")
+        self.assertIn("too little was left of --minutes", self.records()[1]["tried"][-1]["failed"])
 
     def test_the_command_line_says_what_a_case_must_reach(self):
-        self.assertEqual(self.bench(self.GPU, "llama", "--at-least", "llama=1.5").returncode, 0)
-        self.assertEqual(self.bench(self.GPU, "llama", "--at-least", "llama=1.51").returncode, 1)
+        quick = ("--no-store", "--no-start", "--weights", "none")
+        self.assertEqual(self.bench(self.GPU, "llama", "--at-least", "llama=1.6", *quick).returncode, 0)
+        self.assertEqual(self.bench(self.GPU, "llama", "--at-least", "llama=1.61", *quick).returncode, 1)
 
-    def test_a_setting_that_fails_leaves_the_others(self):
-        done = self.bench(dict(self.GPU, failing_weights=["stochastic_rounding"]), "llama", "--no-start")
-        self.assertEqual(self.records()[0]["forge"]["setting"]["bfloat16_weights"], "master_copies")
+    def test_a_way_of_keeping_weights_that_fails_leaves_the_others(self):
+        done = self.bench(dict(self.GPU, failing_weights=["stochastic_rounding"]), "llama", "--no-start",
+                          "--allow-dirty")
+        self.assertEqual([record["weights"] for record in self.records()], ["none", "master_copies"])
         self.assertIn("no stochastic_rounding here", done.stderr)
         everything = ["none", "master_copies", "stochastic_rounding"]
-        done = self.bench(dict(self.GPU, failing_weights=everything), "llama")
+        done = self.bench(dict(self.GPU, failing_weights=everything), "llama", "--no-start", "--allow-dirty")
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(len(self.records()), 1)
+        self.assertEqual(len(self.records()), 2)
+
+    def test_a_record_has_two_rounds(self):
+        self.assertEqual(self.bench(self.GPU, "llama", "--rounds", "1").returncode, 2)
+        done = self.bench(self.GPU, "llama", "--rounds", "1", "--no-store", "--no-start", "--weights", "none")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_models_that_differ_are_not_compared(self):
-        done = self.bench(dict(self.GPU, hidden_size=512), "llama")
+        done = self.bench(dict(self.GPU, hidden_size=512), "llama", "--allow-dirty")
         self.assertEqual(done.returncode, 1)
         self.assertIn("forge's hidden_size is 512 and the peer's 256", done.stderr)
         self.assertEqual(self.records(), [])
 
     def test_on_a_cpu_both_forms_of_canon_are_tried(self):
         fake = {"forge": {"none": 8000}, "peer": {"": 5000, "shift": 3000, "conv": 4000}}
-        self.bench(fake, "--device", "cpu", "llama", "canon_abcd", "--no-start")
+        self.bench(fake, "--device", "cpu", "llama", "canon_abcd", "--allow-dirty")
         llama, abcd = self.records()
         self.assertEqual((llama["rows"], llama["precision"]), (8, "float32"))
         self.assertEqual(abcd["peer"]["setting"]["canon_form"], "conv")
         self.assertEqual(abcd["forge"]["peak_memory_bytes"], 2**31)  # resident
         self.assertNotIn("deterministic", abcd)
+        self.assertEqual({kind: len(seconds) for kind, seconds in abcd["peer"]["starts"].items()}, {"warm": 3})
 
     def test_a_case_that_is_none_is_a_usage_error(self):
         self.assertEqual(self.bench(self.GPU, "canon_x").returncode, 2)
 
     def test_the_commands_beside_the_figures_are_ones(self):
-        page = (SCRIPTS.parent / "BENCHMARKS.md").read_text()
-        commands = set(re.findall(r"`scripts/(bench-peer[^`]*)`", page))
-        self.assertGreater(len(commands), 3)
-        for command in commands:
+        # Records without "weights" are of older revisions of the script.
+        stored = [json.loads(line) for file in (SCRIPTS.parent / "benchmarks").glob("peer_*.json")
+                  for line in file.read_text().splitlines()]
+        for command in {record["command"] for record in stored if "weights" in record}:
             name, *arguments = command.split()
-            done = call([SCRIPTS / name, *arguments, "--list"])
+            done = call([SCRIPTS.parent / name, *arguments, "--list"])
             self.assertEqual(done.returncode, 0, f"{command}\n{done.stderr}")
+
+    def test_only_a_revision_that_others_have_is_stored(self):
+        sys.path.insert(0, str(SCRIPTS / "peer"))
+        from results import is_clean, revision
+        self.assertTrue(is_clean("8a72a23"))
+        self.assertFalse(is_clean("8a72a23-dirty"))
+        self.assertFalse(is_clean(""))
+        if not is_clean(revision()):
+            done = self.bench(self.GPU, "llama")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("commit first", done.stderr)
 
 
 class WriteBenchmarks(unittest.TestCase):
