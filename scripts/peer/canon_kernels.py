@@ -114,7 +114,8 @@ def load_causal_conv1d(folder):
     folder = Path(folder).resolve()
     built = folder / "built" / "causal_conv1d_cuda.so"
     if not built.exists():
-        build_causal_conv1d(folder, built.parent)
+        library = build_causal_conv1d(folder, built.parent)
+        return
     description = importlib.util.spec_from_file_location("causal_conv1d_cuda", built)
     library = importlib.util.module_from_spec(description)
     description.loader.exec_module(library)
@@ -128,10 +129,11 @@ def build_causal_conv1d(folder, target):
     # The library's own options; Torch's defaults switch off operators that it uses.
     kinds = ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_OPERATORS", "BFLOAT16_CONVERSIONS",
              "BFLOAT162_OPERATORS", "BFLOAT162_CONVERSIONS")
-    load(name="causal_conv1d_cuda", sources=[str(folder / "csrc" / name) for name in sources],
-         extra_include_paths=[str(folder / "csrc")], build_directory=str(target), extra_cflags=["-O3"],
-         extra_cuda_cflags=["-O3", "--use_fast_math", "--expt-relaxed-constexpr", "--expt-extended-lambda",
-                            *(f"-U__CUDA_NO_{kind}__" for kind in kinds)])
+    flags = [f"-U__CUDA_NO_{kind}__" for kind in kinds]
+    return load(name="causal_conv1d_cuda", sources=[str(folder / "csrc" / name) for name in sources],
+                extra_include_paths=[str(folder / "csrc")], build_directory=str(target), extra_cflags=["-O3"],
+                extra_cuda_cflags=["-O3", "--use_fast_math", "--expt-relaxed-constexpr", "--expt-extended-lambda",
+                                   *flags])
 
 
 @torch.library.custom_op("forge_peer::library_conv", mutates_args=())

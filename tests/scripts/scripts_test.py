@@ -96,6 +96,12 @@ class BenchPeer(unittest.TestCase):
         self.assertEqual(len(tried[0]["windows"]), 3)
         self.assertIn("no max-autotune here", tried[-1]["failed"])
 
+    def test_a_form_of_canon_that_computes_something_else_is_not_tried(self):
+        fake = dict(self.GPU, wrong_forms=["causal-conv1d"], factors={"causal-conv1d": 2})
+        self.bench(fake, "canon_abcd", "--weights", "none", "--no-start", "--causal-conv1d", HERE, "--allow-dirty")
+        self.assertNotEqual(self.records()[0]["peer"]["setting"]["canon_form"], "causal-conv1d")
+        self.assertEqual(self.records()[0]["tried"][-1]["failed"], "differs: ['much']")
+
     def test_a_setting_that_takes_too_long_leaves_the_others(self):
         self.bench(dict(self.GPU, endless_peer="max-autotune"), "llama", "--weights", "none", "--no-start",
                    "--autotune-limit", "1", "--allow-dirty")
