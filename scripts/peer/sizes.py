@@ -7,3 +7,4 @@ SIZES = {
 EPS = 1e-5  # of RMSNorm
 TAPS = 4  # of a Canon layer
 GRADIENT_CLIP = 1.0
+ADAMW = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}

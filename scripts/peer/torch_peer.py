@@ -35,7 +35,7 @@ try:
 except ImportError as problem:
     sys.exit(f"torch_peer: {problem}; run it with a Python that has torch")
 
-from sizes import EPS, GRADIENT_CLIP, SIZES, TAPS
+from sizes import ADAMW, EPS, GRADIENT_CLIP, SIZES, TAPS
 
 BATCHES = 8  # taken in turn
 FEWEST_WARM_UP_STEPS = 3
@@ -156,7 +156,7 @@ class Model(nn.Module):
 class Updates:
     """AdamW with a clipped gradient. Of bfloat16 weights with float32 copies if `copies`."""
 
-    def __init__(self, weights, copies, **settings):
+    def __init__(self, weights, copies, clip, **settings):
         self.weights = list(weights)
         self.updated = self.weights
         if copies:
@@ -164,13 +164,14 @@ class Updates:
             for copy in self.updated:
                 copy.grad = torch.zeros_like(copy)
         self.copies = copies
+        self.clip = clip
         self.optimizer = torch.optim.AdamW(self.updated, **settings)
 
     @torch.no_grad()
     def step(self):
         if self.copies:
             torch._foreach_copy_([copy.grad for copy in self.updated], [weight.grad for weight in self.weights])
-        torch.nn.utils.clip_grad_norm_(self.updated, GRADIENT_CLIP)
+        torch.nn.utils.clip_grad_norm_(self.updated, self.clip)
         self.optimizer.step()
         if self.copies:
             torch._foreach_copy_(self.weights, self.updated)
@@ -181,7 +182,7 @@ class Updates:
 class Training:
     """Steps of one model on one device."""
 
-    def __init__(self, options, size):
+    def __init__(self, options, size, clip=GRADIENT_CLIP, **adamw):
         gpu = options.device == "cuda"
         self.device = options.device
         self.autocast = gpu and options.precision == "autocast"
@@ -191,8 +192,10 @@ class Training:
         self.model.to(options.device)
         if options.precision in ("bf16", "master"):
             self.model.bfloat16()
-        settings = {"fused": True, "capturable": options.graph} if gpu else {}
-        self.updates = Updates(self.model.parameters(), options.precision == "master", lr=1e-3, **settings)
+        settings = {"lr": 1e-3, **ADAMW, **adamw}
+        if gpu:
+            settings.update(fused=True, capturable=options.graph)
+        self.updates = Updates(self.model.parameters(), options.precision == "master", clip, **settings)
         self.forward = self.model
         if options.compile != "none":
             # What captures the whole step has no use for graphs of its parts.
@@ -204,7 +207,7 @@ class Training:
         self.graph = None
 
     def step(self):
-        ids = self.batches[self.steps % BATCHES]
+        ids = self.batches[self.steps % len(self.batches)]
         self.steps += 1
         if self.graph is None:
             return self.whole_step(ids)
@@ -379,11 +382,12 @@ def seconds_of_graph(work, repeats=50):
 
 
 def check_forms(options):
-    found = [check_form(form, options) for form in ("shift", "triton", "causal-conv1d")
-             if form != "causal-conv1d" or options.causal_conv1d]
-    for row in found:
-        print(json.dumps(row))
-    return 0 if all(row["agrees"] for row in found) else 1
+    agree = True
+    for form in ("shift", "triton", "causal-conv1d") if options.causal_conv1d else ("shift", "triton"):
+        row = check_form(form, options)
+        print(json.dumps(row), flush=True)
+        agree = agree and row["agrees"]
+    return 0 if agree else 1
 
 
 def parse():

@@ -133,6 +133,8 @@ class BenchPeer(unittest.TestCase):
         done = self.bench(dict(self.GPU, hidden_size=512), "llama", "--allow-dirty")
         self.assertEqual(done.returncode, 1)
         self.assertIn("forge's hidden_size is 512 and the peer's 256", done.stderr)
+        done = self.bench(dict(self.GPU, beta2=0.95), "llama", "--allow-dirty")
+        self.assertIn("forge's optimizer is ", done.stderr)
         self.assertEqual(self.records(), [])
 
     def test_on_a_cpu_both_forms_of_canon_are_tried(self):
