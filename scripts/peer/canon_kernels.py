@@ -158,11 +158,11 @@ def differentiable(operator, backward_operator):
     operator.register_fake(lambda x, w: x.new_empty(x.shape))
     backward_operator.register_fake(lambda dy, x, w: (x.new_empty(x.shape), w.new_empty(w.shape)))
 
-    def keep(context, inputs, output):
-        context.save_for_backward(*inputs)
+    def keep(ctx, inputs, output):  # Torch calls it with these names
+        ctx.save_for_backward(*inputs)
 
-    def gradients(context, dy):
-        return backward_operator(dy, *context.saved_tensors)
+    def gradients(ctx, dy):
+        return tuple(backward_operator(dy, *ctx.saved_tensors))
 
     operator.register_autograd(gradients, setup_context=keep)
 

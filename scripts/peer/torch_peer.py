@@ -295,7 +295,7 @@ def measure(options):
         start_peak = peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     speed = statistics.median(windows)
     return {**figures, "windows": windows, "window_steps": steps, "tokens_per_second": speed,
-            "step_seconds": tokens / speed, "peak_memory_bytes": peak, "start_peak_memory_bytes": start_peak}
+            "step_seconds": tokens / speed, "peak_memory_bytes": peak, "start_peak_memory_bytes": max(start_peak, peak)}
 
 
 # --- the forms of Canon beside each other ----------------------------------------------------------------

@@ -29,7 +29,8 @@ def run_with_torch():
         pass
     other = "/usr/bin/python3"
     tried = "PEER_TEST_PYTHON" in os.environ
-    if not tried and subprocess.run([other, "-c", "import torch"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+    command = [other, "-c", "import torch"]
+    if not tried and subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0:
         os.execve(other, [other, *sys.argv], dict(os.environ, PEER_TEST_PYTHON=other))
     print("skipped: no Python here has torch; scripts/setup --tests installs it", file=sys.stderr)
     sys.exit(SKIPPED)
@@ -74,7 +75,8 @@ class Losses(unittest.TestCase):
 
     def run_forge(self, config, runs, *settings):
         """Trains; returns the run's folder."""
-        environment = dict(os.environ, FORGE_CACHE_DIR=str(self.folder / "cache"), FORGE_RUNS_DIR=str(self.folder / runs))
+        environment = dict(os.environ, FORGE_CACHE_DIR=str(self.folder / "cache"),
+                           FORGE_RUNS_DIR=str(self.folder / runs))
         chosen = [
             "profile=full", f"data.path={self.folder / 'text.txt'}", "data.order=sequential",
             f"tokenizer.vocab_size={SIZE['vocab']}", f"model.vocab_size={SIZE['vocab']}",
