@@ -105,6 +105,7 @@ class Bench {
     const int64_t chosen = warm_up();
     const int64_t steps = request_.window_steps > 0 ? request_.window_steps : chosen;
     events_.send(worker::Ready{steps, tokens_per_step()});
+    start_peak_bytes_ = peak_memory_bytes(device_);
     reset_peak_memory(device_);
     for (std::string line; std::getline(input, line);) measure_window(line);
     nlohmann::json values = memory();  // before anything else takes some
@@ -175,7 +176,9 @@ class Bench {
   }
 
   nlohmann::json memory() const {
-    return {{"peak_memory_bytes", peak_memory_bytes(device_)},
+    const int64_t peak = peak_memory_bytes(device_);
+    return {{"peak_memory_bytes", peak},
+            {"start_peak_memory_bytes", std::max(peak, start_peak_bytes_)},
             {"peak_memory", device_.is_cuda() ? "reserved by the allocator" : "tensors"},
             {"peak_resident_bytes", peak_resident_bytes()}};
   }
@@ -234,6 +237,7 @@ class Bench {
   BatchUploader uploader_;
   Trainer trainer_;
   int64_t step_ = 0;
+  int64_t start_peak_bytes_ = 0;
   double last_progress_ = 0;
 };
 

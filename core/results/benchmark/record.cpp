@@ -93,6 +93,7 @@ void training_fields(Visitor& visit, Record& record) {
   visit.field("step_seconds", record.step_seconds);
   visit.optional("parts", record.parts);
   visit.field("peak_memory_bytes", record.peak_memory_bytes);
+  visit.optional("start_peak_memory_bytes", record.start_peak_memory_bytes);
   visit.optional("peak_memory", record.peak_memory);
   visit.optional("peak_resident_bytes", record.peak_resident_bytes);
   visit.optional("flops_per_token", record.flops_per_token);
@@ -121,6 +122,7 @@ namespace {
 struct WorkerResult {
   std::optional<StepBreakdown> parts;
   int64_t peak_memory_bytes = 0;
+  std::optional<int64_t> start_peak_memory_bytes;
   std::string peak_memory;
   int64_t peak_resident_bytes = 0;
   std::optional<PeakFlops> ceiling;
@@ -131,6 +133,7 @@ template <class Visitor>
 void fields(Visitor& visit, WorkerResult& result) {
   visit.optional("parts", result.parts);
   visit.field("peak_memory_bytes", result.peak_memory_bytes);
+  visit.optional("start_peak_memory_bytes", result.start_peak_memory_bytes);
   visit.optional("peak_memory", result.peak_memory);
   visit.optional("peak_resident_bytes", result.peak_resident_bytes);
   visit.optional("ceiling", result.ceiling);
@@ -165,6 +168,7 @@ Record make_record(const BenchInvocation& call,
   record.step_seconds = static_cast<double>(record.tokens_per_step) / record.tokens_per_second;
   record.parts = result.parts;
   record.peak_memory_bytes = result.peak_memory_bytes;
+  record.start_peak_memory_bytes = result.start_peak_memory_bytes;
   record.peak_memory = result.peak_memory;
   record.peak_resident_bytes = result.peak_resident_bytes;
   record.flops_per_token =

@@ -74,6 +74,8 @@ TEST_CASE("a bench is ready, measures the windows asked for and ends with number
     REQUIRE(values.at("parts").at(part).get<double>() > 0);
   }
   REQUIRE(values.at("peak_resident_bytes").get<int64_t>() > 0);
+  REQUIRE(values.at("start_peak_memory_bytes").get<int64_t>() >=
+          values.at("peak_memory_bytes").get<int64_t>());
   REQUIRE(values.at("ceiling").at("flops").get<double>() > 1e6);
   REQUIRE(values.at("ceiling").at("sizes").size() == 3);
 }

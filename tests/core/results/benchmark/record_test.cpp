@@ -36,6 +36,7 @@ Measurement measured(const std::vector<double>& seconds, double ceiling) {
   measurement.result = {
       {"parts", {{"data", 0.01}, {"forward", 0.02}, {"backward", 0.04}, {"optimizer", 0.03}}},
       {"peak_memory_bytes", 12345},
+      {"start_peak_memory_bytes", 12347},
       {"peak_memory", "tensors"},
       {"peak_resident_bytes", 54321},
       {"ceiling", {{"flops", ceiling}, {"how", "a product"}}}};
@@ -62,6 +63,7 @@ TEST_CASE("a record holds what follows from the windows", "[benchmark]") {
   REQUIRE(a.spread == Approx((480.0 - 240.0) / 2 / 320));
   REQUIRE(a.parts->backward == 0.04);
   REQUIRE(a.peak_memory_bytes == 12345);
+  REQUIRE(a.start_peak_memory_bytes == 12347);
   REQUIRE(a.device.numerics_version == 3);
   REQUIRE(a.train.at("seq_len") == 16);
   REQUIRE(a.train.at("optimizer") == "adamw");
