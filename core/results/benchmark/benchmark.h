@@ -124,11 +124,11 @@ struct Record {
   double tokens_per_second = 0;  ///< their median
   double spread = 0;             ///< half of their interquartile range over the median
   double step_seconds = 0;
-  std::optional<StepBreakdown> parts;  ///< none: they could not be measured
-  int64_t peak_memory_bytes = 0;       ///< of the windows, as peak_memory says
+  std::optional<StepBreakdown> parts;              ///< none: they could not be measured
+  int64_t peak_memory_bytes = 0;                   ///< of the windows, as peak_memory says
   std::optional<int64_t> start_peak_memory_bytes;  ///< with what came before them
-  std::string peak_memory;             ///< "tensors" or "reserved by the allocator"
-  int64_t peak_resident_bytes = 0;     ///< of the process
+  std::string peak_memory;                         ///< "tensors" or "reserved by the allocator"
+  int64_t peak_resident_bytes = 0;                 ///< of the process
   double flops_per_token = 0;  ///< of the model, forward and backward, nothing computed twice
   std::optional<PeakFlops> ceiling;
   std::optional<double> mfu;  ///< model FLOPs utilisation against the ceiling, 0 to 1
