@@ -31,14 +31,19 @@ void LineBuffer::feed(std::string_view bytes) {
     const size_t end = bytes.find('\n');
     extend(bytes.substr(0, end));
     if (end == std::string_view::npos) return;
-    lines_.push_back(std::exchange(unfinished_, {}));
+    if (!skips_) lines_.push_back(std::exchange(unfinished_, {}));
+    skips_ = false;
     bytes.remove_prefix(end + 1);
   }
 }
 
 void LineBuffer::extend(std::string_view bytes) {
+  if (skips_) return;
   const size_t room = limit_ + 1 - unfinished_.size();
   unfinished_.append(bytes.substr(0, std::min(room, bytes.size())));
+  if (unfinished_.size() <= limit_) return;
+  lines_.push_back(std::exchange(unfinished_, {}));
+  skips_ = true;
 }
 
 std::optional<std::string> LineBuffer::take() {

@@ -85,7 +85,8 @@ class LineBuffer {
  public:
   explicit LineBuffer(size_t limit) : limit_(limit) {}
   void feed(std::string_view bytes);
-  /// The oldest whole line without its newline, or nothing.
+  /// The oldest whole line without its newline, or nothing. One of more than `limit` bytes comes
+  /// as soon as it is that long, cut behind its first byte too many: its end may never come.
   std::optional<std::string> take();
 
  private:
@@ -93,6 +94,7 @@ class LineBuffer {
 
   size_t limit_;
   std::string unfinished_;
+  bool skips_ = false;  ///< the rest of a line that was cut
   std::deque<std::string> lines_;
 };
 

@@ -49,6 +49,14 @@ TEST_CASE("an endless line is cut one byte beyond the limit", "[run][line_buffer
   REQUIRE(take_all(buffer) == std::vector<std::string>{"abcde", "ok", "abcd", "abcde"});
 }
 
+TEST_CASE("a line that is too long comes before its end does", "[run][line_buffer]") {
+  LineBuffer buffer(4);
+  buffer.feed("abcdef");
+  REQUIRE(take_all(buffer) == std::vector<std::string>{"abcde"});
+  buffer.feed("ghi\nok\n");
+  REQUIRE(take_all(buffer) == std::vector<std::string>{"ok"});
+}
+
 using tests::contains;
 using tests::error_of;
 using tests::gone;
