@@ -195,6 +195,7 @@ void refresh_request(const RunFolder& folder,
                      const data::PreparedData& data) {
   folder.require_own_files();
   const RunRecord record = folder.record();
+  folder.config(record);  // it throws where the config is not the one that the run was begun with
   const std::string hint = "bring the text back that the run was begun with, or begin a new run";
   require_same(record, "data", record.identity.data_fingerprint, data.data_fingerprint, hint);
   require_same(

@@ -117,6 +117,20 @@ TEST_CASE("a renewed request names the folder and the token files of now", "[run
                           "its data is d and would be other"));
 }
 
+TEST_CASE("a run whose config was changed does not go on", "[run][renew]") {
+  const TemporaryFolder runs;
+  const RunFolder folder = new_run(runs.path());
+  const worker::Request request = read_request(folder);
+  nlohmann::json config = folder.config();
+  config["train"]["max_steps"] = 4;
+  write_file_atomic(folder.config_file(), config.dump());
+  data::PreparedData data;
+  data.data_fingerprint = "d";
+  data.tokenizer_fingerprint = "t";
+  REQUIRE(tests::contains(error_of([&] { refresh_request(folder, request, data); }),
+                          "is not the config that run"));
+}
+
 TEST_CASE("an imported model has nothing to go on with", "[run][renew]") {
   const TemporaryFolder runs;
   const RunFolder folder = new_run(runs.path());
