@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -67,12 +68,87 @@ AttemptEnd verdict_of(const worker::Failed& failed) {
   return end;
 }
 
+/// Whether what a worker says fits to the config and to what it said before: docs/PROTOCOL.md,
+/// "Order and sense". One worker's events, in their order.
+class EventChecker {
+ public:
+  explicit EventChecker(int64_t max_steps) : max_steps_(max_steps) {}
+
+  /// Throws Error for an event that cannot be true.
+  void check(const worker::Event& event) {
+    if (const auto* started = std::get_if<worker::Started>(&event)) {
+      require_within("started", started->first_step);
+      step_ = started->first_step;
+    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+      take_step("train", metrics->step);
+      require_positive("tokens_per_second", metrics->tokens_per_second);
+      require_positive("elapsed_seconds", metrics->elapsed_seconds);
+    } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+      take_step("evaluation", evaluation->step);
+      require_positive("seconds", evaluation->seconds);
+      evaluation_ = *evaluation;
+    } else if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) {
+      require_within("checkpoint", saved->step);  // it may be older than the last step
+    } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
+      check_end(*finished);
+    }
+  }
+
+ private:
+  void check_end(const worker::Finished& finished) {
+    take_step("finished", finished.step);
+    if (finished.completed && finished.step != max_steps_) {
+      throw Error("it finished as completed at step " + std::to_string(finished.step) + " of " +
+                      std::to_string(max_steps_),
+                  "'completed' is true after train.max_steps steps alone");
+    }
+    require_positive("tokens_per_second", finished.tokens_per_second);
+    require_positive("wall_seconds", finished.wall_seconds);
+    if (!finished.eval_loss || !evaluation_ || evaluation_->step != finished.step) return;
+    const double said = evaluation_->loss, now = *finished.eval_loss;
+    constexpr double rounding = 1e-5;
+    const bool same = std::abs(said - now) <= rounding * std::max(1.0, std::abs(said));
+    if (same || !std::isfinite(said) || !std::isfinite(now)) return;
+    throw Error("'finished' says that eval_loss is " + shortest(now) +
+                    ", and the evaluation of step " + std::to_string(finished.step) + " said " +
+                    shortest(said),
+                "eval_loss is the loss of the evaluation after the last step");
+  }
+
+  void take_step(const std::string& event, int64_t step) {
+    require_within(event, step);
+    if (step < step_) {
+      throw Error("'" + event + "' is of step " + std::to_string(step) + ", after step " +
+                      std::to_string(step_),
+                  "steps never go back within an attempt");
+    }
+    step_ = step;
+  }
+
+  void require_within(const std::string& event, int64_t step) const {
+    if (step <= max_steps_) return;
+    throw Error("'" + event + "' is of step " + std::to_string(step) + ", and the config has " +
+                    std::to_string(max_steps_) + " steps",
+                "train.max_steps of the request is the last one");
+  }
+
+  static void require_positive(const std::string& name, double value) {
+    if (!(value < 0)) return;
+    throw Error("'" + name + "' is negative: " + shortest(value));
+  }
+
+  int64_t max_steps_;
+  int64_t step_ = 0;  ///< the newest that it told of
+  std::optional<worker::Evaluation> evaluation_;
+};
+
 /// One worker from its start to its exit.
 class Attempt {
  public:
   Attempt(const AttemptContext& context, worker::RunningWorker& worker)
       : run_(context),
         worker_(worker),
+        checker_(context.max_steps),
         looked_at_(context.options.clock()),
         stderr_before_(context.folder.stderr_bytes().value_or(0)) {}
 
@@ -125,6 +201,12 @@ class Attempt {
            "' instead of 'hello'");
     }
     if (verdict_) return;
+    try {
+      checker_.check(event);
+    } catch (const Error& problem) {
+      fail("the worker broke the protocol: " + problem.message(), problem.hint());
+      return;
+    }
     if (const auto* progress = std::get_if<worker::Progress>(&event)) {
       on_progress(*progress);
       return;
@@ -354,6 +436,7 @@ class Attempt {
 
   const AttemptContext& run_;
   worker::RunningWorker& worker_;
+  EventChecker checker_;
 
   std::optional<worker::Hello> hello_;
   std::optional<worker::Progress> progress_;

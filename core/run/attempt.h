@@ -36,6 +36,7 @@ struct AttemptContext {
   Scorer& scorer;
   EventLog& log;
   StopRequests& stop_requests;
+  int64_t max_steps = 0;  ///< of the config
 };
 
 /// Follows a worker that has just been started until it is gone: reads its lines, records its

@@ -216,8 +216,16 @@ class Supervisor {
         attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
                                        experiment.train.keep_best};
-    return run_attempt(
-        {folder_, lock_, options_, attempt_, retention, scorer_, log_, stop_requests_}, *worker);
+    return run_attempt({folder_,
+                        lock_,
+                        options_,
+                        attempt_,
+                        retention,
+                        scorer_,
+                        log_,
+                        stop_requests_,
+                        experiment.train.max_steps},
+                       *worker);
   }
 
   /// False when a stop was requested meanwhile.

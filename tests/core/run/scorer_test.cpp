@@ -162,6 +162,7 @@ RunInputs copying_inputs() {
   experiment.model.vocab_size = 6;
   experiment.train.seq_len = 9;
   experiment.train.eval_rows = 2;
+  experiment.train.max_steps = 3;
   const data::PreparedData data = data::prepare(experiment, "/nowhere", {});
   RunInputs inputs = small_inputs();
   inputs.experiment = config::to_json(experiment);
@@ -211,7 +212,7 @@ Supervised supervise_copying(const std::vector<std::string>& said) {
 }
 
 const std::string evaluation =
-    R"({"event":"evaluation","step":3,"loss":0.5,"tokens":8,"seconds":1})";
+    R"({"event":"evaluation","step":3,"loss":2.5,"tokens":8,"seconds":1})";
 
 TEST_CASE("answers become the scores of the evaluation behind them and are not kept",
           "[run][supervisor]") {

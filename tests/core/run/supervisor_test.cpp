@@ -343,6 +343,31 @@ TEST_CASE("what a worker says after its last word counts for nothing", "[run][su
   REQUIRE(scene.last_event().at("signal") == SIGSEGV);
 }
 
+TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") {
+  const auto reason_of = [](const Script& said) {
+    return failure_of(then(greeting(), said)).at("reason").get<std::string>();
+  };
+  const auto with = [](std::string line, const std::string& part, const std::string& other) {
+    REQUIRE(contains(line, part));
+    return line.replace(line.find(part), part.size(), other);
+  };
+  const std::string end = lines::finished(true);
+  const std::string evaluation =
+      R"({"event":"evaluation","step":3,"loss":4.0,"tokens":9,"seconds":1})";
+  CHECK(contains(reason_of({Says{with(end, "\"step\":3", "\"step\":1")}}),
+                 "it finished as completed at step 1 of 3"));
+  CHECK(contains(reason_of({Says{with(end, "\"step\":3", "\"step\":4")}}),
+                 "'finished' is of step 4, and the config has 3 steps"));
+  CHECK(contains(reason_of({Says{lines::train(4)}}), "'train' is of step 4"));
+  CHECK(contains(reason_of({Says{lines::checkpoint(4)}}), "'checkpoint' is of step 4"));
+  CHECK(contains(reason_of({Says{lines::train(2)}, Says{lines::train(1)}}),
+                 "'train' is of step 1, after step 2"));
+  CHECK(contains(reason_of({Says{evaluation}, Says{end}}),
+                 "eval_loss is 2.5, and the evaluation of step 3 said 4"));
+  CHECK(contains(reason_of({Says{with(lines::train(1), "second\":5", "second\":-5")}}),
+                 "'tokens_per_second' is negative: -5"));
+}
+
 TEST_CASE("a finished worker that does not leave is helped out", "[run][supervisor]") {
   SupervisedScene scene({{then(greeting(), {Says{lines::finished(true)}}), {}}});
   REQUIRE(scene.supervise() == supervised_completed);
@@ -397,10 +422,10 @@ TEST_CASE("only what was recorded makes an older checkpoint surplus", "[run][sup
 TEST_CASE("a worker killed by a signal is started again from the newest checkpoint",
           "[run][supervisor]") {
   SupervisedScene scene({});
-  const fs::path checkpoint = scene.folder.checkpoints() / "000000100";
-  const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 100); };
+  const fs::path checkpoint = scene.folder.checkpoints() / "000000001";
+  const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 1); };
   scene.launcher.add(
-      {then(greeting(), {Does{save}, Says{lines::checkpoint(100)}, Exits{{0, SIGKILL}}}), {}});
+      {then(greeting(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{0, SIGKILL}}}), {}});
   scene.launcher.add({good_run(), {}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() ==
