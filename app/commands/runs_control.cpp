@@ -254,7 +254,9 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
   std::error_code error;
   if (!fs::equivalent(folder.path().parent_path(), context.runs_dir(), error))
     return "is in another runs folder, which FORGE_RUNS_DIR can select";
-  switch (folder.state()) {
+  const run::RunStatus status = folder.status();
+  folder.require_undamaged(status);
+  switch (status.state) {
     case run::RunState::completed: return "is completed";
     case run::RunState::running: return "is running already";
     default: return "";  // one that is queued is followed, so that its queue is served

@@ -35,16 +35,29 @@ Tail read_tail(const std::filesystem::path& path, int64_t from, int64_t length) 
 }  // namespace
 
 std::string last_line(const std::filesystem::path& file) {
+  const std::vector<std::string> lines = last_whole_lines(file, 1);
+  return lines.empty() ? "" : lines.back();
+}
+
+std::vector<std::string> last_whole_lines(const std::filesystem::path& file, size_t count) {
   for (int64_t length = 4096;; length *= 32) {
     Tail tail = read_tail(file, 0, length);
     if (tail.reaches_begin) tail.bytes.insert(0, "\n");
-    const size_t end = tail.bytes.rfind('\n');
-    if (end != std::string::npos && end > 0) {
+    std::vector<std::string> lines;  // the newest first
+    size_t end = tail.bytes.rfind('\n');
+    while (lines.size() < count && end != std::string::npos && end > 0) {
       const size_t before = tail.bytes.rfind('\n', end - 1);
-      if (before != std::string::npos) return tail.bytes.substr(before + 1, end - before - 1);
+      if (before == std::string::npos) break;
+      lines.push_back(tail.bytes.substr(before + 1, end - before - 1));
+      end = before;
     }
-    if (tail.reaches_begin) return "";
-    if (length >= longest_line) return tail.bytes;  // no line of forge's, as whoever reads it sees
+    const bool hopeless = length >= longest_line;
+    if (lines.size() < count && !tail.reaches_begin) {
+      if (!hopeless) continue;
+      lines.push_back(tail.bytes.substr(0, end));  // no line of forge's, as whoever reads it sees
+    }
+    std::reverse(lines.begin(), lines.end());
+    return lines;
   }
 }
 

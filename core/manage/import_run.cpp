@@ -136,6 +136,7 @@ run::RunRecord checked_record(const run::RunFolder& folder) {
   // An imported model has none, and a run without one can still be looked at.
   if (fs::exists(fs::symlink_status(folder.request_file()))) run::read_request(folder);
   run::for_each_event(folder.events_file(), [](const run::StoredEvent&) {});
+  folder.require_undamaged(folder.status());
   return record;
 }
 

@@ -167,7 +167,9 @@ const std::vector<std::string>& files_of_run() {
 }
 
 Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
-  const bool completed = folder.state() == run::RunState::completed;  // under the lock it runs
+  const run::RunStatus status = folder.status();  // under the lock it runs
+  folder.require_undamaged(status);
+  const bool completed = status.state == run::RunState::completed;
   const FileLock lock = [&] {
     const queue::Queue queue(folder.path().parent_path());
     return lock_idle_run(queue, folder, "its files still change");

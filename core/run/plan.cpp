@@ -136,9 +136,13 @@ int runs_of(const std::string& id, const fs::path& runs_dir) {
   return number;
 }
 
+/// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
 Action action_for(const RunFolder& folder) {
   if (!fs::exists(folder.record_file())) return Action::start;
-  switch (folder.state()) {
+  const RunStatus status = folder.status();
+  folder.require_undamaged(status);
+  if (status.state == RunState::completed) folder.config();  // it throws where it was changed
+  switch (status.state) {
     case RunState::completed: return Action::cached;
     case RunState::running: return Action::running;
     case RunState::not_started:

@@ -65,6 +65,57 @@ std::string supervisor_error(const RunFolder& folder) {
 
 namespace {
 
+/// train.max_steps of a config file. Throws Error naming the file.
+int64_t config_max_steps(const fs::path& file) {
+  const Json config = read_json_file(file);
+  const Json* const steps = config.is_object() ? find_value(config, "train.max_steps") : nullptr;
+  if (steps && steps->is_number_integer()) return steps->get<int64_t>();
+  throw Error("'" + shown_path(file) + "' is damaged: it does not say train.max_steps",
+              ExitCode::failed);
+}
+
+/// Throws Error where the log of a run that is said to be completed does not end so. An imported
+/// model, which nobody trained, ends with a "result".
+void require_completion(const RunFolder& folder,
+                        const std::vector<std::string>& last_two,
+                        std::optional<int64_t> max_steps) {
+  const auto damaged = [&](const std::string& what) {
+    return Error("'" + shown_path(folder.events_file()) + "' is damaged: " + what,
+                 ExitCode::failed);
+  };
+  const std::string missing = "the run was completed, and the end of the file is missing";
+  if (last_two.size() < 2) throw damaged(missing);
+  StoredEvent finished;
+  StoredEvent ended;
+  try {
+    finished = stored_event_from_line(last_two[0]);
+    ended = stored_event_from_line(last_two[1]);
+  } catch (const Error& problem) {
+    throw damaged(problem.message());
+  }
+  if (!ended.ended || ended.ended->status != RunState::completed || ended.ended->retry)
+    throw damaged(missing);
+  if (finished.event && std::holds_alternative<worker::Result>(*finished.event)) return;
+  const auto* end = finished.event ? std::get_if<worker::Finished>(&*finished.event) : nullptr;
+  if (!end || !end->completed) throw damaged(missing);
+  if (!max_steps) max_steps = config_max_steps(folder.config_file());
+  if (end->step == *max_steps) return;
+  throw damaged("it ends at step " + std::to_string(end->step) + ", and config.json asks for " +
+                std::to_string(*max_steps) + " steps");
+}
+
+/// What to do about a run whose record is damaged.
+std::string damage_hint(const RunFolder& folder) {
+  std::string config = "…";
+  try {
+    config = shell_quoted(folder.record().config);
+  } catch (const Error&) {
+    // run.json is damaged too.
+  }
+  return "restore the file from a copy, or train the run again beside it: " +
+         quoted_command("forge run " + config + " --force");
+}
+
 /// Status of a run that nobody supervises, from the last line of its events.
 RunStatus status_after(const std::string& line, const RunFolder& folder) {
   RunStatus status;
@@ -142,7 +193,8 @@ void require_config_of(const RunRecord& record, const Json& config, const fs::pa
     text = ": " + found[0].what + " was " + found[0].left + " and is " + found[0].right;
   throw Error("'" + shown_path(file) + "' is not the config that run '" + record.id +
                   "' was begun with" + text,
-              "restore the file; " + quoted_command("forge run " + shell_quoted(record.config)) +
+              "restore the file; " +
+                  quoted_command("forge run " + shell_quoted(record.config) + " --force") +
                   " makes a new run",
               ExitCode::failed);
 }
@@ -186,9 +238,9 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
   return found;
 }
 
-RunStatus RunFolder::status() const {
+RunStatus RunFolder::status(std::optional<int64_t> max_steps) const {
   try {
-    return status_from_events();
+    return status_from_events(max_steps);
   } catch (const Error& problem) {
     RunStatus status;  // one strange file must not end a listing of all runs
     status.state = RunState::failed;
@@ -198,8 +250,8 @@ RunStatus RunFolder::status() const {
   }
 }
 
-RunStatus RunFolder::status_from_events() const {
-  std::string line = last_line(events_file());
+RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps) const {
+  std::vector<std::string> lines = last_whole_lines(events_file(), 2);
   while (true) {
     if (is_running()) {
       RunStatus status;
@@ -207,13 +259,30 @@ RunStatus RunFolder::status_from_events() const {
       return status;
     }
     // Only if nothing was written while the lock was looked at do the two belong together.
-    std::string again = last_line(events_file());
-    if (again == line) break;
-    line = std::move(again);
+    std::vector<std::string> again = last_whole_lines(events_file(), 2);
+    if (again == lines) break;
+    lines = std::move(again);
   }
-  RunStatus status = status_after(line, *this);
-  if (fs::exists(done_file())) status.state = RunState::completed;
+  RunStatus status = status_after(lines.empty() ? "" : lines.back(), *this);
+  if (status.state != RunState::completed && !fs::exists(done_file())) return status;
+  try {
+    require_completion(*this, lines, max_steps);
+    status.state = RunState::completed;
+  } catch (const Error& problem) {
+    status.state = RunState::failed;
+    status.damaged = true;
+    status.interrupted = false;
+    status.reason = problem.message();
+    status.hint = damage_hint(*this);
+  }
   return status;
+}
+
+void RunFolder::require_undamaged(const RunStatus& status) const {
+  if (!status.damaged) return;
+  throw Error("the record of run '" + id() + "' is damaged: " + status.reason,
+              status.hint,
+              ExitCode::failed);
 }
 
 std::optional<int64_t> RunFolder::stderr_bytes() const {

@@ -46,13 +46,16 @@ const std::string& name_of(RunState state);
 /// The state of a run, and how it ended.
 struct RunStatus {
   RunState state = RunState::not_started;
-  int attempt = 0;                        ///< number of the attempt that ended last, 0: none yet
-  std::string reason;                     ///< why it failed or stopped, ""
-  std::string hint;                       ///< what to do about it, ""
-  int exit_status = 0;                    ///< of the last worker
-  int signal = 0;                         ///< that killed the last worker, 0: none
-  bool storage = false;                   ///< failed because the disk is full or fails
-  bool interrupted = false;               ///< failed without an end: the supervisor was killed
+  int attempt = 0;           ///< number of the attempt that ended last, 0: none yet
+  std::string reason;        ///< why it failed or stopped, ""
+  std::string hint;          ///< what to do about it, ""
+  int exit_status = 0;       ///< of the last worker
+  int signal = 0;            ///< that killed the last worker, 0: none
+  bool storage = false;      ///< failed because the disk is full or fails
+  bool interrupted = false;  ///< failed without an end: the supervisor was killed
+  /// Failed because it was completed and its files do not say so any more: numbers would be those
+  /// of an earlier step, and it cannot go on from what is left.
+  bool damaged = false;
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 
@@ -66,7 +69,7 @@ struct FoundCheckpoint {
   /// The newest whole one among those that the run's events name, else the newest whole one, or "".
   std::string folder;
   std::vector<std::string> damaged;  ///< what is wrong with each newer one
-  bool recorded = false;             ///< the run's events tell of it
+  bool recorded = false;  ///< the run's events tell of it
 };
 
 /// Whether a name can be that of a run's folder: at most 200 bytes of UTF-8 without "/", "*", "?"
@@ -97,7 +100,8 @@ void require_config_of(const RunRecord& record,
 ///     save                its presence asks for one checkpoint
 ///     remarks.json        Annotations, if there are any
 ///     checkpoints/<step>/ zero-padded to 9 digits, newest last
-///     DONE                written last, by the supervisor, when the job is completed
+///     DONE                written last, by the supervisor, when the job is completed; whether it
+///                         is, events.jsonl has to say too
 ///
 /// events.jsonl holds the worker's events and the supervisor's (AttemptStarted, AttemptEnded).
 /// "time" is in seconds since 1970. The events "attempt", "ended", "checkpoint" and "evaluation"
@@ -142,11 +146,15 @@ class RunFolder {
   /// Whether a supervisor holds the run's lock.
   bool is_running() const { return FileLock::is_held(lock_file()); }
   RunState state() const { return status().state; }
-  RunStatus status() const;
+  /// A run is completed where its log ends with a worker that finished at the config's last step.
+  /// Who knows train.max_steps saves reading config.json for it.
+  RunStatus status(std::optional<int64_t> max_steps = {}) const;
   /// Throws Error where the folder, its checkpoints or a file that is appended to is a link or
   /// anything else but a real folder or file: who writes to the run would change something
   /// elsewhere.
   void require_own_files() const;
+  /// Throws Error with the reason and what to do about it where the status is a damaged one.
+  void require_undamaged(const RunStatus& status) const;
   /// Asks the supervisor for a stop. The next supervisor ignores requests from before its start.
   void request_stop(StopRequest stop) const;
   /// Asks the supervisor to let the worker save a checkpoint and continue. Ignored by a worker that
@@ -154,7 +162,7 @@ class RunFolder {
   void request_save() const;
 
  private:
-  RunStatus status_from_events() const;
+  RunStatus status_from_events(std::optional<int64_t> max_steps) const;
 
   std::filesystem::path path_;
 };

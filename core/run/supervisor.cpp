@@ -322,7 +322,9 @@ int supervise(const RunFolder& folder,
               const worker::Backend& backend,
               worker::Launcher& launcher,
               const SupervisorOptions& options) {
-  const bool completed_before = folder.state() == RunState::completed;
+  const RunStatus before = folder.status();
+  folder.require_undamaged(before);
+  const bool completed_before = before.state == RunState::completed;
   RunLock lock(folder);
   const auto notify_end = [&](int exit_code) {
     if (options.at_end) options.at_end(exit_code);

@@ -206,6 +206,8 @@ class Ingester {
     }
     if (!before && !(read.description && read.description->stamp == now.record))
       read.description = describe(folder);
+    std::optional<int64_t> max_steps;  // of the config, where it has just been read
+    if (!before) max_steps = read.description->run.max_steps;
     RunSummary run = before ? read_summary(folder.id()) : add_run(*std::move(read.description));
     const int64_t offset = before ? before->events_offset : 0;
     if (read.events.lines.begin != offset) read.events = read_new_events(folder, offset);
@@ -219,8 +221,9 @@ class Ingester {
     }
     now.events_offset = batch.end;
     if (now.events_offset != offset) write_environment(folder, warnings);
-    const run::RunStatus status = folder.status();
+    const run::RunStatus status = folder.status(max_steps);
     run.status = status.state;
+    run.damaged = status.damaged ? 1 : 0;
     run.failure_reason = status.reason;
     run.failure_hint = status.hint;
     add_remarks(folder, run, warnings);
@@ -521,6 +524,7 @@ struct Changes {
   std::vector<ChangedRun> changed;  ///< or new
   std::vector<std::string> removed;
   std::vector<std::string> misnamed;  ///< folders with a run's files whose name no run can have
+  std::vector<std::string> unnamed;   ///< folders with a run's log and without run.json
 
   bool none() const { return changed.empty() && removed.empty(); }
 };
@@ -540,7 +544,10 @@ Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
                [&](size_t i) { states[i] = file_state_of(run::RunFolder(runs_dir / names[i])); });
   for (size_t i = 0; i < names.size(); ++i) {
     const FileState& now = states[i];
-    if (now.record == FileStamp()) continue;  // not a run, or removed meanwhile
+    if (now.record == FileStamp()) {  // not a run, or removed meanwhile
+      if (now.events != FileStamp()) changes.unnamed.push_back(names[i]);
+      continue;
+    }
     if (!run::is_run_name(names[i])) {
       changes.misnamed.push_back(names[i]);
       continue;
@@ -569,6 +576,9 @@ void sync_runs(SQLite::Database& database,
   const int64_t version = data_version(database);
   Changes changes = find_changes(database, runs_dir);
   if (!changes.misnamed.empty()) report.left_out["no run can have such a name"] = changes.misnamed;
+  if (!changes.unnamed.empty())
+    report.left_out["the folder has no run.json; restore the file, or remove the folder"] =
+        changes.unnamed;
   if (changes.none()) return;
   std::optional<FileLock> lock = writer_lock(store, watch);
   // Another process may have ingested most of it while this one waited.

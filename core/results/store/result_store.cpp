@@ -237,6 +237,30 @@ std::string left_out_text(const std::vector<std::string>& ids, const std::string
   return std::to_string(ids.size()) + " runs are left out (" + join(shown, ", ") + "): " + reason;
 }
 
+/// Warnings about runs that tables leave out because they are not completed any more.
+std::vector<std::string> damage_warnings(SQLite::Database& database, SyncReport& report) {
+  constexpr size_t most = 3;
+  SQLite::Statement statement(database,
+                              "SELECT id, failure_reason, failure_hint FROM runs WHERE "
+                              "damaged = 1 ORDER BY id");
+  std::vector<std::string> warnings;
+  while (statement.executeStep()) {
+    RowReader row(statement);
+    std::string reason, hint;
+    row.value(report.damaged.emplace_back());
+    row.value(reason);
+    row.value(hint);
+    warnings.push_back("tables leave out run '" + report.damaged.back() + "': " + reason + "; " +
+                       hint);
+  }
+  if (warnings.size() <= most) return warnings;
+  return {"tables leave out " + std::to_string(warnings.size()) +
+          " runs that were completed and whose files are damaged since (" +
+          join({report.damaged.begin(), report.damaged.begin() + most}, ", ") +
+          ", …): restore their events.jsonl and config.json from copies, or train them again with "
+          "--force"};
+}
+
 }  // namespace
 
 ResultStore::ResultStore(fs::path path) : path_(std::move(path)), database_(open_database(path_)) {}
@@ -249,6 +273,8 @@ SyncReport ResultStore::sync(const fs::path& runs_dir, const SyncWatch& watch) {
   with_store_errors(path_, [&] {
     sync_benchmarks(*database_, runs_dir, report);
     sync_runs(*database_, path_, runs_dir, report, watch);
+    for (const std::string& warning : damage_warnings(*database_, report))
+      if (reported_.insert(warning).second) report.warnings.push_back(warning);
   });
   for (const auto& [reason, ids] : report.left_out) {
     const std::string warning = left_out_text(ids, reason);

@@ -47,6 +47,7 @@ struct SyncReport {
   int benchmarks = 0;                 ///< ingested, new or changed
   std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
   std::map<std::string, std::vector<std::string>> left_out;  ///< ids of such runs by the reason
+  std::vector<std::string> damaged;  ///< ids of runs that were completed and are not any more
 };
 
 /// What a synchronisation tells those who wait for it. Each function may be empty.

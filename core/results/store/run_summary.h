@@ -47,6 +47,7 @@ struct RunSummary {
   std::string initial_weights_hash;  ///< of the weights that it began from, "": they were drawn
   std::string evaluation;            ///< e.g. "500 rows of 512 tokens"
   run::RunState status = run::RunState::not_started;
+  int64_t damaged = 0;  ///< 1: failed, and was completed: run::RunStatus::damaged
   int64_t attempts = 0;
   int64_t step = 0;
   int64_t max_steps = 0;
@@ -107,6 +108,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("initial_weights_hash", run.initial_weights_hash);
   visit.column("evaluation", run.evaluation);
   visit.column("status", run.status);
+  visit.column("damaged", run.damaged);
   visit.column("attempts", run.attempts);
   visit.column("step", run.step);
   visit.column("max_steps", run.max_steps);

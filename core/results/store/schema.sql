@@ -33,6 +33,7 @@ CREATE TABLE runs (
   evaluation            TEXT NOT NULL,      -- e.g. "500 rows of 512 tokens"
   status                TEXT NOT NULL
     CHECK (status IN ('not started', 'queued', 'running', 'completed', 'stopped', 'failed')),
+  damaged               INTEGER NOT NULL,   -- 1: failed, since its files do not say any more that it was completed
   attempts              INTEGER NOT NULL,
   step                  INTEGER NOT NULL,
   max_steps             INTEGER NOT NULL,

@@ -19,7 +19,7 @@ namespace {
 bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
   if (!fs::exists(folder.record_file())) return true;  // removed by hand
   const run::RunStatus status = folder.status();
-  if (status.state == run::RunState::completed) return true;
+  if (status.state == run::RunState::completed || status.damaged) return true;
   const bool ended =
       status.state == run::RunState::stopped || status.state == run::RunState::failed;
   return entry.starts > 0 && ended && status.attempt > entry.attempt && !status.interrupted;

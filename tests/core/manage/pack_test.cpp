@@ -238,6 +238,18 @@ TEST_CASE("a run that is here with other events is not taken for the imported on
   CHECK_FALSE(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }).empty());
 }
 
+TEST_CASE("a completed run whose log was cut is neither packed nor imported", "[upkeep][import]") {
+  const Scene scene;
+  const std::string log = read_file(scene.run.events_file());
+  write_file_atomic(scene.run.events_file(), log.substr(0, log.rfind('{')));
+  CHECK(contains(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }),
+                 "is damaged"));
+  PackOptions options;
+  options.file = scene.there / "again.pack";
+  CHECK(contains(error_of([&] { pack_run(scene.run, options); }), "is damaged"));
+  CHECK_FALSE(fs::exists(options.file));
+}
+
 TEST_CASE("remarks of one's own make no other run", "[upkeep][import]") {
   const Scene scene;
   const run::RunFolder here = import_packed_run(scene.there / "run.pack", scene.here.path()).folder;

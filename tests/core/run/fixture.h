@@ -76,6 +76,21 @@ inline run::RunFolder new_run(const std::filesystem::path& runs_dir) {
   return planned.folder;
 }
 
+/// Ends the log of a run as one that was completed after `step` steps, and says that it is done.
+inline void complete(const run::RunFolder& folder, int64_t step = 3) {
+  const auto line = [](const std::string& rest) {
+    return R"({"attempt":1,"time":1,"event":)" + rest + "}\n";
+  };
+  write_file_atomic(
+      folder.events_file(),
+      line(R"("attempt")") +
+          line(R"("finished","completed":true,"step":)" + std::to_string(step) +
+               R"(,"eval_loss":2.5,"train_loss":2.5,"tokens_per_second":5,"wall_seconds":1,)"
+               R"("peak_memory_bytes":1,"peak_resident_bytes":1,"parameters":1)") +
+          line(R"("ended","status":"completed","exit_status":0,"signal":0)"));
+  write_file_atomic(folder.done_file(), "now\n");
+}
+
 /// Writes another config into a run folder, and the identity that goes with it, as another version
 /// of forge would have.
 inline void rewrite_config(const run::RunFolder& folder, const nlohmann::json& config) {

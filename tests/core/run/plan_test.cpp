@@ -53,8 +53,28 @@ TEST_CASE("the action follows the state of the folder", "[run][plan]") {
     const auto lock = FileLock::try_acquire(run.lock_file());
     REQUIRE(action() == Action::running);
   }
-  write_file_atomic(run.done_file(), "");
+  tests::complete(run);
   REQUIRE(action() == Action::cached);
+}
+
+TEST_CASE("a run whose record is damaged is not taken for a result", "[run][plan]") {
+  const TemporaryFolder runs;
+  const RunInputs inputs = small_inputs();
+  const RunFolder run = tests::new_run(runs.path());
+  tests::complete(run);
+  const auto error = [&] { return error_of([&] { plan_run(inputs, runs.path(), false); }); };
+  const auto require_refused = [&](const fs::path& file, const std::string& text) {
+    const std::string before = read_file(file);
+    write_file_atomic(file, text);
+    INFO(error());
+    REQUIRE(contains(error(), file.filename().string()));
+    REQUIRE(plan_run(inputs, runs.path(), true).action == Action::start);  // --force
+    write_file_atomic(file, before);
+  };
+  require_refused(run.record_file(), "{");
+  require_refused(run.config_file(), "{");
+  require_refused(run.events_file(), "");
+  REQUIRE(plan_run(inputs, runs.path(), false).action == Action::cached);
 }
 
 TEST_CASE("force plans a run of its own, which then counts", "[run][plan]") {
@@ -63,7 +83,7 @@ TEST_CASE("force plans a run of its own, which then counts", "[run][plan]") {
   const PlannedRun first = plan_run(inputs, runs.path(), true);
   REQUIRE(first.record.id == "train_x-" + first.record.key);  // nothing to force
   write_run_folder(first, inputs);
-  write_file_atomic(first.folder.done_file(), "");
+  tests::complete(first.folder);
   for (const char* suffix : {"-2", "-3"}) {
     const PlannedRun forced = plan_run(inputs, runs.path(), true);
     REQUIRE(forced.record.id == first.record.id + suffix);
@@ -277,13 +297,13 @@ TEST_CASE("a plan is read as it was written", "[run][plan]") {
 TEST_CASE("a forced run of a plan is one run, however often the plan is executed", "[run][plan]") {
   const TemporaryFolder runs;
   const RunInputs inputs = small_inputs();
-  write_file_atomic(tests::new_run(runs.path()).done_file(), "");
+  tests::complete(tests::new_run(runs.path()));
   const SavedRun saved = saved_run(inputs, plan_run(inputs, runs.path(), true));
   REQUIRE(contains(saved.id, "-2"));
   const PlannedRun first = plan_as_saved(inputs, saved, runs.path());
   REQUIRE(first.action == Action::start);
   write_run_folder(first, inputs);
-  write_file_atomic(first.folder.done_file(), "");
+  tests::complete(first.folder);
   const PlannedRun second = plan_as_saved(inputs, saved, runs.path());
   REQUIRE(second.record.id == saved.id);
   REQUIRE(second.action == Action::cached);

@@ -58,7 +58,7 @@ TEST_CASE("a run's state is derived from its files alone", "[run][run_folder]") 
     const auto lock = FileLock::try_acquire(run.lock_file());
     REQUIRE(run.state() == RunState::running);
   }
-  for (const RunState state : {RunState::stopped, RunState::failed, RunState::completed}) {
+  for (const RunState state : {RunState::stopped, RunState::failed}) {
     write_file_atomic(run.events_file(), attempt_line + ended_line(name_of(state)));
     REQUIRE(run.state() == state);
   }
@@ -70,11 +70,53 @@ TEST_CASE("a run's state is derived from its files alone", "[run][run_folder]") 
   REQUIRE(status.stderr_lines == std::vector<std::string>{"a", "b"});
 }
 
-TEST_CASE("DONE outlives the events", "[run][run_folder]") {
+TEST_CASE("a run is completed where its log ends so", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
-  write_file_atomic(run.done_file(), "");
+  tests::complete(run);
   REQUIRE(run.state() == RunState::completed);
+  fs::remove(run.done_file());  // the supervisor was killed before it could write it
+  REQUIRE(run.state() == RunState::completed);
+}
+
+TEST_CASE("a run whose log does not tell its end any more is damaged", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  const auto require_damaged = [&](const std::string& reason) {
+    const RunStatus status = run.status();
+    INFO(status.reason);
+    REQUIRE(status.state == RunState::failed);
+    REQUIRE(status.damaged);
+    REQUIRE(contains(status.reason, reason));
+    REQUIRE(contains(status.hint, "forge run train_x --force"));
+  };
+  tests::complete(run);
+  const std::string log = read_file(run.events_file());
+  const std::string missing = "events.jsonl' is damaged: the run was completed, and the end";
+  SECTION("cut at a line") {
+    write_file_atomic(run.events_file(), log.substr(0, log.find("{", 1)));
+    require_damaged(missing);
+  }
+  SECTION("cut within a line") {
+    write_file_atomic(run.events_file(), log.substr(0, log.size() - 9));
+    require_damaged(missing);
+  }
+  SECTION("empty") {
+    write_file_atomic(run.events_file(), "");
+    require_damaged(missing);
+  }
+  SECTION("removed") {
+    fs::remove(run.events_file());
+    require_damaged(missing);
+  }
+  SECTION("of fewer steps than the config") {
+    tests::complete(run, 2);
+    require_damaged("it ends at step 2, and config.json asks for 3 steps");
+  }
+  SECTION("of a config that cannot be read") {
+    write_file_atomic(run.config_file(), "{");
+    require_damaged("config.json' is damaged");
+  }
 }
 
 TEST_CASE("a supervisor that gave up leaves its reason", "[run][run_folder]") {

@@ -440,6 +440,49 @@ TEST_CASE("a run that was damaged after it was listed is listed no more until it
   CHECK(store.runs().size() == 1);
 }
 
+TEST_CASE("a completed run whose log was cut is told each time and counts as failed",
+          "[store][hostile]") {
+  TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  const run::RunFolder run = make_completed_run(runs, {});
+  ResultStore(folder / "forge.sqlite").sync(runs);
+  const std::string log = read_file(run.events_file());
+  write_file_atomic(run.events_file(), log.substr(0, log.rfind('{')));
+  for (int look = 0; look < 2; ++look) {
+    ResultStore store(folder / "forge.sqlite");
+    const SyncReport report = store.sync(runs);
+    REQUIRE(report.warnings.size() == 1);
+    INFO(report.warnings[0]);
+    CHECK(contains(report.warnings[0], "tables leave out run '" + run.id()));
+    CHECK(contains(report.warnings[0], "events.jsonl' is damaged"));
+    CHECK(store.run(run.id())->status == run::RunState::failed);
+  }
+  write_file_atomic(run.events_file(), log);
+  ResultStore store(folder / "forge.sqlite");
+  CHECK(store.sync(runs).warnings.empty());
+  CHECK(store.run(run.id())->status == run::RunState::completed);
+}
+
+TEST_CASE("many damaged runs share one warning", "[store]") {
+  Workplace place;
+  for (const char* config : {"a", "b", "c", "d"})
+    write_file_atomic(make_completed_run(place.runs, made(config)).events_file(), "");
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.damaged.size() == 4);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(contains(report.warnings[0], "tables leave out 4 runs"));
+  CHECK(contains(report.warnings[0], "(a-20, b-20, c-20, …)"));
+}
+
+TEST_CASE("a run folder without run.json is told", "[store]") {
+  Workplace place;
+  const run::RunFolder run = make_completed_run(place.runs, made("good"));
+  fs::remove(run.record_file());
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(contains(report.warnings[0], "run 'good-20' is left out: the folder has no run.json"));
+}
+
 TEST_CASE("a folder with a name that no run can have is left out and told", "[store][hostile]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));

@@ -274,7 +274,7 @@ TEST_CASE("runs of another host are left to it while it gives signs of life",
   }
   SECTION("it completed the run before it went") {
     scene.remove_token_files();
-    write_file_atomic(scene.run(entry).done_file(), "now\n");
+    tests::complete(scene.run(entry));
     REQUIRE(scene.started().empty());
     REQUIRE_FALSE(scene.queued(entry));
   }
@@ -301,7 +301,7 @@ TEST_CASE("a run whose supervisor was killed is started again", "[queue][dispatc
 TEST_CASE("a run that is completed is not started again", "[queue][dispatch]") {
   Scene scene(holds_the_lock);
   const QueueEntry entry = scene.add(1);
-  write_file_atomic(scene.run(entry).done_file(), "now\n");
+  tests::complete(scene.run(entry));
   REQUIRE(scene.started().empty());
   REQUIRE_FALSE(scene.queued(entry));
 }
