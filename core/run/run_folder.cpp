@@ -15,6 +15,7 @@
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/python/unicode.h"
 #include "core/run/event_log.h"
 #include "core/run/queue/queue.h"
 #include "core/worker/json_fields.h"
@@ -414,6 +415,13 @@ fs::path runs_dir(const fs::path& workspace_root) {
 
 void make_runs_dir(const fs::path& runs_dir) {
   const std::string hint = "set FORGE_RUNS_DIR to a folder that you can write to";
+  // Requests and events are JSON, which cannot name the folder: its first checkpoint would be lost.
+  if (python::find_invalid_utf8(runs_dir.string()) != std::string::npos) {
+    throw Error(
+        "the path of the runs folder '" + tables::printable(runs_dir.string()) + "' is not UTF-8",
+        "rename the folder, or set FORGE_RUNS_DIR to another one",
+        ExitCode::failed);
+  }
   std::error_code failure;
   fs::create_directories(runs_dir, failure);
   if (failure) {

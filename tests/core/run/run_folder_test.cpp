@@ -119,6 +119,13 @@ TEST_CASE("a run whose log does not tell its end any more is damaged", "[run][ru
   }
 }
 
+TEST_CASE("runs are not written where requests cannot name them", "[run][run_folder]") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "bad\xff";
+  REQUIRE(contains(tests::error_of([&] { make_runs_dir(runs); }), "is not UTF-8"));
+  REQUIRE_FALSE(fs::exists(runs));
+}
+
 TEST_CASE("a supervisor that gave up leaves its reason", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
