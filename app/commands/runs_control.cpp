@@ -239,7 +239,10 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
       data::prepare(experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   print_new_warnings(data.warnings);
   run::refresh_request(folder, request, data);
-  const std::string checkpoint = folder.newest_checkpoint();
+  // As the supervisor will: an unrecorded checkpoint after a crash is trained again.
+  const run::FoundCheckpoint found = folder.find_checkpoint();
+  const bool is_gap = folder.status().attempt > 0 && !found.recorded && found.damaged.empty();
+  const std::string checkpoint = is_gap ? request.resume_from : found.folder;
   const std::string from =
       checkpoint.empty() ? "from the start"
                          : "from step " + std::to_string(*weights::checkpoint_step(checkpoint));

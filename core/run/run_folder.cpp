@@ -235,7 +235,9 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
     return false;
   };
   found.recorded = find(true);
-  if (!found.recorded) find(false);
+  // A supervisor that was killed missed one at most. Where the log knows others, or lacks several,
+  // it was cut: nothing that is trained again would bring its lines back.
+  if (!found.recorded && find(false)) found.recorded = !recorded.empty() || folders.size() > 1;
   return found;
 }
 

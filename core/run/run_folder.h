@@ -69,7 +69,7 @@ struct FoundCheckpoint {
   /// The newest whole one among those that the run's events name, else the newest whole one, or "".
   std::string folder;
   std::vector<std::string> damaged;  ///< what is wrong with each newer one
-  bool recorded = false;  ///< the run's events tell of it
+  bool recorded = false;  ///< the run's events tell of it, or they have lost what they told
 };
 
 /// Whether a name can be that of a run's folder: at most 200 bytes of UTF-8 without "/", "*", "?"

@@ -119,6 +119,18 @@ TEST_CASE("a run whose log does not tell its end any more is damaged", "[run][ru
   }
 }
 
+TEST_CASE("a log that was cut keeps no run from its checkpoints", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  const fs::path first = tests::save_checkpoint(run.checkpoints(), 1);
+  write_file_atomic(run.events_file(), attempt_line);
+  REQUIRE_FALSE(run.find_checkpoint().recorded);  // the supervisor was killed before its line
+  const fs::path second = tests::save_checkpoint(run.checkpoints(), 2);
+  const FoundCheckpoint found = run.find_checkpoint();
+  REQUIRE(found.folder == second.string());
+  REQUIRE(found.recorded);
+}
+
 TEST_CASE("runs are not written where requests cannot name them", "[run][run_folder]") {
   const TemporaryFolder folder;
   const fs::path runs = folder / "bad\xff";
