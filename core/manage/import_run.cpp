@@ -79,6 +79,22 @@ void check_pack(const fs::path& folder) {
   }
 }
 
+/// Throws Error where what pack.json lists has no room on the disk of the folder. More than
+/// `most_bytes` are no pack, which the extraction says.
+void require_space(const Json& files, const fs::path& folder, int64_t most_bytes) {
+  double needed = 0;
+  for (const auto& [name, entry] : files.items()) {
+    const Json bytes = entry.is_object() ? entry.value("bytes", Json()) : Json();
+    if (bytes.is_number()) needed += bytes.get<double>();
+  }
+  const auto available = double(fs::space(folder).available);
+  if (needed <= available || needed > double(most_bytes)) return;
+  throw Error("the disk is full: the pack needs " + human_bytes(needed) + ", and " +
+                  human_bytes(available) + " are free in " + shown_path(folder.parent_path()),
+              "make room, or let FORGE_RUNS_DIR name a folder on another disk",
+              ExitCode::storage);
+}
+
 /// Unpacks only what pack.json lists, at the length that it says: what is refused was not written.
 void unpack(const fs::path& pack, const fs::path& folder) {
   const std::string text =
@@ -89,9 +105,7 @@ void unpack(const fs::path& pack, const fs::path& folder) {
   const Json files = manifest.is_object() ? manifest.value("files", Json()) : Json();
   if (!files.is_object()) throw refused("'files' of pack.json is no object");
   ExtractLimits limits;
-  limits.bytes =
-      std::min(limits.bytes,
-               static_cast<int64_t>(std::min<uintmax_t>(fs::space(folder).available, INT64_MAX)));
+  require_space(files, folder, limits.bytes);
   limits.check = [&](const std::string& name, int64_t bytes) {
     if (name == pack_manifest) return;
     const auto entry = files.find(name);
