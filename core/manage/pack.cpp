@@ -1,6 +1,7 @@
 #include "core/manage/pack.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/base/archive.h"
 #include "core/base/error.h"
@@ -150,6 +151,15 @@ Json manifest_of(const run::RunFolder& folder, const PackOptions& options) {
           {"files", Json::object()}};
 }
 
+/// Keeps the run from being begun while it is packed. Where the runs folder is read-only nobody can
+/// begin it, and no lock can be made.
+std::optional<FileLock> lock_if_writable(const run::RunFolder& folder) {
+  const fs::path runs_dir = folder.path().parent_path();
+  if (!run::can_write(runs_dir) && !folder.is_running()) return std::nullopt;
+  const queue::Queue queue(runs_dir);
+  return lock_idle_run(queue, folder, "its files still change");
+}
+
 }  // namespace
 
 const std::vector<std::string>& files_of_run() {
@@ -170,10 +180,7 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
   const run::RunStatus status = folder.status();  // under the lock it runs
   folder.require_undamaged(status);
   const bool completed = status.state == run::RunState::completed;
-  const FileLock lock = [&] {
-    const queue::Queue queue(folder.path().parent_path());
-    return lock_idle_run(queue, folder, "its files still change");
-  }();
+  const std::optional<FileLock> lock = lock_if_writable(folder);
   Packed packed;
   Json manifest = manifest_of(folder, options);
   manifest["status"] = completed ? "completed" : "unfinished";
