@@ -75,7 +75,8 @@ std::string decimals(double number, int count) {
 }  // namespace
 
 bool Metric::is_eval_loss() const {
-  return name == eval_loss_name || name == loss_above_floor_name;
+  return name == eval_loss_name || name == loss_above_floor_name ||
+         name == loss_at_equal_time_name || name == loss_at_equal_flops_name;
 }
 
 const std::vector<Metric>& metrics() {

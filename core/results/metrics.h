@@ -35,7 +35,7 @@ struct Metric {
   bool is_cost = false;    ///< what quality is paid with: an axis of the page's trade-off
   bool is_held_out_loss = false;
 
-  /// The loss on the rows evaluated on, or that but for a constant.
+  /// The loss on the rows evaluated on, that but for a constant, or that earlier in the training.
   bool is_eval_loss() const;
 
   bool higher_is_better() const { return better == Direction::higher_is_better; }

@@ -260,20 +260,30 @@ double sampling_error_of_fraction(double fraction, int64_t count) {
   return std::sqrt(share * (1 - share) / n);
 }
 
-double standard_error_of_weighted_mean(const std::vector<double>& values,
-                                       const std::vector<int64_t>& weights) {
-  const size_t rows = values.size();
-  if (rows < 2) return 0;
+MeanError error_of_weighted_mean(const std::vector<double>& values,
+                                 const std::vector<int64_t>& weights) {
   double total = 0, mean = 0;
   for (const int64_t weight : weights) total += static_cast<double>(weight);
-  if (total == 0) return 0;
+  if (total == 0) return {};
+  const size_t rows = values.size();
+  if (rows < 2) return {std::numeric_limits<double>::infinity(), 1};
   for (size_t i = 0; i < rows; ++i) mean += static_cast<double>(weights[i]) / total * values[i];
   double squares = 0;
   for (size_t i = 0; i < rows; ++i) {
     const double part = static_cast<double>(weights[i]) / total * (values[i] - mean);
     squares += part * part;
   }
-  return std::sqrt(squares * static_cast<double>(rows) / static_cast<double>(rows - 1));
+  const double degrees_of_freedom = static_cast<double>(rows - 1);
+  return {std::sqrt(squares * static_cast<double>(rows) / degrees_of_freedom), degrees_of_freedom};
+}
+
+MeanError joint_error(const std::vector<MeanError>& errors) {
+  MeanError joint;
+  for (const MeanError& each : errors) {
+    joint.standard_error = std::hypot(joint.standard_error, each.standard_error);
+    joint.degrees_of_freedom = std::min(joint.degrees_of_freedom, each.degrees_of_freedom);
+  }
+  return joint;
 }
 
 double normal_critical_value(double confidence) { return normal_quantile(0.5 + confidence / 2); }

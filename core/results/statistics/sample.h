@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -69,11 +70,22 @@ Summary summarize(const std::vector<double>& values,
 /// B. A. Coull, American Statistician 52 (1998) 119. 0 without cases.
 double sampling_error_of_fraction(double fraction, int64_t count);
 
-/// The standard error of a mean over so many rows with these weights, by how their values differ
-/// (of a ratio estimator: W. G. Cochran, Sampling Techniques, 3rd edition, section 6.4). 0 for
-/// fewer than two rows. Both have one size; the weights are not negative.
-double standard_error_of_weighted_mean(const std::vector<double>& values,
-                                       const std::vector<int64_t>& weights);
+/// How far a mean may be off by the choice of what it is a mean of.
+struct MeanError {
+  double standard_error = 0;  ///< 0: not known; infinite: nothing says how far
+  double degrees_of_freedom = std::numeric_limits<double>::infinity();
+};
+
+/// Of a mean over so many rows with these weights, by how their values differ (of a ratio
+/// estimator: W. G. Cochran, Sampling Techniques, 3rd edition, section 6.4), with one degree of
+/// freedom less than rows. Infinite for one row, not known without rows. Both have one size; the
+/// weights are not negative.
+MeanError error_of_weighted_mean(const std::vector<double>& values,
+                                 const std::vector<int64_t>& weights);
+
+/// Of a sum of quantities that are off independently of each other, with the fewest degrees of
+/// freedom that any of them has.
+MeanError joint_error(const std::vector<MeanError>& errors);
 
 /// The interval, stretched where it does not reach as far from the estimate as a normal
 /// distribution with this standard error does.

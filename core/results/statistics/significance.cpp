@@ -53,22 +53,23 @@ double squared_correlation(const std::vector<double>& a,
   return std::max(0.0, 1 - (1 - r * r) * degrees(of_a) / (degrees(of_a) - 1));
 }
 
-/// An estimate with two independent errors, the second of a normal distribution. The interval
-/// reaches as far as the root of the squares of what each alone would reach (the modified
+/// An estimate with two independent errors, the second with degrees of freedom of its own. The
+/// interval reaches as far as the root of the squares of what each alone would reach (the modified
 /// large-sample method of F. A. Graybill and C.-M. Wang, JASA 75 (1980) 869), so that neither error
 /// ever makes it narrower, as more degrees of freedom would. p follows from where it ends at 0.
 Difference with_two_errors(double estimate,
                            double standard_error,
                            double degrees_of_freedom,
-                           double normal_error,
+                           const MeanError& other,
                            double confidence) {
   const auto reach = [&](double error) {
-    return std::hypot(student_t_critical_value(1 - error, degrees_of_freedom) * standard_error,
-                      normal_critical_value(1 - error) * normal_error);
+    return std::hypot(
+        student_t_critical_value(1 - error, degrees_of_freedom) * standard_error,
+        student_t_critical_value(1 - error, other.degrees_of_freedom) * other.standard_error);
   };
   Difference result;
   result.difference = estimate;
-  result.standard_error = std::hypot(standard_error, normal_error);
+  result.standard_error = std::hypot(standard_error, other.standard_error);
   result.degrees_of_freedom = degrees_of_freedom;
   result.t = estimate / result.standard_error;
   const double half = reach(1 - confidence);
@@ -90,9 +91,10 @@ std::optional<Difference> student_t_test(double estimate,
                                          double degrees_of_freedom,
                                          double confidence,
                                          double sampling_error,
-                                         double evaluation_error) {
+                                         const MeanError& evaluation_error) {
   if (standard_error == 0 && sampling_error == 0) return std::nullopt;
-  if (standard_error > 0 && evaluation_error > 0)
+  if (std::isinf(evaluation_error.standard_error)) return std::nullopt;
+  if (standard_error > 0 && evaluation_error.standard_error > 0)
     return with_two_errors(
         estimate, standard_error, degrees_of_freedom, evaluation_error, confidence);
   Difference result;
@@ -117,7 +119,7 @@ std::optional<Difference> welch_test(const std::vector<double>& own,
                                      const std::vector<double>& baseline,
                                      double confidence,
                                      double sampling_error,
-                                     double evaluation_error) {
+                                     const MeanError& evaluation_error) {
   const std::optional<Moments> a = spread_of(own);
   const std::optional<Moments> b = spread_of(baseline);
   if (!a || !b) return std::nullopt;
@@ -142,7 +144,7 @@ std::optional<Difference> paired_test(const std::vector<double>& own,
                                       const std::vector<double>& baseline,
                                       double confidence,
                                       double sampling_error,
-                                      double evaluation_error) {
+                                      const MeanError& evaluation_error) {
   if (own.size() != baseline.size())
     throw Error("pairs need samples of one size, not of " + std::to_string(own.size()) + " and " +
                 std::to_string(baseline.size()) + " values");
@@ -167,7 +169,7 @@ std::optional<Difference> one_sample_test(const std::vector<double>& values,
                                           double reference,
                                           double confidence,
                                           double sampling_error,
-                                          double evaluation_error) {
+                                          const MeanError& evaluation_error) {
   const std::optional<Moments> moments = spread_of(values);
   if (!moments || !std::isfinite(reference)) return std::nullopt;
   const double difference = moments->mean - reference;

@@ -33,18 +33,19 @@ struct Difference {
 /// those of a normal distribution with that error alone: seeds that agree by chance are no
 /// certainty.
 ///
-/// `evaluation_error` is the standard error that the difference has because only so many rows of
-/// text were evaluated, the same ones for all seeds: what the seeds vary by does not contain it.
-/// The interval reaches as far as the root of the squares of what both errors alone would reach.
+/// `evaluation_error` is the error that the difference has because only so many rows of text were
+/// evaluated, the same ones for all seeds: what the seeds vary by does not contain it. The interval
+/// reaches as far as the root of the squares of what both errors alone would reach.
 ///
 /// None where a sample has fewer than two values, which tell nothing about their spread, or one
 /// that is not finite. None, too, where neither sample varies and no sampling error is known:
-/// nothing says how far chance moves the means. Throws Error for a confidence outside of 0 to 1.
+/// nothing says how far chance moves the means. None, too, for an infinite evaluation error. Throws
+/// Error for a confidence outside of 0 to 1.
 std::optional<Difference> welch_test(const std::vector<double>& own,
                                      const std::vector<double>& baseline,
                                      double confidence = default_confidence,
                                      double sampling_error = 0,
-                                     double evaluation_error = 0);
+                                     const MeanError& evaluation_error = {});
 
 /// Student's test on the differences of pairs, such as runs of the same seed: own[i] belongs to
 /// baseline[i]. The effect size is standardised by what the samples vary, not by what the
@@ -60,7 +61,7 @@ std::optional<Difference> paired_test(const std::vector<double>& own,
                                       const std::vector<double>& baseline,
                                       double confidence = default_confidence,
                                       double sampling_error = 0,
-                                      double evaluation_error = 0);
+                                      const MeanError& evaluation_error = {});
 
 /// Student's test of whether the mean of `values` is `reference`; `difference` is how far it is
 /// off. The effect size is standardised by the standard deviation of the values, of n − 1 degrees
@@ -69,7 +70,7 @@ std::optional<Difference> one_sample_test(const std::vector<double>& values,
                                           double reference,
                                           double confidence = default_confidence,
                                           double sampling_error = 0,
-                                          double evaluation_error = 0);
+                                          const MeanError& evaluation_error = {});
 
 /// Tests whether a quantity is 0, from its estimate and the estimate's standard error with its
 /// degrees of freedom. Without an effect size. None for an estimate without any error.
@@ -78,7 +79,7 @@ std::optional<Difference> student_t_test(double estimate,
                                          double degrees_of_freedom,
                                          double confidence = default_confidence,
                                          double sampling_error = 0,
-                                         double evaluation_error = 0);
+                                         const MeanError& evaluation_error = {});
 
 /// One of several tests that are judged together.
 struct WeightedTest {

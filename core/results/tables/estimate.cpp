@@ -133,22 +133,31 @@ std::optional<double> sampling_error_of(const Expression& expression,
   return error;
 }
 
-/// What evaluating only so many rows of text leaves open of an expression of losses: the error of
-/// the mean over rows of what each makes of it. 0 where a metric has no rows or other ones.
-double evaluation_error_of(const Expression& expression,
-                           const std::vector<SampledMetric>& metrics) {
-  const std::vector<int64_t>& tokens = metrics.front().sample.evaluation_rows.tokens;
-  if (tokens.empty()) return 0;
-  for (const SampledMetric& metric : metrics)
-    if (metric.sample.evaluation_rows.tokens != tokens) return 0;
+/// What evaluating only so many rows of text leaves open of an expression with losses: the error of
+/// the mean over rows of what each makes of it. Losses of other rows than the first one's add an
+/// error of their own; metrics that no row has, such as parameters, add none.
+statistics::MeanError evaluation_error_of(const Expression& expression,
+                                          const std::vector<SampledMetric>& metrics) {
+  const auto rows_of = [&](size_t i) -> const store::EvaluationRows& {
+    return metrics[i].sample.evaluation_rows;
+  };
+  size_t first = 0;
+  while (first < metrics.size() && rows_of(first).tokens.empty()) ++first;
+  if (first == metrics.size()) return {};
   const std::optional<std::vector<double>> slope = slopes(expression, metrics);
-  if (!slope) return 0;
+  if (!slope) return {};
+  const std::vector<int64_t>& tokens = rows_of(first).tokens;
   std::vector<double> moved(tokens.size());
+  std::vector<statistics::MeanError> others;
   for (size_t i = 0; i < metrics.size(); ++i) {
-    const std::vector<double>& losses = metrics[i].sample.evaluation_rows.losses;
-    for (size_t row = 0; row < moved.size(); ++row) moved[row] += (*slope)[i] * losses[row];
+    const bool is_same = rows_of(i).tokens == tokens;
+    std::vector<double> own = rows_of(i).losses;
+    for (double& loss : own) loss *= (*slope)[i];
+    for (size_t row = 0; is_same && row < moved.size(); ++row) moved[row] += own[row];
+    if (!is_same) others.push_back(statistics::error_of_weighted_mean(own, rows_of(i).tokens));
   }
-  return statistics::standard_error_of_weighted_mean(moved, tokens);
+  others.push_back(statistics::error_of_weighted_mean(moved, tokens));
+  return statistics::joint_error(others);
 }
 
 /// False where the expression has no value for one of the seeds, or none of them changes it.
@@ -166,7 +175,7 @@ bool estimate_by_seed(Estimate& estimate,
   }
   const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
   if (!sampling_error) return false;
-  const double evaluation_error = evaluation_error_of(expression, metrics);
+  const statistics::MeanError evaluation_error = evaluation_error_of(expression, metrics);
   const auto found =
       statistics::one_sample_test(values, 0, confidence, *sampling_error, evaluation_error);
   if (!found) return false;
@@ -254,6 +263,12 @@ void take_as_exact(Estimate& estimate) {
   estimate.interval = statistics::Interval{*estimate.value, *estimate.value};
 }
 
+bool evaluates_one_row(const std::vector<SampledMetric>& metrics) {
+  return std::any_of(metrics.begin(), metrics.end(), [](const SampledMetric& metric) {
+    return metric.sample.evaluation_rows.tokens.size() == 1;
+  });
+}
+
 bool is_exact(const SampledMetric& metric) {
   return results::metric_named(metric.name.metric).is_exact();
 }
@@ -285,6 +300,8 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
   const bool known = seeds ? estimate_by_seed(result, expression, metrics, *seeds, confidence)
                            : estimate_by_slopes(result, expression, metrics, confidence);
   if (!known) result.missing = "it has no value for all that the runs vary over, or does not vary";
+  if (!known && evaluates_one_row(metrics))
+    result.missing = "one row of text was evaluated: nothing says how much another would change";
   return result;
 }
 

@@ -186,18 +186,22 @@ AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds) {
 
 namespace {
 
-/// The error of the difference of two losses because only so many rows of text were evaluated, row
-/// by row since they are the same; 0 where that is not known.
-double evaluation_error_between(const AblationRow& own,
-                                const AblationRow& other,
-                                const std::string& metric) {
+/// The error of the difference of two losses because only so many rows of text were evaluated: row
+/// by row where they are the same, else as of rows that have nothing in common.
+statistics::MeanError evaluation_error_between(const AblationRow& own,
+                                               const AblationRow& other,
+                                               const std::string& metric) {
+  if (!results::metric_named(metric).is_eval_loss()) return {};
   const store::EvaluationRows& ours = own.evaluation_rows;
   const store::EvaluationRows& theirs = other.evaluation_rows;
-  if (!results::metric_named(metric).is_eval_loss() || ours.tokens != theirs.tokens) return 0;
+  if (ours.tokens != theirs.tokens)
+    return statistics::joint_error(
+        {statistics::error_of_weighted_mean(ours.losses, ours.tokens),
+         statistics::error_of_weighted_mean(theirs.losses, theirs.tokens)});
   std::vector<double> differences;
   for (size_t i = 0; i < ours.losses.size(); ++i)
     differences.push_back(ours.losses[i] - theirs.losses[i]);
-  return statistics::standard_error_of_weighted_mean(differences, ours.tokens);
+  return statistics::error_of_weighted_mean(differences, ours.tokens);
 }
 
 }  // namespace
@@ -216,7 +220,8 @@ std::optional<RowDifference> difference_between(const AblationRow& own_row,
   const double sampling_error =
       std::hypot(sampling_error_of(own_row, metric), sampling_error_of(other_row, metric));
   const bool paired = have_same_seeds(own_row, other_row);
-  const double evaluation_error = evaluation_error_between(own_row, other_row, metric);
+  const statistics::MeanError evaluation_error =
+      evaluation_error_between(own_row, other_row, metric);
   const auto test = paired ? statistics::paired_test : statistics::welch_test;
   const auto found = test(own, other, confidence, sampling_error, evaluation_error);
   if (!found) return std::nullopt;

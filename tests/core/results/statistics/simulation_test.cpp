@@ -54,7 +54,7 @@ struct ErrorRates {
 };
 
 using Test = std::optional<Difference> (*)(
-    const std::vector<double>&, const std::vector<double>&, double, double, double);
+    const std::vector<double>&, const std::vector<double>&, double, double, const MeanError&);
 
 /// Tables whose rows all do the same as their baseline. With pairs, what both of a pair have is as
 /// large as what each has alone.
@@ -71,7 +71,7 @@ ErrorRates error_rates(size_t n, Test test, bool pairs) {
     };
     const std::vector<double> baseline = row();
     std::vector<std::optional<double>> p;
-    for (int i = 0; i < rows; ++i) p.push_back(test(row(), baseline, 1 - level, 0, 0)->p);
+    for (int i = 0; i < rows; ++i) p.push_back(test(row(), baseline, 1 - level, 0, {})->p);
     for (const auto& one : p) wrong_rows += *one <= level;
     bool wrong = false;
     for (const auto& one : holm_adjusted(p)) wrong |= *one <= level;
@@ -101,7 +101,7 @@ double power(size_t n, double effect, double at, Test test, bool pairs, int time
   for (int i = 0; i < times; ++i) {
     // Of pairs the effect is in standard deviations of their differences.
     const std::vector<double> baseline = pairs ? std::vector<double>(n, 0) : samples.normal(n);
-    found += test(samples.normal(n, effect), baseline, 0.95, 0, 0)->p <= at;
+    found += test(samples.normal(n, effect), baseline, 0.95, 0, {})->p <= at;
   }
   return found / static_cast<double>(times);
 }
