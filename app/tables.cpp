@@ -22,6 +22,7 @@ struct Findings {
   std::vector<benchmark::Record> benchmarks;
   std::vector<tables::ExcludedRuns> excluded;      ///< those of other models
   std::vector<store::ConfiguredRun> filtered_out;  ///< that do not meet --where
+  std::vector<store::ConfiguredRun> archived;      ///< that are not shown for it
 };
 
 Findings find(const Context& context,
@@ -31,7 +32,7 @@ Findings find(const Context& context,
   if (!store) return {};
   store::RunFilter filter;
   filter.project = project.path;
-  filter.archived = options.archived;
+  filter.archived = true;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.kind = benchmark::Kind::training;
@@ -40,6 +41,12 @@ Findings find(const Context& context,
     run.summary.step = store::current_step(context.runs_dir(), run.summary);
   Findings findings;
   findings.benchmarks = store->benchmarks(benchmark_filter);
+  if (!options.archived) {
+    const auto shown = std::stable_partition(
+        runs.begin(), runs.end(), [](const auto& run) { return run.summary.archived == 0; });
+    findings.archived.assign(std::make_move_iterator(shown), std::make_move_iterator(runs.end()));
+    runs.erase(shown, runs.end());
+  }
   if (options.where.empty()) {
     findings.runs = std::move(runs);
     return findings;

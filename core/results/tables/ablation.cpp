@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -115,7 +116,7 @@ class RowBuilder {
       fill(row, runs, not_chosen);
       if (!row.run) fill_incomparable(row);
       add_config_differences(row);
-      row.planned_seeds = planned_seeds_of(row.runs);
+      row.planned_seeds = planned_seeds_of(row.first_runs);
       for (const store::RunSummary& run : row.runs) shown.insert(run.id);
     }
     for (const Candidate& candidate : candidates_) {
@@ -279,23 +280,21 @@ void compare_micro_batches(Ablation& ablation) {
   }
 }
 
-/// Rows that are tested are those of several seeds; their runs evaluate the same rows.
+/// Rows that are tested are those of several seeds; their runs evaluate the same rows. A run that
+/// does not tell its rows' losses does not make those of the others unknown.
 void add_evaluation_rows(const EvaluationRowsOf& rows_of, Ablation& ablation) {
   for (AblationRow& row : ablation.rows) {
     if (row.runs.size() < 2) continue;
     store::EvaluationRows mean;
+    int runs = 0;
     for (const store::RunSummary& run : row.runs) {
       const store::EvaluationRows own = rows_of(run.id);
-      if (mean.losses.empty()) {
-        mean = {std::vector<double>(own.losses.size()), own.tokens};
-      }
-      if (own.losses.empty() || own.tokens != mean.tokens) {
-        mean = {};
-        break;
-      }
-      for (size_t i = 0; i < own.losses.size(); ++i)
-        mean.losses[i] += own.losses[i] / static_cast<double>(row.runs.size());
+      if (own.losses.empty() || (runs > 0 && own.tokens != mean.tokens)) continue;
+      if (runs == 0) mean = {std::vector<double>(own.losses.size()), own.tokens};
+      for (size_t i = 0; i < own.losses.size(); ++i) mean.losses[i] += own.losses[i];
+      ++runs;
     }
+    for (double& loss : mean.losses) loss /= runs;
     row.evaluation_rows = std::move(mean);
   }
 }
@@ -317,26 +316,61 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
-/// Runs that somebody chose from a sample are no sample: chosen by their losses, any row could be
-/// made the best. A row that lacks runs of its sample for a filter is compared with nothing.
-void check_filter(const std::vector<ConfiguredRun>& filtered_out,
-                  const RowBuilder& builder,
-                  AblationRow& row) {
-  const std::string shown =
-      row.runs.empty() ? "" : run::run_key(identity_without_seed(*builder.find(row.run->id)));
+/// The seeds that the row's sample has beside those that it shows, in the runs that meet a
+/// condition.
+std::set<int64_t> seeds_not_shown(const std::vector<ConfiguredRun>& runs,
+                                  const RowBuilder& builder,
+                                  const AblationRow& row,
+                                  const std::function<bool(const ConfiguredRun&)>& counts) {
   std::set<int64_t> missing;
-  for (const ConfiguredRun& run : filtered_out) {
-    if (run.summary.config != row.spec.config || !is_completed(&run)) continue;
-    if (shown.empty()) ++row.filtered_out;
-    if (!shown.empty() && run::run_key(identity_without_seed(run)) == shown)
+  if (row.runs.empty()) return missing;
+  const std::string shown = run::run_key(identity_without_seed(*builder.find(row.run->id)));
+  for (const ConfiguredRun& run : runs) {
+    if (run.summary.config == row.spec.config && counts(run) &&
+        run::run_key(identity_without_seed(run)) == shown)
       missing.insert(run.summary.seed);
   }
   for (const store::RunSummary& run : row.runs) missing.erase(run.seed);
-  if (missing.empty()) return;
-  row.filtered_out = missing.size();
-  row.violations.push_back("--where leaves out " + std::to_string(missing.size()) + " of its " +
-                           std::to_string(missing.size() + row.runs.size()) +
-                           " seeds, and a chosen part is no sample");
+  return missing;
+}
+
+bool has_completed(const ConfiguredRun& run) { return is_completed(&run); }
+
+/// "3 of its 8 seeds".
+std::string part_of_seeds(size_t missing, const AblationRow& row) {
+  return std::to_string(missing) + " of its " + std::to_string(missing + row.runs.size()) +
+         " seeds";
+}
+
+/// Runs that somebody chose from a sample are no sample: chosen by their losses, any row could be
+/// made the best. A row that lacks runs of its sample because of a filter or because they are
+/// archived is compared with nothing.
+void check_completeness(const AblationOptions& options,
+                        const RowBuilder& builder,
+                        AblationRow& row) {
+  if (row.runs.empty()) {
+    row.filtered_out = static_cast<size_t>(std::count_if(
+        options.filtered_out.begin(), options.filtered_out.end(), [&](const ConfiguredRun& run) {
+          return run.summary.config == row.spec.config && is_completed(&run);
+        }));
+    return;
+  }
+  const size_t filtered = seeds_not_shown(options.filtered_out, builder, row, has_completed).size();
+  if (filtered > 0) {
+    row.filtered_out = filtered;
+    row.violations.push_back("--where leaves out " + part_of_seeds(filtered, row) +
+                             ", and a chosen part is no sample");
+  }
+  const size_t archived = seeds_not_shown(options.archived, builder, row, has_completed).size();
+  if (archived > 0)
+    row.violations.push_back(
+        part_of_seeds(archived, row) +
+        " are archived, and a chosen part is no sample (--archived shows all)");
+  // A model that diverges fails, a poor run is stopped: those that remain are the better ones.
+  if (row.runs.size() > 1 && !row.ended_early.empty())
+    row.violations.push_back(part_of_seeds(row.ended_early.size(), row) +
+                             " failed or were stopped, and those that remain are no sample "
+                             "(complete them: 'forge runs resume')");
 }
 
 /// Whether as many seeds were trained as were planned before anything could be compared.
@@ -428,7 +462,7 @@ Ablation build_ablation(const TableSpec& declared,
     }
   }
   ablation.setup = describe_setup(completed);
-  for (AblationRow& row : ablation.rows) check_filter(options.filtered_out, builder, row);
+  for (AblationRow& row : ablation.rows) check_completeness(options, builder, row);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ std::string bench_command(const TableSpec& table);
 struct Sample {
   std::vector<store::RunSummary> runs;   ///< completed, one a seed, sorted by seed
   std::optional<store::RunSummary> run;  ///< the newest of them, else the newest of any state
+  /// The oldest completed one of each seed shown, for a repetition plans nothing: what was known
+  /// when it was made is what the first one found.
+  std::vector<store::RunSummary> first_runs;
+  /// Further seeds whose runs failed or were stopped, and were not completed since.
+  std::set<int64_t> ended_early;
 
   bool completed() const { return !runs.empty(); }
 };
@@ -128,6 +134,8 @@ struct AblationOptions {
   /// Conditions that `runs` were chosen by, as typed, and the runs that do not meet them.
   std::vector<std::string> filter = {};
   std::vector<store::ConfiguredRun> filtered_out = {};
+  /// Runs of the project that are not shown because they are archived.
+  std::vector<store::ConfiguredRun> archived = {};
   /// Without it losses at equal budgets are missing.
   Evaluations evaluations = {};
   /// Without it differences do not have the error in them that evaluating so many rows leaves.

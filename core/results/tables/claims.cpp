@@ -99,7 +99,12 @@ JudgedClaim measured(Verdict verdict, const std::string& reason) {
   return {verdict, "", reason, true, std::nullopt, false};
 }
 
-constexpr const char* no_spread_text = "the seeds do not differ: nothing says how much chance does";
+/// Why several seeds decide nothing.
+std::string no_spread_text(const AblationRow& row) {
+  if (row.evaluation_rows.losses.size() == 1)
+    return "one row of text was evaluated: nothing says how much another would change";
+  return "the seeds do not differ: nothing says how much chance does";
+}
 
 /// What several seeds say: its p follows (judge_claim).
 JudgedClaim tested(Verdict verdict, const std::string& reason) {
@@ -133,7 +138,8 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
                        reason);
   }
   const std::optional<RowDifference> shown = difference_between(row, other_row, claim.score);
-  if (!shown) return measured(Verdict::not_decidable, text(difference) + "; " + no_spread_text);
+  if (!shown)
+    return measured(Verdict::not_decidable, text(difference) + "; " + no_spread_text(row));
   const auto& [low, high] = shown->difference.interval;
   const std::string reason =
       interval_text(text(shown->difference.difference), text(low), text(high)) + ", " +
@@ -155,7 +161,7 @@ JudgedClaim judge_against_number(const ClaimSpec& claim,
                                          : order_of(range, {number, number}, false);
   if (own.is_one_seed()) return of_one_seed(verdict, own.text);
   if (range.high == range.low && !results::metric_named(claim.score).is_exact())
-    return measured(Verdict::not_decidable, own.text + "; " + no_spread_text);
+    return measured(Verdict::not_decidable, own.text + "; " + no_spread_text(row));
   return tested(verdict, own.text);
 }
 
@@ -307,7 +313,8 @@ std::string why_not_about(const ClaimSpec& claim, const Ablation& ablation) {
 bool was_asked_afterwards(const ClaimSpec& claim, const std::vector<const AblationRow*>& rows) {
   const std::string key = claim_key(claim);
   return std::any_of(rows.begin(), rows.end(), [&](const AblationRow* row) {
-    return std::any_of(row->runs.begin(), row->runs.end(), [&](const store::RunSummary& run) {
+    const auto& runs = row->first_runs;
+    return std::any_of(runs.begin(), runs.end(), [&](const store::RunSummary& run) {
       return !run.planned_seeds.empty() && run.planned_claims.find(key) == std::string::npos;
     });
   });

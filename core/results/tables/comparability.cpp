@@ -87,6 +87,22 @@ bool is_varied_by(const TableSpec& table, const std::string& config, const std::
 
 }  // namespace
 
+std::string varied_by_seed(const nlohmann::json& config) {
+  const auto is_set = [&](const char* key) {
+    const nlohmann::json* const value = find_value(config, key);
+    return value && !value->is_null() && *value != "";
+  };
+  const auto has = [&](const char* key, const char* word) {
+    const nlohmann::json* const value = find_value(config, key);
+    return value && *value == word;
+  };
+  const bool weights = !is_set("train.initial_weights") && !is_set("train.initial_weights_seed");
+  const bool order =
+      !is_set("data.order_seed") && (has("data.source", "task") || has("data.order", "shuffled"));
+  if (weights && order) return "initial weights and order of rows";
+  return weights ? "initial weights alone" : order ? "order of rows alone" : "nothing";
+}
+
 std::vector<std::string> differences_from_config(const ConfiguredRun& run,
                                                  const nlohmann::json& current,
                                                  const TableSpec& table) {
@@ -135,12 +151,16 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), is_varied),
                    conditions.end());
   conditions.push_back({"begins with", begins_with(summary)});
+  conditions.push_back({"seeds vary", varied_by_seed(run.config)});
   conditions.push_back({"backend", summary.backend});
   conditions.push_back({"numerics", std::to_string(summary.numerics_version)});
   // Each backend counts the changes of its own arithmetic.
   const auto divides = [&](const Condition& c) {
     return c.name == table.by || (table.by == "backend" && c.name == "numerics") ||
-           (table.by == "train.initial_weights" && c.name == "begins with");
+           (c.name == "seeds vary" && (table.by == "data.order_seed" || table.by == "data.order" ||
+                                       table.by == "train.initial_weights_seed")) ||
+           (table.by == "train.initial_weights" &&
+            (c.name == "begins with" || c.name == "seeds vary"));
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
   return conditions;
@@ -335,6 +355,8 @@ Sample sample_of(const Runs& candidates,
       reason = state_text(run);
     } else if (!seeds.insert(run.seed).second) {
       reason = "older than the run shown";
+    } else if (sample.run && varied_by_seed(each->config) == "nothing") {
+      reason = "its seed varies nothing: train.initial_weights and data.order_seed are fixed";
     } else {
       reason = why_no_other_draw(run, seed_of_loss);
     }
@@ -344,6 +366,23 @@ Sample sample_of(const Runs& candidates,
     } else {
       not_shown.emplace_back(&run, std::move(reason));
     }
+  }
+  for (auto each = runs.rbegin(); each != runs.rend(); ++each) {  // the oldest one first
+    const store::RunSummary& run = (*each)->summary;
+    const auto has_its_seed = [&](const store::RunSummary& other) {
+      return other.seed == run.seed;
+    };
+    const auto any_of = [&](const std::vector<store::RunSummary>& list) {
+      return std::any_of(list.begin(), list.end(), has_its_seed);
+    };
+    if (is_completed(*each) && any_of(sample.runs) && !any_of(sample.first_runs))
+      sample.first_runs.push_back(run);
+  }
+  for (const ConfiguredRun* each : runs) {
+    const run::RunState state = each->summary.status;
+    if (seeds.count(each->summary.seed) == 0 &&
+        (state == run::RunState::failed || state == run::RunState::stopped))
+      sample.ended_early.insert(each->summary.seed);
   }
   if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
   for (const auto& [run, reason] : not_shown) {

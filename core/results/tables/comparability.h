@@ -56,6 +56,10 @@ std::optional<std::vector<Condition>> choose_group(
     const std::vector<const store::ConfiguredRun*>& runs,
     const IsCurrent& is_current = {});
 
+/// "initial weights and order of rows", "initial weights alone", "order of rows alone" or
+/// "nothing": what another seed would change of a run with this config.
+std::string varied_by_seed(const nlohmann::json& config);
+
 /// All that may change a run's numbers but its seed: completed runs are a sample, whose mean and
 /// spread mean something, where this is equal.
 run::Identity identity_without_seed(const store::ConfiguredRun& run);
@@ -68,7 +72,7 @@ std::vector<const store::ConfiguredRun*> newest_first(
 enum class SampleOf { one_setup, one_setup_on_one_device };
 
 /// The newest completed run of each seed, of runs that differ in nothing else and did not compute
-/// the same loss to the last bit, which no two draws do
+/// the same loss to the last bit, which no two draws do; one seed where a seed varies nothing
 /// (identity_without_seed; for timings nor in the device's name); without any the newest run.
 /// `runs` are sorted newest first. Of several such groups it is the one that completed runs of the
 /// config as it is now, then the one with completed runs of the most seeds, then that of the newest

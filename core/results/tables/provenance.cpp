@@ -12,6 +12,7 @@
 #include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/best_of.h"
+#include "core/results/tables/comparability.h"
 #include "core/run/host.h"
 #include "core/run/identity.h"
 
@@ -122,21 +123,6 @@ std::string seeds_of(const std::vector<const ConfiguredRun*>& runs) {
   return std::to_string(texts.size()) + " from " + texts.front() + " to " + texts.back();
 }
 
-/// "initial weights and order": what the seeds of the runs vary.
-std::string varied_by_seed(const std::vector<const ConfiguredRun*>& runs) {
-  bool weights = true, order = true;
-  for (const ConfiguredRun* run : runs) {
-    const config::Experiment experiment = config::experiment_from_json(run->config);
-    const config::DataConfig& data = experiment.data;
-    weights = weights && experiment.train.initial_weights.empty() &&
-              !experiment.train.initial_weights_seed;
-    order =
-        order && !data.order_seed && (data.is_task() || data.order == config::RowOrder::shuffled);
-  }
-  if (weights && order) return "initial weights and order of rows";
-  return weights ? "initial weights alone" : order ? "order of rows alone" : "nothing";
-}
-
 std::string parameter_range(const std::vector<const ConfiguredRun*>& runs) {
   const auto fewer = [](const ConfiguredRun* a, const ConfiguredRun* b) {
     return a->summary.parameters < b->summary.parameters;
@@ -167,6 +153,9 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
   const std::string floor = all_values(runs, entropy_floor_of);
   const std::string seeds = seeds_of(runs);
   const bool several_seeds = seeds.find_first_not_of("0123456789-") != std::string::npos;
+  const std::string varied =
+      all_values(runs, [](const auto& run) { return varied_by_seed(run.config); });
+  const bool varies_all = varied == "initial weights and order of rows";
   const std::string device = all_values(runs, device_of);
   const std::string revision =
       all_values(runs, [](const auto& run) { return run.summary.revision; });
@@ -180,7 +169,9 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
       {"Entropy floor", floor, floor.empty() ? "" : "entropy floor " + floor},
       {"Tokenizer", all_values(runs, tokenizer_of), ""},
       {several_seeds ? "Seeds" : "Seed", seeds, (several_seeds ? "seeds " : "seed ") + seeds},
-      {several_seeds ? "Seeds vary" : "", several_seeds ? varied_by_seed(runs) : "", ""},
+      {"Seeds vary",
+       several_seeds ? varied : "",
+       several_seeds && !varies_all ? "seeds vary " + varied : ""},
       {"Device", device, device},
       {"Parameters", parameter_range(runs), ""},
       {"Versions", all_values(runs, versions_of), ""},

@@ -24,17 +24,31 @@ std::vector<TestedP> tests_of(std::vector<Cell>& cells) {
   return tests;
 }
 
+/// Rows that a filter leaves out of the table. Who looks at a few of the rows has chosen them, so
+/// those that are hidden count as if they had been tested.
+size_t hidden_rows(const Ablation& ablation) {
+  return static_cast<size_t>(
+      std::count_if(ablation.rows.begin(), ablation.rows.end(), [](const AblationRow& row) {
+        return !row.completed() && row.filtered_out > 0;
+      }));
+}
+
+/// Adds tests that share one part of the error. `hidden` ones show nothing.
 void add(const std::vector<TestedP>& tests,
+         size_t hidden,
          std::vector<TestedP>& all,
-         std::vector<statistics::WeightedTest>& weighted) {
+         std::vector<statistics::WeightedTest>& weighted,
+         std::vector<statistics::WeightedTest>& of_hidden) {
+  const double weight = 1 / static_cast<double>(tests.size() + hidden);
   for (const TestedP p : tests) {
     all.push_back(p);
-    weighted.push_back({*p, 1 / static_cast<double>(tests.size())});
+    weighted.push_back({*p, weight});
   }
+  of_hidden.insert(of_hidden.end(), hidden, {1, weight});
 }
 
 /// Adjusts all p together.
-void adjust(const std::string& primary, Verdicts& verdicts) {
+void adjust(const std::string& primary, size_t hidden, Verdicts& verdicts) {
   std::vector<TestedP> of_primary, others, all;
   for (auto& [metric, cells] : verdicts.cells) {
     const std::vector<TestedP> tests = tests_of(cells);
@@ -44,9 +58,10 @@ void adjust(const std::string& primary, Verdicts& verdicts) {
   for (JudgedClaim& claim : verdicts.claims) {
     if (claim.p) others.push_back(&claim.p);
   }
-  std::vector<statistics::WeightedTest> weighted;
-  add(of_primary, all, weighted);
-  add(others, all, weighted);
+  std::vector<statistics::WeightedTest> weighted, of_hidden;
+  add(of_primary, hidden, all, weighted, of_hidden);
+  if (!others.empty()) add(others, hidden * (verdicts.cells.size() - 1), all, weighted, of_hidden);
+  weighted.insert(weighted.end(), of_hidden.begin(), of_hidden.end());
   const auto adjusted = statistics::weighted_holm_adjusted(weighted);
   for (size_t i = 0; i < all.size(); ++i) *all[i] = adjusted[i];
   // With one row beside the baseline, which of the two is better is the same test.
@@ -85,7 +100,7 @@ Verdicts verdicts_of(const Ablation& ablation) {
     if (metric_of(column)) compare(column.metric);
   }
   verdicts.claims = measured_claims(ablation);
-  adjust(primary, verdicts);
+  adjust(primary, hidden_rows(ablation), verdicts);
   for (auto& [metric, cells] : verdicts.cells) settle(cells, metric);
   settle(verdicts.claims);
   return verdicts;

@@ -576,5 +576,96 @@ TEST_CASE("a row of which a filter leaves out seeds is compared with nothing", "
   CHECK(cells_of(all, "eval_loss")[1].standing == Standing::better);
 }
 
+/// A run of the seed, created on the day.
+tests::MadeRun seeded(const std::string& config, int seed, int day) {
+  tests::MadeRun made = tests::Lab::run(config, day);
+  made.id = config + "-" + std::to_string(seed) + "-" + std::to_string(day);
+  made.experiment.seed = static_cast<uint64_t>(seed);
+  return made;
+}
+
+/// Three seeds of llama and canon_a.
+void make_three_seeds(const tests::Lab& lab, const std::vector<int64_t>& planned = {}) {
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 3; ++seed) {
+      tests::MadeRun made = seeded(config, seed, 10 + seed);
+      made.planned_seeds = planned;
+      tests::make_completed_run(
+          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+    }
+  }
+}
+
+TEST_CASE("a row of which seeds are archived is compared with nothing", "[report]") {
+  tests::Lab lab;
+  make_three_seeds(lab);
+  AblationOptions options;
+  std::vector<store::ConfiguredRun> shown;
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.id == "canon_a-3-13" ? options.archived : shown).push_back(run);
+  const Ablation ablation = build_ablation(tests::small_table(), shown, options);
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK(ablation.rows[1].violations ==
+        std::vector<std::string>{"1 of its 3 seeds are archived, and a chosen part is no sample "
+                                 "(--archived shows all)"});
+  CHECK(cells_of(ablation, "eval_loss")[1].standing == Standing::not_comparable);
+  // A repetition that is archived takes nothing from the sample.
+  tests::make_completed_run(lab.runs, seeded("llama", 2, 20), {3.04});
+  options.archived.clear();
+  shown.clear();
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.id == "llama-2-20" ? options.archived : shown).push_back(run);
+  CHECK(build_ablation(tests::small_table(), shown, options).rows[0].is_comparable());
+}
+
+TEST_CASE("a row of which seeds failed is compared with nothing", "[report]") {
+  tests::Lab lab;
+  make_three_seeds(lab);
+  tests::make_failed_run(lab.runs, seeded("canon_a", 4, 14), 20, "the loss is no number");
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK(ablation.rows[1].violations ==
+        std::vector<std::string>{"1 of its 4 seeds failed or were stopped, and those that remain "
+                                 "are no sample (complete them: 'forge runs resume')"});
+  tests::make_completed_run(lab.runs, seeded("canon_a", 4, 15), {2.2});
+  CHECK(lab.table().rows[1].is_comparable());
+}
+
+TEST_CASE("runs whose seed varies nothing are one", "[report]") {
+  tests::Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 3; ++seed) {
+      tests::MadeRun made = seeded(config, seed, 10 + seed);
+      made.experiment.data.order_seed = 1;
+      made.experiment.train.initial_weights_seed = 1;
+      // What differs is the hardware's arithmetic.
+      tests::make_completed_run(lab.runs, made, {3.0 + 1e-6 * seed});
+    }
+  }
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].runs.size() == 1);
+  CHECK(contains(excluded_text(ablation),
+                 "its seed varies nothing: train.initial_weights and data.order_seed are fixed"));
+  CHECK(cells_of(ablation, "eval_loss")[1].standing == Standing::one_seed);
+}
+
+TEST_CASE("a repetition of known runs is no new plan", "[report][plan]") {
+  tests::Lab lab;
+  make_three_seeds(lab, {1, 2, 3});
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 4; ++seed) {  // forge run --seeds 4 --force
+      tests::MadeRun made = seeded(config, seed, 20 + seed);
+      made.planned_seeds = {1, 2, 3, 4};
+      tests::make_completed_run(
+          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+    }
+  }
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].runs.size() == 4);
+  CHECK(ablation.rows[0].run->id == "llama-4-24");
+  CHECK(ablation.rows[0].planned_seeds == 3);
+  CHECK(plan_of(ablation) == "reopened: 3 seeds planned");
+}
+
 }  // namespace
 }  // namespace forge::tables

@@ -138,7 +138,7 @@ TEST_CASE("an evaluation of few rows of text makes a difference less certain", "
   const statistics::Difference both = *cells_of(verdicts_of(table))[1].difference;
   CHECK(both.difference == alone.difference);
   CHECK(both.standard_error == Approx(std::hypot(alone.standard_error, error)));
-  const double of_seeds = alone.interval.half_width(), of_rows = 1.959964 * error;
+  const double of_seeds = alone.interval.half_width(), of_rows = 3.182446 * error;  // t of 3
   CHECK(both.interval.half_width() == Approx(std::hypot(of_seeds, of_rows)).epsilon(1e-6));
   CHECK(both.p > alone.p);
   CHECK(both.p > statistics::normal_two_sided_p(both.difference / error));
@@ -151,9 +151,46 @@ TEST_CASE("an evaluation of few rows of text makes a difference less certain", "
   table.table.claims = {claim};
   CHECK(*verdicts_of(table).claims[0].p ==
         Approx(*cells_of(verdicts_of(table))[1].p).epsilon(0.01));
-  // Other rows of text tell nothing about the difference.
+  // Neither another metric in the expression nor rows that only one side tells take it away.
+  const double of_claim = *verdicts_of(table).claims[0].p;
+  table.table.claims[0].expression =
+      parse_expression("(eval_loss[canon] - eval_loss[llama])*parameters[llama]");
+  for (AblationRow& row : table.rows)
+    for (store::RunSummary& run : row.runs) run.parameters = 1000;
+  CHECK(*verdicts_of(table).claims[0].p == Approx(of_claim).epsilon(0.01));
+  // Rows that are not the same ones cancel nothing.
   table.rows[1].evaluation_rows.tokens[0] = 11;
+  const double of_others = cells_of(verdicts_of(table))[1].difference->p;
+  CHECK(of_others > both.p);
+  table.rows[1].evaluation_rows = {};
+  CHECK(cells_of(verdicts_of(table))[1].difference->p > alone.p);
+  CHECK(cells_of(verdicts_of(table))[1].difference->p < of_others);
+  table.rows[0].evaluation_rows = {};
   CHECK(cells_of(verdicts_of(table))[1].difference->p == alone.p);
+
+  // Of one row nobody knows how much another would change.
+  for (AblationRow& row : table.rows) row.evaluation_rows = {{1.0}, {10}};
+  table.table.claims.push_back(below("canon", "llama"));
+  const Verdicts of_one = verdicts_of(table);
+  CHECK(cells_of(of_one)[1].standing == Standing::no_spread);
+  for (const JudgedClaim& judged : of_one.claims) {
+    CHECK(judged.verdict == Verdict::not_decidable);
+    CHECK(contains(judged.reason, "one row of text was evaluated"));
+  }
+}
+
+TEST_CASE("rows that a filter hides count as tested", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  const double alone = *cells_of(verdicts_of(table))[1].p;
+  for (const char* name : {"a", "b", "c"}) {
+    AblationRow hidden;
+    hidden.spec.config = hidden.spec.name = name;
+    table.rows.push_back(hidden);
+  }
+  CHECK(*cells_of(verdicts_of(table))[1].p == Approx(alone));  // rows without runs
+  for (AblationRow& row : table.rows)
+    if (!row.completed()) row.filtered_out = 5;
+  CHECK(*cells_of(verdicts_of(table))[1].p == Approx(4 * alone));
 }
 
 TEST_CASE("a claim about the model alone is no test", "[verdicts]") {
@@ -318,6 +355,13 @@ TEST_CASE("what other rows of text would say is part of a difference", "[verdict
             << " call something real, without the losses of these rows " << without << "\n";
   CHECK(with_rows <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
   CHECK(without > 2 * 0.05);
+  scenario.knows_rows = true;
+  for (const size_t few : {1, 2, 4}) {
+    scenario.evaluation_rows = few;
+    const double of_few = share(scenario);
+    std::cout << "the same evaluated on " << few << " rows of text: " << of_few << "\n";
+    CHECK(of_few <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
+  }
 }
 
 double mean_of_losses(const Losses& losses) {
