@@ -92,7 +92,9 @@ std::string markdown_table(const Sheet& sheet) {
 }
 
 std::string to_markdown(const Sheet& sheet) {
-  std::string text = "## " + escaped(sheet.title) + "\n\n" + markdown_table(sheet);
+  std::string text = "## " + escaped(sheet.title) + "\n\n";
+  if (!sheet.setup.empty()) text += escaped(sheet.setup) + "\n\n";
+  text += markdown_table(sheet);
   if (!sheet.footnotes.empty()) text += "\n";
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
     text += "- [" + std::to_string(i + 1) + "] " + escaped(sheet.footnotes[i]) + "\n";
@@ -119,7 +121,9 @@ std::string export_markdown(const std::string& title, const std::vector<Ablation
   };
   if (one_setup && !ablations.empty()) add_setup(ablations.front());
   for (const Ablation& ablation : ablations) {
-    text += "\n" + to_markdown(ablation);
+    Sheet sheet = make_sheet(ablation);
+    sheet.setup.clear();  // the whole of it follows
+    text += "\n" + to_markdown(sheet);
     if (!one_setup) add_setup(ablation);
   }
   std::vector<std::string> commands = reproduction_commands(ablations);

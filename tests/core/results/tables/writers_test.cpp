@@ -111,6 +111,14 @@ TEST_CASE("headers are bold only where colour is allowed", "[report]") {
   REQUIRE_FALSE(contains(to_terminal(full_table()), "\x1b"));
 }
 
+TEST_CASE("a table in Markdown says what its numbers hold for", "[report]") {
+  REQUIRE(contains(to_markdown(full_table()), "\n\nprofile quick"));
+  // With the whole setup below it needs no summary.
+  const std::string exported = export_markdown("Canon", {full_table()});
+  REQUIRE(contains(exported, "| Profile | quick |"));
+  REQUIRE_FALSE(contains(exported, "profile quick"));
+}
+
 TEST_CASE("words of a worker do not break a table", "[report]") {
   Lab lab;
   make_failed_run(lab.runs, Lab::run("llama", 20), 10, "\x1b[2J| <b>out</b>\nof `memory` |");
