@@ -129,17 +129,20 @@ class RunFollower {
   RunFollower(const Context& context,
               const std::vector<PendingRun>& runs,
               const std::set<std::string>& own,
+              const Interrupts& interrupts,
               const std::function<void(size_t)>& at_end)
       : context_(context),
         runs_dir_(context.runs_dir()),
         own_(own),
         at_end_(at_end),
+        interrupts_(interrupts),
         together_(std::to_string(runs.size()) + " runs"),
         live_(is_terminal(STDERR_FILENO) && runs.size() > 1) {
     for (const PendingRun& run : runs) followed_.push_back(std::make_unique<Followed>(run));
   }
 
   std::vector<Outcome> run() {
+    answer_interrupts();  // that came before anything was started
     while (true) {
       dispatch_queue();
       for (size_t i = 0; i < followed_.size(); ++i) update(i);
@@ -353,7 +356,7 @@ class RunFollower {
   const std::filesystem::path runs_dir_;
   const std::set<std::string>& own_;
   const std::function<void(size_t)>& at_end_;
-  const Interrupts interrupts_;
+  const Interrupts& interrupts_;
   std::vector<std::unique_ptr<Followed>> followed_;
   std::map<std::string, std::string> waiting_;  ///< what queued runs wait for
   std::string waiting_said_;                    ///< the last line about that
@@ -365,17 +368,29 @@ class RunFollower {
   std::optional<double> queue_locked_since_;
 };
 
+/// The queue, once no other process changes it; nullopt after a Ctrl-C.
+std::optional<queue::Queue> open_queue(const std::filesystem::path& runs_dir,
+                                       const Interrupts& interrupts) {
+  while (interrupts.count() == 0) {
+    if (std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir)) return queue;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::set<std::string> enqueue(const Context& context,
                               const std::vector<PendingRun>& runs,
-                              const QueueOptions& options) {
+                              const QueueOptions& options,
+                              const Interrupts& interrupts) {
   const std::string submitted = utc_timestamp();
   const std::string group = submitted + "-" + std::to_string(::getpid());
   int64_t position = 0;
   std::set<std::string> own;
-  queue::Queue queue(context.runs_dir());
+  std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
   for (const PendingRun& run : runs) {
+    if (interrupts.count() > 0) break;
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
     // The command that made the folder may have withdrawn the run since it was found.
@@ -395,8 +410,8 @@ std::set<std::string> enqueue(const Context& context,
     entry.units = run.demand.units;
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
-    queue.add(entry);
-    if (queue.find(entry.run)->group == group) own.insert(entry.run);
+    queue->add(entry);
+    if (queue->find(entry.run)->group == group) own.insert(entry.run);
   }
   return own;
 }
@@ -404,8 +419,9 @@ std::set<std::string> enqueue(const Context& context,
 std::vector<Outcome> follow_runs(const Context& context,
                                  const std::vector<PendingRun>& runs,
                                  const std::set<std::string>& own,
+                                 const Interrupts& interrupts,
                                  const std::function<void(size_t)>& at_end) {
-  return RunFollower(context, runs, own, at_end).run();
+  return RunFollower(context, runs, own, interrupts, at_end).run();
 }
 
 }  // namespace forge::app

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/context.h"
+#include "app/terminal.h"
 #include "core/run/plan.h"
 #include "core/run/queue/queue.h"
 
@@ -41,10 +42,11 @@ struct Outcome {
 
 /// Puts the runs that are to be started or resumed into the queue. Their folders exist already.
 /// Returns the ids of those that are now this command's: it alone stops them. A run that another
-/// command has put there before stays that command's.
+/// command has put there before stays that command's. After a Ctrl-C it puts no more there.
 std::set<std::string> enqueue(const Context& context,
                               const std::vector<PendingRun>& runs,
-                              const QueueOptions& options);
+                              const QueueOptions& options,
+                              const Interrupts& interrupts);
 
 /// Follows queued and active runs until all have ended, with a live line on stderr, and starts runs
 /// from the queue when a device has room. The first Ctrl-C leaves the runs of other commands as
@@ -54,6 +56,7 @@ std::set<std::string> enqueue(const Context& context,
 std::vector<Outcome> follow_runs(const Context& context,
                                  const std::vector<PendingRun>& runs,
                                  const std::set<std::string>& own,
+                                 const Interrupts& interrupts,
                                  const std::function<void(size_t)>& at_end);
 
 }  // namespace forge::app

@@ -150,8 +150,10 @@ run::PlannedRun plan(const Context& context,
 PreparedRun prepare_run(const Context& context,
                         const CheckedRun& run,
                         const LaunchOptions& options) {
-  const data::PreparedData data = data::prepare(
-      run.resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
+  const data::PreparedData data =
+      data::prepare(run.resolved.experiment,
+                    user_cache_dir(),
+                    interruptible(ProgressLine("preparing data").phase_reporter()));
   print_new_warnings(data.warnings);
   run::RunInputs inputs = inputs_without_data(context, run, options);
   inputs.origins = run.saved ? run.saved->origins : config::to_json(run.resolved.origins);

@@ -368,11 +368,13 @@ std::string left_text(const run::RunFolder& folder) {
 
 ExecutedRuns follow_and_report(const Context& context,
                                const std::vector<PendingRun>& runs,
-                               const std::set<std::string>& own) {
+                               const std::set<std::string>& own,
+                               const Interrupts& interrupts) {
   store::ResultStore store = open_store(context);
   const std::filesystem::path runs_dir = context.runs_dir();
-  const std::vector<Outcome> outcomes = follow_runs(
-      context, runs, own, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
+  const std::vector<Outcome> outcomes = follow_runs(context, runs, own, interrupts, [&](size_t) {
+    print_warnings(store.sync(runs_dir).warnings);
+  });
   std::vector<std::string> ended;
   int worst = run::supervised_completed;
   bool some_are_open = false;  // not started, or left
@@ -402,7 +404,35 @@ ExecutedRuns follow_and_report(const Context& context,
   return {worst, false, std::move(ended)};
 }
 
+/// Takes runs out of the queue and removes the folders that this command made for them, but for
+/// those that somebody has started. Returns whether nobody has started one.
+bool withdraw(const Context& context,
+              const std::vector<PendingRun>& runs,
+              const std::set<std::string>& own) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  std::set<std::string> made;
+  for (const PendingRun& run : runs) {
+    if (run.made) made.insert(run.planned.record.id);
+  }
+  if (!own.empty()) queue::cancel_queued(runs_dir, {own.begin(), own.end()}, made);
+  queue::remove_unqueued(runs_dir, made);
+  return std::none_of(own.begin(), own.end(), [&](const std::string& run) {
+    return run::RunFolder(runs_dir / run).is_running();
+  });
+}
+
+ExecutedRuns tell_withdrawn() {
+  std::cerr << "interrupted before these runs were started: they are out of the queue, and the "
+               "folders made for them are removed\n";
+  return {run::supervised_stopped, false, {}};
+}
+
 }  // namespace
+
+ExecutedRuns withdraw_unstarted(const Context& context, const std::vector<PendingRun>& runs) {
+  withdraw(context, runs, {});
+  return tell_withdrawn();
+}
 
 void add_queue_options(const Command& command, QueueOptions& queue) {
   command
@@ -421,9 +451,14 @@ void add_queue_options(const Command& command, QueueOptions& queue) {
 ExecutedRuns execute_runs(const Context& context,
                           const std::vector<PendingRun>& runs,
                           const QueueOptions& queue,
+                          Interrupts& interrupts,
                           bool json) {
-  const std::set<std::string> own = enqueue(context, runs, queue);
-  if (!queue.detach && !detach_requested()) return follow_and_report(context, runs, own);
+  interrupts.let_second_end_program(true);
+  const std::set<std::string> own = enqueue(context, runs, queue, interrupts);
+  if (interrupts.count() > 0 && withdraw(context, runs, own)) return tell_withdrawn();
+  interrupts.let_second_end_program(false);
+  if (!queue.detach && !detach_requested())
+    return follow_and_report(context, runs, own, interrupts);
   queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
   return {0, true, {}};

@@ -79,14 +79,20 @@ struct ExecutedRuns {
   int exit_code = 0;  ///< 1 a run failed, 3 one was stopped, not started or left, 4 the disk failed
   bool detached = false;           ///< they were only queued
   std::vector<std::string> ended;  ///< their ids
+  bool interrupted = false;        ///< by Ctrl-C, also where it came too late to stop one
 };
 
 /// Queues the runs and follows them to their ends, and reports failures; detached it only queues
-/// them and prints their ids.
+/// them and prints their ids. Interrupted before one was started it withdraws them.
 ExecutedRuns execute_runs(const Context& context,
                           const std::vector<PendingRun>& runs,
                           const QueueOptions& queue,
+                          Interrupts& interrupts,
                           bool json);
+
+/// For a command that is interrupted before it has queued these runs: removes the folders that it
+/// made for them, and says so.
+ExecutedRuns withdraw_unstarted(const Context& context, const std::vector<PendingRun>& runs);
 
 /// Prints what the runs ended with.
 void print_results(const Context& context, const std::vector<std::string>& ids, bool json);

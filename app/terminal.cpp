@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -251,9 +252,14 @@ void LiveText::show(const std::string& text) {
 namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
+volatile std::sig_atomic_t second_ends_program = 0;
 
 /// A second Ctrl-C means more than the first; other signals may come in a row and mean the same.
 void on_signal(int signal) {
+  if (signal == SIGINT && interrupts > 0 && second_ends_program != 0) {
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
   if (signal == SIGINT || interrupts == 0) interrupts = interrupts + 1;
 }
 
@@ -267,12 +273,26 @@ void set_handler(void (*handler)(int)) {
 
 Interrupts::Interrupts() {
   interrupts = 0;
+  second_ends_program = 0;
   set_handler(on_signal);
 }
 
-Interrupts::~Interrupts() { set_handler(SIG_DFL); }
+Interrupts::~Interrupts() {
+  set_handler(SIG_DFL);
+  interrupts = 0;
+}
 
 int Interrupts::count() const { return interrupts; }
+
+void Interrupts::let_second_end_program(bool ends) { second_ends_program = ends ? 1 : 0; }
+
+std::function<void(double, const std::string&)> interruptible(
+    std::function<void(double, const std::string&)> report) {
+  return [report = std::move(report)](double fraction, const std::string& text) {
+    if (interrupts > 0) throw Error("interrupted", ExitCode::failed);
+    report(fraction, text);
+  };
+}
 
 namespace {
 

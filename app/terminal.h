@@ -138,7 +138,7 @@ class ProgressLine {
 };
 
 /// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM and SIGUSR2 count as
-/// the first one.
+/// the first one. There is one object at a time.
 class Interrupts {
  public:
   Interrupts();
@@ -146,7 +146,15 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
   int count() const;
+  /// From here on the second Ctrl-C ends the program, or is counted as the first is. For work that
+  /// may not notice the first one for a while.
+  void let_second_end_program(bool ends);
 };
+
+/// Reports as `report` does. After a Ctrl-C that an Interrupts counts it throws Error, which ends
+/// the work that reports.
+std::function<void(double, const std::string&)> interruptible(
+    std::function<void(double, const std::string&)> report);
 
 /// From here on a closed terminal (SIGHUP) and Ctrl-\ (SIGQUIT) no longer end the program, but ask
 /// it to leave its runs running and end. Where the starter ignores one of them, as nohup does, it

@@ -126,6 +126,30 @@ void require_progress(const std::vector<PendingRun>& runs,
               quoted_command("forge compare --table " + shell_quoted(table)) + " says why");
 }
 
+/// Prepares the runs, then queues and follows them. `ended` are those of this command's rounds
+/// before.
+ExecutedRuns prepare_and_execute(const Context& context,
+                                 const std::vector<CheckedRun>& selected,
+                                 const RunOptions& options,
+                                 const std::vector<std::string>& ended) {
+  std::vector<PendingRun> runs;
+  Interrupts interrupts;
+  interrupts.let_second_end_program(true);
+  try {
+    for (const CheckedRun& run : selected) {
+      if (interrupts.count() > 0) break;
+      runs.push_back(prepare(context, run, options));
+    }
+  } catch (const Error&) {
+    if (interrupts.count() == 0) throw;
+  }
+  if (interrupts.count() > 0) return withdraw_unstarted(context, runs);
+  if (!ended.empty()) require_progress(runs, ended, options.selection.table);
+  ExecutedRuns executed = execute_runs(context, runs, options.queue, interrupts, options.json);
+  if (interrupts.count() > 0) executed.interrupted = true;
+  return executed;
+}
+
 int run_configs(const Context& context, RunOptions options) {
   if (!options.plan.save.empty())  // --force says what to run, not what to replace
     manage::require_replaceable(options.plan.save, "name another file, or move this one away");
@@ -149,10 +173,9 @@ int run_configs(const Context& context, RunOptions options) {
   allow_detaching();
   std::vector<std::string> ended;
   for (;;) {
-    std::vector<PendingRun> runs;
-    for (const CheckedRun& run : selected.runs) runs.push_back(prepare(context, run, options));
-    if (!ended.empty()) require_progress(runs, ended, options.selection.table);
-    const ExecutedRuns executed = execute_runs(context, runs, options.queue, options.json);
+    ExecutedRuns executed = prepare_and_execute(context, selected.runs, options, ended);
+    if (!selected.later.empty() && executed.interrupted && executed.exit_code == 0)
+      executed.exit_code = run::supervised_stopped;
     ended.insert(ended.end(), executed.ended.begin(), executed.ended.end());
     const bool goes_on = executed.exit_code == 0 && !executed.detached;
     if (!selected.later.empty() && !goes_on)

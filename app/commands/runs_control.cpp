@@ -292,7 +292,10 @@ int resume(const Context& context, const RunsResumeOptions& options) {
     if (options.json) std::cout << "[]\n";
     return 0;
   }
-  const ExecutedRuns executed = execute_runs(context, runs, options.queue, options.json);
+  const ExecutedRuns executed = [&] {
+    Interrupts interrupts;
+    return execute_runs(context, runs, options.queue, interrupts, options.json);
+  }();
   if (!executed.detached) print_results(context, executed.ended, options.json);
   return executed.exit_code;
 }

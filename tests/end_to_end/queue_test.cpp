@@ -12,6 +12,7 @@
 
 #include "core/base/files.h"
 #include "core/base/parallel.h"
+#include "core/run/run_folder.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -286,6 +287,31 @@ TEST_CASE("Ctrl-C while a run waits withdraws it and exits with 3") {
   REQUIRE(left[0].at("id") == first);
   gate.open();
   wait_for_the_end(forge, 1);
+}
+
+TEST_CASE("Ctrl-C while runs are prepared and queued leaves nothing of them") {
+  const Program forge;
+  const int signal = GENERATE(SIGINT, SIGTERM);
+  const size_t folders = GENERATE(1, 6);  // while it makes them, and when it has made all
+  const bool detach = GENERATE(false, true);
+  INFO("signal " << signal << " at " << folders << " folders");
+  REQUIRE(forge.call(runs_of("1", 2, {})).exit_code == 0);  // prepares the data
+  const std::string before = forge.only_run().filename().string();
+  int pid = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    std::vector<std::string> command = runs_of("2..7", 2, {});
+    if (detach) command.emplace_back("--detach");
+    pid = forge.start(command);
+    REQUIRE(wait_until([&] { return run::list_runs(forge.runs_dir()).size() > folders; }));
+    REQUIRE(::kill(pid, signal) == 0);
+  }
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  INFO(forge.errors());
+  REQUIRE(contains(forge.errors(), "interrupted before these runs were started"));
+  REQUIRE(status(forge).at("waiting").empty());
+  REQUIRE(run::list_runs(forge.runs_dir()).size() == 1);
+  REQUIRE(forge.only_run().filename() == before);
 }
 
 TEST_CASE("an active run can be stopped while the queue is locked") {

@@ -46,6 +46,13 @@ void remove_folder(const fs::path& folder) {
   remove_tree(aside);
 }
 
+/// Of a run that nobody runs.
+void remove_if_never_begun(const run::RunFolder& folder) {
+  const bool holds_nothing =
+      folder.state() == run::RunState::not_started && !path_exists(folder.annotations_file());
+  if (holds_nothing) remove_folder(folder.path());
+}
+
 class Dispatcher {
  public:
   Dispatcher(const fs::path& runs_dir, const fs::path& program, Queue queue)
@@ -229,11 +236,19 @@ std::vector<std::string> cancel_queued(const fs::path& runs_dir,
     if (!queue.find(run) || folder.is_running()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
-    const bool holds_nothing =
-        folder.state() == run::RunState::not_started && !path_exists(folder.annotations_file());
-    if (made.count(run) > 0 && holds_nothing) remove_folder(folder.path());
+    if (made.count(run) > 0) remove_if_never_begun(folder);
   }
   return withdrawn;
+}
+
+void remove_unqueued(const fs::path& runs_dir, const std::set<std::string>& runs) {
+  if (runs.empty()) return;
+  const Queue queue(runs_dir);
+  for (const std::string& run : runs) {
+    const run::RunFolder folder(runs_dir / run);
+    if (queue.find(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
+    remove_if_never_begun(folder);
+  }
 }
 
 }  // namespace forge::queue

@@ -55,4 +55,8 @@ std::vector<std::string> cancel_queued(const fs::path& runs_dir,
                                        const std::vector<std::string>& runs,
                                        const std::set<std::string>& made = {});
 
+/// Removes the folders of these runs that are neither queued nor have begun. One with a note or a
+/// tag stays.
+void remove_unqueued(const fs::path& runs_dir, const std::set<std::string>& runs);
+
 }  // namespace forge::queue
