@@ -63,12 +63,12 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 }  // namespace
 
 store::ResultStore open_store(const Context& context) {
-  run::require_runs_dir(context.runs_dir());
-  store::ResultStore store(store::store_path(context.runs_dir()));
-  if (!run::can_write(context.runs_dir())) {
-    std::cerr << "note: the runs folder '" << shown_path(context.runs_dir())
-              << "' cannot be written; what it holds is listed in '" << shown_path(store.path())
-              << "'\n";
+  const std::filesystem::path runs_dir = context.runs_dir();
+  run::require_runs_dir(runs_dir);
+  if (!run::can_write(runs_dir)) {
+    std::cerr << "note: the runs folder '" << shown_path(runs_dir)
+              << "' cannot be written; what it holds is listed in '"
+              << shown_path(store::store_path(runs_dir)) << "'\n";
   }
   // The first look at a folder of ten thousand runs takes seconds.
   constexpr size_t many = 500;
@@ -82,10 +82,23 @@ store::ResultStore open_store(const Context& context) {
     line.show(double(done) / double(all),
               with_thousands(int64_t(done)) + " of " + with_thousands(int64_t(all)));
   };
-  const store::SyncReport report = store.sync(context.runs_dir(), watch);
-  line.clear();
-  print_warnings(report.warnings);
-  return store;
+  const auto open = [&] {
+    store::ResultStore store(store::store_path(runs_dir));
+    const store::SyncReport report = store.sync(runs_dir, watch);
+    line.clear();
+    print_warnings(report.warnings);
+    return store;
+  };
+  while (true) {
+    try {
+      return open();
+    } catch (const Error& problem) {
+      line.clear();
+      if (problem.exit_code() != ExitCode::storage || !store::use_other_store(runs_dir)) throw;
+      std::cerr << "warning: " << problem.message() << "; the runs are listed in '"
+                << shown_path(store::store_path(runs_dir)) << "'\n";
+    }
+  }
 }
 
 std::optional<store::ResultStore> find_store(const Context& context) {

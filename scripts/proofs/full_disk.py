@@ -109,6 +109,9 @@ def one_round(forge, straight, disk, room):
             structure_of(checkpoint)
         before = run.acknowledged()
         run.events()  # every whole line is JSON
+        listed = call(small, [forge.program, "runs", "--json"], disk.environment)
+        check(listed.returncode == COMPLETED and len(json.loads(listed.stdout)) == 1,
+              f"forge runs on the full disk: {listed}")
         disk.make_room()
         shown = call(small, [forge.program, "runs", "--json"], {})
         check(shown.returncode == COMPLETED and len(json.loads(shown.stdout)) == 1, f"forge runs: {shown}")

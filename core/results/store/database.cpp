@@ -1,10 +1,13 @@
 #include "core/results/store/database.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include <sqlite3.h>
 
@@ -52,21 +55,50 @@ bool is_remote_file_system(int64_t type) {
 
 namespace {
 
+fs::path temporary_stores() { return temporary_cache_dir() / "stores"; }
+
 /// Of the stores of runs folders that cannot hold their own.
 fs::path cached_stores() {
   const fs::path stores = user_cache_dir() / "stores";
-  if (run::can_write(existing_ancestor(stores))) return stores;
-  return temporary_cache_dir() / "stores";
+  return run::can_write(existing_ancestor(stores)) ? stores : temporary_stores();
+}
+
+std::string name_in_cache(const fs::path& runs_dir) {
+  return hash_hex(fs::weakly_canonical(runs_dir).string()).substr(0, 16) + ".sqlite";
+}
+
+/// Which stores this process keeps elsewhere because the disk is full, by the name in the cache.
+struct OtherStores {
+  std::mutex mutex;
+  std::map<std::string, fs::path> paths;
+};
+
+OtherStores& other_stores() {
+  static OtherStores stores;
+  return stores;
 }
 
 }  // namespace
 
 fs::path cached_store_path(const fs::path& runs_dir) {
-  const std::string name = hash_hex(fs::weakly_canonical(runs_dir).string()).substr(0, 16);
-  return cached_stores() / (name + ".sqlite");
+  return cached_stores() / name_in_cache(runs_dir);
+}
+
+bool use_other_store(const fs::path& runs_dir) {
+  const fs::path now = store_path(runs_dir), cached = cached_store_path(runs_dir);
+  const fs::path temporary = temporary_stores() / cached.filename();
+  if (now == temporary) return false;
+  const std::lock_guard lock(other_stores().mutex);
+  other_stores().paths[name_in_cache(runs_dir)] = now == cached ? temporary : cached;
+  return true;
 }
 
 fs::path store_path(const fs::path& runs_dir) {
+  {
+    const std::lock_guard lock(other_stores().mutex);
+    const auto found = other_stores().paths.find(name_in_cache(runs_dir));
+    if (found != other_stores().paths.end()) return found->second;
+  }
   const fs::path folder = existing_ancestor(fs::absolute(runs_dir));
   struct statfs status {};
   const bool remote =
@@ -189,7 +221,7 @@ FileStamp stamp_of(const std::filesystem::path& path) {
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   const fs::path folder = path.parent_path();
   if (!folder.empty() && !is_folder(folder)) {
-    if (folder != cached_stores()) run::require_runs_dir(folder);
+    if (folder != cached_stores() && folder != temporary_stores()) run::require_runs_dir(folder);
     make_directories(folder);
   }
   const FileLock lock = opening_lock(path);
@@ -228,10 +260,22 @@ void replace_database(const fs::path& built, const fs::path& path) {
   sync_path(fs::absolute(path).parent_path());
 }
 
+namespace {
+
+/// Whether its disk has no room at all: SQLite then cannot open the files beside a database.
+bool is_full(const fs::path& path) {
+  struct statvfs disk {};
+  return ::statvfs(fs::absolute(path).parent_path().c_str(), &disk) == 0 &&
+         (disk.f_bavail == 0 || (disk.f_files > 0 && disk.f_favail == 0));
+}
+
+}  // namespace
+
 Error store_error(const fs::path& path, const SQLite::Exception& problem) {
   std::string hint;
   ExitCode exit_code = ExitCode::failed;
-  switch (problem.getErrorCode()) {
+  switch (problem.getErrorCode() == SQLITE_CANTOPEN && is_full(path) ? SQLITE_FULL
+                                                                     : problem.getErrorCode()) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT: hint = reindex_hint; break;
     case SQLITE_FULL:

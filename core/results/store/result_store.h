@@ -28,6 +28,11 @@ bool is_remote_file_system(int64_t type);
 /// be written either, it is one for temporary files.
 std::filesystem::path store_path(const std::filesystem::path& runs_dir);
 
+/// Where the disk of `runs_dir` has no room for its store: from here on `store_path` names, in this
+/// process, a file of the user's cache, and after another call one for temporary files. Returns
+/// false where these have no room either.
+bool use_other_store(const std::filesystem::path& runs_dir);
+
 /// The file of the user's cache folder for `runs_dir`.
 std::filesystem::path cached_store_path(const std::filesystem::path& runs_dir);
 

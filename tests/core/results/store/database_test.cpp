@@ -98,6 +98,25 @@ TEST_CASE("the store lies in the runs folder or under a name of its own in the c
   REQUIRE(cached_store_path(folder / "a").extension() == ".sqlite");
 }
 
+TEST_CASE("a store that has no room is kept elsewhere until there is none either", "[store]") {
+  const tests::TemporaryFolder folder;
+  const fs::path runs = folder / "runs", other = folder / "other";
+  tests::make_completed_run(runs, {});
+  const fs::path before = store_path(runs);
+  REQUIRE(use_other_store(runs));
+  const fs::path elsewhere = store_path(runs);
+  REQUIRE(elsewhere != before);
+  REQUIRE(elsewhere.parent_path().filename() == "stores");
+  ResultStore(elsewhere).sync(runs);
+  REQUIRE(ResultStore(store_path(runs)).runs().size() == 1);
+  REQUIRE_FALSE((use_other_store(runs) && use_other_store(runs)));
+  ResultStore(store_path(runs)).sync(runs);
+  for (const fs::path& path : {elsewhere, store_path(runs)}) {
+    for (const char* suffix : {"", "-wal", "-shm", ".lock"}) fs::remove(path.string() + suffix);
+  }
+  REQUIRE(store_path(other) == other / "forge.sqlite");
+}
+
 using namespace tests;
 
 SQLite::Database open_raw(const std::filesystem::path& path) {
