@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/context.h"
+#include "core/base/error.h"
 #include "core/config/resolve.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/run/plan.h"
@@ -110,6 +111,9 @@ SelectedRuns check_selected_configs(const Context& context,
                                     const RunSelection& selection,
                                     const LaunchOptions& options);
 
+/// Says on stderr that a run's files are damaged, so that it is left as it is.
+void report_damaged(const std::string& label, const Error& problem);
+
 struct PlanOptions {
   bool probe = false;  ///< estimate runs without history by a short benchmark
   std::string save;    ///< file to write the plan to, "": none
@@ -118,8 +122,8 @@ struct PlanOptions {
 
 /// Prints what is left of each run, with its time as estimated from past runs or from a benchmark
 /// and its memory, without running or writing anything. For --save-plan data is prepared, and the
-/// plan is written to that file.
-void print_plan(const Context& context,
+/// plan is written to that file. Returns whether every run can be made: damaged ones are reported.
+bool print_plan(const Context& context,
                 const std::vector<CheckedRun>& runs,
                 const LaunchOptions& launch_options,
                 const PlanOptions& options);

@@ -38,7 +38,8 @@ struct PlanEntry {
   run::Action action() const {
     return foreseen.planned ? foreseen.planned->action : run::Action::start;
   }
-  bool is_pending() const { return action() != run::Action::cached; }
+  bool is_damaged() const { return action() == run::Action::damaged; }
+  bool is_pending() const { return action() != run::Action::cached && !is_damaged(); }
 };
 
 /// Steps that are left; `past` are the runs that there are.
@@ -202,7 +203,13 @@ void save_plan(const Context& context,
 
 }  // namespace
 
-void print_plan(const Context& context,
+void report_damaged(const std::string& label, const Error& problem) {
+  std::cerr << "error: " << tables::printable(label) << " cannot be run: " << problem.message()
+            << "\n";
+  if (!problem.hint().empty()) std::cerr << "hint: " << problem.hint() << "\n";
+}
+
+bool print_plan(const Context& context,
                 const std::vector<CheckedRun>& runs,
                 const LaunchOptions& launch_options,
                 const PlanOptions& options) {
@@ -215,7 +222,14 @@ void print_plan(const Context& context,
     for (const PlanEntry& entry : plan) lines.push_back(entry_line(entry));
     std::cout << aligned(lines, {2, 3, 4}) << "\n" << plan_summary(plan) << "\n";
   }
+  bool whole = true;
+  for (const PlanEntry& entry : plan) {
+    if (!entry.is_damaged()) continue;
+    report_damaged(entry.run->label, *entry.foreseen.planned->problem);
+    whole = false;
+  }
   if (!options.save.empty()) save_plan(context, plan, launch_options, options.save);
+  return whole;
 }
 
 }  // namespace forge::app

@@ -434,17 +434,16 @@ bool withdraw(const Context& context,
   });
 }
 
+}  // namespace
+
+void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& runs) {
+  withdraw(context, runs, {});
+}
+
 ExecutedRuns tell_withdrawn() {
   std::cerr << "interrupted before these runs were started: they are out of the queue, and the "
                "folders made for them are removed\n";
   return {run::supervised_stopped, false, {}};
-}
-
-}  // namespace
-
-ExecutedRuns withdraw_unstarted(const Context& context, const std::vector<PendingRun>& runs) {
-  withdraw(context, runs, {});
-  return tell_withdrawn();
 }
 
 void add_queue_options(const Command& command, QueueOptions& queue) {

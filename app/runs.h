@@ -90,9 +90,11 @@ ExecutedRuns execute_runs(const Context& context,
                           Interrupts& interrupts,
                           bool json);
 
-/// For a command that is interrupted before it has queued these runs: removes the folders that it
-/// made for them, and says so.
-ExecutedRuns withdraw_unstarted(const Context& context, const std::vector<PendingRun>& runs);
+/// For a command that ends before it has queued these runs: removes the folders that it made for
+/// them.
+void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& runs);
+/// Says that this was done because of a Ctrl-C.
+ExecutedRuns tell_withdrawn();
 
 /// Prints what the runs ended with.
 void print_results(const Context& context, const std::vector<std::string>& ids, bool json);

@@ -65,6 +65,7 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
     case run::Action::cached:
       std::cerr << checked.label << ": already completed (--force runs it again)\n";
       break;
+    case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:
       std::cerr << checked.label << ": already running, following it (Ctrl-C leaves it running)\n";
       break;
@@ -133,19 +134,34 @@ ExecutedRuns prepare_and_execute(const Context& context,
                                  const RunOptions& options,
                                  const std::vector<std::string>& ended) {
   std::vector<PendingRun> runs;
+  bool some_are_damaged = false;
   Interrupts interrupts;
   interrupts.let_second_end_program(true);
   try {
-    for (const CheckedRun& run : selected) {
+    for (const CheckedRun& checked : selected) {
       if (interrupts.count() > 0) break;
-      runs.push_back(prepare(context, run, options));
+      PendingRun run = prepare(context, checked, options);
+      if (run.planned.problem) {
+        report_damaged(run.label, *run.planned.problem);
+        some_are_damaged = true;
+      } else {
+        runs.push_back(std::move(run));
+      }
     }
   } catch (const Error&) {
     if (interrupts.count() == 0) throw;
   }
-  if (interrupts.count() > 0) return withdraw_unstarted(context, runs);
+  if (interrupts.count() > 0) {
+    withdraw_unqueued(context, runs);
+    return tell_withdrawn();
+  }
+  if (some_are_damaged && (runs.empty() || options.queue.fail_fast)) {
+    withdraw_unqueued(context, runs);
+    return {run::supervised_failed, false, {}};
+  }
   if (!ended.empty()) require_progress(runs, ended, options.selection.table);
   ExecutedRuns executed = execute_runs(context, runs, options.queue, interrupts, options.json);
+  if (some_are_damaged) executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
   if (interrupts.count() > 0) executed.interrupted = true;
   return executed;
 }
@@ -163,9 +179,9 @@ int run_configs(const Context& context, RunOptions options) {
     run::find_run_by_name_or_path(context.runs_dir(), options.launch.continue_run);
   if (options.dry_run || options.plan.probe || !options.plan.save.empty()) {
     options.plan.json = options.json;
-    print_plan(context, selected.runs, options.launch, options.plan);
+    const bool whole = print_plan(context, selected.runs, options.launch, options.plan);
     if (!selected.later.empty()) std::cerr << "then " << selected.later << "\n";
-    return 0;
+    return static_cast<int>(whole ? ExitCode::done : ExitCode::failed);
   }
   tell_where_runs_go(context);
   run::make_runs_dir(context.runs_dir());

@@ -153,6 +153,18 @@ Action action_for(const RunFolder& folder) {
   return Action::start;
 }
 
+/// Decides what is left to do for the run. Damage of its files is the run's own: others go on.
+void decide(PlannedRun& planned) {
+  try {
+    planned.problem.reset();
+    planned.action = action_for(planned.folder);
+  } catch (const Error& problem) {
+    if (problem.exit_code() == ExitCode::storage) throw;
+    planned.action = Action::damaged;
+    planned.problem = problem;
+  }
+}
+
 /// The run of these inputs, its id without a suffix.
 RunRecord record_of(const RunInputs& inputs) {
   RunRecord record;
@@ -235,7 +247,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
 }  // namespace
 
 const std::string& name_of(Action action) {
-  static const std::string names[] = {"new", "resumes", "running", "cached"};
+  static const std::string names[] = {"new", "resumes", "running", "cached", "damaged"};
   return names[static_cast<int>(action)];
 }
 
@@ -244,7 +256,9 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
   const int existing = runs_of(record.id, runs_dir);
   record.id = with_suffix(record.id, force ? existing + 1 : std::max(existing, 1));
   const RunFolder folder(runs_dir / record.id);
-  return {std::move(record), folder, action_for(folder)};
+  PlannedRun planned{std::move(record), folder};
+  decide(planned);
+  return planned;
 }
 
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
@@ -331,7 +345,7 @@ PlannedRun plan_as_saved(const RunInputs& inputs,
     throw Error("the plan names the run '" + id + "', but its inputs make the run '" + own + "'");
   planned.record.id = id;
   planned.folder = RunFolder(runs_dir / id);
-  planned.action = action_for(planned.folder);
+  decide(planned);
   return planned;
 }
 

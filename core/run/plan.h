@@ -1,11 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "core/data/rows/evaluation_text.h"
 #include "core/run/identity.h"
 #include "core/run/open_model.h"
@@ -65,15 +67,17 @@ enum class Action {
   resume,   ///< it has begun, and neither runs nor is completed
   running,  ///< it has a supervisor
   cached,   ///< it is completed
+  damaged,  ///< its files cannot be taken for what they were: PlannedRun::problem
 };
 
-/// "new", "resumes", "running", "cached".
+/// "new", "resumes", "running", "cached", "damaged".
 const std::string& name_of(Action action);
 
 struct PlannedRun {
   RunRecord record;
   RunFolder folder;
   Action action = Action::start;
+  std::optional<Error> problem = {};  ///< of a damaged run: what is wrong, and what would mend it
 };
 
 /// The folder of the run of these inputs, and what is left to do for it. With `force` it is a new

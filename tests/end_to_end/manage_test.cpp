@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "core/base/files.h"
+#include "core/run/run_folder.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -30,6 +31,33 @@ json json_of(const Program& forge, std::vector<std::string> arguments) {
 
 bool is_state(const Program& forge, const std::string& status) {
   return json_of(forge, {"runs"})[0].at("status") == status;
+}
+
+TEST_CASE("a damaged run stops no other run of its command") {
+  const Program forge;
+  const std::vector<std::string> both = tiny({"run", "train_canon_a", "train_canon_b"}, 4);
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
+  const fs::path damaged = forge.only_run();
+  fs::resize_file(damaged / "events.jsonl", fs::file_size(damaged / "events.jsonl") / 2);
+  const auto with = [&](const std::string& option) {
+    std::vector<std::string> arguments = both;
+    arguments.push_back(option);
+    return forge.call(arguments);
+  };
+  const Outcome planned = with("--dry-run");
+  INFO(planned.out + planned.err);
+  REQUIRE(planned.exit_code == 1);
+  REQUIRE(contains(planned.out, "1 new, 1 damaged"));
+  const Outcome careful = with("--fail-fast");
+  REQUIRE(careful.exit_code == 1);
+  REQUIRE(run::list_runs(forge.runs_dir()).size() == 1);
+  const Outcome done = forge.call(both);
+  INFO(done.out + done.err);
+  REQUIRE(done.exit_code == 1);
+  REQUIRE(contains(done.err, "error: train_canon_a cannot be run: "));
+  REQUIRE(contains(done.err, "hint: "));
+  REQUIRE(contains(done.out, "train_canon_b"));
+  REQUIRE(contains(done.out, "completed"));
 }
 
 TEST_CASE("a run saves on request and goes on and is resumed without its command") {

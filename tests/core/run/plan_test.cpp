@@ -62,7 +62,11 @@ TEST_CASE("a run whose record is damaged is not taken for a result", "[run][plan
   const RunInputs inputs = small_inputs();
   const RunFolder run = tests::new_run(runs.path());
   tests::complete(run);
-  const auto error = [&] { return error_of([&] { plan_run(inputs, runs.path(), false); }); };
+  const auto error = [&] {
+    const PlannedRun planned = plan_run(inputs, runs.path(), false);
+    REQUIRE((planned.action == Action::damaged) == planned.problem.has_value());
+    return planned.problem ? planned.problem->message() : "";
+  };
   const auto require_refused = [&](const fs::path& file, const std::string& text) {
     const std::string before = read_file(file);
     write_file_atomic(file, text);
