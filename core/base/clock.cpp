@@ -40,7 +40,11 @@ double parse_time(const std::string& text) {
   for (const char* form : {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"}) {
     std::tm utc{};
     const char* end = strptime(text.c_str(), form, &utc);
-    if (end && *end == '\0') return static_cast<double>(timegm(&utc));
+    if (!end || *end != '\0') continue;
+    const std::tm read = utc;
+    const std::time_t seconds = timegm(&utc);  // of 30 February it makes a day in March
+    if (utc.tm_mday == read.tm_mday && utc.tm_mon == read.tm_mon)
+      return static_cast<double>(seconds);
   }
   throw Error("'" + text + "' is no time",
               "write 2026-01-31T12:00:00 (UTC), or whole seconds since 1970");

@@ -201,7 +201,8 @@ TEST_CASE("a time is written as a UTC date or as seconds since 1970") {
   REQUIRE(parse_time("2023-11-14T22:13:20Z") == 1700000000);
   REQUIRE(parse_time("2023-11-14T22:13:20") == 1700000000);
   REQUIRE(parse_time("2023-11-14") == 1699920000);
-  for (const char* text : {"", "yesterday", "2023-11-14T", "12:00", "-5", "1234567890123"}) {
+  for (const char* text :
+       {"", "yesterday", "2023-11-14T", "12:00", "-5", "1234567890123", "2026-02-30"}) {
     INFO(text);
     REQUIRE(tests::error_of([&] { parse_time(text); }).find("is no time") != std::string::npos);
   }
