@@ -45,7 +45,8 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
   if (!fs::exists(model.tokenizer)) {
     throw Error("the tokenizer of run '" + folder.id() + "' is gone: no file '" +
                     shown_path(model.tokenizer) + "'",
-                "'forge run' of its config prepares the data, and with it the tokenizer, again",
+                "copy it from another run with the same data, or from a copy of this run; 'forge "
+                "run --force' of its config trains it anew",
                 ExitCode::failed);
   }
   const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
