@@ -67,7 +67,9 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
       break;
     case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:
-      std::cerr << checked.label << ": already running, following it (Ctrl-C leaves it running)\n";
+      std::cerr << checked.label << ": already running"
+                << (options.queue.detach ? "" : ", following it (Ctrl-C leaves it running)")
+                << "\n";
       break;
     case run::Action::start:
     case run::Action::resume:

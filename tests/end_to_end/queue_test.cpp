@@ -265,6 +265,9 @@ TEST_CASE("Ctrl-C leaves a run that another command has started") {
   REQUIRE(Program::wait_for(pid).exit_code == 3);
   REQUIRE(contains(forge.errors(), "left " + id + " running; 'forge runs stop " + id + "'"));
   REQUIRE(is_running(forge));
+  const Outcome again = forge.call(runs_of("1", endless_steps, {"--detach"}));
+  REQUIRE(contains(again.err, "already running"));
+  REQUIRE_FALSE(contains(again.err, "following"));
   REQUIRE(forge.call({"runs", "stop", id, "--now"}).exit_code == 0);
   wait_for_the_end(forge, 1);
   REQUIRE(count(forge, "stopped") == 1);
