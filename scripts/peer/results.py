@@ -90,9 +90,10 @@ def provenance(script, positional=()):
     """When, how and of what revision figures are made by a script of this repository. Of the command line
     what is of this machine alone is left out. The positional arguments come first: an option that takes
     several values would take them, too."""
-    words, skipped = [script, *positional], False
+    words, skipped, positional = [script, *positional], False, list(positional)
     for word in sys.argv[1:]:
-        if word in positional:
+        if word in positional:  # once: an option may have the same value
+            positional.remove(word)
             continue
         if skipped or word in OF_THIS_MACHINE:
             skipped = not skipped
