@@ -76,7 +76,7 @@ struct MeanError {
   double degrees_of_freedom = std::numeric_limits<double>::infinity();
 };
 
-/// Of a mean over so many rows with these weights, by how their values differ (of a ratio
+/// Of the weighted mean of a number of rows, by how their values differ (of a ratio
 /// estimator: W. G. Cochran, Sampling Techniques, 3rd edition, section 6.4), with one degree of
 /// freedom less than rows. Infinite for one row, not known without rows. Both have one size; the
 /// weights are not negative.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -316,25 +315,21 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
-/// The seeds that the row's sample has beside those that it shows, in the runs that meet a
-/// condition.
+/// The seeds of completed runs that belong to the row's sample and are not shown.
 std::set<int64_t> seeds_not_shown(const std::vector<ConfiguredRun>& runs,
                                   const RowBuilder& builder,
-                                  const AblationRow& row,
-                                  const std::function<bool(const ConfiguredRun&)>& counts) {
+                                  const AblationRow& row) {
   std::set<int64_t> missing;
-  if (row.runs.empty()) return missing;
+  if (runs.empty()) return missing;
   const std::string shown = run::run_key(identity_without_seed(*builder.find(row.run->id)));
   for (const ConfiguredRun& run : runs) {
-    if (run.summary.config == row.spec.config && counts(run) &&
+    if (run.summary.config == row.spec.config && is_completed(&run) &&
         run::run_key(identity_without_seed(run)) == shown)
       missing.insert(run.summary.seed);
   }
   for (const store::RunSummary& run : row.runs) missing.erase(run.seed);
   return missing;
 }
-
-bool has_completed(const ConfiguredRun& run) { return is_completed(&run); }
 
 /// "3 of its 8 seeds".
 std::string part_of_seeds(size_t missing, const AblationRow& row) {
@@ -355,13 +350,13 @@ void check_completeness(const AblationOptions& options,
         }));
     return;
   }
-  const size_t filtered = seeds_not_shown(options.filtered_out, builder, row, has_completed).size();
+  const size_t filtered = seeds_not_shown(options.filtered_out, builder, row).size();
   if (filtered > 0) {
     row.filtered_out = filtered;
     row.violations.push_back("--where leaves out " + part_of_seeds(filtered, row) +
                              ", and a chosen part is no sample");
   }
-  const size_t archived = seeds_not_shown(options.archived, builder, row, has_completed).size();
+  const size_t archived = seeds_not_shown(options.archived, builder, row).size();
   if (archived > 0)
     row.violations.push_back(
         part_of_seeds(archived, row) +

@@ -99,7 +99,7 @@ JudgedClaim measured(Verdict verdict, const std::string& reason) {
   return {verdict, "", reason, true, std::nullopt, false};
 }
 
-/// Why several seeds decide nothing.
+/// Why a test over several seeds is not possible.
 std::string no_spread_text(const AblationRow& row) {
   if (row.evaluation_rows.losses.size() == 1)
     return "one row of text was evaluated: nothing says how much another would change";

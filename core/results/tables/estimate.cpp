@@ -133,9 +133,9 @@ std::optional<double> sampling_error_of(const Expression& expression,
   return error;
 }
 
-/// What evaluating only so many rows of text leaves open of an expression with losses: the error of
-/// the mean over rows of what each makes of it. Losses of other rows than the first one's add an
-/// error of their own; metrics that no row has, such as parameters, add none.
+/// The error of an expression with losses because the evaluation is a sample of the text: that of
+/// the mean over the rows of what each contributes. Losses of other rows than the first one's add
+/// an error of their own; metrics that no row has, such as parameters, add none.
 statistics::MeanError evaluation_error_of(const Expression& expression,
                                           const std::vector<SampledMetric>& metrics) {
   const auto rows_of = [&](size_t i) -> const store::EvaluationRows& {

@@ -186,8 +186,8 @@ AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds) {
 
 namespace {
 
-/// The error of the difference of two losses because only so many rows of text were evaluated: row
-/// by row where they are the same, else as of rows that have nothing in common.
+/// The error of the difference of two losses because the evaluation is a sample of the text: row by
+/// row where both have the same rows, else as of independent rows.
 statistics::MeanError evaluation_error_between(const AblationRow& own,
                                                const AblationRow& other,
                                                const std::string& metric) {

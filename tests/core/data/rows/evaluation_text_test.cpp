@@ -4,18 +4,18 @@
 #include "core/data/rows/prepare.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/stories/toy_stories.h"
+#include "tests/core/data/rows/small_experiment.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
 namespace forge::data {
 namespace {
 
+/// With short rows, so that few sentences fill them.
 config::Experiment short_experiment() {
-  config::Experiment experiment;
+  config::Experiment experiment = small_experiment();
   experiment.model.vocab_size = 300;
   experiment.tokenizer.vocab_size = 300;
-  experiment.train.max_steps = 4;
-  experiment.train.batch_size = 2;
   experiment.train.seq_len = 16;
   experiment.train.eval_rows = 1000;
   return experiment;

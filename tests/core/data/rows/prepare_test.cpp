@@ -8,6 +8,7 @@
 #include "core/data/rows/token_file.h"
 #include "core/data/stories/toy_stories.h"
 #include "core/data/tokenizer/tokenizer_json.h"
+#include "tests/core/data/rows/small_experiment.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -15,17 +16,6 @@ namespace forge::data {
 namespace {
 
 using tests::contains;
-
-config::Experiment small_experiment() {
-  config::Experiment experiment;
-  experiment.model.vocab_size = 400;
-  experiment.tokenizer.vocab_size = 400;
-  experiment.train.max_steps = 4;
-  experiment.train.batch_size = 2;
-  experiment.train.seq_len = 64;
-  experiment.train.eval_rows = 3;
-  return experiment;
-}
 
 config::Experiment text_experiment(const std::filesystem::path& path) {
   config::Experiment experiment = small_experiment();
