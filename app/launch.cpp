@@ -84,8 +84,14 @@ CheckedRun check_config(const Context& context,
   resolved.trains = true;
   resolved.experiment = config::experiment_from_json(saved.experiment);
   resolved.json = saved.experiment;
-  CheckedRun run{
-      saved.label, std::move(resolved), {}, {}, saved, saved.planned_seeds, saved.planned_claims};
+  CheckedRun run{saved.label,
+                 std::move(resolved),
+                 {},
+                 {},
+                 saved,
+                 saved.planned_seeds,
+                 saved.planned_claims,
+                 saved.planned_tables};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
   check_backend(context, run);
   return run;
@@ -122,6 +128,7 @@ run::RunInputs inputs_without_data(const Context& context,
   inputs.experiment = resolved.json;
   inputs.planned_seeds = run.planned_seeds;
   inputs.planned_claims = run.planned_claims;
+  inputs.planned_tables = run.planned_tables;
   inputs.initial_weights = run.initial_weights;
   inputs.device = options.device;
   inputs.backend = run.backend;
@@ -280,32 +287,41 @@ std::vector<CheckedRun> config_runs(const Context& context,
   return runs;
 }
 
-/// The claims of a project's tables by the configs that they are about, as keys. What is wrong with
-/// a table keeps nobody from training.
-std::map<std::string, std::set<std::string>> claims_by_config(const project::Project& project) {
-  std::map<std::string, std::set<std::string>> claims;
+/// What a project's tables ask of a config.
+struct TablePlan {
+  std::set<std::string> claims;               ///< their keys
+  std::map<std::string, std::string> tables;  ///< their names and designs
+};
+
+/// By config. What is wrong with a table keeps nobody from training.
+std::map<std::string, TablePlan> table_plans(const project::Project& project) {
+  std::map<std::string, TablePlan> plans;
   for (const std::string& name : table_names(project)) {
     try {
       const tables::TableSpec table = read_table(project, name);
-      for (const tables::ClaimSpec& claim : table.claims)
-        for (const tables::RowSpec& row : table.rows)
-          claims[row.config].insert(tables::claim_key(claim));
+      for (const tables::RowSpec& row : table.rows) {
+        TablePlan& plan = plans[row.config];
+        plan.tables[name] = tables::design_key(table);
+        for (const tables::ClaimSpec& claim : table.claims)
+          plan.claims.insert(tables::claim_key(claim));
+      }
     } catch (const Error&) {
     }
   }
-  return claims;
+  return plans;
 }
 
-void add_planned_claims(const std::vector<SelectedConfig>& selected,
-                        std::vector<std::vector<CheckedRun>>& of_configs) {
-  std::map<std::string, std::map<std::string, std::set<std::string>>> of_projects;
+void add_table_plans(const std::vector<SelectedConfig>& selected,
+                     std::vector<std::vector<CheckedRun>>& of_configs) {
+  std::map<std::string, std::map<std::string, TablePlan>> of_projects;
   for (size_t i = 0; i < selected.size(); ++i) {
     const project::Project& project = selected[i].config.project;
     const auto [found, is_new] = of_projects.try_emplace(project.path);
-    if (is_new) found->second = claims_by_config(project);
+    if (is_new) found->second = table_plans(project);
     for (CheckedRun& run : of_configs[i]) {
-      const std::set<std::string>& claims = found->second[run.resolved.config_name];
-      run.planned_claims.assign(claims.begin(), claims.end());
+      const TablePlan& plan = found->second[run.resolved.config_name];
+      run.planned_claims.assign(plan.claims.begin(), plan.claims.end());
+      run.planned_tables = plan.tables;
     }
   }
 }
@@ -325,7 +341,7 @@ std::vector<CheckedRun> check_configs(const Context& context,
   parallel_for(configs.size(), [&](size_t i) {
     of_configs[i] = config_runs(context, configs[i], selection, swept, options);
   });
-  add_planned_claims(configs, of_configs);
+  add_table_plans(configs, of_configs);
   size_t most = 0;
   for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
   if (selection.all && most == 0)

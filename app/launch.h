@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct CheckedRun {
   std::optional<run::SavedRun> saved;       ///< of a plan given by --plan
   std::vector<int64_t> planned_seeds;       ///< with which the command trains this config
   std::vector<std::string> planned_claims;  ///< of the project's tables, about this config
+  std::optional<std::map<std::string, std::string>> planned_tables =
+      {};  ///< those with a row of it (run::RunRecord)
 };
 
 /// Resolves and checks a config for its backend on this machine. Starts a worker at most to list

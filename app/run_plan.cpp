@@ -195,7 +195,8 @@ void save_plan(const Context& context,
                           inputs.origins,
                           record.identity,
                           record.planned_seeds,
-                          record.planned_claims});
+                          record.planned_claims,
+                          record.planned_tables});
   }
   run::write_plan(file, saved);
   std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";

@@ -79,6 +79,8 @@ bool Metric::is_eval_loss() const {
          name == loss_at_equal_time_name || name == loss_at_equal_flops_name;
 }
 
+bool Metric::is_tested() const { return name != validation_loss_name; }
+
 const std::vector<Metric>& metrics() {
   static const std::vector<Metric> all = all_metrics();
   return all;

@@ -41,6 +41,9 @@ struct Metric {
   bool higher_is_better() const { return better == Direction::higher_is_better; }
   /// Says how good a model is: tables mark significant differences of it.
   bool is_quality() const { return is_held_out_loss || source == Source::task; }
+  /// Whether tables test differences of it. The validation loss chooses between runs: nobody knows
+  /// the losses of its rows, and so not what other rows would change.
+  bool is_tested() const;
   bool is_exact() const { return source == Source::model; }    ///< the same for every seed
   bool is_fraction() const { return unit == Unit::fraction; }  ///< 0 to 1, shown as a percentage
 };

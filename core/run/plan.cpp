@@ -175,6 +175,7 @@ RunRecord record_of(const RunInputs& inputs) {
   record.revision = inputs.revision;
   record.planned_seeds = inputs.planned_seeds;
   record.planned_claims = inputs.planned_claims;
+  record.planned_tables = inputs.planned_tables;
   if (inputs.train_tokens.size() == 1) record.train_rows = inputs.train_tokens[0].rows;
   record.entropy_floor = inputs.evaluation_text.entropy_floor;
   record.repeated_sentences = inputs.evaluation_text.repeated_sentences;
@@ -293,6 +294,7 @@ void fields(Visitor& visit, SavedRun& run) {
   visit.field("origins", run.origins);
   visit.optional("planned_seeds", run.planned_seeds);
   visit.optional("planned_claims", run.planned_claims);
+  visit.optional("planned_tables", run.planned_tables);
 }
 
 template <class Visitor>

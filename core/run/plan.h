@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ struct RunInputs {
   nlohmann::json origins;                   ///< who set each value
   std::vector<int64_t> planned_seeds;       ///< with which the command trains the config
   std::vector<std::string> planned_claims;  ///< of the project's tables, about the config
+  std::optional<std::map<std::string, std::string>> planned_tables =
+      {};  ///< those with a row of the config (RunRecord)
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json; the run folder gets a copy
@@ -100,8 +103,9 @@ struct SavedRun {
   nlohmann::json experiment;  ///< resolved, complete
   nlohmann::json origins;     ///< who set each value
   Identity identity;
-  std::vector<int64_t> planned_seeds;       ///< see RunInputs
-  std::vector<std::string> planned_claims;  ///< the same
+  std::vector<int64_t> planned_seeds;                                     ///< see RunInputs
+  std::vector<std::string> planned_claims;                                ///< the same
+  std::optional<std::map<std::string, std::string>> planned_tables = {};  ///< the same
 };
 
 /// A plan of runs that can be read, kept and executed as it is, even if its templates change.

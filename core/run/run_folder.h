@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct RunRecord {
   /// The claims of the project's tables about this config when the run was made, by their keys
   /// (tables::claim_key).
   std::vector<std::string> planned_claims;
+  /// The project's tables with a row of this config when the run was made, each with its
+  /// tables::design_key; none: not recorded.
+  std::optional<std::map<std::string, std::string>> planned_tables = {};
   int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
   /// Nats a token that no model can predict of the text evaluated on; none: not known.
   std::optional<double> entropy_floor;

@@ -186,6 +186,7 @@ TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan
     const json record = json::parse(read_file(folder / "run.json"));
     REQUIRE(record.at("planned_seeds") == json{42, 43, 44});
     REQUIRE(!record.at("planned_claims").empty());
+    REQUIRE(record.at("planned_tables").at("planned").get<std::string>().size() == 12);
   }
   const Outcome compared = forge.call({"compare", "-p", "canon", "--table", "planned"});
   INFO(compared.out);

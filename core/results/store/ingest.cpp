@@ -85,6 +85,7 @@ Description describe(const run::RunFolder& folder) {
   for (const int64_t seed : record.planned_seeds) planned_seeds.push_back(std::to_string(seed));
   run.planned_seeds = join(planned_seeds, ",");
   run.planned_claims = join(record.planned_claims, ",");
+  if (record.planned_tables) run.planned_tables = json_text(nlohmann::json(*record.planned_tables));
   run.train_rows = record.train_rows;
   run.entropy_floor = record.entropy_floor;
   run.repeated_sentences = record.repeated_sentences;

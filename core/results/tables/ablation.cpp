@@ -410,6 +410,50 @@ SetupEntry describe_plan(const Ablation& ablation) {
   return {"Plan", planned + " seeds were planned, and all are there", "as planned"};
 }
 
+/// Whether the table is as it was when its runs were made: rows, columns and conditions that are
+/// chosen when results are known favour what they show.
+SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) {
+  const std::string& name = declared.name;
+  const std::string design = design_key(declared);
+  size_t runs = 0, without = 0, other = 0;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    for (const store::RunSummary& run : row.first_runs) {
+      if (run.planned_tables.empty()) continue;
+      const nlohmann::json planned = parse_json(run.planned_tables);
+      ++runs;
+      if (!planned.contains(name)) {
+        ++without;
+      } else if (planned[name] != design) {
+        ++other;
+      }
+    }
+  }
+  if (without + other == 0 || !declared.by.empty()) return {};
+  const std::string verb = without > 0 ? "written" : "changed";
+  return {"Table",
+          verb + " after " + std::to_string(without + other) + " of its " + std::to_string(runs) +
+              " runs were made: rows, columns and claims may have been chosen by what they show",
+          "table " + verb + " after its runs"};
+}
+
+/// Runs that were repeated until they completed are the better ones if what made them fail was
+/// their result.
+SetupEntry describe_repeated(const Ablation& ablation) {
+  size_t repeated = 0, runs = 0;
+  for (const AblationRow& row : ablation.rows) {
+    repeated += row.repeated.size();
+    runs += row.runs.size();
+  }
+  if (repeated == 0) return {};
+  const std::string count = std::to_string(repeated) + " of " + counted(runs, "run");
+  return {"Repeated",
+          count +
+              " completed only when repeated, after one of the same seed had failed or was "
+              "stopped: the losses that made runs fail are not among those shown",
+          count + " repeated after a failure"};
+}
+
 /// What the metrics' uncertainty is, and how differences are judged.
 SetupEntry describe_uncertainty(const Ablation& ablation) {
   const auto has_several = [](const AblationRow& row) { return row.runs.size() > 1; };
@@ -457,6 +501,8 @@ Ablation build_ablation(const TableSpec& declared,
     }
   }
   ablation.setup = describe_setup(completed);
+  if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
+    ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
   for (AblationRow& row : ablation.rows) check_completeness(options, builder, row);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
@@ -471,6 +517,10 @@ Ablation build_ablation(const TableSpec& declared,
   if (table.budget && !completed.empty()) ablation.setup.push_back(describe_budget(ablation));
   const SetupEntry plan = describe_plan(ablation);
   if (!plan.name.empty()) ablation.setup.push_back(plan);
+  if (const SetupEntry design = describe_design(declared, ablation); !design.name.empty())
+    ablation.setup.push_back(design);
+  if (const SetupEntry repeated = describe_repeated(ablation); !repeated.name.empty())
+    ablation.setup.push_back(repeated);
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   if (!completed.empty() && options.current_config)
     add_run_options(*completed.front(), options.current_config, ablation);

@@ -42,6 +42,8 @@ struct Sample {
   std::vector<store::RunSummary> first_runs;
   /// Further seeds whose runs failed or were stopped, and were not completed since.
   std::set<int64_t> ended_early;
+  /// Seeds shown of which another run failed or was stopped.
+  std::set<int64_t> repeated;
 
   bool completed() const { return !runs.empty(); }
 };

@@ -118,6 +118,24 @@ std::vector<std::string> differences_from_config(const ConfiguredRun& run,
   return differences;
 }
 
+std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const ConfiguredRun* run : runs) {
+    nlohmann::json config = run::identity_config(run->config);
+    for (const char* section : {"model", "seed", "backend", "external"}) config.erase(section);
+    std::vector<Condition> leaves = {{"data", run->summary.data_fingerprint},
+                                     {"tokenizer", run->summary.tokenizer_fingerprint}};
+    for (const auto& [key, value] : config.items()) add_leaves(value, key, leaves);
+    for (const Condition& leaf : leaves)
+      if (!is_varied_by(table, run->summary.config, leaf.name))
+        values[leaf.name].insert(leaf.value);
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, different] : values)
+    if (different.size() > 1) keys.push_back(key);
+  return keys;
+}
+
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table) {
   const store::RunSummary& summary = run.summary;
   const nlohmann::json config = run::identity_config(run.config);
@@ -380,9 +398,9 @@ Sample sample_of(const Runs& candidates,
   }
   for (const ConfiguredRun* each : runs) {
     const run::RunState state = each->summary.status;
-    if (seeds.count(each->summary.seed) == 0 &&
-        (state == run::RunState::failed || state == run::RunState::stopped))
-      sample.ended_early.insert(each->summary.seed);
+    if (state != run::RunState::failed && state != run::RunState::stopped) continue;
+    const int64_t seed = each->summary.seed;
+    (seeds.count(seed) == 0 ? sample.ended_early : sample.repeated).insert(seed);
   }
   if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
   for (const auto& [run, reason] : not_shown) {

@@ -41,6 +41,11 @@ std::vector<std::string> differences_from_config(const store::ConfiguredRun& run
                                                  const nlohmann::json& current,
                                                  const TableSpec& table);
 
+/// The keys outside of the model that the runs do not have in common: what the table's conditions
+/// leave open. A key that the table varies is not among them.
+std::vector<std::string> differing_keys(const std::vector<const store::ConfiguredRun*>& runs,
+                                        const TableSpec& table);
+
 /// The first three, and how many more there are: "seq_len 256; lr 0.1; seed 3; and 2 more".
 std::string first_of(const std::vector<std::string>& texts);
 

@@ -275,6 +275,17 @@ void check_metric(const std::string& name, const SourceSpan& where) {
   throw Error("no run has a final '" + name + "'", where, meant);
 }
 
+/// Throws Error for a metric that decides nothing.
+void check_is_tested(const std::string& name, const SourceSpan& where) {
+  if (results::metric_named(name).is_tested()) return;
+  throw Error(
+      "'" + name +
+          "' chooses between runs and decides no claim: runs do not report the losses of its "
+          "rows, so nobody knows what other rows would change",
+      where,
+      std::string("claim the ") + results::eval_loss_name);
+}
+
 void check_claim(const ClaimSpec& claim,
                  const yaml::Node& place,
                  const std::vector<std::string>& rows) {
@@ -298,7 +309,10 @@ void check_claim(const ClaimSpec& claim,
   if (claim.has_own_words() != claim.config.empty()) {
     throw Error("a claim names the config that it is about, one of expressions none", place.origin);
   }
-  if (place.find("score")) check_metric(claim.score, place.find("score")->origin);
+  if (place.find("score")) {
+    check_metric(claim.score, place.find("score")->origin);
+    check_is_tested(claim.score, place.find("score")->origin);
+  }
   for (const auto& [key, config] :
        {std::pair("config", claim.config), {"below", claim.below}, {"above", claim.above}}) {
     if (config.empty()) continue;
@@ -354,9 +368,11 @@ void read_expressions(const yaml::Node& node, TableSpec& table) {
     }
     check_names(claim.expression, known.metrics, known.configs);
     for (const Name& name : names_of(claim.expression)) {
+      const auto& origin = place.find(claim.holds.empty() ? "value" : "holds")->origin;
+      check_is_tested(name.metric, origin);
       if (name.row != Name::Row::own) continue;
       throw Error("a claim is about several rows: '" + name.metric + "' does not say whose it is",
-                  place.find(claim.holds.empty() ? "value" : "holds")->origin,
+                  origin,
                   "write " + name.metric + "[CONFIG] or baseline." + name.metric);
     }
   }
@@ -526,6 +542,23 @@ std::string claim_key(const ClaimSpec& claim) {
                         claim.value},
                        "\n"))
       .substr(0, 12);
+}
+
+std::string design_key(const TableSpec& table) {
+  nlohmann::json design = {{"baseline", table.baseline},
+                           {"primary", primary_metric(table)},
+                           {"must_be_equal", table.must_be_equal}};
+  for (const RowSpec& row : table.rows) design["rows"].push_back(row.config);
+  for (const ColumnSpec& column : table.columns)
+    if (metric_of(column)) design["metrics"].push_back(column.metric);
+  for (const ClaimSpec& claim : table.claims)
+    design["claims"].push_back({claim_key(claim), claim.claim});
+  if (table.best_of)
+    design["best_of"] = {table.best_of->key, table.best_of->values, table.best_of->by};
+  if (table.budget)
+    design["budget"] = {names_of(Budget())[static_cast<size_t>(table.budget->equal)],
+                        table.budget->of};
+  return hash_hex(design.dump()).substr(0, 12);
 }
 
 std::string primary_metric(const TableSpec& table) {

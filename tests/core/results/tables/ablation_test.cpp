@@ -1,5 +1,6 @@
 #include "core/results/tables/ablation.h"
 
+#include <functional>
 #include <random>
 #include <set>
 #include <sstream>
@@ -106,6 +107,77 @@ TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
   CHECK(more.rows[0].planned_seeds == 3);
   CHECK(plan_of(more) == "reopened: 3 seeds planned");
   CHECK(plan_of(table_of_plans({{1}})) == "");
+}
+
+/// What the setup of a table of two rows with two seeds says of the table itself, if its runs
+/// recorded these tables.
+std::string design_text(const std::optional<std::map<std::string, std::string>>& planned_tables,
+                        const TableSpec& table) {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (const int seed : {1, 2}) {
+      MadeRun run = Lab::run(config, 10 + seed);
+      run.id = config + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.planned_tables = planned_tables;
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+    }
+  }
+  for (const SetupEntry& entry : build_ablation(table, lab.read(), {}).setup)
+    if (entry.name == "Table") return entry.short_text + "; " + entry.value;
+  return "";
+}
+
+TEST_CASE("a table that is newer than its runs says so", "[report][plan]") {
+  const TableSpec table = small_table();
+  const std::map<std::string, std::string> planned = {{table.name, design_key(table)},
+                                                      {"other", "0123456789ab"}};
+  CHECK(design_text(planned, table) == "");
+  CHECK(design_text(std::nullopt, table) == "");  // older runs do not say
+  CHECK(design_text(std::map<std::string, std::string>(), table) ==
+        "table written after its runs; written after 4 of its 4 runs were made: rows, columns and "
+        "claims may have been chosen by what they show");
+  TableSpec changed = table;
+  changed.rows.pop_back();
+  CHECK(contains(design_text(planned, changed), "table changed after its runs; changed after 4 "));
+  changed = table;
+  changed.title = "Looks do not count";
+  changed.rows[0].name = "Nor do names";
+  changed.seeds = 7;  // which runs record themselves
+  CHECK(design_key(changed) == design_key(table));
+  for (const auto& change : std::vector<std::function<void(TableSpec&)>>{
+           [](TableSpec& spec) { spec.baseline = "canon_a"; },
+           [](TableSpec& spec) { spec.primary = "train_loss"; },
+           [](TableSpec& spec) { spec.must_be_equal.clear(); },
+           [](TableSpec& spec) { spec.columns.erase(spec.columns.begin() + 5); },
+           [](TableSpec& spec) { spec.claims.emplace_back(); },
+           [](TableSpec& spec) {
+             spec.best_of = BestOfSpec{"optimizer.lr", {1, 2}, "eval_loss"};
+           },
+           [](TableSpec& spec) { spec.budget = BudgetSpec(); }}) {
+    changed = table;
+    change(changed);
+    CHECK(design_key(changed) != design_key(table));
+  }
+}
+
+TEST_CASE("a table says what its conditions leave open", "[report]") {
+  Lab lab;
+  MadeRun llama = Lab::run("llama", 10), canon = Lab::run("canon_a", 11);
+  canon.experiment.optimizer.lr = 0.5;
+  canon.experiment.seed = 7;
+  make_completed_run(lab.runs, llama, {3.0});
+  make_completed_run(lab.runs, canon, {2.0});
+  TableSpec table = small_table();
+  const auto differs = [&] {
+    for (const SetupEntry& entry : build_ablation(table, lab.read(), {}).setup)
+      if (entry.name == "Rows differ in") return entry.short_text;
+    return std::string();
+  };
+  table.must_be_equal.clear();
+  CHECK(differs() == "rows differ in optimizer.lr");
+  table.must_be_equal = {"optimizer"};
+  CHECK(differs() == "");  // only one row is left to compare
 }
 
 /// As when memory ran out after the run's first steps.
@@ -627,8 +699,15 @@ TEST_CASE("a row of which seeds failed is compared with nothing", "[report]") {
   CHECK(ablation.rows[1].violations ==
         std::vector<std::string>{"1 of its 4 seeds failed or were stopped, and those that remain "
                                  "are no sample (complete them: 'forge runs resume')"});
+  const auto repeated = [](const Ablation& table) {
+    for (const SetupEntry& entry : table.setup)
+      if (entry.name == "Repeated") return entry.short_text;
+    return std::string();
+  };
+  CHECK(repeated(ablation).empty());
   tests::make_completed_run(lab.runs, seeded("canon_a", 4, 15), {2.2});
   CHECK(lab.table().rows[1].is_comparable());
+  CHECK(repeated(lab.table()) == "1 of 7 runs repeated after a failure");
 }
 
 TEST_CASE("runs whose seed varies nothing are one", "[report]") {

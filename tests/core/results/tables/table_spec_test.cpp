@@ -195,6 +195,8 @@ TEST_CASE("a claim compares with another row or with a number", "[report]") {
   REQUIRE(read(claim("above: llama, score: token_accuracy")).claims[0].above == "llama");
   const char* one_of = "one of below, above, at_least, at_most";
   REQUIRE(contains(error_in(claim("score: token_accuracy")), one_of));
+  REQUIRE(contains(error_in(claim("below: llama, score: validation_loss")),
+                   "'validation_loss' chooses between runs and decides no claim"));
   REQUIRE(contains(error_in(claim("below: llama, at_most: 1")), one_of));
   REQUIRE(contains(error_in(claim("at_most: null")), one_of));
   REQUIRE(contains(error_in(claim("above: canon_b")), "'canon_b', which has no row"));
