@@ -170,7 +170,9 @@ SetupEntry describe_choice(const TableSpec& table) {
         ", with the seeds that are shown: this favours rows with noisy metrics (tuning_seeds "
         "avoids it)";
   }
-  const std::string briefly = seeds.empty() ? "" : " with seeds that are not shown";
+  const std::string briefly =
+      seeds.empty() ? " with the seeds that are shown, which favours rows with noisy metrics"
+                    : " with seeds that are not shown";
   return {"Best of", text + note, "best of " + text + briefly};
 }
 

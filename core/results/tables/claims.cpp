@@ -43,6 +43,12 @@ ClaimMetric sampled(const AblationRow& row,
   metric.summary =
       statistics::summarize(metric.values, 0, confidence, sampling_error_of(row, name));
   const results::Metric kind = results::metric_named(name);
+  if (kind.is_eval_loss()) {
+    const auto& [losses, tokens] = row.evaluation_rows;
+    const auto over_rows = statistics::one_sample_test(
+        metric.values, 0, confidence, 0, statistics::error_of_weighted_mean(losses, tokens));
+    if (over_rows) metric.summary.interval = over_rows->interval;
+  }
   const auto text = [&](double value) { return results::text(value, kind); };
   const double mean = metric.summary.mean;
   metric.of_cases = {mean, mean};
@@ -100,7 +106,7 @@ JudgedClaim measured(Verdict verdict, const std::string& reason) {
 }
 
 /// Why a test over several seeds is not possible.
-std::string no_spread_text(const AblationRow& row) {
+std::string why_not_tested(const AblationRow& row) {
   if (row.evaluation_rows.losses.size() == 1)
     return "one row of text was evaluated: nothing says how much another would change";
   return "the seeds do not differ: nothing says how much chance does";
@@ -139,7 +145,7 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
   }
   const std::optional<RowDifference> shown = difference_between(row, other_row, claim.score);
   if (!shown)
-    return measured(Verdict::not_decidable, text(difference) + "; " + no_spread_text(row));
+    return measured(Verdict::not_decidable, text(difference) + "; " + why_not_tested(row));
   const auto& [low, high] = shown->difference.interval;
   const std::string reason =
       interval_text(text(shown->difference.difference), text(low), text(high)) + ", " +
@@ -160,8 +166,10 @@ JudgedClaim judge_against_number(const ClaimSpec& claim,
   const Verdict verdict = claim.at_least ? order_of({number, number}, range, false)
                                          : order_of(range, {number, number}, false);
   if (own.is_one_seed()) return of_one_seed(verdict, own.text);
-  if (range.high == range.low && !results::metric_named(claim.score).is_exact())
-    return measured(Verdict::not_decidable, own.text + "; " + no_spread_text(row));
+  const results::Metric metric = results::metric_named(claim.score);
+  const bool is_of_one_row = metric.is_eval_loss() && row.evaluation_rows.losses.size() == 1;
+  if (is_of_one_row || (range.high == range.low && !metric.is_exact()))
+    return measured(Verdict::not_decidable, own.text + "; " + why_not_tested(row));
   return tested(verdict, own.text);
 }
 

@@ -219,7 +219,7 @@ std::string latex_escaped(const std::string& text) {
 
 std::string to_latex(const Sheet& sheet, const std::string& name) {
   std::string text = comments("claim", sheet.verdicts) + comments("missing", sheet.commands) +
-                     comments("left out", sheet.excluded) + comments("note", sheet.notes);
+                     comments("note", sheet.notes);
   text += "\\begin{table}\n  \\centering\n  \\caption{" + latex_escaped(sheet.title) +
           "}\n  \\label{tab:" + name + "}\n  \\sbox0{\\begin{tabular}{" + alignment(sheet.columns) +
           "}\n    \\toprule\n";
@@ -239,6 +239,8 @@ std::string to_latex(const Sheet& sheet, const std::string& name) {
   if (!sheet.setup.empty()) notes.push_back(latex_escaped(sheet.setup));
   for (size_t i = 0; i < sheet.footnotes.size(); ++i)
     notes.push_back("{[}" + std::to_string(i + 1) + "] " + latex_escaped(sheet.footnotes[i]));
+  if (!sheet.excluded.empty())
+    notes.push_back("Left out: " + latex_escaped(join(sheet.excluded, "; ")));
   if (!notes.empty()) {
     text += "  \\par\\smallskip\\parbox{\\linewidth}{\\footnotesize " + join(notes, "\\\\\n    ") +
             "}\n";

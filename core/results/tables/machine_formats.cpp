@@ -257,6 +257,22 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   return json;
 }
 
+/// A word on all rows, as the line above a table has it.
+std::string setup_text(const Ablation& ablation, const std::string& name) {
+  for (const SetupEntry& entry : ablation.setup)
+    if (entry.name == name) return entry.short_text;
+  return "";
+}
+
+/// "failed (3 runs)": why the row does not count runs of its config.
+std::vector<std::string> left_out_of(const AblationRow& row, const Ablation& ablation) {
+  std::vector<std::string> reasons;
+  for (const ExcludedRuns& entry : ablation.excluded)
+    if (entry.config == row.spec.config)
+      reasons.push_back(entry.reason + " (" + counted(entry.runs.size(), "run") + ")");
+  return reasons;
+}
+
 /// A row's fields by the names of their columns.
 std::vector<std::pair<std::string, Json>> csv_row(size_t index,
                                                   const CellsByMetric& samples,
@@ -292,9 +308,17 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
     add(metric + "_sd", value_or_null(cell.summary.standard_deviation));
     add(metric + "_low", interval ? Json(interval->low) : Json());
     add(metric + "_high", interval ? Json(interval->high) : Json());
+    const auto& difference = cell.difference;
+    add(metric + "_difference", difference ? Json(difference->difference) : Json());
+    add(metric + "_difference_low", difference ? Json(difference->interval.low) : Json());
+    add(metric + "_difference_high", difference ? Json(difference->interval.high) : Json());
     add(metric + "_p", value_or_null(cell.p));
     add(metric + "_standing", cell.summary.n == 0 ? "" : name_of(cell.standing));
   }
+  add("plan", setup_text(ablation, "Plan"));
+  add("table", setup_text(ablation, "Table"));
+  add("filter", setup_text(ablation, "Filter"));
+  add("left_out", join(left_out_of(row, ablation), "; "));
   add("breaks", join(row.violations, "; "));
   add("differs_from_config", join(row.differs_from_config, "; "));
   if (ablation.table.best_of) add(ablation.table.best_of->key, value_or_null(row.varied));

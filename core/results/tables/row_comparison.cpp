@@ -69,7 +69,7 @@ class RowComparison {
       const bool is_one_seed = std::min(cell.summary.n, cells_[baseline].summary.n) < 2;
       cell.standing = is_one_seed ? Standing::one_seed
                       : found     ? Standing::tie
-                                  : Standing::no_spread;
+                                  : Standing::not_tested;
       if (is_one_seed) cell.noise = noise_around(cells_[baseline], sampled);
       if (!found) continue;
       cell.difference = found->difference;
@@ -131,7 +131,7 @@ std::set<int64_t> common_seeds(const std::vector<const AblationRow*>& rows) {
 
 const char* name_of(Standing standing) {
   constexpr const char* names[] = {
-      "baseline", "better", "worse", "tie", "one seed", "no spread", "not alike"};
+      "baseline", "better", "worse", "tie", "one seed", "not tested", "not alike"};
   return names[static_cast<size_t>(standing)];
 }
 
@@ -210,6 +210,7 @@ std::optional<RowDifference> difference_between(const AblationRow& own_row,
                                                 const AblationRow& other_row,
                                                 const std::string& metric,
                                                 double confidence) {
+  if (!results::metric_named(metric).is_tested()) return std::nullopt;
   const Look look = look_at({&own_row, &other_row});
   if (look.seeds &&
       (look.seeds->size() < own_row.runs.size() || look.seeds->size() < other_row.runs.size()))

@@ -19,11 +19,11 @@ enum class Standing {
   worse,           ///< the same
   tie,             ///< the difference is within noise
   one_seed,        ///< one value on either side: significance unknown
-  no_spread,       ///< values that differ, but not between seeds: significance unknown
+  not_tested,      ///< nothing says what chance does, such as seeds that do not differ
   not_comparable,  ///< the row violates conditions, or the baseline has no metric
 };
 
-/// "baseline", "better", "worse", "tie", "one seed", "no spread", "not alike"
+/// "baseline", "better", "worse", "tie", "one seed", "not tested", "not alike"
 const char* name_of(Standing standing);
 
 /// A metric of a row over its seeds.
@@ -68,7 +68,8 @@ struct RowDifference {
 
 /// The difference of two rows' values of a metric, one a run: by the paired test if the rows have
 /// the same seeds, else by Welch's; of fractions never surer than their numbers of cases allow.
-/// None if one has too few values, and if nothing varies though the rows differ.
+/// None if one has too few values, if nothing varies though the rows differ, and of a metric that
+/// is not tested.
 std::optional<RowDifference> difference_between(const AblationRow& own_row,
                                                 const AblationRow& other_row,
                                                 const std::string& metric,

@@ -94,7 +94,7 @@ SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSp
     text += " \u00b1 " + results::text(cell.difference->interval.half_width(), metric) + ", " +
             results::p_value_text(*cell.p);
   if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
-  if (cell.standing == Standing::one_seed || cell.standing == Standing::no_spread) text += " ?";
+  if (cell.standing == Standing::one_seed || cell.standing == Standing::not_tested) text += " ?";
   return {text, difference};
 }
 

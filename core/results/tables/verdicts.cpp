@@ -1,6 +1,7 @@
 #include "core/results/tables/verdicts.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
@@ -47,6 +48,18 @@ void add(const std::vector<TestedP>& tests,
   of_hidden.insert(of_hidden.end(), hidden, {1, weight});
 }
 
+/// The metric whose tests are the given one's too: a loss above the floor is the loss less a
+/// constant, where all runs were evaluated on one text.
+std::string tested_metric(const std::string& metric, const Ablation& ablation) {
+  if (metric != results::loss_above_floor_name) return metric;
+  std::set<std::optional<double>> floors;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable()) continue;
+    for (const store::RunSummary& run : row.runs) floors.insert(run.entropy_floor);
+  }
+  return floors.size() == 1 ? results::eval_loss_name : metric;
+}
+
 /// Adjusts all p together.
 void adjust(const std::string& primary, size_t hidden, Verdicts& verdicts) {
   std::vector<TestedP> of_primary, others, all;
@@ -74,6 +87,15 @@ void adjust(const std::string& primary, size_t hidden, Verdicts& verdicts) {
   }
 }
 
+/// The cells with the adjusted p of others that ask the same.
+std::vector<Cell> with_tests_of(const std::vector<Cell>& tested, std::vector<Cell> cells) {
+  for (size_t i = 0; i < cells.size(); ++i) {
+    cells[i].p = tested[i].p;
+    cells[i].best_p = tested[i].best_p;
+  }
+  return cells;
+}
+
 void settle(std::vector<JudgedClaim>& claims) {
   for (JudgedClaim& claim : claims) {
     if (!claim.p) continue;
@@ -90,17 +112,24 @@ void settle(std::vector<JudgedClaim>& claims) {
 
 Verdicts verdicts_of(const Ablation& ablation) {
   Verdicts verdicts;
-  const auto compare = [&](const std::string& metric) {
-    if (verdicts.cells.count(metric) == 0)
-      verdicts.cells[metric] = compared_cells(ablation, metric);
-  };
-  const std::string primary = primary_metric(ablation.table);
-  compare(primary);
+  std::set<std::string> shown = {primary_metric(ablation.table)};
   for (const ColumnSpec& column : ablation.table.columns) {
-    if (metric_of(column)) compare(column.metric);
+    if (metric_of(column)) shown.insert(column.metric);
+  }
+  for (const std::string& metric : shown) {
+    const std::string tested = tested_metric(metric, ablation);
+    if (verdicts.cells.count(tested) == 0)
+      verdicts.cells[tested] = compared_cells(ablation, tested);
   }
   verdicts.claims = measured_claims(ablation);
+  const std::string primary = tested_metric(primary_metric(ablation.table), ablation);
   adjust(primary, hidden_rows(ablation), verdicts);
+  for (const std::string& metric : shown) {
+    const std::string tested = tested_metric(metric, ablation);
+    if (metric != tested)
+      verdicts.cells[metric] =
+          with_tests_of(verdicts.cells.at(tested), compared_cells(ablation, metric));
+  }
   for (auto& [metric, cells] : verdicts.cells) settle(cells, metric);
   settle(verdicts.claims);
   return verdicts;

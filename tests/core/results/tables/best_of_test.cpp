@@ -256,7 +256,8 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
   const std::string text = to_terminal(lab.scored());
   INFO(text);
   CHECK(contains(to_terminal(lab.scored(), {false, 500}),
-                 " \u00b7 best of optimizer.lr 0.0005, 0.001, 0.002 by token_accuracy \u00b7 one "
+                 " \u00b7 best of optimizer.lr 0.0005, 0.001, 0.002 by token_accuracy "
+                 "with the seeds that are shown, which favours rows with noisy metrics \u00b7 one "
                  "seed per row: a difference may be noise (run more with --seeds 3)\n"));
   CHECK(contains(text,
                  "\nModel     Learning rate  Tokens     KL  Eval Loss\n"

@@ -188,6 +188,13 @@ TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[
   CHECK(contains(verdict(table), "fails: "));
   table.table.claims[0].at_most = 1.23;
   CHECK(contains(verdict(table), "over 3 seeds, p 0.25; within noise)"));
+  // Other rows of text would give another number.
+  table.table.claims[0].at_most = 1.3;
+  table.rows[1].evaluation_rows = {{1.0, 1.1, 1.3, 1.48}, {10, 10, 10, 10}};
+  CHECK(contains(verdict(table), "not decidable: "));
+  CHECK(contains(verdict(table), "1.2200 (95 %: 0.8"));
+  table.rows[1].evaluation_rows = {{1.22}, {10}};
+  CHECK(contains(verdict(table), "1.2448) over 3 seeds; one row of text was evaluated"));
 }
 
 /// The table with a claim in words of its own, read as a file would be.

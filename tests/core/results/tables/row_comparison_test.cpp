@@ -124,7 +124,7 @@ TEST_CASE("speeds of other devices are compared with nothing", "[report][cells]"
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
   table.rows[1].runs.back().device_name = "another CPU";
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_comparable);
-  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::no_spread);
+  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::not_tested);
   CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_comparable);
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("the speed of seeds that compute fewer rows at once is compared with n
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
   table.rows[1].runs.front().micro_batch_size = 4;
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_comparable);
-  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::no_spread);
+  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::not_tested);
   CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_comparable);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("more accuracy is better and so is more speed", "[report][cells]") {
   }
   CHECK(cells_of(table, "token_accuracy")[1].standing == Standing::better);
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::worse);
-  CHECK(cells_of(table, "eval_loss")[1].standing == Standing::no_spread);
+  CHECK(cells_of(table, "eval_loss")[1].standing == Standing::not_tested);
 }
 
 TEST_CASE("tables show intervals, ties and what stands", "[report][cells]") {
@@ -199,7 +199,7 @@ TEST_CASE("rows that no seed changes are not certain to differ", "[report][cells
   }
   for (const char* metric : {"peak_memory_bytes", "kl_divergence"}) {
     const Cell cell = cells_of(table, metric)[1];
-    CHECK(cell.standing == Standing::no_spread);
+    CHECK(cell.standing == Standing::not_tested);
     CHECK_FALSE(cell.p);
     CHECK_FALSE(cell.best);
     CHECK_FALSE(cell.noise);
@@ -207,7 +207,7 @@ TEST_CASE("rows that no seed changes are not certain to differ", "[report][cells
   table.table.columns = {{ColumnKind::model, "Model"},
                          {ColumnKind::difference, "vs Llama", "kl_divergence"}};
   CHECK(contains(to_terminal(table, {false, 200}), "\u22120.2500 ?"));
-  CHECK(to_json(table)["rows"][1]["statistics"]["kl_divergence"]["standing"] == "no spread");
+  CHECK(to_json(table)["rows"][1]["statistics"]["kl_divergence"]["standing"] == "not tested");
 }
 
 TEST_CASE("a row of one seed says what noise may be", "[report][cells]") {

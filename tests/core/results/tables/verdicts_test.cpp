@@ -172,11 +172,48 @@ TEST_CASE("an evaluation of few rows of text makes a difference less certain", "
   for (AblationRow& row : table.rows) row.evaluation_rows = {{1.0}, {10}};
   table.table.claims.push_back(below("canon", "llama"));
   const Verdicts of_one = verdicts_of(table);
-  CHECK(cells_of(of_one)[1].standing == Standing::no_spread);
+  CHECK(cells_of(of_one)[1].standing == Standing::not_tested);
   for (const JudgedClaim& judged : of_one.claims) {
     CHECK(judged.verdict == Verdict::not_decidable);
     CHECK(contains(judged.reason, "one row of text was evaluated"));
   }
+}
+
+TEST_CASE("a loss above the floor asks what the loss asks", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  for (AblationRow& row : table.rows)
+    for (store::RunSummary& run : row.runs) run.entropy_floor = 0.45;
+  const double alone = *cells_of(verdicts_of(table))[1].p;
+  table.table.columns.push_back({ColumnKind::metric, "Above floor", "eval_loss_above_floor"});
+  const Verdicts both = verdicts_of(table);
+  CHECK(*cells_of(both)[1].p == alone);
+  const Cell& above = both.cells.at("eval_loss_above_floor")[1];
+  CHECK(*above.p == alone);
+  CHECK(above.summary.mean == Approx(1.00 - 0.45));
+  CHECK(above.standing == Standing::better);
+  table.table.columns.erase(table.table.columns.begin());
+  CHECK(*verdicts_of(table).cells.at("eval_loss_above_floor")[1].p == alone);
+  // Of another text it is a question of its own.
+  table.table.columns.insert(table.table.columns.begin(),
+                             {ColumnKind::metric, "Eval loss", "eval_loss"});
+  for (store::RunSummary& run : table.rows[1].runs) run.entropy_floor = 0.40;
+  CHECK(*verdicts_of(table).cells.at("eval_loss_above_floor")[1].p > alone);
+}
+
+TEST_CASE("a validation loss is shown and not tested", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  const double alone = *cells_of(verdicts_of(table))[1].p;
+  for (AblationRow& row : table.rows)
+    for (store::RunSummary& run : row.runs)
+      run.metrics["validation_loss"] = run.metrics["eval_loss"];
+  table.table.columns.push_back({ColumnKind::metric, "Validation loss", "validation_loss"});
+  const Verdicts verdicts = verdicts_of(table);
+  const Cell& cell = verdicts.cells.at("validation_loss")[1];
+  CHECK(cell.standing == Standing::not_tested);
+  CHECK_FALSE(cell.p);
+  CHECK_FALSE(cell.best);
+  CHECK(cell.summary.interval);
+  CHECK(*cells_of(verdicts)[1].p == alone);
 }
 
 TEST_CASE("rows that a filter hides count as tested", "[verdicts]") {
