@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
