@@ -78,7 +78,7 @@ class Losses(unittest.TestCase):
         environment = dict(os.environ, FORGE_CACHE_DIR=str(self.folder / "cache"),
                            FORGE_RUNS_DIR=str(self.folder / runs))
         chosen = [
-            "profile=full", f"data.path={self.folder / 'text.txt'}", "data.order=sequential",
+            "profile=full", "train.precision=float32", f"data.path={self.folder / 'text.txt'}", "data.order=sequential",
             f"tokenizer.vocab_size={SIZE['vocab']}", f"model.vocab_size={SIZE['vocab']}",
             f"model.hidden_size={SIZE['hidden']}", f"model.mlp.intermediate_size={SIZE['mlp']}",
             f"model.num_layers={SIZE['layers']}", f"model.attention.num_heads={SIZE['heads']}",

@@ -169,7 +169,6 @@ TEST_CASE("a table in LaTeX", "[latex]") {
   sheet.setup = "profile full · ± of 3 seeds";
   REQUIRE(to_latex(sheet, "positions") ==
           "% claim: holds: 1 < 2 or not\n"
-          "% left out: train_x: other data\n"
           "\\begin{table}\n"
           "  \\centering\n"
           "  \\caption{Canon \\& friends}\n"
@@ -187,7 +186,8 @@ TEST_CASE("a table in LaTeX", "[latex]") {
           "  \\par\\smallskip\\parbox{\\linewidth}{\\footnotesize "
           "profile full $\\cdot$ $\\pm$ of 3 seeds\\\\\n"
           "    {[}1] the best of 2 of 4\\\\\n"
-          "    {[}2] 100~\\% measured}\n"
+          "    {[}2] 100~\\% measured\\\\\n"
+          "    Left out: train\\_x: other data}\n"
           "\\end{table}\n");
 }
 
