@@ -256,6 +256,18 @@ std::vector<SelectedConfig> select_configs(const Context& context, const RunSele
   return selected;
 }
 
+/// The seeds of --seed, or as many as --seeds says, from that of --seed or the config's own on.
+run::Sweep selected_seeds(const RunSelection& selection, int64_t own_seed) {
+  if (selection.seed_count == 0) return run::parse_seeds(selection.seeds);
+  if (selection.seeds.empty()) return run::seeds_from(own_seed, selection.seed_count);
+  const std::vector<std::string> named = run::parse_seeds(selection.seeds).values;
+  if (named.size() > 1)
+    throw Error("--seed names " + counted(named.size(), "seed") + ", and --seeds asks for " +
+                    std::to_string(selection.seed_count),
+                "give one of them; with a single --seed, --seeds counts from that one on");
+  return run::seeds_from(std::stoll(named.front()), selection.seed_count);
+}
+
 /// The runs of a config, one for each combination of swept values; none of a model that --all
 /// selects.
 std::vector<CheckedRun> config_runs(const Context& context,
@@ -270,8 +282,8 @@ std::vector<CheckedRun> config_runs(const Context& context,
   if (selection.seed_count > 0)
     own_seed = context.resolve(document, options.overrides).experiment.seed;
   std::vector<run::Sweep> sweeps;
-  if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
-  if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
+  if (!selection.seeds.empty() || selection.seed_count > 0)
+    sweeps.push_back(selected_seeds(selection, own_seed));
   sweeps.insert(sweeps.end(), swept.begin(), swept.end());
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;

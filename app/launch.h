@@ -81,8 +81,8 @@ struct RunSelection {
   bool all = false;                  ///< every training config of the project
   std::string table;                 ///< the configs of this table, ""
   std::string seeds;                 ///< "1,2,3" or "1..3", "": the config's own
-  int seed_count = 0;                ///< this many, starting at the config's; 0: not given
-  std::vector<std::string> sweeps;   ///< "optimizer.lr=1e-3,3e-3", or one that the project declares
+  int seed_count = 0;  ///< this many, from the one in `seeds` or the config's on; 0: not given
+  std::vector<std::string> sweeps;  ///< "optimizer.lr=1e-3,3e-3", or one that the project declares
 };
 
 /// Names of the sweeps that a project declares: the files sweeps/*.yaml, sorted.

@@ -290,8 +290,9 @@ void add_run(const Command& app) {
       .repeated();
   command.add_option("--seed <SEEDS>", options.selection.seeds, "Seeds: 1,2,3 or 1..5");
   command
-      .add_option(
-          "--seeds", options.selection.seed_count, "Number of seeds, starting at the config's")
+      .add_option("--seeds",
+                  options.selection.seed_count,
+                  "Number of seeds, starting at --seed or the config's")
       .at_least(1);
   command.add_option("--continue <RUN>",
                      options.launch.continue_run,

@@ -405,6 +405,22 @@ TEST_CASE("a table's runs are those of its rows") {
   REQUIRE(plan.size() == 8);
   REQUIRE(plan[0].at("config") == "train_llama");
   REQUIRE(plan[0].at("label") == "train_llama (seed=7)");
+  const Outcome counted = forge.call({"run",
+                                      "-p",
+                                      "canon",
+                                      "train_llama",
+                                      "--seed",
+                                      "7",
+                                      "--seeds",
+                                      "2",
+                                      "--threads",
+                                      "1",
+                                      "--dry-run",
+                                      "--json"});
+  INFO(counted.err);
+  const json from_seven = json::parse(counted.out);
+  REQUIRE(from_seven.size() == 2);
+  REQUIRE(from_seven[1].at("label") == "train_llama (seed=8)");
   const Outcome both = forge.call({"run", "--all", "--table", "positions"});
   REQUIRE(both.exit_code == 2);
   REQUIRE(contains(both.err, "--table positions and --all each select the configs to run"));

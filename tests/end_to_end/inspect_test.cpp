@@ -320,6 +320,8 @@ TEST_CASE("a wrong command line is refused in plain words") {
       {{"help", "nosuch"}, {"no command 'nosuch'"}},
       {{"run", "train_llama", "--seeds", "010"}, {"--seeds must be without a leading zero"}},
       {{"run", "train_llama", "--seeds"}, {"--seeds needs a value"}},
+      {{"run", "-p", "canon", "train_llama", "--seed", "1,2", "--seeds", "3", "--dry-run"},
+       {"--seed names 2 seeds, and --seeds asks for 3"}},
       {{"run", "train_llama", "--plan", "none.json"}, {"--plan names a file that does not exist"}},
       {{"bench", "train_llama", "--windows", "1001"}, {"--windows must be from 1 to 1000"}},
       {{"backend-test", "bigram", "--timeout", "soon"}, {"--timeout must be a number, not 'soon'"}},
