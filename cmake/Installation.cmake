@@ -3,13 +3,16 @@
 install(TARGETS forge RUNTIME DESTINATION bin)
 install(DIRECTORY projects templates forge_workspace DESTINATION share/forge
         PATTERN runs EXCLUDE
-        PATTERN RESULTS.md EXCLUDE
+        PATTERN "RESULTS.*" EXCLUDE
         PATTERN "*.tmp-*" EXCLUDE)
 
 # Backends that are programs of their own, found beside the templates.
 install(DIRECTORY backends/bigram backends/pytorch DESTINATION share/forge/backends
         USE_SOURCE_PERMISSIONS
         PATTERN "__pycache__" EXCLUDE)
+
+# For `import forge` in Python: the folder that docs/PYTHON.md puts on the path.
+install(FILES app/python/forge.py DESTINATION share/forge/python)
 
 # The manual and the shells' completions come from the program itself, as --help does.
 install(CODE [[
