@@ -171,7 +171,8 @@ json summary(const Program& forge, std::vector<std::string> arguments) {
 
 TEST_CASE("forge model counts a model that trains and one that does not") {
   const Program forge;
-  const json trained = summary(forge, {"train_canon_ac", "--set", "profile=full"});
+  const json trained = summary(
+      forge, {"train_canon_ac", "--set", "profile=full", "--set", "train.precision=float32"});
   const json model = summary(forge, {"canon_ac"});
   REQUIRE(trained.at("parameters").at("total") == 4'442'368);
   REQUIRE(trained.at("parameters") == model.at("parameters"));
