@@ -156,6 +156,12 @@ std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelec
   return both;
 }
 
+void print_skipped_checkpoints(const run::RunModel& model) {
+  print_warnings(texts_of(model.skipped_checkpoints, [&](const std::string& problem) {
+    return model.name + ": " + problem + "; step " + std::to_string(model.step) + " is used";
+  }));
+}
+
 std::string loss_text(const std::optional<double>& loss) {
   return loss ? results::fixed_text(*loss, 4) : "-";
 }

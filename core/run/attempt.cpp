@@ -282,10 +282,14 @@ class Attempt {
     state.identity = run_.folder.record().key;
     if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
     try {
-      weights::seal_checkpoint(run_.folder.checkpoints() / name, state);
+      weights::acknowledge_checkpoint(run_.folder.checkpoints() / name, state);
       saved_ = true;
     } catch (const Error& problem) {
-      fail("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
+      const std::string hint = problem.hint().empty() ? "" : "; " + problem.hint();
+      fail("the worker's checkpoint of step " + std::to_string(saved.step) +
+               " cannot be kept: " + problem.message(),
+           "the run keeps those before it" + hint);
+      verdict_->storage = problem.exit_code() == ExitCode::storage;
     }
   }
 
@@ -359,6 +363,7 @@ class Attempt {
       if (killed_ || quiet_seconds < run_.options.exit_grace_seconds) return;
       worker_.kill();  // it has said its last word and does not leave
       killed_ = true;
+      overstayed_ = true;
     } else if (quiet_seconds >= patience() && !computes_first_step(quiet_seconds)) {
       const std::string key = "train.hung_after_seconds";
       std::string hint = "where a step may take so long, raise " + key + " (now " +
@@ -402,6 +407,12 @@ class Attempt {
     if (verdict_) {
       // A crash in a library's clean-up after the last word changes no number.
       end = *verdict_;
+      if (overstayed_) {
+        const std::string stayed = "the worker did not exit within " +
+                                   human_duration(run_.options.exit_grace_seconds) +
+                                   " after its last event and was killed";
+        end.reason += (end.reason.empty() ? "" : "; ") + stayed;
+      }
     } else if (stop_passed_on_) {
       end.state = RunState::stopped;
       end.reason = "stopped on request before it could save";
@@ -416,7 +427,7 @@ class Attempt {
     end.exit = exit;
     end.saved = saved_;
     end.other_process_load = machine_load_.other_process_load();
-    end.storage = end.state == RunState::failed && exit.code == worker::exit_storage;
+    if (end.state == RunState::failed && exit.code == worker::exit_storage) end.storage = true;
     return end;
   }
 
@@ -454,6 +465,7 @@ class Attempt {
   std::optional<StopRequest> stop_passed_on_;
   std::optional<AttemptEnd> verdict_;  ///< once it is known; later lines of the worker are ignored
   bool killed_ = false;
+  bool overstayed_ = false;   ///< was killed because it stayed after its last event
   bool saved_ = false;        ///< a checkpoint
   MachineLoad machine_load_;  ///< since training began
   std::optional<double> machine_load_at_;

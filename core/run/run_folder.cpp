@@ -235,6 +235,12 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
     }
     return false;
   };
+  // Only surplus ones are removed, and the newest is none.
+  if (!recorded.empty() && !is_folder(checkpoints() / weights::checkpoint_name(*recorded.rbegin())))
+    found.damaged.push_back(
+        "the newest checkpoint, of step " + std::to_string(*recorded.rbegin()) +
+        ", is gone: there is no folder '" +
+        shown_path(checkpoints() / weights::checkpoint_name(*recorded.rbegin())) + "'");
   found.recorded = find(true);
   // A supervisor that was killed missed one at most. Where the log knows others, or lacks several,
   // it was cut: nothing that is trained again would bring its lines back.

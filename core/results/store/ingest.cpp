@@ -225,8 +225,9 @@ class Ingester {
     const run::RunStatus status = folder.status(max_steps);
     run.status = status.state;
     run.damaged = status.damaged ? 1 : 0;
-    run.failure_reason = status.reason;
-    run.failure_hint = status.hint;
+    const bool is_completed = status.state == run::RunState::completed;  // with a remark, perhaps
+    run.failure_reason = is_completed ? "" : status.reason;
+    run.failure_hint = is_completed ? "" : status.hint;
     add_remarks(folder, run, warnings);
     write_summary(run);
     execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
