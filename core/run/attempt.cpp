@@ -239,10 +239,17 @@ class Attempt {
       verdict_ = verdict_of(*failed);
     }
     if (verdict_ || saved) run_.log.sync();
-    // Only now: a worker gets ahead of a supervisor that is suspended, and resuming from what was
-    // not recorded would lose the losses before it.
-    if (saved)
-      weights::remove_surplus_checkpoints(run_.folder.checkpoints(), run_.retention, saved->step);
+    if (saved) remove_surplus(saved->step);
+  }
+
+  /// After the event is synced: a worker gets ahead of a supervisor that is suspended, and resuming
+  /// from what was not recorded would lose the losses before it.
+  void remove_surplus(int64_t step) const {
+    try {
+      weights::remove_surplus_checkpoints(run_.folder.checkpoints(), run_.retention, step);
+    } catch (const Error&) {
+      // The run needs them gone as little as it needs them; 'forge gc' finds what stays.
+    }
   }
 
   /// The worker's event, with the size of stderr.log.

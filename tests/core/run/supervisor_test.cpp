@@ -380,6 +380,50 @@ TEST_CASE("a finished worker that does not leave is ended and the log says so",
   REQUIRE(scene.folder.state() == RunState::completed);
 }
 
+TEST_CASE("a run whose last file cannot be written is completed all the same",
+          "[run][supervisor][hostile]") {
+  SupervisedScene scene({});
+  const auto block = [&] { make_directories(scene.folder.done_file() / "in the way"); };
+  scene.launcher.add({then(greeting(), {Does{block}, Says{lines::finished(true)}, Exits{}}), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.folder.state() == RunState::completed);
+}
+
+TEST_CASE("a run goes on where a surplus checkpoint cannot be removed",
+          "[run][supervisor][hostile]") {
+  SupervisedScene scene(
+      {{then(greeting(), {Saves{1}, Saves{2}, Saves{3}, Says{lines::finished(true)}, Exits{}}),
+        {}}});
+  const fs::path all = scene.folder.checkpoints();
+  make_directories(aside_path(all / "000000001", "old") / "in the way");
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(weights::list_checkpoints(all).size() == 3);
+}
+
+TEST_CASE("a stop is a stop whatever its file is", "[run][supervisor][stop][hostile]") {
+  SupervisedScene scene({});
+  scene.launcher.add({then(greeting(),
+                           {Does{[&] { make_directories(scene.folder.stop_file()); }},
+                            IsSilent{60},
+                            Says{lines::train(99)}}),
+                      {Says{lines::finished(false)}, Exits{{3, 0}}}});
+  REQUIRE(scene.supervise() == supervised_stopped);
+}
+
+TEST_CASE("events are not appended to a file that has another name elsewhere",
+          "[run][supervisor][hostile]") {
+  for (const char* name : {"events.jsonl", "stderr.log", "supervisor.log", "lock"}) {
+    SupervisedScene scene({{good_run(), {}}});
+    const TemporaryFolder elsewhere;
+    const fs::path theirs = elsewhere.write("theirs", "text without an end");
+    fs::remove(scene.folder.path() / name);
+    fs::create_hard_link(theirs, scene.folder.path() / name);
+    CHECK(contains(error_of([&] { scene.supervise(); }), "has another name elsewhere"));
+    CHECK(read_file(theirs) == "text without an end");
+    CHECK(scene.launcher.launches.empty());
+  }
+}
+
 TEST_CASE("a checkpoint that is none does not count, and the older one stays",
           "[run][supervisor][hostile]") {
   const fs::path wrong = "000000002";
