@@ -201,7 +201,7 @@ Removal read_removal(const fs::path& folder) {
     const auto known = std::find_if(removal.runs.begin(),
                                     removal.runs.end(),
                                     [&](const RemovedRun& said) { return said.run == run.id(); });
-    there.push_back(known != removal.runs.end() ? *known : RemovedRun{run.id(), "", "", 0});
+    there.push_back(known != removal.runs.end() ? *known : describe(run));
   }
   removal.runs = std::move(there);
   return removal;

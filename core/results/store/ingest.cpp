@@ -1,5 +1,7 @@
 #include "core/results/store/ingest.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <future>
@@ -139,10 +141,19 @@ std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
   return statements;
 }
 
-/// Whether the files can be read on from where the last time ended: neither was replaced nor cut.
-bool continues(const FileState& before, const FileState& now) {
-  return before.record == now.record && before.events_offset <= now.events.size &&
-         (before.events_offset == 0 || before.events.inode == now.events.inode);
+/// Whether a line ends in front of that byte.
+bool ends_line(const fs::path& file, int64_t offset) {
+  const FileDescriptor opened = open_if_exists(file);
+  char last = '\0';
+  return opened && ::pread(opened.get(), &last, 1, offset - 1) == 1 && last == '\n';
+}
+
+/// Whether the files can be read on from where the last time ended: neither was replaced nor cut,
+/// nor, as far as the end of a line tells, written anew in place.
+bool continues(const FileState& before, const FileState& now, const fs::path& events_file) {
+  if (before.record != now.record || before.events_offset > now.events.size) return false;
+  return before.events_offset == 0 ||
+         (before.events.inode == now.events.inode && ends_line(events_file, before.events_offset));
 }
 
 /// Writes the rows of runs. The caller holds a write transaction, since new lines begin at the
@@ -203,7 +214,7 @@ class Ingester {
   void ingest_files(const run::RunFolder& folder, ReadRun& read) {
     FileState now = file_state_of(folder);
     std::optional<FileState> before = read_state(folder.id());
-    if (before && !continues(*before, now)) {
+    if (before && !continues(*before, now, folder.events_file())) {
       remove(folder.id());
       before.reset();
     }

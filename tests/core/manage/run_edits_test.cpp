@@ -157,6 +157,8 @@ TEST_CASE("runs are removed and brought back on a full disk", "[upkeep][trash]")
   const std::vector<Removal> removals = list_removals(folder.path());
   REQUIRE(removals.size() == 2);
   REQUIRE(removals[0].runs.at(0).run == "b");  // the newest, though it has no record
+  REQUIRE(removals[0].runs.at(0).status == "completed");
+  REQUIRE(removals[0].runs.at(0).bytes > 100);
   REQUIRE(on_full_disk([&] { undo_removal(folder.path(), ""); }) == 0);
   REQUIRE(read_file(b.events_file()) == events);
   REQUIRE(on_full_disk([&] { undo_removal(folder.path(), ""); }) == 0);

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <fstream>
 
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -223,6 +224,17 @@ TEST_CASE("damage is told as long as it is there", "[store][hostile]") {
   write_file_atomic(folder.environment_file(), "{}");
   write_file_atomic(folder.events_file(), whole);
   CHECK(warnings().empty());
+}
+
+TEST_CASE("a log that is written anew in place is read anew", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder folder = make_completed_run(place.runs, made("x"));
+  place.store.sync(place.runs);
+  const std::string whole = read_file(folder.events_file());
+  std::ofstream(folder.events_file()) << "rubbish\n" << whole;  // the same file, and longer
+  const std::vector<std::string> warnings = place.store.sync(place.runs).warnings;
+  REQUIRE(warnings.size() == 1);
+  REQUIRE(contains(warnings[0], "events.jsonl', byte 0: "));
 }
 
 TEST_CASE("a log of rubbish is told in a few lines", "[store][hostile]") {
