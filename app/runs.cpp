@@ -10,12 +10,15 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
+#include "core/manage/run_log.h"
 #include "core/project/names.h"
 #include "core/results/metrics.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
+#include "core/run/event_log.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/supervisor.h"
@@ -154,6 +157,12 @@ std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelec
     if (meets.count(folder.id()) > 0) both.push_back(folder);
   }
   return both;
+}
+
+void print_skipped_checkpoints(const run::RunModel& model) {
+  print_warnings(texts_of(model.skipped_checkpoints, [&](const std::string& problem) {
+    return model.name + ": " + problem + "; step " + std::to_string(model.step) + " is used";
+  }));
 }
 
 std::string loss_text(const std::optional<double>& loss) {
@@ -379,15 +388,40 @@ std::string left_text(const run::RunFolder& folder) {
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
 }
 
+/// The store, kept up to date while runs are followed. Where no disk has room for it, it is left
+/// alone: the runs need none, and what they found is in their folders.
+class FollowedStore {
+ public:
+  explicit FollowedStore(const Context& context) : runs_dir_(context.runs_dir()) {
+    attempt([&] { store_.emplace(open_store(context)); });
+  }
+  void update() {
+    if (store_) attempt([&] { print_warnings(store_->sync(runs_dir_).warnings); });
+  }
+
+ private:
+  template <class Action>
+  void attempt(const Action& action) {
+    try {
+      action();
+    } catch (const Error& problem) {
+      if (problem.exit_code() != ExitCode::storage) throw;
+      store_.reset();
+      print_warnings({problem.message() + "; the runs go on without it"});
+    }
+  }
+
+  std::filesystem::path runs_dir_;
+  std::optional<store::ResultStore> store_;
+};
+
 ExecutedRuns follow_and_report(const Context& context,
                                const std::vector<PendingRun>& runs,
                                const std::set<std::string>& own,
                                const Interrupts& interrupts) {
-  store::ResultStore store = open_store(context);
-  const std::filesystem::path runs_dir = context.runs_dir();
-  const std::vector<Outcome> outcomes = follow_runs(context, runs, own, interrupts, [&](size_t) {
-    print_warnings(store.sync(runs_dir).warnings);
-  });
+  FollowedStore store(context);
+  const std::vector<Outcome> outcomes =
+      follow_runs(context, runs, own, interrupts, [&](size_t) { store.update(); });
   std::vector<std::string> ended;
   int worst = run::supervised_completed;
   bool some_are_open = false;  // not started, or left
@@ -476,8 +510,44 @@ ExecutedRuns execute_runs(const Context& context,
   return {0, true, {}};
 }
 
+namespace {
+
+/// What the run folders say where no disk has room for a store: how each run ended.
+void print_ends(const Context& context, const std::vector<std::string>& ids, bool json) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const std::string& id : ids) {
+    const run::RunFolder folder(context.runs_dir() / id);
+    const std::string status = run::name_of(folder.state());
+    const std::vector<std::string> last = last_whole_lines(folder.events_file(), 2);
+    std::string end;
+    nlohmann::json loss;
+    if (last.size() == 2) {
+      const run::StoredEvent event = run::stored_event_from_line(last[0]);
+      end = manage::event_text(event);
+      const auto* finished = event.event ? std::get_if<worker::Finished>(&*event.event) : nullptr;
+      if (finished && finished->eval_loss) loss = *finished->eval_loss;
+    }
+    list.push_back(
+        {{"id", id}, {"status", status}, {"eval_loss", loss}, {"folder", folder.path().string()}});
+    if (!json)
+      std::cout << tables::printable(id) << "  " << status << "  " << tables::printable(end)
+                << "\n";
+  }
+  if (json) print_json(list);
+}
+
+}  // namespace
+
 void print_results(const Context& context, const std::vector<std::string>& ids, bool json) {
-  const store::ResultStore store = open_store(context);
+  std::optional<store::ResultStore> opened;
+  try {
+    opened.emplace(open_store(context));
+  } catch (const Error& problem) {
+    if (problem.exit_code() != ExitCode::storage) throw;
+    print_warnings({problem.message() + "; the runs' folders have their results"});
+    return print_ends(context, ids, json);
+  }
+  const store::ResultStore& store = *opened;
   std::vector<store::RunSummary> runs;
   for (const std::string& id : ids) {
     if (auto summary = store.run(id)) runs.push_back(std::move(*summary));

@@ -11,6 +11,10 @@
 #include "core/results/store/run_summary.h"
 #include "core/run/run_folder.h"
 
+namespace forge::run {
+struct RunModel;
+}
+
 namespace forge::app {
 
 /// The store of the runs folder, brought up to date with the run folders. Prints warnings about
@@ -45,6 +49,9 @@ void add_run_selector(const Command& command, RunSelector& choice);
 /// Throws Error where neither names nor conditions are given, and for a name or pattern that
 /// matches no run.
 std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& choice);
+
+/// Warns of each newer checkpoint of the run that cannot be used.
+void print_skipped_checkpoints(const run::RunModel& model);
 
 /// A loss with four decimals; "-" where there is none.
 std::string loss_text(const std::optional<double>& loss);

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "app/command_line.h"
+#include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
@@ -31,6 +32,7 @@ struct EvalOptions {
 
 run::RunModel open_model(const Context& context, const EvalOptions& options) {
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  print_skipped_checkpoints(model);
   config::TrainConfig& train = model.experiment.train;
   if (options.seq_len) train.seq_len = *options.seq_len;
   if (options.batch_size) train.eval_batch_size = *options.batch_size;
@@ -143,6 +145,7 @@ struct LogitsOptions {
 
 int logits(const Context& context, const LogitsOptions& options) {
   const run::RunModel model = run::open_model(context.runs_dir(), options.model);
+  print_skipped_checkpoints(model);
   run::LogitsQuestion question = options.question;
   question.output = options.output;
   const auto backend =

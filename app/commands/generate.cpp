@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "app/command_line.h"
+#include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
 #include "core/base/files.h"
@@ -141,6 +142,7 @@ int generate(const Context& context, const GenerateOptions& options) {
     question.prompts.push_back(read_prompt(file));
   run::check_generation(question);
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  print_skipped_checkpoints(model);
   set_precision(options.precision, model.experiment.train);
   const auto backend =
       context.backend_for(worker::Job::generate, model, question.device, question.threads);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
+#include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
 #include "core/base/files.h"
@@ -58,6 +59,7 @@ int export_hf(const Context& context, const ExportHfOptions& options) {
   export_options.replace = options.force;
   const run::RunModel model =
       run::open_run(run::find_run_by_name_or_path(context.runs_dir(), options.run), options.step);
+  print_skipped_checkpoints(model);
   huggingface::ExportSource source;
   source.model = model.experiment.model;
   source.max_positions = model.experiment.train.seq_len;

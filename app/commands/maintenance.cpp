@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/manage/doctor.h"
 #include "core/manage/garbage.h"
+#include "core/results/store/compare_store.h"
 #include "core/results/store/result_store.h"
 #include "core/run/run_folder.h"
 
@@ -192,6 +193,32 @@ int rebuild(const Context& context, bool json) {
   return 0;
 }
 
+int compare(const Context& context, bool json) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  run::require_runs_dir(runs_dir);
+  const std::filesystem::path path = store::store_path(runs_dir);
+  const store::StoreComparison comparison = store::compare_store(path, runs_dir);
+  const bool differs = !comparison.differences.empty();
+  if (json) {
+    const auto list = json_list(comparison.differences, [](const auto& found) -> nlohmann::json {
+      return {{"run", found.run}, {"what", found.what}};
+    });
+    print_json(nlohmann::json{{"store", path.string()},
+                              {"compared", comparison.compared},
+                              {"active", comparison.active},
+                              {"differences", list}});
+    return differs ? 1 : 0;
+  }
+  for (const store::StoreDifference& found : comparison.differences)
+    std::cout << tables::printable(found.run + ": " + found.what) << "\n";
+  std::cout << shown_path(path) << ": " << counted(comparison.compared, "run") << " compared, "
+            << counted(comparison.differences.size(), "difference") << " from the run folders";
+  if (comparison.active > 0) std::cout << "; " << comparison.active << " active not compared";
+  std::cout << "\n";
+  if (differs) std::cerr << "hint: 'forge store reindex' builds it anew from the run folders\n";
+  return differs ? 1 : 0;
+}
+
 }  // namespace
 
 void add_doctor(const Command& app) {
@@ -236,7 +263,16 @@ void add_store(const Command& app) {
   const Command store = app.add_command("store", "Manage the index of runs").requires_subcommand();
   const auto [command, json] =
       store.add_command("reindex", "Rebuild the index from the run folders", rebuild);
+  command.see_also("forge store check");
   add_json_option(command, json);
+  const auto [check, check_json] =
+      store.add_command("check", "Compare the index with the run folders", compare);
+  check
+      .details(
+          "Reads all run folders anew, and tells where the index says something else: another "
+          "program has changed it. Then the exit code is 1. 'forge doctor' does the same.")
+      .see_also("forge store reindex, forge doctor");
+  add_json_option(check, check_json);
 }
 
 }  // namespace forge::app

@@ -112,7 +112,8 @@ int import(const Context& context, const ImportOptions& options) {
                                      {"missing", missing},
                                      {"notes", imported.notes}});
   }
-  std::cout << (imported.created ? "imported " : "already imported: ") << options.origin << "\n"
+  std::cout << (imported.created ? "imported " : "already imported: ")
+            << tables::printable(options.origin) << "\n"
             << "  run      " << tables::printable(imported.folder.id()) << "\n"
             << "  status   " << run::name_of(imported.folder.state()) << "\n"
             << "  folder   " << shown_path(imported.folder.path()) << "\n";

@@ -241,6 +241,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   run::refresh_request(folder, request, data);
   // As the supervisor will: an unrecorded checkpoint after a crash is trained again.
   const run::FoundCheckpoint found = folder.find_checkpoint();
+  print_warnings(texts_of(found.damaged,
+                          [&](const std::string& problem) { return record.id + ": " + problem; }));
   const bool is_gap = folder.status().attempt > 0 && !found.recorded && found.damaged.empty();
   const std::string checkpoint = is_gap ? request.resume_from : found.folder;
   const std::string from =

@@ -179,8 +179,8 @@ int list_removed(const Context& context, bool json) {
   if (removals.empty()) std::cerr << "no removed runs to restore\n";
   for (const manage::Removal& removal : removals) {
     std::cout << tables::printable(removal.name) << "  " << count_text(removal.runs.size()) << ", "
-              << human_bytes(double(removal_bytes(removal))) << "  " << pasteable(removal.command)
-              << "\n";
+              << human_bytes(double(removal_bytes(removal)))
+              << (removal.command.empty() ? "" : "  " + pasteable(removal.command)) << "\n";
     print_runs(removal);
   }
   return 0;

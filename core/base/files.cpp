@@ -44,6 +44,20 @@ mode_t mode_of_entry(const fs::path& path) {
   throw system_error("look at '" + path.string() + "'", errno);
 }
 
+/// A file with two names may be any file of the user's: somebody else gave it the second one.
+Error several_names(const fs::path& path) {
+  return Error("'" + shown_path(path) +
+                   "' has another name elsewhere (a hard link), and forge "
+                   "writes only to files of its own",
+               "to keep its content: " +
+                   quoted_command("cp -p " + shell_quoted(path.string()) + " " +
+                                  shell_quoted(path.string() + ".copy")) +
+                   " and " +
+                   quoted_command("mv " + shell_quoted(path.string() + ".copy") + " " +
+                                  shell_quoted(path.string())),
+               ExitCode::failed);
+}
+
 Error not_own(const fs::path& path, mode_t mode, const char* wanted) {
   return Error("'" + shown_path(path) + "' is " + kind_of_file(mode) + ", and forge keeps " +
                    wanted + " there",
@@ -143,11 +157,15 @@ FileDescriptor open_if_exists(const fs::path& path) {
 
 FileDescriptor open_own_file(const fs::path& path, int flags, const char* purpose) {
   // Without O_NONBLOCK the opening of a pipe waits for its reader.
-  FileDescriptor file(
-      ::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
+  // Nothing is cut before it is known to be forge's.
+  const int opening = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  FileDescriptor file(::open(path.c_str(), opening, 0666));
   const int reason = errno;
   struct stat status {};
   if (file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) {
+    if (status.st_nlink > 1) throw several_names(path);
+    if ((flags & O_TRUNC) && ::ftruncate(file.get(), 0) != 0)
+      throw system_error(std::string(purpose) + " '" + path.string() + "'", errno);
     ::fcntl(file.get(), F_SETFL, flags);
     return file;
   }
@@ -157,7 +175,10 @@ FileDescriptor open_own_file(const fs::path& path, int flags, const char* purpos
 
 void require_own_file(const fs::path& path) {
   const mode_t mode = mode_of_entry(path);
-  if (mode != 0 && !S_ISREG(mode)) throw not_own(path, mode, "a file");
+  if (mode == 0) return;
+  if (!S_ISREG(mode)) throw not_own(path, mode, "a file");
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && status.st_nlink > 1) throw several_names(path);
 }
 
 int64_t file_bytes(const FileDescriptor& file) {
@@ -400,6 +421,23 @@ fs::path temporary_cache_dir() {
 
 fs::path corpora_dir() { return user_cache_dir() / "corpora"; }
 
+void require_printable_path(const fs::path& path,
+                            const std::string& what,
+                            const std::string& hint) {
+  const std::string& text = path.native();
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
+    const bool is_second_set = byte == 0xC2 && next >= 0x80 && next <= 0x9F;  // U+0080 to U+009F
+    if (byte < ' ' || byte == 0x7f || is_second_set) {
+      throw Error("the path of " + what + " '" + tables::printable(text) +
+                      "' has a line break or another control character",
+                  hint,
+                  ExitCode::failed);
+    }
+  }
+}
+
 std::string shown_path(const fs::path& path) {
   std::error_code error;
   const fs::path here = fs::current_path(error);
@@ -415,7 +453,9 @@ OutputFile::OutputFile(fs::path path, bool follows_links) : path_(std::move(path
   const bool is_replaced = !follows_links || !fs::exists(status) || fs::is_regular_file(status);
   if (is_replaced) aside_ = path_.string() + ".tmp-" + std::to_string(::getpid());
   const fs::path& opened = is_replaced ? aside_ : path_;
-  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (is_replaced ? O_NOFOLLOW : 0);
+  // A link that waits there would lead to another file; so would a second name of one.
+  if (is_replaced) ::unlink(aside_.c_str());
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (is_replaced ? O_EXCL : O_TRUNC);
   file_ = FileDescriptor(::open(opened.c_str(), flags, 0666));
   if (!file_) throw system_error("write '" + path_.string() + "'", errno);
 }

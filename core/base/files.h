@@ -30,8 +30,9 @@ void write_file_atomic(const fs::path& path, std::string_view content);
 /// mkdir -p; throws Error naming the folder and the reason.
 void make_directories(const fs::path& folder);
 
-// What lies in a runs folder may come from somebody else: a link there could lead to any file or
-// folder of the user's. So forge makes, changes and empties only real files and folders in it.
+// What lies in a runs folder may come from somebody else: a link there, symbolic or hard, could
+// lead to any file or folder of the user's. So forge makes, changes and empties only real files and
+// folders in it, and files only that have no second name.
 
 /// Throws Error where a link or anything else but a folder stands there.
 void require_own_folder(const fs::path& folder);
@@ -93,9 +94,11 @@ FileDescriptor open_regular_file(const fs::path& path);
 FileDescriptor open_if_exists(const fs::path& path);
 
 /// Opens a file of forge's own with open(2)'s flags, to write to it. Throws Error for a link, which
-/// is not followed, and for whatever else is no file.
+/// is not followed, for a file that has a second name (a hard link), and for whatever else is no
+/// file.
 FileDescriptor open_own_file(const fs::path& path, int flags, const char* purpose = "open");
-/// Throws Error where a link or anything else but a file stands there: before a library opens it.
+/// Throws Error where a link, a file with a second name, or anything else but a file stands there:
+/// before a library opens it.
 void require_own_file(const fs::path& path);
 
 /// Size of an open file.
@@ -170,6 +173,10 @@ fs::path temporary_cache_dir();
 
 /// Folder of downloaded public texts: corpora/ in the user's cache.
 fs::path corpora_dir();
+
+/// Throws Error where a path has control characters: no line, table or command that names it could
+/// be read or pasted. `what` names it: "the runs folder".
+void require_printable_path(const fs::path& path, const std::string& what, const std::string& hint);
 
 /// `path` as a user in the current folder would type it: relative when it lies below.
 std::string shown_path(const fs::path& path);

@@ -17,6 +17,7 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
+#include "core/results/store/compare_store.h"
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
@@ -286,6 +287,16 @@ Finding check_store(const fs::path& runs_dir) {
     store::RunFilter all;
     all.archived = true;
     finding.text = std::to_string(store.runs(all).size()) + " runs in " + shown_path(store.path());
+    const auto differences = store::compare_store(store.path(), runs_dir).differences;
+    if (!differences.empty()) {
+      finding.health = Health::problem;
+      finding.text += ", which another program has changed: of " + differences[0].run + ", " +
+                      differences[0].what;
+      if (differences.size() > 1)
+        finding.text += " and " + counted(differences.size() - 1, "other difference");
+      finding.hint = "'forge store check' lists them, 'forge store reindex' builds the index anew";
+      return finding;
+    }
     if (report.warnings.empty()) return finding;
     finding.health = Health::warning;
     finding.text += "; " + first_line(report.warnings.front());

@@ -252,7 +252,8 @@ Freed free_garbage(const fs::path& runs_dir, const std::vector<Garbage>& garbage
     const fs::path removal = item.path.parent_path();
     const std::vector<fs::path> rest = folder_entries(removal);
     std::error_code ignored;
-    if (rest.size() == 1 && rest[0].filename() == "removed.json") remove_tree(removal, ignored);
+    if (rest.empty() || (rest.size() == 1 && rest[0].filename() == "removed.json"))
+      remove_tree(removal, ignored);
   }
   return freed;
 }

@@ -245,10 +245,31 @@ void require_origin(const fs::path& origin) {
               "give the file of a pack, or the folder of a run");
 }
 
+/// Removes the folders that were made for a runs folder, unless something is in them.
+class MadeFolders {
+ public:
+  explicit MadeFolders(const fs::path& runs_dir)
+      : runs_dir_(runs_dir), before_(existing_ancestor(runs_dir)) {}
+  ~MadeFolders() {
+    std::error_code in_use;
+    for (fs::path folder = runs_dir_; !kept_ && !in_use && folder != before_;
+         folder = folder.parent_path())
+      fs::remove(folder, in_use);
+  }
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path runs_dir_, before_;
+  bool kept_ = false;
+};
+
 }  // namespace
 
 ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir) {
   require_origin(fs::absolute(origin));
+  MadeFolders made(runs_dir);
   run::make_runs_dir(runs_dir);
   const ScratchFolder aside(runs_dir /
                             (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
@@ -272,6 +293,7 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
     return imported;
   }
   rename_path(copy.path(), imported.folder.path());
+  made.keep();
   sync_path(runs_dir);
   imported.created = true;
   return imported;

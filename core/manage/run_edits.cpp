@@ -85,6 +85,57 @@ fs::path new_folder(const fs::path& runs_dir) {
   return trash / name;
 }
 
+/// The sequence in the name of a removal without a record; 0 for none.
+int64_t sequence_of(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  const std::string digits = dot == std::string::npos ? "" : name.substr(dot + 1);
+  constexpr size_t most_digits = 18;
+  const bool is_number = !digits.empty() && digits.size() <= most_digits &&
+                         digits.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? std::stoll(digits) : 0;
+}
+
+/// Moving runs to the trash takes no room but for the folder that they are moved to.
+[[noreturn]] void refuse_without_room(const Error& problem) {
+  if (problem.exit_code() != ExitCode::storage) throw problem;
+  throw Error(problem.message() + ": nothing was removed",
+              "'forge gc --older-than 0' frees runs that were removed before, and surplus "
+              "checkpoints; removing runs takes almost no room, and then works",
+              ExitCode::storage);
+}
+
+/// Leaves the record of a removal in its folder. On a full disk the name alone tells its place in
+/// the order of removals: the runs can be brought back without a record. Returns the folder.
+fs::path write_record(const fs::path& folder, const Removal& removal) {
+  try {
+    write_file_atomic(record_file(folder), json_text(to_json(removal), 2) + "\n");
+    return folder;
+  } catch (const Error& problem) {
+    if (problem.exit_code() != ExitCode::storage) throw;
+  }
+  const fs::path named = folder.string() + "." + std::to_string(removal.sequence);
+  rename_path(folder, named);
+  return named;
+}
+
+/// Removes the folder of a removal that has moved nothing, or could not move everything back.
+void remove_unused(const fs::path& folder) {
+  const std::vector<fs::path> entries = folder_entries(folder);
+  const bool holds_runs = std::any_of(entries.begin(), entries.end(), [&](const fs::path& entry) {
+    return entry != record_file(folder);
+  });
+  if (!holds_runs) remove_tree(folder);
+}
+
+/// What was renamed is renamed, whether the disk has already taken it or not.
+void sync_if_possible(const fs::path& folder) {
+  try {
+    sync_path(folder);
+  } catch (const Error& problem) {
+    if (problem.exit_code() != ExitCode::storage) throw;
+  }
+}
+
 RemovedRun describe(const run::RunFolder& folder) {
   RemovedRun removed;
   removed.run = folder.id();
@@ -144,12 +195,13 @@ Removal read_removal(const fs::path& folder) {
     // The runs can be brought back without the record.
   }
   removal.name = folder.filename().string();
+  removal.sequence = std::max(removal.sequence, sequence_of(removal.name));
   std::vector<RemovedRun> there;
   for (const run::RunFolder& run : run::list_runs(folder)) {
     const auto known = std::find_if(removal.runs.begin(),
                                     removal.runs.end(),
                                     [&](const RemovedRun& said) { return said.run == run.id(); });
-    there.push_back(known != removal.runs.end() ? *known : RemovedRun{run.id(), "", "", 0});
+    there.push_back(known != removal.runs.end() ? *known : describe(run));
   }
   removal.runs = std::move(there);
   return removal;
@@ -159,9 +211,11 @@ Removal read_removal(const fs::path& folder) {
 
 fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
 
-Removal remove_runs(const fs::path& runs_dir,
-                    const std::vector<run::RunFolder>& runs,
-                    const std::string& command) {
+namespace {
+
+Removal move_to_trash(const fs::path& runs_dir,
+                      const std::vector<run::RunFolder>& runs,
+                      const std::string& command) {
   const queue::Queue queue(runs_dir);
   for (const run::RunFolder& run : runs) {
     require_here(runs_dir, run);
@@ -174,11 +228,12 @@ Removal remove_runs(const fs::path& runs_dir,
   removal.removed = utc_timestamp();
   removal.command = command;
   for (const run::RunFolder& run : runs) removal.runs.push_back(describe(run));
-  const fs::path folder = new_folder(runs_dir);
+  fs::path folder = new_folder(runs_dir);
   removal.name = folder.filename().string();
-  write_file_atomic(record_file(folder), json_text(to_json(removal), 2) + "\n");
   std::vector<Move> moves;
   try {
+    folder = write_record(folder, removal);
+    removal.name = folder.filename().string();
     for (const run::RunFolder& run : runs) {
       lock_idle_run(queue, run, "nothing was removed");  // before the first one is moved
       moves.push_back({run.path(), folder / run.id()});
@@ -187,12 +242,24 @@ Removal remove_runs(const fs::path& runs_dir,
       return lock_idle_run(queue, runs[i], "nothing was removed");
     });
   } catch (const Error&) {
-    if (folder_entries(folder).size() == 1) remove_tree(folder);  // only the record is in it
+    remove_unused(folder);
     throw;
   }
-  sync_path(folder);
-  sync_path(runs_dir);
+  sync_if_possible(folder);
+  sync_if_possible(runs_dir);
   return removal;
+}
+
+}  // namespace
+
+Removal remove_runs(const fs::path& runs_dir,
+                    const std::vector<run::RunFolder>& runs,
+                    const std::string& command) {
+  try {
+    return move_to_trash(runs_dir, runs, command);
+  } catch (const Error& problem) {
+    refuse_without_room(problem);
+  }
 }
 
 std::vector<Removal> list_removals(const fs::path& runs_dir) {
@@ -234,7 +301,7 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
   std::vector<Move> moves;
   for (const RemovedRun& run : found->runs) moves.push_back({folder / run.run, runs_dir / run.run});
   move_all(moves, [](size_t) { return std::nullopt; });
-  sync_path(runs_dir);
+  sync_if_possible(runs_dir);
   remove_tree(record_file(folder));
   std::error_code not_empty;
   fs::remove(folder, not_empty);

@@ -32,6 +32,8 @@ run::Annotations edit_annotations(const run::RunFolder& folder,
 ///
 ///     .trash/<time>/removed.json    a Removal
 ///     .trash/<time>/<run>/          the folder as it was
+///
+/// On a full disk there is no removed.json, and <time> ends with "." and the sequence.
 
 struct RemovedRun {
   std::string run;  ///< id
@@ -51,7 +53,7 @@ struct Removal {
 nlohmann::json to_json(const Removal& removal);
 
 /// Moves runs into the trash, all or none. Throws Error if one is running or queued, or is not a
-/// run directly below `runs_dir`.
+/// run directly below `runs_dir`. A full disk does not hinder it, as long as a folder can be made.
 Removal remove_runs(const std::filesystem::path& runs_dir,
                     const std::vector<run::RunFolder>& runs,
                     const std::string& command);

@@ -239,6 +239,7 @@ std::string folder_name_of(const std::string& name) {
 
 std::vector<fs::path> create_workspace(const NewWorkspace& request) {
   const fs::path root = absolute_folder(request.folder);
+  require_printable_path(root, "the workspace", "choose another name");
   for (const char* settings : {"forge_workspace", "forgather_workspace"}) {
     if (is_taken(root / settings)) {
       throw Error("'" + shown_path(root) + "' is a workspace already: it holds " + settings + "/",
@@ -274,6 +275,7 @@ CreatedProject create_project(const NewProject& request,
   texts.folder_name =
       request.folder_name.empty() ? folder_name_of(request.name) : request.folder_name;
   check_relative(texts.folder_name, "the project's folder");
+  require_printable_path(parent / texts.folder_name, "the project", "choose another name");
   make_directories(parent);
   const bool library =
       has_library(load_preview(workspace, parent, meta_text(texts), host_environment));

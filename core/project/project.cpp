@@ -173,6 +173,7 @@ Project load_project(const Workspace& workspace,
                      std::shared_ptr<RenderCache> shared) {
   if (!shared) shared = std::make_shared<RenderCache>();
   const fs::path folder = absolute_folder(project_folder);
+  require_printable_path(folder, "the project", "rename the folder");
   {
     const std::lock_guard lock(shared->mutex);
     const auto known = shared->projects.find({workspace.root, folder});

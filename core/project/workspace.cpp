@@ -84,7 +84,10 @@ void collect_projects(const fs::path& folder,
 
 std::optional<Workspace> find_workspace(const fs::path& from) {
   for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
-    if (const auto settings = settings_folder_of(folder)) return open_workspace(folder, *settings);
+    if (const auto settings = settings_folder_of(folder)) {
+      require_printable_path(folder, "the workspace", "rename the folder");
+      return open_workspace(folder, *settings);
+    }
     if (folder == folder.parent_path()) return std::nullopt;
   }
 }

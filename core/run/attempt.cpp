@@ -239,10 +239,17 @@ class Attempt {
       verdict_ = verdict_of(*failed);
     }
     if (verdict_ || saved) run_.log.sync();
-    // Only now: a worker gets ahead of a supervisor that is suspended, and resuming from what was
-    // not recorded would lose the losses before it.
-    if (saved)
-      weights::remove_surplus_checkpoints(run_.folder.checkpoints(), run_.retention, saved->step);
+    if (saved) remove_surplus(saved->step);
+  }
+
+  /// After the event is synced: a worker gets ahead of a supervisor that is suspended, and resuming
+  /// from what was not recorded would lose the losses before it.
+  void remove_surplus(int64_t step) const {
+    try {
+      weights::remove_surplus_checkpoints(run_.folder.checkpoints(), run_.retention, step);
+    } catch (const Error&) {
+      // The run needs them gone as little as it needs them; 'forge gc' finds what stays.
+    }
   }
 
   /// The worker's event, with the size of stderr.log.
@@ -282,10 +289,14 @@ class Attempt {
     state.identity = run_.folder.record().key;
     if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
     try {
-      weights::seal_checkpoint(run_.folder.checkpoints() / name, state);
+      weights::acknowledge_checkpoint(run_.folder.checkpoints() / name, state);
       saved_ = true;
     } catch (const Error& problem) {
-      fail("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
+      const std::string hint = problem.hint().empty() ? "" : "; " + problem.hint();
+      fail("the worker's checkpoint of step " + std::to_string(saved.step) +
+               " cannot be kept: " + problem.message(),
+           "the run keeps those before it" + hint);
+      verdict_->storage = problem.exit_code() == ExitCode::storage;
     }
   }
 
@@ -359,6 +370,7 @@ class Attempt {
       if (killed_ || quiet_seconds < run_.options.exit_grace_seconds) return;
       worker_.kill();  // it has said its last word and does not leave
       killed_ = true;
+      overstayed_ = true;
     } else if (quiet_seconds >= patience() && !computes_first_step(quiet_seconds)) {
       const std::string key = "train.hung_after_seconds";
       std::string hint = "where a step may take so long, raise " + key + " (now " +
@@ -402,6 +414,12 @@ class Attempt {
     if (verdict_) {
       // A crash in a library's clean-up after the last word changes no number.
       end = *verdict_;
+      if (overstayed_) {
+        const std::string stayed = "the worker did not exit within " +
+                                   human_duration(run_.options.exit_grace_seconds) +
+                                   " after its last event and was killed";
+        end.reason += (end.reason.empty() ? "" : "; ") + stayed;
+      }
     } else if (stop_passed_on_) {
       end.state = RunState::stopped;
       end.reason = "stopped on request before it could save";
@@ -416,7 +434,7 @@ class Attempt {
     end.exit = exit;
     end.saved = saved_;
     end.other_process_load = machine_load_.other_process_load();
-    end.storage = end.state == RunState::failed && exit.code == worker::exit_storage;
+    if (end.state == RunState::failed && exit.code == worker::exit_storage) end.storage = true;
     return end;
   }
 
@@ -454,6 +472,7 @@ class Attempt {
   std::optional<StopRequest> stop_passed_on_;
   std::optional<AttemptEnd> verdict_;  ///< once it is known; later lines of the worker are ignored
   bool killed_ = false;
+  bool overstayed_ = false;   ///< was killed because it stayed after its last event
   bool saved_ = false;        ///< a checkpoint
   MachineLoad machine_load_;  ///< since training began
   std::optional<double> machine_load_at_;

@@ -17,11 +17,11 @@
 namespace forge::run {
 namespace {
 
-fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
+FoundCheckpoint checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
   std::vector<std::string> steps;
   for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
     const int64_t at = *weights::checkpoint_step(checkpoint);
-    if (step == at) return checkpoint;
+    if (step == at) return {checkpoint.string(), {}, false};
     steps.push_back(std::to_string(at));
   }
   const std::string run = "run '" + folder.id() + "'";
@@ -29,11 +29,13 @@ fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
     throw Error(run + " has no checkpoint of step " + std::to_string(*step),
                 steps.empty() ? "it has none at all" : "it has those of " + join(steps, ", "));
   }
-  const fs::path newest = folder.newest_checkpoint();
-  if (!newest.empty()) return newest;
-  throw Error(run + (steps.empty() ? " has no checkpoint" : " has damaged checkpoints only"),
-              "a run saves one when it ends or is stopped",
-              ExitCode::failed);
+  FoundCheckpoint newest = folder.find_checkpoint();
+  if (!newest.folder.empty()) return newest;
+  const std::string fault = newest.damaged.empty() ? "" : ": " + join(newest.damaged, "; ");
+  throw Error(
+      run + (steps.empty() ? " has no checkpoint" : " has damaged checkpoints only") + fault,
+      "a run saves one when it ends or is stopped",
+      ExitCode::failed);
 }
 
 void read_tokenizer(const RunFolder& folder, RunModel& model) {
@@ -77,7 +79,9 @@ RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   model.name = folder.id();
   model.run_key = folder.record().key;
   model.experiment = folder.experiment();
-  model.checkpoint = checkpoint_of(folder, step);
+  const FoundCheckpoint found = checkpoint_of(folder, step);
+  model.checkpoint = found.folder;
+  model.skipped_checkpoints = found.damaged;
   model.step = *weights::checkpoint_step(model.checkpoint);
   read_tokenizer(folder, model);
   return model;

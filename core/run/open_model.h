@@ -26,6 +26,8 @@ struct RunModel {
   std::filesystem::path tokenizer;    ///< tokenizer.json, "" where an imported run has none
   std::string tokenizer_fingerprint;  ///< "" where there is none
   std::string data_fingerprint;       ///< of the text that a run was trained on, "" for a folder
+  /// What is wrong with each checkpoint of the run that is newer than the one taken.
+  std::vector<std::string> skipped_checkpoints = {};
 };
 
 /// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is taken

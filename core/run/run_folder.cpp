@@ -235,6 +235,12 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
     }
     return false;
   };
+  // Only surplus ones are removed, and the newest is none.
+  if (!recorded.empty() && !is_folder(checkpoints() / weights::checkpoint_name(*recorded.rbegin())))
+    found.damaged.push_back(
+        "the newest checkpoint, of step " + std::to_string(*recorded.rbegin()) +
+        ", is gone: there is no folder '" +
+        shown_path(checkpoints() / weights::checkpoint_name(*recorded.rbegin())) + "'");
   found.recorded = find(true);
   // A supervisor that was killed missed one at most. Where the log knows others, or lacks several,
   // it was cut: nothing that is trained again would bring its lines back.
@@ -401,6 +407,8 @@ void check_tag(const std::string& tag) {
 
 namespace {
 
+constexpr const char* choose_hint = "rename the folder, or set FORGE_RUNS_DIR to another one";
+
 /// Whether a file could be made in the folder, or the folder itself in the nearest one above.
 bool could_write(const fs::path& folder) { return can_write(existing_ancestor(folder)); }
 
@@ -410,10 +418,15 @@ bool can_write(const fs::path& folder) { return ::access(folder.c_str(), W_OK | 
 
 fs::path runs_dir(const fs::path& workspace_root) {
   const char* chosen = std::getenv("FORGE_RUNS_DIR");
-  if (chosen && *chosen) return fs::absolute(chosen);
   const fs::path in_workspace = fs::absolute(workspace_root / "runs");
-  if (is_folder(in_workspace) || could_write(in_workspace)) return in_workspace;
-  return fs::absolute("runs");
+  fs::path folder = in_workspace;
+  if (chosen && *chosen) {
+    folder = fs::absolute(chosen);
+  } else if (!is_folder(in_workspace) && !could_write(in_workspace)) {
+    folder = fs::absolute("runs");
+  }
+  require_printable_path(folder, "the runs folder", choose_hint);
+  return folder;
 }
 
 void make_runs_dir(const fs::path& runs_dir) {
@@ -422,7 +435,7 @@ void make_runs_dir(const fs::path& runs_dir) {
   if (python::find_invalid_utf8(runs_dir.string()) != std::string::npos) {
     throw Error(
         "the path of the runs folder '" + tables::printable(runs_dir.string()) + "' is not UTF-8",
-        "rename the folder, or set FORGE_RUNS_DIR to another one",
+        choose_hint,
         ExitCode::failed);
   }
   std::error_code failure;

@@ -205,7 +205,7 @@ nlohmann::json to_json(const Annotations& remarks);
 
 /// The folder of run folders, absolute: FORGE_RUNS_DIR, else `workspace_root`/runs if it is there
 /// or forge can make it, else ./runs (shipped projects of an installed forge are read-only). Makes
-/// nothing.
+/// nothing. Throws Error for a path with control characters.
 std::filesystem::path runs_dir(const std::filesystem::path& workspace_root);
 
 /// Makes the folder: who begins a run, imports one or measures does so, and nobody else. Throws

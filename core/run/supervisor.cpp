@@ -66,6 +66,18 @@ void sleep_until_signal(double seconds) {
   ::nanosleep(&time, nullptr);
 }
 
+namespace {
+
+bool asks_to_stop_now(const fs::path& stop_file) {
+  try {
+    return trim(read_file(stop_file)) == "now";
+  } catch (const Error&) {
+    return false;  // somebody has removed it this moment, or made a folder of that name
+  }
+}
+
+}  // namespace
+
 std::optional<StopRequest> StopRequests::requested() {
   if (requested_ == StopRequest::immediately) return requested_;
   const int signals = signals_received;
@@ -73,7 +85,7 @@ std::optional<StopRequest> StopRequests::requested() {
     requested_ = signals > 1 ? StopRequest::immediately : StopRequest::after_checkpoint;
   if (path_exists(stop_file_)) {
     // Whatever it says but "now", its presence asks for the gentle stop.
-    const bool now = trim(read_file(stop_file_)) == "now";
+    const bool now = asks_to_stop_now(stop_file_);
     if (now || !requested_)
       requested_ = now ? StopRequest::immediately : StopRequest::after_checkpoint;
   }
@@ -284,6 +296,16 @@ class Supervisor {
   int64_t stderr_begin_ = 0;
 };
 
+/// Whether the run is completed its events say: one whose disk is full since then is completed,
+/// too.
+void write_done(const RunFolder& folder) {
+  try {
+    write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
+  } catch (const Error&) {
+    // The disk has no room, or something stands in its place.
+  }
+}
+
 /// The exit code of a run whose lock is held.
 int run_until_done(const RunFolder& folder,
                    RunLock& lock,
@@ -296,7 +318,7 @@ int run_until_done(const RunFolder& folder,
   if (end.state == RunState::stopped) return supervised_stopped;
   remove_tree(folder.stop_file());
   if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
-  write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
+  write_done(folder);
   return supervised_completed;
 }
 
@@ -331,7 +353,7 @@ int supervise(const RunFolder& folder,
     return exit_code;
   };
   if (completed_before) {
-    write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
+    write_done(folder);
     return notify_end(supervised_completed);
   }
   int exit_code = supervised_failed;

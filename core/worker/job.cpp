@@ -18,9 +18,12 @@ namespace {
 }
 
 /// The worker has said that it failed: `usage` where it leaves with the status of a wrong request.
-ExitCode exit_code_after(RunningWorker& worker, double silence_seconds) {
+ExitCode exit_code_after(RunningWorker& worker) {
+  const double leaves_by = steady_seconds() + exit_grace_seconds;
   while (true) {
-    const Output output = worker.next(silence_seconds);
+    const double left = leaves_by - steady_seconds();
+    if (left <= 0) return ExitCode::failed;
+    const Output output = worker.next(left);
     if (const auto* exit = std::get_if<ExitStatus>(&output)) {
       return exit->code == worker::exit_wrong_request ? ExitCode::usage : ExitCode::failed;
     }
@@ -43,7 +46,10 @@ JobSession::~JobSession() = default;
 JobSession::JobSession(JobSession&&) noexcept = default;
 
 std::optional<worker::Event> JobSession::next() {
-  const Output output = worker_->next(silence_seconds_);
+  const double left = leaves_by_ ? *leaves_by_ - steady_seconds() : silence_seconds_;
+  if (left <= 0) return std::nullopt;
+  const Output output = worker_->next(left);
+  if (leaves_by_ && std::holds_alternative<Quiet>(output)) return std::nullopt;
   if (std::holds_alternative<Quiet>(output)) {
     refuse("the worker said nothing for " + human_duration(silence_seconds_), "", errors_->path());
   }
@@ -55,7 +61,7 @@ std::optional<worker::Event> JobSession::next() {
   if (const auto* failed = std::get_if<worker::Failed>(&event)) {
     // What the worker says of itself is better than its log, and its exit status tells a request
     // that cannot be from a job that went wrong.
-    throw Error(failed->message, failed->hint, exit_code_after(*worker_, silence_seconds_));
+    throw Error(failed->message, failed->hint, exit_code_after(*worker_));
   }
   const auto* hello = std::get_if<worker::Hello>(&event);
   hello_received_ = hello_received_ || (hello && hello->protocol == worker::version);
@@ -82,10 +88,14 @@ nlohmann::json job_result(Launcher& launcher,
                           const worker::Request& request,
                           const std::function<void(const worker::Event&)>& on_event) {
   std::optional<nlohmann::json> values;
-  run_job(launcher, command, request, job_silence_seconds, [&](const worker::Event& event) {
-    if (const auto* result = std::get_if<worker::Result>(&event)) values = result->values;
-    if (on_event) on_event(event);
-  });
+  JobSession session(launcher, command, request, job_silence_seconds);
+  while (const std::optional<worker::Event> event = session.next()) {
+    if (const auto* result = std::get_if<worker::Result>(&*event)) {
+      values = result->values;
+      session.expect_end();
+    }
+    if (on_event) on_event(*event);
+  }
   if (!values) throw Error("the worker ended without a result", ExitCode::failed);
   return *values;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/staging.h"
 #include "core/worker/launcher.h"
 #include "core/worker/messages.h"
@@ -15,6 +16,9 @@ namespace forge::worker {
 /// How long such a worker may say nothing: a batch, a warm-up or a window of a large model on a
 /// slow machine takes minutes.
 constexpr double job_silence_seconds = 600;
+
+/// A worker that stays for so long after its answer has nothing more to say.
+constexpr double exit_grace_seconds = 30;
 
 /// A worker that does a job which is over soon and needs no run folder. Destroying it kills what
 /// still runs.
@@ -34,9 +38,12 @@ class JobSession {
   std::optional<worker::Event> next();
   void send(const std::string& line) { worker_->send(line); }
   void end_input() { worker_->end_input(); }
+  /// It has answered: from now on it has exit_grace_seconds to leave, and counts as ended then.
+  void expect_end() { leaves_by_ = steady_seconds() + exit_grace_seconds; }
 
  private:
   double silence_seconds_;
+  std::optional<double> leaves_by_;        ///< by steady_seconds
   std::unique_ptr<TemporaryFile> errors_;  ///< the worker's stderr
   std::unique_ptr<RunningWorker> worker_;
   bool hello_received_ = false;
@@ -52,8 +59,8 @@ void run_job(Launcher& launcher,
              double silence_seconds,
              const std::function<void(const worker::Event&)>& on_event);
 
-/// Runs such a job and returns the values of its last result. Throws Error as run_job does, and
-/// where there is no result.
+/// Runs such a job and returns the values of its last result. A worker that stays after it is
+/// killed. Throws Error as run_job does, and where there is no result.
 nlohmann::json job_result(Launcher& launcher,
                           const WorkerCommand& command,
                           const worker::Request& request,

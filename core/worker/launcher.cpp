@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -95,6 +96,7 @@ class LocalWorker : public RunningWorker {
   pid_t pid_ = 0;  ///< of the program, and of its process group
   LineBuffer lines_{worker::max_line_bytes};
   bool at_end_ = false;
+  int64_t left_ = 0;   ///< bytes in the pipe when the program was found to have ended
   double looked_ = 0;  ///< when it was last asked whether it has ended
   std::optional<ExitStatus> exit_;
 };
@@ -163,6 +165,7 @@ void LocalWorker::read_available() {
   char bytes[65536];
   const ssize_t got = ::read(stdout_.get(), bytes, sizeof bytes);
   if (got > 0) lines_.feed({bytes, static_cast<size_t>(got)});
+  if (got > 0 && exit_) left_ -= got;
   if (got == 0) at_end_ = true;
 }
 
@@ -176,6 +179,10 @@ std::optional<ExitStatus> LocalWorker::reap() {
   ::waitpid(pid_, &status, 0);
   exit_ =
       WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
+  // All that it wrote. What comes behind is of a child that has left the group and lives on: it may
+  // talk for ever.
+  int bytes = 0;
+  left_ = ::ioctl(stdout_.get(), FIONREAD, &bytes) == 0 ? bytes : 0;
   return exit_;
 }
 
@@ -192,6 +199,7 @@ Output LocalWorker::next(double timeout_seconds) {
       reap();
     }
     if (auto line = lines_.take()) return OutputLine{std::move(*line)};
+    if (exit_ && left_ <= 0) return *exit_;
     const double left = std::max(0.0, deadline - steady_seconds());
     if (!at_end_ && wait_for_output(std::min(left, look_again_seconds))) {
       read_available();

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <fstream>
@@ -257,6 +258,37 @@ TEST_CASE("a failure and the place of its log are printed once") {
   }
 }
 
+TEST_CASE("a run is reported as completed where the disk has no room for its row in the index") {
+  for (const bool as_json : {false, true}) {
+    Program forge;
+    const WorkerGate gate(forge);
+    std::vector<std::string> command = tiny({"run", "train_canon_a"});
+    if (as_json) command.push_back("--json");
+    const int pid = forge.start(command);
+    REQUIRE(wait_until([&] { return forge.worker_pid() > 0; }));
+    // From here on forge can write nothing more behind the first bytes of a file, and its
+    // supervisor and worker can.
+    const rlimit small{8192, 8192};
+    REQUIRE(::prlimit(pid, RLIMIT_FSIZE, &small, nullptr) == 0);
+    gate.open();
+    const int exit_code = Program::wait_for(pid).exit_code;
+    const std::string out = read_file(forge.folder() / "out");
+    INFO(out << forge.errors());
+    CHECK(exit_code == 0);
+    CHECK(contains(forge.errors(), "the results store"));
+    CHECK(contains(forge.errors(), "the runs' folders have their results"));
+    const std::string id = forge.only_run().filename().string();
+    if (as_json) {
+      CHECK(json::parse(out).at(0).at("status") == "completed");
+      CHECK(json::parse(out).at(0).at("eval_loss").is_number());
+    } else {
+      CHECK(contains(out, id + "  completed  all steps done at step 12, eval loss"));
+    }
+    const Outcome later = forge.call({"runs", "--json"});
+    REQUIRE(json::parse(later.out).at(0).at("status") == "completed");
+  }
+}
+
 TEST_CASE("memory that does not hold a step is made to suffice and the run says so") {
   std::vector<std::string> large = tiny({"run", "train_llama", "--json"}, 8);
   large.insert(large.end(), {"--set", "train.batch_size=16"});
@@ -343,10 +375,11 @@ TEST_CASE("resuming a run that is stopping waits for its end") {
 
 TEST_CASE("a TMPDIR that is no folder is named") {
   Program forge;
-  forge.environment["TMPDIR"] = "/nonexistent";
+  const std::string missing = (forge.folder() / "missing").string();
+  forge.environment["TMPDIR"] = missing;
   const Outcome refused = forge.call(tiny({"run", "train_canon_a"}));
   REQUIRE(refused.exit_code == 1);
-  REQUIRE(contains(refused.err, "error: TMPDIR names no folder: '/nonexistent'"));
+  REQUIRE(contains(refused.err, "error: TMPDIR names no folder: '" + missing + "'"));
 }
 
 }  // namespace

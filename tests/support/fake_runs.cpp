@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/config/experiment.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::tests {
@@ -32,6 +33,7 @@ class FakeWorker : public worker::RunningWorker {
       }
       ++at_;
       if (const auto* does = std::get_if<Does>(&step)) does->action();
+      if (const auto* saves = std::get_if<Saves>(&step)) return worker::OutputLine{save(*saves)};
       if (const auto* says = std::get_if<Says>(&step)) return worker::OutputLine{says->line};
       if (const auto* exits = std::get_if<Exits>(&step)) {
         exited_ = true;
@@ -58,6 +60,17 @@ class FakeWorker : public worker::RunningWorker {
   }
 
  private:
+  std::string save(const Saves& saves) {
+    const fs::path checkpoints = launcher_.launches.back().working_folder / "checkpoints";
+    weights::CheckpointState state;
+    state.step = saves.step;
+    worker::CheckpointSaved saved;
+    saved.step = saves.step;
+    saved.path = "checkpoints/" + weights::checkpoint_name(saves.step);
+    weights::write_checkpoint(checkpoints, state, {}, {}, &saved.bytes);
+    return worker::to_line(worker::to_json(worker::Event(saved)));
+  }
+
   void go_on_with(Script steps) {
     script_.steps = std::move(steps);
     at_ = 0;

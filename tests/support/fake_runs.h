@@ -35,7 +35,11 @@ struct Exits {
 struct Does {
   std::function<void()> action;
 };
-using Step = std::variant<Says, IsSilent, Exits, Does>;
+/// Writes a checkpoint without weights into the folder that it was started in, and says so.
+struct Saves {
+  int step = 0;
+};
+using Step = std::variant<Says, IsSilent, Exits, Does, Saves>;
 using Script = std::vector<Step>;
 
 struct WorkerScript {

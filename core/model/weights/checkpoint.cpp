@@ -258,6 +258,21 @@ CheckpointState read_checkpoint_state(const fs::path& folder, FileCheck check) {
   }
 }
 
+void acknowledge_checkpoint(const fs::path& folder, const CheckpointState& state) {
+  if (!is_folder(folder)) {
+    throw Error("there is no folder '" + shown_path(folder) + "'",
+                "a worker writes the folder aside, syncs it, renames it, and only then tells of it",
+                ExitCode::failed);
+  }
+  seal_checkpoint(folder, state);
+  const CheckpointState found = read_checkpoint_state(folder, FileCheck::size);
+  const std::string name = "checkpoint '" + shown_path(folder) + "'";
+  if (found.step != state.step)
+    throw Error(name + " is one of step " + std::to_string(found.step), ExitCode::failed);
+  if (!found.identity.empty() && found.identity != state.identity)
+    throw Error(name + " is of another run, with key " + found.identity, ExitCode::failed);
+}
+
 std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   std::vector<fs::path> folders;
   for (const fs::path& entry : entries_of(checkpoints)) {

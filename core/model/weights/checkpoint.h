@@ -53,6 +53,12 @@ std::optional<int64_t> checkpoint_step(const std::filesystem::path& folder);
 /// folder holds anything but plain files, or cannot be written.
 void seal_checkpoint(const std::filesystem::path& folder, const CheckpointState& state);
 
+/// To be called when a writer says that it has saved the checkpoint of `state.step`: seals it where
+/// that was left to forge. Throws Error where there is no such folder, or where it is not a whole
+/// checkpoint of that step and of `state.identity`: files are compared with their size alone, since
+/// a worker trains on meanwhile.
+void acknowledge_checkpoint(const std::filesystem::path& folder, const CheckpointState& state);
+
 /// How the files that a manifest lists are checked: size and hash, size alone, not at all.
 enum class FileCheck { content, size, none };
 

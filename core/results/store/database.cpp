@@ -225,7 +225,9 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
     make_directories(folder);
   }
   const FileLock lock = opening_lock(path);
-  require_own_file(path);  // SQLite would follow a link, and change what it leads to
+  // SQLite would follow a link, and change what it leads to.
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+    require_own_file(beside(path, suffix));
   return with_store_errors(path, [&] {
     // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
     auto database = std::make_unique<SQLite::Database>(

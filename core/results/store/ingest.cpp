@@ -1,5 +1,7 @@
 #include "core/results/store/ingest.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <future>
@@ -133,16 +135,25 @@ std::string upsert_sql(const std::string& table, const std::string& columns) {
 std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
   std::vector<SQLite::Statement> statements;
   for (const char* table :
-       {"sources", "configs", "environments", "train_metrics", "evaluations", "scores"})
+       {"sources", "problems", "configs", "environments", "train_metrics", "evaluations", "scores"})
     statements.emplace_back(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?");
   statements.emplace_back(database, "DELETE FROM runs WHERE id = ?");
   return statements;
 }
 
-/// Whether the files can be read on from where the last time ended: neither was replaced nor cut.
-bool continues(const FileState& before, const FileState& now) {
-  return before.record == now.record && before.events_offset <= now.events.size &&
-         (before.events_offset == 0 || before.events.inode == now.events.inode);
+/// Whether a line ends in front of that byte.
+bool ends_line(const fs::path& file, int64_t offset) {
+  const FileDescriptor opened = open_if_exists(file);
+  char last = '\0';
+  return opened && ::pread(opened.get(), &last, 1, offset - 1) == 1 && last == '\n';
+}
+
+/// Whether the files can be read on from where the last time ended: neither was replaced nor cut,
+/// nor, as far as the end of a line tells, written anew in place.
+bool continues(const FileState& before, const FileState& now, const fs::path& events_file) {
+  if (before.record != now.record || before.events_offset > now.events.size) return false;
+  return before.events_offset == 0 ||
+         (before.events.inode == now.events.inode && ends_line(events_file, before.events_offset));
 }
 
 /// Writes the rows of runs. The caller holds a write transaction, since new lines begin at the
@@ -161,6 +172,10 @@ class Ingester {
         upsert_state_(database,
                       upsert_sql("sources", std::string("run_id, ") + file_state_columns)),
         delete_run_(deletions(database)),
+        delete_problems_(database, "DELETE FROM problems WHERE run_id = ? AND source = ?"),
+        count_problems_(database,
+                        "SELECT count(*) FROM problems WHERE run_id = ? AND source = 'events'"),
+        insert_problem_(database, upsert_sql("problems", "run_id, source, place, text")),
         upsert_config_(database, upsert_sql("configs", "run_id, config")),
         upsert_environment_(database, upsert_sql("environments", "run_id, environment")),
         upsert_train_metrics_(
@@ -176,12 +191,12 @@ class Ingester {
 
   /// Brings a run's rows up to its files. What was `read` is used if it is still what the files say
   /// behind the offset that the database holds; another process may have moved that. A line that
-  /// cannot be read is skipped with a warning. Throws Error, and leaves the run's rows as they
-  /// were, if run.json or config.json cannot be read.
-  void ingest(const run::RunFolder& folder, ReadRun& read, std::vector<std::string>& warnings) {
+  /// cannot be read is skipped and becomes a problem. Throws Error, and leaves the run's rows as
+  /// they were, if run.json or config.json cannot be read.
+  void ingest(const run::RunFolder& folder, ReadRun& read) {
     execute(begin_run_);
     try {
-      ingest_files(folder, read, warnings);
+      ingest_files(folder, read);
     } catch (const Error&) {
       execute(undo_run_);
       execute(end_run_);
@@ -196,12 +211,10 @@ class Ingester {
   }
 
  private:
-  void ingest_files(const run::RunFolder& folder,
-                    ReadRun& read,
-                    std::vector<std::string>& warnings) {
+  void ingest_files(const run::RunFolder& folder, ReadRun& read) {
     FileState now = file_state_of(folder);
     std::optional<FileState> before = read_state(folder.id());
-    if (before && !continues(*before, now)) {
+    if (before && !continues(*before, now, folder.events_file())) {
       remove(folder.id());
       before.reset();
     }
@@ -214,20 +227,21 @@ class Ingester {
     if (read.events.lines.begin != offset) read.events = read_new_events(folder, offset);
     now.events = read.events.stamp;
     run::EventBatch& batch = read.events.lines;
-    ingest_lines(folder, batch.lines, run, warnings);
+    ingest_lines(folder, batch.lines, run);
     while (!batch.whole) {
       batch.lines.clear();  // before the next are read
       batch = run::read_event_lines(folder.events_file(), batch.end, max_event_bytes);
-      ingest_lines(folder, batch.lines, run, warnings);
+      ingest_lines(folder, batch.lines, run);
     }
     now.events_offset = batch.end;
-    if (now.events_offset != offset) write_environment(folder, warnings);
+    if (now.events_offset != offset) write_environment(folder);
     const run::RunStatus status = folder.status(max_steps);
     run.status = status.state;
     run.damaged = status.damaged ? 1 : 0;
-    run.failure_reason = status.reason;
-    run.failure_hint = status.hint;
-    add_remarks(folder, run, warnings);
+    const bool is_completed = status.state == run::RunState::completed;  // with a remark, perhaps
+    run.failure_reason = is_completed ? "" : status.reason;
+    run.failure_hint = is_completed ? "" : status.hint;
+    add_remarks(folder, run);
     write_summary(run);
     execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
   }
@@ -241,15 +255,45 @@ class Ingester {
     statement.exec();
   }
 
-  /// Annotations that cannot be read are a warning; the run is kept.
-  static void add_remarks(const run::RunFolder& folder,
-                          RunSummary& run,
-                          std::vector<std::string>& warnings) {
+  void add_problem(const std::string& run_id,
+                   const std::string& source,
+                   int64_t place,
+                   const std::string& text) {
+    execute(insert_problem_, run_id, source, place, text);
+  }
+
+  /// So many damaged lines of a log are told one by one.
+  static constexpr int64_t most_lines = 20;
+
+  void add_damaged_line(const run::RunFolder& folder, const run::ReadLine& line) {
+    count_problems_.reset();
+    count_problems_.bind(1, folder.id());
+    count_problems_.executeStep();
+    const int64_t known = count_problems_.getColumn(0).getInt64();
+    count_problems_.reset();
+    const std::string file = "'" + folder.events_file().string() + "'";
+    if (known < most_lines) {
+      add_problem(folder.id(),
+                  "events",
+                  line.offset,
+                  file + ", byte " + std::to_string(line.offset) + ": " + line.problem +
+                      "; the line is skipped");
+    } else if (known == most_lines) {
+      add_problem(folder.id(),
+                  "events",
+                  line.offset,
+                  file + " has more such lines from byte " + std::to_string(line.offset) + " on");
+    }
+  }
+
+  /// Annotations that cannot be read are a problem; the run is kept.
+  void add_remarks(const run::RunFolder& folder, RunSummary& run) {
     run::Annotations remarks;
+    execute(delete_problems_, run.id, std::string("remarks"));
     try {
       remarks = run::read_annotations(folder);
     } catch (const Error& problem) {
-      warnings.push_back(problem.message());
+      add_problem(run.id, "remarks", 0, problem.message());
     }
     run.archived = remarks.archived ? 1 : 0;
     run.note = remarks.note;
@@ -288,37 +332,34 @@ class Ingester {
     return std::move(description.run);
   }
 
-  /// What a run ran on decides none of its numbers: a file that cannot be read is a warning.
-  void write_environment(const run::RunFolder& folder, std::vector<std::string>& warnings) {
+  /// What a run ran on decides none of its numbers: a file that cannot be read is a problem alone.
+  void write_environment(const run::RunFolder& folder) {
+    execute(delete_problems_, folder.id(), std::string("environment"));
     if (!fs::exists(folder.environment_file())) return;
-    nlohmann::json environment;
+    const auto unknown = [&](const std::string& reason) {
+      add_problem(folder.id(), "environment", 0, reason + ": what the run ran on is unknown");
+    };
     try {
-      environment = read_json_file(folder.environment_file());
+      const nlohmann::json environment = read_json_file(folder.environment_file());
+      if (environment.is_object())
+        execute(upsert_environment_, folder.id(), json_text(environment));
+      else
+        unknown("'" + folder.environment_file().string() + "' is not a JSON object");
     } catch (const Error& problem) {
-      warnings.push_back(problem.message() + ": what the run ran on is unknown");
-      return;
+      unknown(problem.message());
     }
-    if (!environment.is_object()) {
-      warnings.push_back("'" + folder.environment_file().string() +
-                         "' is not a JSON object: what the run ran on is unknown");
-      return;
-    }
-    execute(upsert_environment_, folder.id(), json_text(environment));
   }
 
   void ingest_lines(const run::RunFolder& folder,
                     const std::vector<run::ReadLine>& lines,
-                    RunSummary& run,
-                    std::vector<std::string>& warnings) {
+                    RunSummary& run) {
     for (const run::ReadLine& line : lines) {
       if (line.event) {
         apply(*line.event, run);
         if (line.event->event) write_event(*line.event->event, run.id);
         continue;
       }
-      warnings.push_back("'" + folder.events_file().string() + "', byte " +
-                         std::to_string(line.offset) + ": " + line.problem +
-                         "; the line is skipped");
+      add_damaged_line(folder, line);
     }
     apply_times(lines, run);
   }
@@ -370,6 +411,9 @@ class Ingester {
   SQLite::Statement upsert_run_;
   SQLite::Statement upsert_state_;
   std::vector<SQLite::Statement> delete_run_;  ///< with all rows that refer to it
+  SQLite::Statement delete_problems_;
+  SQLite::Statement count_problems_;
+  SQLite::Statement insert_problem_;
   SQLite::Statement upsert_config_;
   SQLite::Statement upsert_environment_;
   SQLite::Statement upsert_train_metrics_;
@@ -501,7 +545,7 @@ void ingest_batch(SQLite::Database& database,
   for (size_t i = batch.begin; i < batch.end; ++i) {
     const ChangedRun& run = changed[i];
     try {
-      ingester.ingest(run.folder, batch.runs[i - batch.begin], report.warnings);
+      ingester.ingest(run.folder, batch.runs[i - batch.begin]);
       ++(run.is_new ? report.added : report.updated);
     } catch (const Error& problem) {
       ingester.remove(run.folder.id());  // what an earlier look found is not true any more

@@ -237,6 +237,18 @@ std::string left_out_text(const std::vector<std::string>& ids, const std::string
   return std::to_string(ids.size()) + " runs are left out (" + join(shown, ", ") + "): " + reason;
 }
 
+/// What is wrong with files of runs that are listed all the same.
+std::vector<std::string> file_warnings(SQLite::Database& database) {
+  constexpr size_t most = 100;
+  SQLite::Statement statement(
+      database,
+      "SELECT text FROM problems ORDER BY run_id, source, place LIMIT " + std::to_string(most + 1));
+  std::vector<std::string> warnings;
+  while (statement.executeStep()) warnings.push_back(statement.getColumn(0).getString());
+  if (warnings.size() > most) warnings.back() = "there are more damaged lines and files of runs";
+  return warnings;
+}
+
 /// Warnings about runs that tables leave out because they are not completed any more.
 std::vector<std::string> damage_warnings(SQLite::Database& database, SyncReport& report) {
   constexpr size_t most = 3;
@@ -273,8 +285,9 @@ SyncReport ResultStore::sync(const fs::path& runs_dir, const SyncWatch& watch) {
   with_store_errors(path_, [&] {
     sync_benchmarks(*database_, runs_dir, report);
     sync_runs(*database_, path_, runs_dir, report, watch);
-    for (const std::string& warning : damage_warnings(*database_, report))
-      if (reported_.insert(warning).second) report.warnings.push_back(warning);
+    for (const auto& warnings : {file_warnings(*database_), damage_warnings(*database_, report)})
+      for (const std::string& warning : warnings)
+        if (reported_.insert(warning).second) report.warnings.push_back(warning);
   });
   for (const auto& [reason, ids] : report.left_out) {
     const std::string warning = left_out_text(ids, reason);

@@ -117,8 +117,9 @@ class ResultStore {
   const std::filesystem::path& path() const { return path_; }
 
   /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
-  /// removed. An unchanged run costs three calls of stat. Runs that cannot be read for the same
-  /// reason share a warning, and this object gives it once.
+  /// removed. An unchanged run costs three calls of stat. Damage to files of runs is told as long
+  /// as it is there, by this object once; runs that cannot be read for the same reason share a
+  /// warning.
   SyncReport sync(const std::filesystem::path& runs_dir, const SyncWatch& watch = {});
 
   /// Newest first.
@@ -145,7 +146,7 @@ class ResultStore {
  private:
   std::filesystem::path path_;
   std::unique_ptr<SQLite::Database> database_;
-  std::set<std::string> reported_;  ///< warnings about runs that cannot be read
+  std::set<std::string> reported_;  ///< warnings
 };
 
 /// Rebuilds the store at `path` from the run folders, also if the old one is damaged. The new store

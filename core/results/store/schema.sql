@@ -72,6 +72,15 @@ CREATE TABLE sources (
   events_offset       INTEGER NOT NULL      -- first byte of events.jsonl that has not been read
 ) STRICT, WITHOUT ROWID;
 
+-- What is wrong with a run's files, to be told as long as they stay so.
+CREATE TABLE problems (
+  run_id TEXT NOT NULL,
+  source TEXT NOT NULL CHECK (source IN ('events', 'environment', 'remarks')),
+  place  INTEGER NOT NULL,   -- byte of events.jsonl, else 0
+  text   TEXT NOT NULL,
+  PRIMARY KEY (run_id, source, place)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE configs (
   run_id TEXT PRIMARY KEY,
   config TEXT NOT NULL CHECK (json_valid(config))

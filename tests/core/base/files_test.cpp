@@ -133,8 +133,32 @@ TEST_CASE("a file on its way is not written through a link that waits for it", "
   const TemporaryFolder folder;
   const fs::path theirs = folder.write("theirs", "text");
   fs::create_symlink(theirs, folder / ("file.tmp-" + std::to_string(::getpid())));
-  REQUIRE(contains(error_of([&] { write_file_atomic(folder / "file", "ours"); }), "cannot write"));
+  write_file_atomic(folder / "file", "ours");
+  REQUIRE(read_file(folder / "file") == "ours");
+  REQUIRE_FALSE(fs::is_symlink(folder / "file"));
   REQUIRE(read_file(theirs) == "text");
+}
+
+TEST_CASE("what forge keeps for itself is not written through hard links", "[hostile]") {
+  const TemporaryFolder folder;
+  const fs::path theirs = folder.write("theirs", "whole\ncut");
+  const fs::path link = folder / "link";
+  const fs::path aside = folder / ("link.tmp-" + std::to_string(::getpid()));
+  fs::create_hard_link(theirs, link);
+  fs::create_hard_link(theirs, aside);
+  for (const auto& action : std::vector<std::function<void()>>{
+           [&] { AppendFile file(link); },
+           [&] { FileLock::try_acquire(link); },
+           [&] { FileLock::acquire(link); },
+           [&] { open_own_file(link, O_WRONLY | O_CREAT | O_TRUNC); },
+           [&] { require_own_file(link); }})
+    CHECK(contains(error_of(action), "link' has another name elsewhere (a hard link)"));
+  // What is replaced as a whole takes the link's place.
+  write_file_atomic(link, "ours");
+  REQUIRE(read_file(link) == "ours");
+  REQUIRE(read_file(theirs) == "whole\ncut");
+  AppendFile(link).append("more\n");
+  REQUIRE(read_file(theirs) == "whole\ncut");
 }
 
 TEST_CASE("forge's own folders are not made behind links", "[hostile]") {

@@ -264,6 +264,13 @@ TEST_CASE("an import of nothing makes no runs folder", "[upkeep][import]") {
   CHECK(contains(error_of([&] { import_packed_run(folder / "nope", folder / "runs"); }),
                  "there is no"));
   CHECK_FALSE(fs::exists(folder / "runs"));
+  folder.write("text", "no pack");
+  folder.write("model/config.json", "{}");
+  for (const char* origin : {"text", "model"}) {
+    CHECK_FALSE(
+        error_of([&] { import_packed_run(folder / origin, folder / "new" / "runs"); }).empty());
+    CHECK_FALSE(fs::exists(folder / "new"));
+  }
 }
 
 TEST_CASE("what is no run says what it might be", "[upkeep][import]") {

@@ -1,4 +1,10 @@
 #include "core/manage/run_edits.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include "core/base/files.h"
 #include "core/results/store/result_store.h"
 #include "core/run/queue/queue.h"
@@ -124,6 +130,40 @@ TEST_CASE("the last removal is undone first though the clock was set back", "[up
   REQUIRE(list_removals(folder.path())[0].name == second.name);
   REQUIRE(undo_removal(folder.path(), "").runs[0].run == "b");
   REQUIRE(undo_removal(folder.path(), "").runs[0].run == "a");
+}
+
+/// In a process that cannot write a byte to any file, as on a full disk. Its exit status.
+int on_full_disk(const std::function<void()>& action) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit nothing{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &nothing);
+    ::_exit(error_of(action).empty() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("runs are removed and brought back on a full disk", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const run::RunFolder b = make_completed_run(folder.path(), named("b"));
+  const std::string events = read_file(b.events_file());
+  remove_runs(folder.path(), {a}, "forge runs rm a");
+  REQUIRE(on_full_disk([&] { remove_runs(folder.path(), {b}, "forge runs rm b"); }) == 0);
+  REQUIRE(runs_in(folder.path()) == 0);
+  const std::vector<Removal> removals = list_removals(folder.path());
+  REQUIRE(removals.size() == 2);
+  REQUIRE(removals[0].runs.at(0).run == "b");  // the newest, though it has no record
+  REQUIRE(removals[0].runs.at(0).status == "completed");
+  REQUIRE(removals[0].runs.at(0).bytes > 100);
+  REQUIRE(on_full_disk([&] { undo_removal(folder.path(), ""); }) == 0);
+  REQUIRE(read_file(b.events_file()) == events);
+  REQUIRE(on_full_disk([&] { undo_removal(folder.path(), ""); }) == 0);
+  REQUIRE(runs_in(folder.path()) == 2);
+  REQUIRE(folder_entries(trash_folder(folder.path())).empty());
 }
 
 TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][trash]") {

@@ -22,6 +22,19 @@ TEST_CASE("the nearest folder upwards with a settings folder is the workspace") 
   REQUIRE(find_workspace(folder / "other/")->root == folder.path());
 }
 
+TEST_CASE("folders whose path would break lines and commands are no workspaces and projects",
+          "[hostile]") {
+  TemporaryFolder folder;
+  folder.write("a\nb/forge_workspace/x", "");
+  REQUIRE(tests::contains(error_of([&] { find_workspace(folder / "a\nb"); }),
+                          "the path of the workspace"));
+  folder.write("forge_workspace/x", "");
+  folder.write("c\nd/meta.yaml", "name: x\n");
+  REQUIRE(tests::contains(
+      error_of([&] { load_project(*find_workspace(folder.path()), folder / "c\nd", {}, nullptr); }),
+      "the path of the project"));
+}
+
 TEST_CASE("projects are found sorted and not in outputs or builds or inner workspaces") {
   TemporaryFolder folder;
   folder.write("forge_workspace/x", "");

@@ -89,6 +89,21 @@ TEST_CASE("a damaged checkpoint is passed over for an older one", "[run]") {
   REQUIRE(contains(error_of([&] { open_run(folder); }), "has no checkpoint"));
 }
 
+TEST_CASE("what is opened in the place of a newer checkpoint is told with the reason",
+          "[run][hostile]") {
+  const Runs runs({"train_a-1234"});
+  const RunFolder folder = runs.only();
+  REQUIRE(open_run(folder).skipped_checkpoints.empty());
+  tests::append_event(folder, worker::CheckpointSaved{30, "checkpoints/000000030", 1, 0});
+  tests::append_event(folder, worker::CheckpointSaved{40, "checkpoints/000000040", 1, 0});
+  const RunModel model = open_run(folder);
+  REQUIRE(model.step == 30);
+  REQUIRE(model.skipped_checkpoints.size() == 1);
+  REQUIRE(contains(model.skipped_checkpoints[0], "the newest checkpoint, of step 40, is gone"));
+  remove_tree(folder.checkpoints());
+  REQUIRE(contains(error_of([&] { open_run(folder); }), "has no checkpoint: the newest"));
+}
+
 TEST_CASE("the tokenizer must be the one of the training", "[run]") {
   const Runs runs({"train_a-1234"});
   const RunFolder folder = runs.only();

@@ -138,6 +138,25 @@ TEST_CASE("runs are not written where requests cannot name them", "[run][run_fol
   REQUIRE_FALSE(fs::exists(runs));
 }
 
+TEST_CASE("a runs folder whose path would break lines and commands is refused",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a\nb",
+                           "a\rb",
+                           "a\x1b[31mb",
+                           "a\tb",
+                           "a\x7f",
+                           "a\xc2\x9b"
+                           "b"}) {
+    const std::string said = tests::error_of([&] { runs_dir(folder / name); });
+    CHECK(contains(said, "has a line break or another control character"));
+    CHECK(contains(said, "FORGE_RUNS_DIR"));
+    CHECK(said.find_first_of("\r\t\x1b\x7f") == std::string::npos);
+  }
+  for (const char* name : {"plain", "with space", "sch\xc3\xb6n", "it's", "\xf0\x9f\x98\x80"})
+    CHECK(runs_dir(folder / name) == folder / name / "runs");
+}
+
 TEST_CASE("a supervisor that gave up leaves its reason", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());

@@ -51,7 +51,7 @@ Script good_run() {
   return {Says{lines::hello},
           Says{lines::environment},
           Says{lines::train(1)},
-          Says{lines::checkpoint(1)},
+          Saves{1},
           Says{lines::finished(true)},
           Exits{{0, 0}}};
 }
@@ -368,10 +368,111 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
                  "'tokens_per_second' is negative: -5"));
 }
 
-TEST_CASE("a finished worker that does not leave is helped out", "[run][supervisor]") {
+TEST_CASE("a finished worker that does not leave is ended and the log says so",
+          "[run][supervisor][hostile]") {
   SupervisedScene scene({{then(greeting(), {Says{lines::finished(true)}}), {}}});
+  const double began = scene.clock.seconds;
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
+  REQUIRE(scene.clock.seconds - began <= scene.options.exit_grace_seconds + 2);
+  REQUIRE(scene.last_event().at("reason") ==
+          "the worker did not exit within 30s after its last event and was killed");
+  REQUIRE(scene.folder.state() == RunState::completed);
+}
+
+TEST_CASE("a run whose last file cannot be written is completed all the same",
+          "[run][supervisor][hostile]") {
+  SupervisedScene scene({});
+  const auto block = [&] { make_directories(scene.folder.done_file() / "in the way"); };
+  scene.launcher.add({then(greeting(), {Does{block}, Says{lines::finished(true)}, Exits{}}), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.folder.state() == RunState::completed);
+}
+
+TEST_CASE("a run goes on where a surplus checkpoint cannot be removed",
+          "[run][supervisor][hostile]") {
+  SupervisedScene scene(
+      {{then(greeting(), {Saves{1}, Saves{2}, Saves{3}, Says{lines::finished(true)}, Exits{}}),
+        {}}});
+  const fs::path all = scene.folder.checkpoints();
+  make_directories(aside_path(all / "000000001", "old") / "in the way");
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(weights::list_checkpoints(all).size() == 3);
+}
+
+TEST_CASE("a stop is a stop whatever its file is", "[run][supervisor][stop][hostile]") {
+  SupervisedScene scene({});
+  scene.launcher.add({then(greeting(),
+                           {Does{[&] { make_directories(scene.folder.stop_file()); }},
+                            IsSilent{60},
+                            Says{lines::train(99)}}),
+                      {Says{lines::finished(false)}, Exits{{3, 0}}}});
+  REQUIRE(scene.supervise() == supervised_stopped);
+}
+
+TEST_CASE("events are not appended to a file that has another name elsewhere",
+          "[run][supervisor][hostile]") {
+  for (const char* name : {"events.jsonl", "stderr.log", "supervisor.log", "lock"}) {
+    SupervisedScene scene({{good_run(), {}}});
+    const TemporaryFolder elsewhere;
+    const fs::path theirs = elsewhere.write("theirs", "text without an end");
+    fs::remove(scene.folder.path() / name);
+    fs::create_hard_link(theirs, scene.folder.path() / name);
+    CHECK(contains(error_of([&] { scene.supervise(); }), "has another name elsewhere"));
+    CHECK(read_file(theirs) == "text without an end");
+    CHECK(scene.launcher.launches.empty());
+  }
+}
+
+TEST_CASE("a checkpoint that is none does not count, and the older one stays",
+          "[run][supervisor][hostile]") {
+  const fs::path wrong = "000000002";
+  weights::CheckpointState state;
+  state.step = 2;
+  const auto nothing = [](const fs::path&) {};
+  const auto unfinished = [&](const fs::path& all) {
+    save_checkpoint(all, 2);
+    fs::resize_file(all / wrong / "weights.safetensors", 1);
+  };
+  const auto of_other_step = [&](const fs::path& all) {
+    state.step = 3;
+    fs::rename(weights::write_checkpoint(all, state, {}, {}), all / wrong);
+  };
+  const auto of_other_run = [&](const fs::path& all) {
+    state.step = 2;
+    state.identity = "ffffffffffff";
+    weights::write_checkpoint(all, state, {}, {});
+  };
+  const auto a_file = [&](const fs::path& all) { write_file_atomic(all / wrong, "x"); };
+  struct Case {
+    std::function<void(const fs::path&)> write;
+    std::string said;
+  };
+  for (const Case& that : std::vector<Case>{{nothing, "there is no folder"},
+                                            {a_file, "there is no folder"},
+                                            {unfinished, "weights.safetensors has 1 bytes"},
+                                            {of_other_step, "is one of step 3"},
+                                            {of_other_run, "is of another run"}}) {
+    SupervisedScene scene({});
+    const fs::path all = scene.folder.checkpoints();
+    auto request = nlohmann::json::parse(read_file(scene.folder.request_file()));
+    request["experiment"]["train"]["keep_checkpoints"] = 1;
+    write_file_atomic(scene.folder.request_file(), request.dump() + "\n");
+    scene.launcher.add({then(greeting(),
+                             {Saves{1},
+                              Does{[&] { that.write(all); }},
+                              Says{lines::checkpoint(2)},
+                              Says{lines::finished(true)},
+                              Exits{}}),
+                        {}});
+    CHECK(scene.supervise() == supervised_failed);
+    CHECK(scene.story() == "attempt hello environment checkpoint ended");
+    const std::string reason = scene.last_event().at("reason");
+    CHECK(contains(reason, "the worker's checkpoint of step 2 cannot be kept: "));
+    CHECK(contains(reason, that.said));
+    CHECK(contains(scene.last_event().at("hint"), "the run keeps those before it"));
+    CHECK(scene.folder.newest_checkpoint() == (all / "000000001").string());
+  }
 }
 
 TEST_CASE("a checkpoint whose manifest is left to forge has one when it is acknowledged",
@@ -383,7 +484,7 @@ TEST_CASE("a checkpoint whose manifest is left to forge has one when it is ackno
     write_file_atomic(checkpoint / "counts.txt", "1 2 3\n");
   };
   Script script = greeting();
-  script.insert(script.end(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{1, 0}}});
+  script.insert(script.end(), {Does{save}, Saves{1}, Exits{{1, 0}}});
   scene.launcher.add({script, {}});
   scene.supervise();
   REQUIRE(scene.folder.newest_checkpoint() == checkpoint.string());
@@ -405,13 +506,8 @@ TEST_CASE("only what was recorded makes an older checkpoint surplus", "[run][sup
     for (const int step : {1, 2, 3, 4}) save_checkpoint(scene.folder.checkpoints(), step);
   };
   scene.options.retry_waits = {};
-  scene.launcher.add({then(greeting(),
-                           {Does{run_ahead},
-                            Says{lines::checkpoint(1)},
-                            Says{lines::checkpoint(2)},
-                            Says{lines::checkpoint(3)},
-                            Exits{{0, SIGKILL}}}),
-                      {}});
+  scene.launcher.add(
+      {then(greeting(), {Does{run_ahead}, Saves{1}, Saves{2}, Saves{3}, Exits{{0, SIGKILL}}}), {}});
   REQUIRE(scene.supervise() == supervised_failed);
   const fs::path all = scene.folder.checkpoints();
   REQUIRE(weights::list_checkpoints(all) ==
@@ -424,8 +520,7 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
   SupervisedScene scene({});
   const fs::path checkpoint = scene.folder.checkpoints() / "000000001";
   const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 1); };
-  scene.launcher.add(
-      {then(greeting(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({then(greeting(), {Does{save}, Saves{1}, Exits{{0, SIGKILL}}}), {}});
   scene.launcher.add({good_run(), {}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() ==
@@ -544,8 +639,7 @@ TEST_CASE("a worker that saves a checkpoint has got further and waits begin anew
           "[run][supervisor]") {
   SupervisedScene scene({dies, dies});
   const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 1); };
-  scene.launcher.add(
-      {then(greeting(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({then(greeting(), {Does{save}, Saves{1}, Exits{{0, SIGKILL}}}), {}});
   scene.launcher.add({good_run(), {}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(waits_of(scene) == "2.0 10.0 2.0 -");
@@ -637,7 +731,7 @@ std::vector<std::string> signals_to(const std::string& hello) {
                        Says{hello},
                        Says{lines::environment},
                        IsSilent{3},
-                       Says{lines::checkpoint(1)},
+                       Saves{1},
                        Says{lines::finished(true)},
                        Exits{{0, 0}}},
                       {}});
@@ -661,7 +755,7 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
            {Does{[&] { scene.folder.request_stop(StopRequest::after_checkpoint); }},
             IsSilent{60},
             Says{lines::train(99)}}),
-      {Says{lines::checkpoint(2)}, Says{lines::finished(false)}, Exits{{3, 0}}}};
+      {Saves{2}, Says{lines::finished(false)}, Exits{{3, 0}}}};
   scene.launcher.add(polite);
   scene.launcher.add({good_run(), {}});
   REQUIRE(scene.supervise() == supervised_stopped);

@@ -232,6 +232,19 @@ TEST_CASE("a child that goes on talking ends with the program that started it", 
   REQUIRE(std::get<ExitStatus>(output).code == 6);
 }
 
+TEST_CASE("a child that has left the group and goes on talking holds nobody up",
+          "[run][launcher][hostile]") {
+  Shell shell("setsid yes & echo $!; exit 6");
+  const int talker = std::stoi(shell.line());
+  const double deadline = steady_seconds() + patience;
+  Output output = OutputLine{"y"};
+  while (std::holds_alternative<OutputLine>(output) && steady_seconds() < deadline)
+    output = shell.worker->next(patience);
+  ::kill(talker, SIGKILL);
+  REQUIRE(std::holds_alternative<ExitStatus>(output));
+  REQUIRE(std::get<ExitStatus>(output).code == 6);
+}
+
 TEST_CASE("a program that closes stdout and lives on is not taken for dead", "[run][launcher]") {
   Shell shell("exec 1>&-; : > closed; while [ ! -e leave ]; do sleep 0.01; done; exit 5");
   REQUIRE(until([&] { return fs::exists(shell.folder / "closed"); }));
@@ -317,6 +330,14 @@ TEST_CASE("a job that goes wrong says how", "[run][job]") {
       outcome({Says{lines::hello}, Says{R"({"event":"failed","message":"no GPU","hint":"h"})"}}),
       "no GPU\nhint: h"));
   REQUIRE(contains(outcome({Says{lines::hello}}), "said nothing for 2m 00s"));
+}
+
+TEST_CASE("the answer of a worker that stays is taken", "[run][job][hostile]") {
+  const std::string result = R"({"event":"result","values":{"loss":2.5}})";
+  FakeClock clock;
+  FakeLauncher launcher(clock, {{{Says{lines::hello}, Says{result}}, {}}});  // silent for ever
+  REQUIRE(job_result(launcher, {{"worker"}, {}}, {}).at("loss") == 2.5);
+  REQUIRE(clock.seconds <= 1000 + exit_grace_seconds);
 }
 
 TEST_CASE("a job's last words on stderr are shown", "[run][job]") {

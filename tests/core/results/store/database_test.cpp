@@ -47,6 +47,12 @@ TEST_CASE("a store is neither made nor changed behind a link", "[store][hostile]
       CHECK(tests::contains(tests::error_of([&] { open_database(path); }), "is a symbolic link"));
     }
   }
+  for (const char* suffix : {"", ".lock", "-wal", "-shm", "-journal"}) {
+    const tests::TemporaryFolder folder;
+    const fs::path path = folder / "forge.sqlite";
+    fs::create_hard_link(elsewhere / "theirs.sqlite", path.string() + suffix);
+    CHECK(tests::contains(tests::error_of([&] { open_database(path); }), "a hard link"));
+  }
   REQUIRE_FALSE(fs::exists(elsewhere / "new"));
   REQUIRE(read_file(elsewhere / "theirs.sqlite") == before);
 }

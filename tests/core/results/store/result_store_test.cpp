@@ -1,9 +1,13 @@
 #include "core/results/store/result_store.h"
 
+#include "core/results/store/compare_store.h"
+
 #include <unistd.h>
 #include <algorithm>
+#include <fstream>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/results/store/store_dump.h"
@@ -196,7 +200,52 @@ TEST_CASE("damaged lines are skipped with a warning", "[store]") {
   REQUIRE(contains(report.warnings[0], "byte " + std::to_string(offset)));
   REQUIRE(contains(report.warnings[0], folder.events_file().string()));
   REQUIRE(place.store.train_metrics(run.id).size() == 1);
-  REQUIRE(place.store.sync(place.runs).warnings.empty());
+  REQUIRE(place.store.sync(place.runs).warnings.empty());  // each object says it once
+}
+
+TEST_CASE("damage is told as long as it is there", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder folder = make_completed_run(place.runs, made("x"));
+  const std::string whole = read_file(folder.events_file());
+  write_file_atomic(folder.events_file(), "rubbish\n" + whole);
+  write_file_atomic(folder.annotations_file(), "{");
+  write_file_atomic(folder.environment_file(), "[]");
+  const auto warnings = [&] {
+    return join(ResultStore(place.database).sync(place.runs).warnings, "\n");
+  };
+  for (int look = 0; look < 2; ++look) {
+    const std::string told = warnings();
+    CHECK(contains(told, "events.jsonl', byte 0: "));
+    CHECK(contains(told, "remarks.json"));
+    CHECK(contains(told, "what the run ran on is unknown"));
+  }
+  write_file_atomic(folder.annotations_file(), "{}");
+  CHECK_FALSE(contains(warnings(), "remarks.json"));
+  write_file_atomic(folder.environment_file(), "{}");
+  write_file_atomic(folder.events_file(), whole);
+  CHECK(warnings().empty());
+}
+
+TEST_CASE("a log that is written anew in place is read anew", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder folder = make_completed_run(place.runs, made("x"));
+  place.store.sync(place.runs);
+  const std::string whole = read_file(folder.events_file());
+  std::ofstream(folder.events_file()) << "rubbish\n" << whole;  // the same file, and longer
+  const std::vector<std::string> warnings = place.store.sync(place.runs).warnings;
+  REQUIRE(warnings.size() == 1);
+  REQUIRE(contains(warnings[0], "events.jsonl', byte 0: "));
+}
+
+TEST_CASE("a log of rubbish is told in a few lines", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder folder = make_completed_run(place.runs, made("x"));
+  std::string rubbish;
+  for (int line = 0; line < 100; ++line) rubbish += "rubbish\n";
+  write_file_atomic(folder.events_file(), rubbish + read_file(folder.events_file()));
+  const std::vector<std::string> warnings = place.store.sync(place.runs).warnings;
+  REQUIRE(warnings.size() == 21);
+  REQUIRE(contains(warnings.back(), "has more such lines from byte 160 on"));
 }
 
 TEST_CASE("numbers beyond all bounds in an event do no harm", "[store]") {
@@ -629,6 +678,41 @@ TEST_CASE("a store built anew equals one that grew", "[store]") {
   REQUIRE(report.added == 3);
   REQUIRE(report.warnings.size() == 1);
   REQUIRE(dump_store(place.database) == grown);
+}
+
+TEST_CASE("rows that say something else than the run folders are found", "[store][hostile]") {
+  Workplace place;
+  make_completed_run(place.runs, made("x"));
+  make_completed_run(place.runs, made("y"));
+  make_queued_run(place.runs, made("z"));
+  place.store.sync(place.runs);
+  const auto differences = [&] {
+    std::string text;
+    for (const StoreDifference& found : compare_store(place.database, place.runs).differences)
+      text += found.run + ": " + found.what + "\n";
+    return text;
+  };
+  REQUIRE(differences().empty());
+  REQUIRE(compare_store(place.database, place.runs).compared == 2);
+  REQUIRE(compare_store(place.database, place.runs).active == 1);
+  const auto change = [&](const std::string& sql) {
+    SQLite::Database(place.database.string(), SQLite::OPEN_READWRITE).exec(sql);
+  };
+  change("UPDATE runs SET eval_loss = 0.5 WHERE id = 'x-20'");
+  CHECK(place.store.run("x-20")->metric(results::eval_loss_name) == 0.5);  // rows are believed
+  CHECK(differences() == "x-20: eval_loss is 0.5 and by the folder 3.25\n");
+  change("UPDATE train_metrics SET loss = 1 WHERE run_id = 'y-20' AND step = 10");
+  change("UPDATE configs SET config = '{}' WHERE run_id = 'y-20'");
+  change("DELETE FROM evaluations WHERE run_id = 'y-20'");
+  CHECK(differences() ==
+        "x-20: eval_loss is 0.5 and by the folder 3.25\n"
+        "y-20: the config: not what the files say\n"
+        "y-20: the training metrics: not what the files say\n"
+        "y-20: the evaluations: not what the files say\n");
+  reindex(place.database, place.runs);
+  CHECK(differences().empty());
+  for (const fs::path& entry : folder_entries(place.folder.path()))
+    CHECK_FALSE(is_aside_name(entry.filename().string()));
 }
 
 TEST_CASE("reindex mends a damaged store and one of a newer program", "[store]") {

@@ -1,0 +1,140 @@
+#include "core/results/store/compare_store.h"
+
+#include <unistd.h>
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/staging.h"
+#include "core/results/store/database.h"
+#include "core/results/store/result_store.h"
+
+namespace forge::store {
+namespace {
+
+std::map<std::string, RunSummary> runs_by_id(const ResultStore& store) {
+  RunFilter all;
+  all.archived = true;
+  std::map<std::string, RunSummary> runs;
+  for (RunSummary& run : store.runs(all)) {
+    std::string id = run.id;
+    runs.emplace(std::move(id), std::move(run));
+  }
+  return runs;
+}
+
+/// Adds the runs that a supervisor or a worker may change now.
+void add_active(const fs::path& runs_dir, std::set<std::string>& active) {
+  for (const run::RunFolder& folder : run::list_runs(runs_dir)) {
+    const run::RunState state = folder.state();
+    if (state == run::RunState::running || state == run::RunState::queued)
+      active.insert(folder.id());
+  }
+}
+
+/// A value of a column, short enough for a line.
+std::string value_text(const nlohmann::json& value) {
+  constexpr size_t most_bytes = 60;
+  const std::string text = json_text(value);
+  return text.size() <= most_bytes ? text : text.substr(0, most_bytes) + "…";
+}
+
+void compare(const RunSummary& stored, const RunSummary& found, StoreComparison& comparison) {
+  const nlohmann::json said = columns_of(stored), is = columns_of(found);
+  for (const std::string& column : column_names()) {
+    if (said.at(column) == is.at(column)) continue;
+    comparison.differences.push_back({stored.id,
+                                      column + " is " + value_text(said.at(column)) +
+                                          " and by the folder " + value_text(is.at(column))});
+  }
+}
+
+/// Other tables, each with the column that names what its rows are about, and with what they are.
+struct Table {
+  const char *name, *key, *what;
+};
+constexpr Table tables[] = {
+    {"problems", "run_id", "what is wrong with its files"},
+    {"configs", "run_id", "the config"},
+    {"environments", "run_id", "what it ran on"},
+    {"train_metrics", "run_id", "the training metrics"},
+    {"evaluations", "run_id", "the evaluations"},
+    {"scores", "run_id", "the scores"},
+    {"benchmarks", "id", "the measurement"},
+};
+
+/// The keys of rows that only one of both databases has.
+std::vector<std::string> differing_keys(SQLite::Database& database, const Table& table) {
+  const std::string name = table.name;
+  const auto only_in = [&](const std::string& one, const std::string& other) {
+    return "SELECT * FROM (SELECT * FROM " + one + "." + name + " EXCEPT SELECT * FROM " + other +
+           "." + name + ")";
+  };
+  SQLite::Statement statement(database,
+                              std::string("SELECT DISTINCT ") + table.key + " FROM (" +
+                                  only_in("main", "built") + " UNION ALL " +
+                                  only_in("built", "main") + ") ORDER BY 1");
+  std::vector<std::string> keys;
+  while (statement.executeStep()) keys.push_back(statement.getColumn(0).getString());
+  return keys;
+}
+
+void compare_tables(const fs::path& path,
+                    const fs::path& built,
+                    const std::set<std::string>& active,
+                    StoreComparison& comparison) {
+  const std::unique_ptr<SQLite::Database> database = open_database(path);
+  SQLite::Statement attach(*database, "ATTACH ? AS built");
+  attach.bind(1, built.string());
+  attach.exec();
+  for (const Table& table : tables) {
+    for (const std::string& key : differing_keys(*database, table)) {
+      if (active.count(key) == 0)
+        comparison.differences.push_back(
+            {key, std::string(table.what) + ": not what the files say"});
+    }
+  }
+}
+
+}  // namespace
+
+StoreComparison compare_store(const fs::path& path, const fs::path& runs_dir) {
+  const ScratchFolder aside(fs::absolute(path).parent_path() /
+                            (std::string(aside_prefix) + "compared-" + std::to_string(::getpid())));
+  const fs::path built = aside.path() / "forge.sqlite";
+  StoreComparison comparison;
+  std::set<std::string> active;
+  {
+    ResultStore store(path), anew(built);
+    add_active(runs_dir, active);
+    store.sync(runs_dir);
+    anew.sync(runs_dir);
+    add_active(runs_dir, active);
+    const std::map<std::string, RunSummary> stored = runs_by_id(store), found = runs_by_id(anew);
+    for (const auto& [id, run] : found) {
+      const auto known = stored.find(id);
+      if (active.count(id) != 0) continue;
+      ++comparison.compared;
+      if (known == stored.end()) {
+        comparison.differences.push_back({id, "the store does not know it"});
+      } else {
+        compare(known->second, run, comparison);
+      }
+    }
+    for (const auto& [id, run] : stored) {
+      if (found.count(id) == 0 && active.count(id) == 0)
+        comparison.differences.push_back({id, "there is no such run"});
+    }
+    comparison.active = static_cast<int64_t>(active.size());
+  }
+  with_store_errors(path, [&] { compare_tables(path, built, active, comparison); });
+  std::stable_sort(
+      comparison.differences.begin(),
+      comparison.differences.end(),
+      [](const StoreDifference& a, const StoreDifference& b) { return a.run < b.run; });
+  return comparison;
+}
+
+}  // namespace forge::store

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace forge::store {
+
+/// Where the store says something else than the run folders.
+struct StoreDifference {
+  std::string run;   ///< its id, or that of a measurement
+  std::string what;  ///< "eval_loss is 0.5 and by the folder 1.872"
+};
+
+struct StoreComparison {
+  int64_t compared = 0;  ///< runs
+  int64_t active = 0;    ///< runs that are active or wait: their rows change, and are not compared
+  std::vector<StoreDifference> differences;  ///< by run, then by column or table
+};
+
+/// Compares every row of the store at `path`, once it is brought up to date, with a store that is
+/// built anew from the run folders beside it and removed again. Changes no row. Rows are believed
+/// elsewhere: a file that has not changed is not read again. Throws Error where either store cannot
+/// be read or made.
+StoreComparison compare_store(const std::filesystem::path& path,
+                              const std::filesystem::path& runs_dir);
+
+}  // namespace forge::store
