@@ -258,6 +258,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     ablation_options.benchmarks = findings.benchmarks;
     ablation_options.filter = options.where;
     ablation_options.filtered_out = findings.filtered_out;
+    ablation_options.archived = findings.archived;
     ablation_options.evaluations = [&](const std::string& run_id) {
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);

@@ -268,13 +268,16 @@ MeanError error_of_weighted_mean(const std::vector<double>& values,
   const size_t rows = values.size();
   if (rows < 2) return {std::numeric_limits<double>::infinity(), 1};
   for (size_t i = 0; i < rows; ++i) mean += static_cast<double>(weights[i]) / total * values[i];
-  double squares = 0;
+  double squares = 0, squared_shares = 0;
   for (size_t i = 0; i < rows; ++i) {
-    const double part = static_cast<double>(weights[i]) / total * (values[i] - mean);
-    squares += part * part;
+    const double share = static_cast<double>(weights[i]) / total;
+    squared_shares += share * share;
+    squares += share * share * (values[i] - mean) * (values[i] - mean);
   }
-  const double degrees_of_freedom = static_cast<double>(rows - 1);
-  return {std::sqrt(squares * static_cast<double>(rows) / degrees_of_freedom), degrees_of_freedom};
+  // Rows of unequal weight tell as much as fewer equal ones (Kish 1965).
+  const double effective_rows = 1 / squared_shares;
+  const double degrees_of_freedom = std::max(effective_rows - 1, 1.0);
+  return {std::sqrt(squares * effective_rows / degrees_of_freedom), degrees_of_freedom};
 }
 
 MeanError joint_error(const std::vector<MeanError>& errors) {
@@ -315,6 +318,26 @@ Summary summarize(const std::vector<double>& values,
   }
   summary.interval = widened(*summary.interval, summary.mean, sampling_error, confidence);
   return summary;
+}
+
+double rounding_step(const std::vector<double>& values) {
+  // Of printed numbers, and of floating-point numbers with few bits.
+  for (const double steps_in_one :
+       {1.0,   2.0,   4.0,    8.0,    10.0,   16.0,   32.0,   64.0,    100.0, 128.0,
+        256.0, 512.0, 1000.0, 1024.0, 2048.0, 4096.0, 8192.0, 10000.0, 1e5,   1e6}) {
+    const bool fits = std::all_of(values.begin(), values.end(), [&](double value) {
+      const double steps = value * steps_in_one;
+      return std::fabs(steps - std::round(steps)) < 1e-6;
+    });
+    if (fits) return 1 / steps_in_one;
+  }
+  return 0;
+}
+
+bool is_hidden_by_rounding(const std::vector<double>& values) {
+  const std::optional<Moments> moments = moments_of(values);
+  return moments && moments->n > 1 &&
+         moments->standard_deviation * std::sqrt(6.0) < rounding_step(values);
 }
 
 }  // namespace forge::statistics

@@ -78,7 +78,8 @@ struct MeanError {
 
 /// Of the weighted mean of a number of rows, by how their values differ (of a ratio
 /// estimator: W. G. Cochran, Sampling Techniques, 3rd edition, section 6.4), with one degree of
-/// freedom less than rows. Infinite for one row, not known without rows. Both have one size; the
+/// freedom less than rows of equal weight that tell as much, at least 1 (L. Kish, Survey Sampling,
+/// 1965, section 8.2). Infinite for one row, not known without rows. Both have one size; the
 /// weights are not negative.
 MeanError error_of_weighted_mean(const std::vector<double>& values,
                                  const std::vector<int64_t>& weights);
@@ -122,6 +123,14 @@ double student_t_critical_value(double confidence, double degrees_of_freedom);
 /// a standard deviation of m degrees of freedom does not make it too large. L. V. Hedges,
 /// J. Educational Statistics 6 (1981) 107, where it is c(m).
 double hedges_correction(double degrees_of_freedom);
+
+/// The coarsest power of ten, from 1 down to 1e-6, or of two, down to 1/8192, that all values are
+/// multiples of: they were rounded to it. 0 where there is none.
+double rounding_step(const std::vector<double>& values);
+
+/// Whether several values vary less than rounding alone lets them, so that their spread says
+/// nothing: the standard deviation of a difference of two rounded numbers is 1/√6 of a step.
+bool is_hidden_by_rounding(const std::vector<double>& values);
 
 /// So often a sample is drawn anew. Another seed moves the ends of a 95 % interval by some 2 % of
 /// its width; more resamples would cost tables of a thousand runs their speed.

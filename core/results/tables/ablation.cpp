@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -16,6 +17,7 @@
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/completeness.h"
 #include "core/results/tables/provenance.h"
 #include "core/run/identity.h"
 
@@ -24,20 +26,6 @@ namespace {
 
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
-
-/// Counts the seeds that the command of the second run asked for, with that of the first run.
-size_t planned_seeds_of(std::vector<store::RunSummary> runs) {
-  if (runs.size() < 2) return 0;
-  std::sort(runs.begin(), runs.end(), [](const store::RunSummary& a, const store::RunSummary& b) {
-    return std::tie(a.created, a.id) < std::tie(b.created, b.id);
-  });
-  if (runs[1].planned_seeds.empty()) return 0;
-  const std::vector<std::string> planned = split(runs[1].planned_seeds, ',');
-  if (planned.size() < 2) return 0;
-  std::set<std::string> seeds(planned.begin(), planned.end());
-  seeds.insert(std::to_string(runs[0].seed));
-  return seeds.size();
-}
 
 /// A run of the table's configs.
 struct Candidate {
@@ -316,143 +304,30 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
-/// The seeds of completed runs that belong to the row's sample and are not shown.
-std::set<int64_t> seeds_not_shown(const std::vector<ConfiguredRun>& runs,
-                                  const RowBuilder& builder,
-                                  const AblationRow& row) {
-  std::set<int64_t> missing;
-  if (runs.empty()) return missing;
-  const std::string shown = run::run_key(identity_without_seed(*builder.find(row.run->id)));
-  for (const ConfiguredRun& run : runs) {
-    if (run.summary.config == row.spec.config && is_completed(&run) &&
-        run::run_key(identity_without_seed(run)) == shown)
-      missing.insert(run.summary.seed);
+/// The metrics shown of which nobody knows what other rows of text, or other cases, would change.
+SetupEntry describe_unknown_rows(const Ablation& ablation) {
+  std::set<std::string> metrics = {primary_metric(ablation.table)};
+  for (const ColumnSpec& column : ablation.table.columns)
+    if (metric_of(column)) metrics.insert(column.metric);
+  const bool knows_rows =
+      std::all_of(ablation.rows.begin(), ablation.rows.end(), [](const AblationRow& row) {
+        return row.runs.size() < 2 || !row.evaluation_rows.losses.empty();
+      });
+  std::vector<std::string> unknown;
+  for (const std::string& metric : metrics) {
+    const results::Metric kind = results::metric_named(metric);
+    const bool is_known = kind.is_eval_loss() ? knows_rows : kind.is_fraction();
+    if (kind.is_quality() && kind.is_tested() && !is_known) unknown.push_back(metric);
   }
-  for (const store::RunSummary& run : row.runs) missing.erase(run.seed);
-  return missing;
-}
-
-/// "3 of its 8 seeds".
-std::string part_of_seeds(size_t missing, const AblationRow& row) {
-  return std::to_string(missing) + " of its " + std::to_string(missing + row.runs.size()) +
-         " seeds";
-}
-
-/// Runs that somebody chose from a sample are no sample: chosen by their losses, any row could be
-/// made the best. A row that lacks runs of its sample because of a filter or because they are
-/// archived is compared with nothing.
-void check_completeness(const AblationOptions& options,
-                        const RowBuilder& builder,
-                        AblationRow& row) {
-  if (row.runs.empty()) {
-    row.filtered_out = static_cast<size_t>(std::count_if(
-        options.filtered_out.begin(), options.filtered_out.end(), [&](const ConfiguredRun& run) {
-          return run.summary.config == row.spec.config && is_completed(&run);
-        }));
-    return;
-  }
-  const size_t filtered = seeds_not_shown(options.filtered_out, builder, row).size();
-  if (filtered > 0) {
-    row.filtered_out = filtered;
-    row.violations.push_back("--where leaves out " + part_of_seeds(filtered, row) +
-                             ", and a chosen part is no sample");
-  }
-  const size_t archived = seeds_not_shown(options.archived, builder, row).size();
-  if (archived > 0)
-    row.violations.push_back(
-        part_of_seeds(archived, row) +
-        " are archived, and a chosen part is no sample (--archived shows all)");
-  // A model that diverges fails, a poor run is stopped: those that remain are the better ones.
-  if (row.runs.size() > 1 && !row.ended_early.empty())
-    row.violations.push_back(part_of_seeds(row.ended_early.size(), row) +
-                             " failed or were stopped, and those that remain are no sample "
-                             "(complete them: 'forge runs resume')");
-}
-
-/// Whether as many seeds were trained as were planned before anything could be compared.
-SetupEntry describe_plan(const Ablation& ablation) {
-  constexpr size_t most = std::numeric_limits<size_t>::max();
-  size_t fewest_seeds = most, most_seeds = 0, fewest_planned = most, most_planned = 0;
-  bool is_short = false;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.is_comparable() || row.runs.size() < 2) continue;
-    fewest_seeds = std::min(fewest_seeds, row.runs.size());
-    most_seeds = std::max(most_seeds, row.runs.size());
-    fewest_planned = std::min(fewest_planned, row.planned_seeds);
-    most_planned = std::max(most_planned, row.planned_seeds);
-    is_short = is_short || row.runs.size() < row.planned_seeds;
-  }
-  if (most_seeds == 0) return {};
-  const auto range = [](size_t low, size_t high) {
-    return low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high);
-  };
-  if (fewest_planned < 2) {
-    const std::string asked =
-        ablation.table.seeds > 0
-            ? "; the table asks for " + std::to_string(ablation.table.seeds) + ", its runs did not"
-            : "";
-    return {"Plan",
-            "no number of seeds was planned before the second seed: every number of them counts as "
-            "a look, and differences must be clearer" +
-                asked,
-            "number of seeds not planned"};
-  }
-  const std::string planned = range(fewest_planned, most_planned);
-  if (is_short)
-    return {"Plan",
-            "interim: " + planned + " seeds were planned, and not all rows have them yet",
-            "interim: " + planned + " seeds planned"};
-  if (most_seeds > most_planned || fewest_seeds > fewest_planned)
-    return {"Plan",
-            "reopened: " + planned +
-                " seeds were planned, and others were added when these were known; differences "
-                "must be clearer",
-            "reopened: " + planned + " seeds planned"};
-  return {"Plan", planned + " seeds were planned, and all are there", "as planned"};
-}
-
-/// Whether the table is as it was when its runs were made: rows, columns and conditions that are
-/// chosen when results are known favour what they show.
-SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) {
-  const std::string& name = declared.name;
-  const std::string design = design_key(declared);
-  size_t runs = 0, without = 0, other = 0;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.is_comparable() || row.runs.size() < 2) continue;
-    for (const store::RunSummary& run : row.first_runs) {
-      if (run.planned_tables.empty()) continue;
-      const nlohmann::json planned = parse_json(run.planned_tables);
-      ++runs;
-      if (!planned.contains(name)) {
-        ++without;
-      } else if (planned[name] != design) {
-        ++other;
-      }
-    }
-  }
-  if (without + other == 0 || !declared.by.empty()) return {};
-  const std::string verb = without > 0 ? "written" : "changed";
-  return {"Table",
-          verb + " after " + std::to_string(without + other) + " of its " + std::to_string(runs) +
-              " runs were made: rows, columns and claims may have been chosen by what they show",
-          "table " + verb + " after its runs"};
-}
-
-/// Runs that were repeated until they completed are the better ones if what made them fail was
-/// their result.
-SetupEntry describe_repeated(const Ablation& ablation) {
-  size_t repeated = 0, runs = 0;
-  for (const AblationRow& row : ablation.rows) {
-    repeated += row.repeated.size();
-    runs += row.runs.size();
-  }
-  if (repeated == 0) return {};
-  const std::string count = std::to_string(repeated) + " of " + counted(runs, "run");
-  return {"Repeated",
-          count +
-              " completed only when repeated, after one of the same seed had failed or was "
-              "stopped: the losses that made runs fail are not among those shown",
-          count + " repeated after a failure"};
+  const bool has_several = std::any_of(ablation.rows.begin(),
+                                       ablation.rows.end(),
+                                       [](const AblationRow& row) { return row.runs.size() > 1; });
+  if (unknown.empty() || !has_several) return {};
+  const std::string names = join(unknown, ", ");
+  return {"Evaluated rows",
+          "runs do not report them one by one for " + names +
+              ": its intervals and tests hold for these rows alone, others would give other values",
+          names + " for the evaluated rows alone"};
 }
 
 /// What the metrics' uncertainty is, and how differences are judged.
@@ -466,13 +341,19 @@ SetupEntry describe_uncertainty(const Ablation& ablation) {
       std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
         return row.spec.config == ablation.table.baseline;
       })->spec.name;
+  const bool has_derived = std::any_of(
+      ablation.table.columns.begin(), ablation.table.columns.end(), [](const ColumnSpec& column) {
+        return column.kind == ColumnKind::derived;
+      });
+  const std::string derived = has_derived ? "; derived columns are not tested" : "";
   return {"Uncertainty",
           "mean \u00b1 half of its 95 % interval over seeds (Student's t; from 20 seeds on a "
           "bootstrap); \u2248 within noise of " +
               baseline +
               " (paired test where the seeds match, else Welch's; p > 0.05 when adjusted for all "
-              "that the table tests); bold: better than every other row by the same test",
-          "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline};
+              "that the table tests); bold: better than every other row by the same test" +
+              derived,
+          "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline + derived};
 }
 
 }  // namespace
@@ -504,7 +385,8 @@ Ablation build_ablation(const TableSpec& declared,
   ablation.setup = describe_setup(completed);
   if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
-  for (AblationRow& row : ablation.rows) check_completeness(options, builder, row);
+  for (AblationRow& row : ablation.rows)
+    check_completeness(options, row.run ? builder.find(row.run->id) : nullptr, row);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
@@ -516,12 +398,12 @@ Ablation build_ablation(const TableSpec& declared,
       return flops_per_token(*builder.find(run.id));
     });
   if (table.budget && !completed.empty()) ablation.setup.push_back(describe_budget(ablation));
-  const SetupEntry plan = describe_plan(ablation);
-  if (!plan.name.empty()) ablation.setup.push_back(plan);
-  if (const SetupEntry design = describe_design(declared, ablation); !design.name.empty())
-    ablation.setup.push_back(design);
-  if (const SetupEntry repeated = describe_repeated(ablation); !repeated.name.empty())
-    ablation.setup.push_back(repeated);
+  for (SetupEntry& entry : describe_history(declared, ablation))
+    ablation.setup.push_back(std::move(entry));
+  if (options.evaluation_rows) {
+    if (const SetupEntry rows = describe_unknown_rows(ablation); !rows.name.empty())
+      ablation.setup.push_back(rows);
+  }
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   if (!completed.empty() && options.current_config)
     add_run_options(*completed.front(), options.current_config, ablation);
@@ -566,15 +448,28 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
   return values;
 }
 
+namespace {
+
+/// Tokens of one answer are right or wrong together: so many rows tell no more than so many cases.
+int64_t independent_cases(const store::RunSummary& run,
+                          const std::string& metric,
+                          const worker::Score& score) {
+  const int64_t rows = std::atoll(run.evaluation.c_str());  // "256 rows of 16 tokens"
+  const bool counts_tokens = metric.rfind("token_", 0) == 0;
+  return counts_tokens && rows > 0 ? std::min(rows, score.count) : score.count;
+}
+
+}  // namespace
+
 double sampling_error_of(const AblationRow& row, const std::string& metric) {
   if (!results::metric_named(metric).is_fraction()) return 0;
   double largest = 0;
   for (const store::RunSummary& run : row.runs) {
     const auto score = run.scores.find(metric);
     if (score != run.scores.end())
-      largest = std::max(
-          largest,
-          statistics::sampling_error_of_fraction(score->second.value, score->second.count));
+      largest = std::max(largest,
+                         statistics::sampling_error_of_fraction(
+                             score->second.value, independent_cases(run, metric, score->second)));
   }
   return largest;
 }

@@ -109,7 +109,9 @@ JudgedClaim measured(Verdict verdict, const std::string& reason) {
 std::string why_not_tested(const AblationRow& row) {
   if (row.evaluation_rows.losses.size() == 1)
     return "one row of text was evaluated: nothing says how much another would change";
-  return "the seeds do not differ: nothing says how much chance does";
+  return "the seeds do not differ, or less than the values are rounded: nothing says how much "
+         "chance "
+         "does";
 }
 
 /// What several seeds say: its p follows (judge_claim).

@@ -1,6 +1,7 @@
 #include "core/results/tables/comparability.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
+#include "core/results/statistics/sample.h"
 #include "core/results/tables/budget.h"
 #include "core/run/identity.h"
 
@@ -357,6 +359,27 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   return sorted;
 }
 
+namespace {
+
+/// Whether different seeds may have the same loss by chance: losses that differ, rounded.
+bool have_rounded_losses(const std::map<int64_t, const store::RunSummary*>& runs) {
+  std::vector<double> losses;
+  for (const auto& [seed, run] : runs) {
+    const double loss = run->metric(results::eval_loss_name).value_or(std::nan(""));
+    if (std::isfinite(loss)) losses.push_back(loss);
+  }
+  return std::set<double>(losses.begin(), losses.end()).size() > 1 &&
+         statistics::rounding_step(losses) > 0;
+}
+
+}  // namespace
+
+bool have_same_loss(const store::RunSummary& a, const store::RunSummary& b) {
+  const double left = a.metric(results::eval_loss_name).value_or(std::nan(""));
+  const double right = b.metric(results::eval_loss_name).value_or(std::nan(""));
+  return left == right || (std::isnan(left) && std::isnan(right));
+}
+
 Sample sample_of(const Runs& candidates,
                  std::vector<ExcludedRuns>& excluded,
                  SampleOf kind,
@@ -366,16 +389,22 @@ Sample sample_of(const Runs& candidates,
   std::set<int64_t> seeds;
   std::map<double, int64_t> seed_of_loss;
   std::vector<std::pair<const store::RunSummary*, std::string>> not_shown;
+  std::map<int64_t, const store::RunSummary*> firsts;
+  for (auto each = runs.rbegin(); each != runs.rend(); ++each)
+    if (is_completed(*each)) firsts.emplace((*each)->summary.seed, &(*each)->summary);
+  const bool are_rounded = have_rounded_losses(firsts);
   for (const ConfiguredRun* each : runs) {
     const store::RunSummary& run = each->summary;
     std::string reason;
     if (!is_completed(each)) {
       reason = state_text(run);
+    } else if (const store::RunSummary& first = *firsts.at(run.seed); !have_same_loss(run, first)) {
+      reason = "repeats " + first.id + " with another loss, and a seed's first run counts";
     } else if (!seeds.insert(run.seed).second) {
       reason = "older than the run shown";
     } else if (sample.run && varied_by_seed(each->config) == "nothing") {
       reason = "its seed varies nothing: train.initial_weights and data.order_seed are fixed";
-    } else {
+    } else if (!are_rounded) {
       reason = why_no_other_draw(run, seed_of_loss);
     }
     if (reason.empty()) {

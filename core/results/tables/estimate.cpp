@@ -174,13 +174,36 @@ bool estimate_by_seed(Estimate& estimate,
     values.push_back(*value);
   }
   const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
-  if (!sampling_error) return false;
+  if (!sampling_error || (*sampling_error == 0 && statistics::is_hidden_by_rounding(values)))
+    return false;
   const statistics::MeanError evaluation_error = evaluation_error_of(expression, metrics);
   const auto found =
       statistics::one_sample_test(values, 0, confidence, *sampling_error, evaluation_error);
   if (!found) return false;
   take(estimate, *found, EstimateMethod::paired_by_seed);
   return true;
+}
+
+/// Whether the expression bends within what chance moves a metric by, two standard errors: a mean
+/// of squares is no square of means, and a slope says nothing of what lies at the side.
+bool is_bent(const Expression& expression, const std::vector<SampledMetric>& metrics) {
+  constexpr double most = 0.25;  // of what it moves from one side to the other
+  const auto value_beside = [&](size_t moved, double offset) {
+    return evaluate_with(expression, metrics, [&](size_t i) {
+      return metrics[i].moments.mean + (i == moved ? offset : 0);
+    });
+  };
+  double bend = 0, move = 0;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const double offset =
+        2 * std::hypot(metrics[i].moments.standard_error(), metrics[i].sample.sampling_error);
+    const auto below = value_beside(i, -offset), at = value_beside(i, 0),
+               above = value_beside(i, offset);
+    if (!below || !at || !above) return false;  // it has no value there: said elsewhere
+    bend = std::max(bend, std::fabs(*above + *below - 2 * *at));
+    move = std::max(move, std::fabs(*above - *below));
+  }
+  return bend > most * move;
 }
 
 /// The variance that a row's runs bring into the expression, and its degrees of freedom.
@@ -294,6 +317,10 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
   }
   if (result.runs < 2) {
     result.missing = "there is one run with " + text_of(fewest->name);
+    return result;
+  }
+  if (is_bent(expression, metrics)) {
+    result.missing = "it bends within what chance moves it by: compare the metrics themselves";
     return result;
   }
   const std::optional<std::set<int64_t>> seeds = common_seeds(metrics);

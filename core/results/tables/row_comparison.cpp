@@ -186,6 +186,18 @@ AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds) {
 
 namespace {
 
+/// Whether what is compared varies less than the rounding of the values lets it.
+bool is_hidden_by_rounding(const std::vector<double>& own,
+                           const std::vector<double>& other,
+                           bool paired) {
+  if (!paired)
+    return statistics::is_hidden_by_rounding(own) && statistics::is_hidden_by_rounding(other);
+  std::vector<double> differences;
+  for (size_t i = 0; i < std::min(own.size(), other.size()); ++i)
+    differences.push_back(own[i] - other[i]);
+  return statistics::is_hidden_by_rounding(differences);
+}
+
 /// The error of the difference of two losses because the evaluation is a sample of the text: row by
 /// row where both have the same rows, else as of independent rows.
 statistics::MeanError evaluation_error_between(const AblationRow& own,
@@ -221,6 +233,7 @@ std::optional<RowDifference> difference_between(const AblationRow& own_row,
   const double sampling_error =
       std::hypot(sampling_error_of(own_row, metric), sampling_error_of(other_row, metric));
   const bool paired = have_same_seeds(own_row, other_row);
+  if (is_hidden_by_rounding(own, other, paired)) return std::nullopt;
   const statistics::MeanError evaluation_error =
       evaluation_error_between(own_row, other_row, metric);
   const auto test = paired ? statistics::paired_test : statistics::welch_test;

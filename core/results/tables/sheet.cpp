@@ -87,7 +87,9 @@ SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSp
   if (cell.standing == Standing::not_comparable || cell.summary.n == 0)
     return of_text(missing_text);
   const results::Metric metric = *metric_of(column);
-  const double difference = cell.summary.mean - baseline.summary.mean;
+  // Before a plan is complete, that of the seeds which both have.
+  const double difference =
+      cell.difference ? cell.difference->difference : cell.summary.mean - baseline.summary.mean;
   std::string text =
       (difference < 0 ? "\u2212" : "+") + results::text(std::abs(difference), metric);
   if (cell.difference)

@@ -293,5 +293,27 @@ TEST_CASE("quantiles lie between the values in order", "[statistics]") {
   REQUIRE(std::isnan(quantile({}, 0.5)));
 }
 
+TEST_CASE("rounded values are known by their step", "[statistics]") {
+  CHECK(rounding_step({3.01, 3.02, 3.05}) == 0.01);
+  CHECK(rounding_step({3, 4, 7}) == 1);
+  CHECK(rounding_step({3.015625, 3.03125}) == 1.0 / 64);  // bfloat16 near 3
+  CHECK(rounding_step({3.0145021, 3.0398211}) == 0);
+  CHECK(is_hidden_by_rounding({0.01, 0.01, 0.01}));
+  CHECK(is_hidden_by_rounding({3.02 - 3.01, 3.03 - 3.02, 3.05 - 3.04}));
+  CHECK_FALSE(is_hidden_by_rounding({0.01, 0.01, 0.02}));
+  CHECK_FALSE(is_hidden_by_rounding({0.0100213, 0.0100297, 0.0100251}));
+  CHECK_FALSE(is_hidden_by_rounding({0.01}));
+}
+
+TEST_CASE("rows of unequal weight tell less", "[statistics]") {
+  const MeanError equal = error_of_weighted_mean({1, 2, 3, 4}, {5, 5, 5, 5});
+  CHECK(equal.degrees_of_freedom == Approx(3));
+  CHECK(equal.standard_error == Approx(std::sqrt(5.0 / 3 / 4)));
+  // Two of four rows have nearly all the weight.
+  const MeanError unequal = error_of_weighted_mean({1, 2, 3, 4}, {500, 500, 1, 1});
+  CHECK(unequal.degrees_of_freedom == Approx(1.008).epsilon(1e-4));
+  CHECK(unequal.standard_error > 0.49);
+}
+
 }  // namespace
 }  // namespace forge::statistics

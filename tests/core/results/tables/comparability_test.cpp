@@ -179,13 +179,19 @@ TEST_CASE("seeds that change nothing are one run", "[report]") {
   std::vector<store::ConfiguredRun> all;
   for (const int seed : {1, 2, 3}) {
     all.push_back(tuned("llama", 0.3, seed));
-    all.back().summary.metrics["eval_loss"] = seed == 3 ? 1.5 : 1.25;
+    all.back().summary.metrics["eval_loss"] = seed == 3 ? 1.51234567 : 1.25123456;
   }
   const Ablation ablation = build_ablation(table(), all);
   CHECK(ablation.rows[0].runs.size() == 2);
   REQUIRE(ablation.excluded.size() == 1);
   CHECK(ablation.excluded[0].reason ==
         "its loss is that of seed 2 to the last bit: the seed changes nothing here");
+  // Rounded losses of different seeds may be the same by chance.
+  for (store::ConfiguredRun& run : all)
+    run.summary.metrics["eval_loss"] = run.summary.seed == 3 ? 1.5 : 1.25;
+  CHECK(build_ablation(table(), all).rows[0].runs.size() == 3);
+  for (store::ConfiguredRun& run : all) run.summary.metrics["eval_loss"] = 1.25;
+  CHECK(build_ablation(table(), all).rows[0].runs.size() == 1);
 }
 
 TEST_CASE("one stray run does not take the place of three seeds", "[report]") {
@@ -204,7 +210,8 @@ TEST_CASE("a row of runs with other settings than the config's says so and decid
   for (const int seed : {1, 2, 3})
     for (const char* config : {"llama", "canon"}) {
       all.push_back(tuned(config, 0.3, seed));
-      all.back().summary.metrics["eval_loss"] = (config[0] == 'l' ? 2 : 1) + 0.001 * seed;
+      all.back().summary.metrics["eval_loss"] =
+          (config[0] == 'l' ? 2 : 1 + 1e-5 * seed * seed) + 0.001 * seed;
     }
   TableSpec claiming = table();
   claiming.claims = {{"canon", "llama", "", {}, {}, "eval_loss", "quick"}};

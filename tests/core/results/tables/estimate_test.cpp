@@ -176,6 +176,31 @@ TEST_CASE("a minimum is bounded by what it is the minimum of", "[judge]") {
   REQUIRE(*estimated("min(loss[a], loss[b])", crossed).value == Approx(2));
 }
 
+TEST_CASE("what bends within the noise decides nothing", "[judge]") {
+  Table equal = Table()
+                    .add("loss[a]", {2.1013, 2.3121, 2.1942, 2.2517})
+                    .add("loss[b]", {2.1434, 2.2945, 2.1418, 2.2923});
+  for (const char* claim : {"(loss[a] - loss[b])^2 > 0",
+                            "sqrt((loss[a] - loss[b])^2) > 0",
+                            "(loss[a] - loss[b])*(loss[a] - loss[b]) > 0",
+                            "exp(300*(loss[a] - loss[b])) > 1"}) {
+    INFO(claim);
+    const ClaimResult found = result(claim, equal);
+    CHECK(found.verdict == Verdict::not_decidable);
+    CHECK(contains(found.reason, "it bends within what chance moves it by"));
+  }
+  // Far from where it bends a square is as good as any expression, and so is a ratio.
+  equal.add("loss[c]", {4.1013, 4.3121, 4.1942, 4.2517});
+  CHECK(result("(loss[c] - loss[b])^2 > 1", equal).verdict == Verdict::holds);
+  CHECK(result("100*(loss[c]/loss[b] - 1) > 50", equal).verdict == Verdict::holds);
+  CHECK(result("log(loss[c]) > log(loss[b])", equal).verdict == Verdict::holds);
+}
+
+TEST_CASE("differences of rounded values that hardly vary decide nothing", "[judge]") {
+  const Table table = Table().add("loss[a]", {3.01, 3.02, 3.04}).add("loss[b]", {3.02, 3.03, 3.05});
+  CHECK(result("loss[a] < loss[b]", table).verdict == Verdict::not_decidable);
+}
+
 TEST_CASE("one run gives a value and no interval", "[judge]") {
   const Table table = Table().add("loss[a]", {1.5}).add("loss[b]", {2.0, 2.1, 2.2});
   const ClaimResult found = result("loss[a] < loss[b]", table);

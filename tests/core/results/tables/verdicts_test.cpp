@@ -133,12 +133,16 @@ TEST_CASE("an evaluation of few rows of text makes a difference less certain", "
   const statistics::Difference alone = *cells_of(verdicts_of(table))[1].difference;
   table.rows[0].evaluation_rows = {{1.0, 1.1, 1.2, 1.3}, {10, 10, 10, 20}};
   table.rows[1].evaluation_rows = {{0.9, 1.1, 1.1, 1.2}, {10, 10, 10, 20}};
-  // Weights 0.2, 0.2, 0.2, 0.4 on differences of -0.1, 0, -0.1, -0.1, whose mean is -0.08.
-  const double error = std::sqrt((0.004 * 0.004 * 2 + 0.016 * 0.016 + 0.008 * 0.008) * 4 / 3);
+  // Weights 0.2, 0.2, 0.2, 0.4 on differences of -0.1, 0, -0.1, -0.1, whose mean is -0.08. So many
+  // rows of equal weight would tell as much:
+  const double rows = 1 / (3 * 0.04 + 0.16);
+  const double error =
+      std::sqrt((0.004 * 0.004 * 2 + 0.016 * 0.016 + 0.008 * 0.008) * rows / (rows - 1));
   const statistics::Difference both = *cells_of(verdicts_of(table))[1].difference;
   CHECK(both.difference == alone.difference);
   CHECK(both.standard_error == Approx(std::hypot(alone.standard_error, error)));
-  const double of_seeds = alone.interval.half_width(), of_rows = 3.182446 * error;  // t of 3
+  const double of_seeds = alone.interval.half_width();
+  const double of_rows = statistics::student_t_critical_value(0.95, rows - 1) * error;
   CHECK(both.interval.half_width() == Approx(std::hypot(of_seeds, of_rows)).epsilon(1e-6));
   CHECK(both.p > alone.p);
   CHECK(both.p > statistics::normal_two_sided_p(both.difference / error));

@@ -1,0 +1,235 @@
+#include "core/results/tables/completeness.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/results/store/result_store.h"
+#include "core/results/tables/comparability.h"
+#include "core/run/identity.h"
+
+namespace forge::tables {
+
+using store::ConfiguredRun;
+using Runs = std::vector<const ConfiguredRun*>;
+
+size_t planned_seeds_of(std::vector<store::RunSummary> runs) {
+  if (runs.size() < 2) return 0;
+  std::sort(runs.begin(), runs.end(), [](const store::RunSummary& a, const store::RunSummary& b) {
+    return std::tie(a.created, a.id) < std::tie(b.created, b.id);
+  });
+  if (runs[1].planned_seeds.empty()) return 0;
+  const std::vector<std::string> planned = split(runs[1].planned_seeds, ',');
+  if (planned.size() < 2) return 0;
+  std::set<std::string> seeds(planned.begin(), planned.end());
+  seeds.insert(std::to_string(runs[0].seed));
+  return seeds.size();
+}
+
+namespace {
+
+/// Runs that belong to the row's sample, but for their seed, whatever became of them.
+Runs of_its_sample(const std::vector<ConfiguredRun>& runs,
+                   const ConfiguredRun& shown_run,
+                   const AblationRow& row) {
+  Runs own;
+  if (runs.empty()) return own;
+  const std::string shown = run::run_key(identity_without_seed(shown_run));
+  for (const ConfiguredRun& run : runs) {
+    if (run.summary.config == row.spec.config &&
+        run::run_key(identity_without_seed(run)) == shown)
+      own.push_back(&run);
+  }
+  return own;
+}
+
+/// The run of the seed that the row shows; null if it shows none.
+const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed) {
+  const auto found = std::find_if(
+      row.runs.begin(), row.runs.end(), [&](const auto& run) { return run.seed == seed; });
+  return found == row.runs.end() ? nullptr : &*found;
+}
+
+/// The seeds of completed ones that the row does not show at all, and those that it shows another
+/// result of.
+struct NotShown {
+  std::set<int64_t> seeds, results;
+};
+
+NotShown not_shown_of(const Runs& hidden, const AblationRow& row) {
+  NotShown found;
+  for (const ConfiguredRun* run : hidden) {
+    if (!is_completed(run)) continue;
+    const store::RunSummary* shown = shown_of_seed(row, run->summary.seed);
+    if (!shown) {
+      found.seeds.insert(run->summary.seed);
+    } else if (!have_same_loss(*shown, run->summary)) {
+      found.results.insert(run->summary.seed);
+    }
+  }
+  return found;
+}
+
+/// What hidden runs change of the row's history: a run that is hidden was made all the same.
+void remember_hidden(const Runs& hidden, AblationRow& row) {
+  for (const ConfiguredRun* run : hidden) {
+    const store::RunSummary& summary = run->summary;
+    const bool is_shown = shown_of_seed(row, summary.seed) != nullptr;
+    if (summary.status == run::RunState::failed || summary.status == run::RunState::stopped)
+      (is_shown ? row.repeated : row.ended_early).insert(summary.seed);
+    for (store::RunSummary& first : row.first_runs) {
+      if (is_completed(run) && first.seed == summary.seed &&
+          std::tie(summary.created, summary.id) < std::tie(first.created, first.id))
+        first = summary;
+    }
+  }
+  row.planned_seeds = planned_seeds_of(row.first_runs);
+}
+
+/// "3 of its 8 seeds".
+std::string part_of_seeds(size_t missing, const AblationRow& row) {
+  return std::to_string(missing) + " of its " + std::to_string(missing + row.runs.size()) +
+         " seeds";
+}
+
+}  // namespace
+
+void check_completeness(const AblationOptions& options,
+                        const ConfiguredRun* shown,
+                        AblationRow& row) {
+  if (row.runs.empty()) {
+    row.filtered_out = static_cast<size_t>(std::count_if(
+        options.filtered_out.begin(), options.filtered_out.end(), [&](const ConfiguredRun& run) {
+          return run.summary.config == row.spec.config && is_completed(&run);
+        }));
+    return;
+  }
+  const Runs filtered = of_its_sample(options.filtered_out, *shown, row);
+  const Runs archived = of_its_sample(options.archived, *shown, row);
+  remember_hidden(filtered, row);
+  remember_hidden(archived, row);
+  const NotShown by_filter = not_shown_of(filtered, row), by_archive = not_shown_of(archived, row);
+  row.filtered_out = by_filter.seeds.size();
+  const char* no_sample = ", and a chosen part is no sample";
+  if (!by_filter.seeds.empty())
+    row.violations.push_back("--where leaves out " + part_of_seeds(by_filter.seeds.size(), row) +
+                             no_sample);
+  if (!by_archive.seeds.empty())
+    row.violations.push_back(part_of_seeds(by_archive.seeds.size(), row) + " are archived" +
+                             no_sample + " (--archived shows all)");
+  std::set<int64_t> results = by_filter.results;
+  results.insert(by_archive.results.begin(), by_archive.results.end());
+  if (row.runs.size() > 1 && !results.empty())
+    row.violations.push_back(counted(results.size(), "seed") +
+                             " had another result in a run that is archived or left out" +
+                             no_sample);
+  // A model that diverges fails, a poor run is stopped: those that remain are the better ones.
+  if (row.runs.size() > 1 && !row.ended_early.empty())
+    row.violations.push_back(part_of_seeds(row.ended_early.size(), row) +
+                             " failed or were stopped, and those that remain are no sample "
+                             "(complete them: 'forge runs resume')");
+}
+
+namespace {
+
+/// Whether as many seeds were trained as were planned before anything could be compared.
+SetupEntry describe_plan(const Ablation& ablation) {
+  constexpr size_t most = std::numeric_limits<size_t>::max();
+  size_t fewest_seeds = most, most_seeds = 0, fewest_planned = most, most_planned = 0;
+  bool is_short = false;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    fewest_seeds = std::min(fewest_seeds, row.runs.size());
+    most_seeds = std::max(most_seeds, row.runs.size());
+    fewest_planned = std::min(fewest_planned, row.planned_seeds);
+    most_planned = std::max(most_planned, row.planned_seeds);
+    is_short = is_short || row.runs.size() < row.planned_seeds;
+  }
+  if (most_seeds == 0) return {};
+  const auto range = [](size_t low, size_t high) {
+    return low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high);
+  };
+  if (fewest_planned < 2) {
+    const std::string asked =
+        ablation.table.seeds > 0
+            ? "; the table asks for " + std::to_string(ablation.table.seeds) + ", its runs did not"
+            : "";
+    return {"Plan",
+            "no number of seeds was planned before the second seed: every number of them counts as "
+            "a look, and differences must be clearer" +
+                asked,
+            "number of seeds not planned"};
+  }
+  const std::string planned = range(fewest_planned, most_planned);
+  if (is_short)
+    return {"Plan",
+            "interim: " + planned + " seeds were planned, and not all rows have them yet",
+            "interim: " + planned + " seeds planned"};
+  if (most_seeds > most_planned || fewest_seeds > fewest_planned)
+    return {"Plan",
+            "reopened: " + planned +
+                " seeds were planned, and others were added when these were known; differences "
+                "must be clearer",
+            "reopened: " + planned + " seeds planned"};
+  return {"Plan", planned + " seeds were planned, and all are there", "as planned"};
+}
+
+/// Whether the table is as it was when its runs were made: rows, columns and conditions that are
+/// chosen when results are known favour what they show.
+SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) {
+  const std::string& name = declared.name;
+  const std::string design = design_key(declared);
+  size_t runs = 0, without = 0, other = 0;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    for (const store::RunSummary& run : row.first_runs) {
+      if (run.planned_tables.empty()) continue;
+      const nlohmann::json planned = parse_json(run.planned_tables);
+      ++runs;
+      if (!planned.contains(name)) {
+        ++without;
+      } else if (planned[name] != design) {
+        ++other;
+      }
+    }
+  }
+  if (without + other == 0 || !declared.by.empty()) return {};
+  const std::string verb = without > 0 ? "written" : "changed";
+  return {"Table",
+          verb + " after " + std::to_string(without + other) + " of its " + std::to_string(runs) +
+              " runs were made: rows, columns and claims may have been chosen by what they show",
+          "table " + verb + " after its runs"};
+}
+
+/// Runs that were repeated until they completed are the better ones if what made them fail was
+/// their result.
+SetupEntry describe_repeated(const Ablation& ablation) {
+  size_t repeated = 0, runs = 0;
+  for (const AblationRow& row : ablation.rows) {
+    repeated += row.repeated.size();
+    runs += row.runs.size();
+  }
+  if (repeated == 0) return {};
+  const std::string count = std::to_string(repeated) + " of " + counted(runs, "run");
+  return {"Repeated",
+          count +
+              " completed only when repeated, after one of the same seed had failed or was "
+              "stopped: the losses that made runs fail are not among those shown",
+          count + " repeated after a failure"};
+}
+
+}  // namespace
+
+std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablation& ablation) {
+  std::vector<SetupEntry> entries;
+  for (SetupEntry entry :
+       {describe_plan(ablation), describe_design(declared, ablation), describe_repeated(ablation)})
+    if (!entry.name.empty()) entries.push_back(std::move(entry));
+  return entries;
+}
+
+}  // namespace forge::tables

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "core/results/tables/ablation.h"
+
+/// Whether a table shows all that was made for it, as it was planned.
+namespace forge::tables {
+
+/// Counts the seeds that the command of the second run asked for, with that of the first run. They
+/// are the first runs of each seed; below 2: nobody planned.
+size_t planned_seeds_of(std::vector<store::RunSummary> first_runs);
+
+/// Runs that somebody chose from a sample are no sample: chosen by their losses, any row could be
+/// made the best. A row that lacks runs of its sample, or results of a seed, because of a filter or
+/// because they are archived is compared with nothing, and neither is one with seeds that failed or
+/// were stopped. The row's plan is that of its first runs, hidden or not. `shown`: the run that
+/// `row.run` is the summary of; null if there is none.
+void check_completeness(const AblationOptions& options,
+                        const store::ConfiguredRun* shown,
+                        AblationRow& row);
+
+/// Of the plan, of the table itself, and of repeated runs: what the line above the table says.
+std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablation& ablation);
+
+}  // namespace forge::tables

@@ -1,0 +1,257 @@
+#include "core/results/tables/completeness.h"
+
+#include <functional>
+
+#include "core/base/text.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/verdicts.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using namespace tests;
+
+std::string excluded_text(const Ablation& ablation) {
+  std::string text;
+  for (const ExcludedRuns& entry : ablation.excluded) {
+    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs.size()) + "\n";
+  }
+  return text;
+}
+
+/// Runs of llama and canon_a with seeds from 1 on, each created a day after the one before.
+/// `planned` are the seeds that the command of each asked for.
+Ablation table_of_plans(const std::vector<std::vector<int64_t>>& planned) {
+  Lab lab;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    for (const char* config : {"llama", "canon_a"}) {
+      MadeRun run = Lab::run(config, 1 + static_cast<int>(i));
+      run.experiment.seed = i + 1;
+      run.planned_seeds = planned[i];
+      make_completed_run(lab.runs, run, {3 + 0.01 * static_cast<double>(i) + (config[0] == 'l')});
+    }
+  }
+  return lab.table();
+}
+
+std::string plan_of(const Ablation& ablation) {
+  for (const SetupEntry& entry : ablation.setup)
+    if (entry.name == "Plan") return entry.short_text;
+  return "";
+}
+
+TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
+  const std::vector<int64_t> three = {1, 2, 3};
+  const Ablation done = table_of_plans({three, three, three});
+  CHECK(done.rows[0].planned_seeds == 3);
+  CHECK(plan_of(done) == "as planned");
+  // One seed was tried before: it counts, and it is no look, because it tells nothing.
+  const Ablation tried = table_of_plans({{1}, {2, 3}, {2, 3}});
+  CHECK(tried.rows[1].planned_seeds == 3);
+  CHECK(plan_of(tried) == "as planned");
+  CHECK(plan_of(table_of_plans({{1}, {2}, {3}})) == "number of seeds not planned");
+  CHECK(plan_of(table_of_plans({{}, {}, {}})) == "number of seeds not planned");
+  CHECK(plan_of(table_of_plans({three, three})) == "interim: 3 seeds planned");
+  const Ablation more = table_of_plans({three, three, three, {1, 2, 3, 4}});
+  CHECK(more.rows[0].planned_seeds == 3);
+  CHECK(plan_of(more) == "reopened: 3 seeds planned");
+  CHECK(plan_of(table_of_plans({{1}})) == "");
+}
+
+/// What the setup of a table of two rows with two seeds says of the table itself, if its runs
+/// recorded these tables.
+std::string design_text(const std::optional<std::map<std::string, std::string>>& planned_tables,
+                        const TableSpec& table) {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (const int seed : {1, 2}) {
+      MadeRun run = Lab::run(config, 10 + seed);
+      run.id = config + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.planned_tables = planned_tables;
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+    }
+  }
+  for (const SetupEntry& entry : build_ablation(table, lab.read(), {}).setup)
+    if (entry.name == "Table") return entry.short_text + "; " + entry.value;
+  return "";
+}
+
+TEST_CASE("a table that is newer than its runs says so", "[report][plan]") {
+  const TableSpec table = small_table();
+  const std::map<std::string, std::string> planned = {{table.name, design_key(table)},
+                                                      {"other", "0123456789ab"}};
+  CHECK(design_text(planned, table) == "");
+  CHECK(design_text(std::nullopt, table) == "");  // older runs do not say
+  CHECK(design_text(std::map<std::string, std::string>(), table) ==
+        "table written after its runs; written after 4 of its 4 runs were made: rows, columns and "
+        "claims may have been chosen by what they show");
+  TableSpec changed = table;
+  changed.rows.pop_back();
+  CHECK(contains(design_text(planned, changed), "table changed after its runs; changed after 4 "));
+  changed = table;
+  changed.title = "Looks do not count";
+  changed.rows[0].name = "Nor do names";
+  changed.seeds = 7;  // which runs record themselves
+  CHECK(design_key(changed) == design_key(table));
+  for (const auto& change : std::vector<std::function<void(TableSpec&)>>{
+           [](TableSpec& spec) { spec.baseline = "canon_a"; },
+           [](TableSpec& spec) { spec.primary = "train_loss"; },
+           [](TableSpec& spec) { spec.must_be_equal.clear(); },
+           [](TableSpec& spec) { spec.columns.erase(spec.columns.begin() + 5); },
+           [](TableSpec& spec) { spec.claims.emplace_back(); },
+           [](TableSpec& spec) {
+             spec.best_of = BestOfSpec{"optimizer.lr", {1, 2}, "eval_loss"};
+           },
+           [](TableSpec& spec) { spec.budget = BudgetSpec(); }}) {
+    changed = table;
+    change(changed);
+    CHECK(design_key(changed) != design_key(table));
+  }
+}
+
+/// A run of the seed, created on the day.
+MadeRun seeded(const std::string& config, int seed, int day) {
+  MadeRun made = Lab::run(config, day);
+  made.id = config + "-" + std::to_string(seed) + "-" + std::to_string(day);
+  made.experiment.seed = static_cast<uint64_t>(seed);
+  return made;
+}
+
+/// Three seeds of llama and canon_a.
+void make_three_seeds(const Lab& lab, const std::vector<int64_t>& planned = {}) {
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 3; ++seed) {
+      MadeRun made = seeded(config, seed, 10 + seed);
+      made.planned_seeds = planned;
+      make_completed_run(
+          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+    }
+  }
+}
+
+TEST_CASE("a row of which seeds are archived is compared with nothing", "[report]") {
+  Lab lab;
+  make_three_seeds(lab);
+  AblationOptions options;
+  std::vector<store::ConfiguredRun> shown;
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.id == "canon_a-3-13" ? options.archived : shown).push_back(run);
+  const Ablation ablation = build_ablation(small_table(), shown, options);
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK(ablation.rows[1].violations ==
+        std::vector<std::string>{"1 of its 3 seeds are archived, and a chosen part is no sample "
+                                 "(--archived shows all)"});
+  CHECK(cells_of(ablation, "eval_loss")[1].standing == Standing::not_comparable);
+  // A repetition that is archived takes nothing from the sample if it had the same result.
+  make_completed_run(lab.runs, seeded("llama", 2, 20), {3.04});
+  options.archived.clear();
+  shown.clear();
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.id == "llama-2-20" ? options.archived : shown).push_back(run);
+  CHECK(build_ablation(small_table(), shown, options).rows[0].is_comparable());
+}
+
+/// The table of all runs but those of these ids, which are archived.
+Ablation without(const Lab& lab, const std::set<std::string>& archived) {
+  AblationOptions options;
+  std::vector<store::ConfiguredRun> shown;
+  for (const store::ConfiguredRun& run : lab.read())
+    (archived.count(run.summary.id) > 0 ? options.archived : shown).push_back(run);
+  return build_ablation(small_table(), shown, options);
+}
+
+TEST_CASE("who archives results to choose among repetitions compares nothing", "[report]") {
+  Lab lab;
+  make_three_seeds(lab);
+  make_completed_run(lab.runs, seeded("canon_a", 2, 20), {1.5});  // as a GPU may compute it
+  CHECK(without(lab, {}).rows[1].runs[1].id == "canon_a-2-12");  // the first one counts
+  CHECK(without(lab, {"canon_a-2-20"}).rows[1].violations ==
+        std::vector<std::string>{"1 seed had another result in a run that is archived or left out, "
+                                 "and a chosen part is no sample"});
+  const Ablation chosen = without(lab, {"canon_a-2-12"});
+  CHECK(chosen.rows[1].runs[1].id == "canon_a-2-20");
+  CHECK_FALSE(chosen.rows[1].is_comparable());
+  CHECK(cells_of(chosen, "eval_loss")[1].standing == Standing::not_comparable);
+}
+
+TEST_CASE("archived runs keep their part in the plan, and their failures", "[report][plan]") {
+  Lab lab;
+  make_three_seeds(lab);  // without a plan
+  std::set<std::string> old;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 3; ++seed) {  // the same again, with a plan
+      MadeRun made = seeded(config, seed, 20 + seed);
+      made.planned_seeds = {1, 2, 3};
+      make_completed_run(
+          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+      old.insert(config + ("-" + std::to_string(seed)) + "-" + std::to_string(10 + seed));
+    }
+  }
+  CHECK(plan_of(without(lab, old)) == "number of seeds not planned");
+  make_failed_run(lab.runs, seeded("canon_a", 4, 30), 20, "the loss is no number");
+  CHECK(without(lab, {"canon_a-4-30"}).rows[1].violations ==
+        std::vector<std::string>{"1 of its 4 seeds failed or were stopped, and those that remain "
+                                 "are no sample (complete them: 'forge runs resume')"});
+}
+
+TEST_CASE("a row of which seeds failed is compared with nothing", "[report]") {
+  Lab lab;
+  make_three_seeds(lab);
+  make_failed_run(lab.runs, seeded("canon_a", 4, 14), 20, "the loss is no number");
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK(ablation.rows[1].violations ==
+        std::vector<std::string>{"1 of its 4 seeds failed or were stopped, and those that remain "
+                                 "are no sample (complete them: 'forge runs resume')"});
+  const auto repeated = [](const Ablation& table) {
+    for (const SetupEntry& entry : table.setup)
+      if (entry.name == "Repeated") return entry.short_text;
+    return std::string();
+  };
+  CHECK(repeated(ablation).empty());
+  make_completed_run(lab.runs, seeded("canon_a", 4, 15), {2.2});
+  CHECK(lab.table().rows[1].is_comparable());
+  CHECK(repeated(lab.table()) == "1 of 7 runs repeated after a failure");
+}
+
+TEST_CASE("runs whose seed varies nothing are one", "[report]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 3; ++seed) {
+      MadeRun made = seeded(config, seed, 10 + seed);
+      made.experiment.data.order_seed = 1;
+      made.experiment.train.initial_weights_seed = 1;
+      // What differs is the hardware's arithmetic.
+      make_completed_run(lab.runs, made, {3.0 + 1e-6 * seed});
+    }
+  }
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].runs.size() == 1);
+  CHECK(contains(excluded_text(ablation),
+                 "its seed varies nothing: train.initial_weights and data.order_seed are fixed"));
+  CHECK(cells_of(ablation, "eval_loss")[1].standing == Standing::one_seed);
+}
+
+TEST_CASE("a repetition of known runs is no new plan", "[report][plan]") {
+  Lab lab;
+  make_three_seeds(lab, {1, 2, 3});
+  for (const char* config : {"llama", "canon_a"}) {
+    for (int seed = 1; seed <= 4; ++seed) {  // forge run --seeds 4 --force
+      MadeRun made = seeded(config, seed, 20 + seed);
+      made.planned_seeds = {1, 2, 3, 4};
+      make_completed_run(
+          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+    }
+  }
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].runs.size() == 4);
+  CHECK(ablation.rows[0].run->id == "llama-4-24");
+  CHECK(ablation.rows[0].planned_seeds == 3);
+  CHECK(plan_of(ablation) == "reopened: 3 seeds planned");
+}
+
+}  // namespace
+}  // namespace forge::tables
