@@ -31,27 +31,42 @@ Json value_to_json(const std::optional<T>& value) {
 
 class Writer {
  public:
+  /// With `unset`, sections are there that only a config that uses them has.
+  explicit Writer(bool unset = false) : unset_(unset) {}
+
   template <class T>
   void field(const char* key, T& value, const char*, Limits limits = {}) {
     Json json = value_to_json(value);
     if (!limits.written_if_set || !json.is_null()) json_[key] = std::move(json);
   }
   template <class T>
-  void section(const char* key, T& value, const char*) {
-    Writer inner;
-    fields(inner, value);
-    json_[key] = inner.take();
+  void section(const char* key, T& value, const char*, Limits limits = {}) {
+    Json json = written(value);
+    const bool may_be_left_out = limits.written_if_set && !unset_;
+    if (may_be_left_out) {
+      T plain;
+      if (json == written(plain)) return;
+    }
+    json_[key] = std::move(json);
   }
   /// Left out where there are none, as in the files of runs that knew no such key.
   template <class T>
   void sections(const char* key, std::map<std::string, T>& values, const char* help) {
-    Writer inner;
+    Writer inner(unset_);
     for (auto& [name, value] : values) inner.section(name.c_str(), value, help);
     if (!values.empty()) json_[key] = inner.take();
   }
   Json take() { return std::move(json_); }
 
  private:
+  template <class T>
+  Json written(T& value) const {
+    Writer inner(unset_);
+    fields(inner, value);
+    return inner.take();
+  }
+
+  bool unset_;
   Json json_ = Json::object();
 };
 
@@ -88,7 +103,7 @@ class Reader {
     }
   }
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, Limits = {}) {
     if (const Json* json = take(key)) read(*json, path_ + key, value);
   }
   template <class T>
@@ -139,12 +154,19 @@ bool reset_key(Experiment& experiment, const std::string& path) {
   return to_json(experiment) != before;
 }
 
-Json to_json(const Experiment& experiment) {
-  Experiment copy = experiment;  // visitors take fields by reference
-  Writer writer;
-  fields(writer, copy);
+namespace {
+
+Json written_json(Experiment experiment, bool unset) {
+  Writer writer(unset);
+  fields(writer, experiment);
   return writer.take();
 }
+
+}  // namespace
+
+Json to_json(const Experiment& experiment) { return written_json(experiment, false); }
+
+Json to_complete_json(const Experiment& experiment) { return written_json(experiment, true); }
 
 Experiment experiment_from_json(const Json& json) {
   Experiment experiment;

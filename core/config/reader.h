@@ -127,7 +127,7 @@ class MappingReader {
   }
 
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, Limits = {}) {
     if (const yaml::Entry* entry = take(key, false)) {
       attempt(options_.on_problem, Problem::Kind::wrong_value, [&] {
         read_struct(*entry->value, below(path_, key), value);

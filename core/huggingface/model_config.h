@@ -33,7 +33,7 @@ inline nlohmann::json::json_pointer place_of(const model::HuggingFaceKey& key) {
   return nlohmann::json::json_pointer(pointer);
 }
 
-/// The section `model` of forge's configs, which has defaults for missing keys.
+/// The section `model` of forge's configs, complete, which has defaults for missing keys.
 nlohmann::json to_json(const model::ModelConfig& model);
 model::ModelConfig model_from_json(const nlohmann::json& section);
 

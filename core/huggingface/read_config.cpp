@@ -315,7 +315,7 @@ struct LimitsCheck {
     }
   }
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, schema::Limits = {}) {
     LimitsCheck inner{section_path + key + "."};
     fields(inner, value);
   }

@@ -106,7 +106,7 @@ const char* model_type(Architecture architecture) {
 Json to_json(const ModelConfig& model) {
   config::Experiment experiment;
   experiment.model = model;
-  return config::to_json(experiment).at("model");
+  return config::to_complete_json(experiment).at("model");
 }
 
 ModelConfig model_from_json(const Json& section) {

@@ -197,7 +197,7 @@ struct PathCollector {
     paths.push_back(above + key);
   }
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, config::Limits = {}) {
     PathCollector inner{paths, above + key + "."};
     fields(inner, value);
   }

@@ -68,7 +68,7 @@ class Writer {
   }
 
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, config::Limits = {}) {
     Writer inner(key_comments_, path_ + key + ".", depth_ + 1);
     fields(inner, value);
     if (inner.text_.empty()) return;

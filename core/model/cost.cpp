@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t bytes_of_id = 4;
 
-bool is_canon(const std::string& part) { return starts_with(part, "canon_"); }
+bool is_canon(const std::string& part) {
+  return starts_with(part, "canon_") || part == "short_conv";
+}
 
 int64_t bytes_of(Precision precision) {
   switch (precision) {
@@ -94,7 +96,8 @@ TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
   // Every weight of a projection and every tap of a Canon layer is used once for each token.
   for (const Parameter& parameter : parameters(model)) {
     const double operations = 2.0 * static_cast<double>(parameter.count());
-    if (is_canon(parameter.part)) flops.canon += operations;
+    const bool is_taps = is_canon(parameter.part) && parameter.shape.size() == 3;
+    if (is_taps) flops.canon += operations;
     const bool is_end = parameter.part == "embedding" || parameter.part == "lm_head";
     if (parameter.is_matrix && !is_end) flops.projections += operations;
   }

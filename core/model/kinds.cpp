@@ -22,10 +22,19 @@ void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
   }
 }
 
+/// Letters of Canon positions in the order in which a token meets them, each once.
+std::string in_order(const std::string& letters) {
+  std::string ordered;
+  for (const char letter : std::string("AbBCD")) {
+    if (letters.find(letter) != std::string::npos) ordered += letter;
+  }
+  return ordered;
+}
+
 void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
   std::string positions;
   for (const BlockKind* kind : kinds_in(model)) positions += kind->canon_positions;
-  std::sort(positions.begin(), positions.end());
+  positions = in_order(positions);
   std::string& set = model.canon.set;
   const std::string hint =
       "give letters of " + positions + ", each at most once; \"\" is no Canon layer";
@@ -40,7 +49,7 @@ void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
       throw checks.complaint({"model.canon.set"}, whole + "has '" + letter + "' twice", hint);
     }
   }
-  std::sort(set.begin(), set.end());
+  set = in_order(set);
 }
 
 void refuse_unused_canon(ModelConfig& model, ConfigChecks& checks) {
@@ -51,9 +60,10 @@ void refuse_unused_canon(ModelConfig& model, ConfigChecks& checks) {
         "model.canon.bias true is not supported",
         "a Canon layer is a convolution without bias, in the paper and in its code");
   }
-  if (!canon.set.empty()) return;
+  if (canon.has_residual_layers()) return;
   const CanonConfig plain;
-  const char* reason = "has no meaning where model.canon.set is empty";
+  const char* reason = canon.set.empty() ? "has no meaning where model.canon.set is empty"
+                                         : "has no meaning where model.canon.set is b";
   const char* hint = "name the positions in model.canon.set, or leave the key out";
   const char* set = "model.canon.set";
   checks.refuse_unused("model.canon.kernel", canon.kernel, plain.kernel, set, reason, hint);
@@ -99,7 +109,8 @@ class PlainChecks : public ConfigChecks {
 }  // namespace
 
 const std::vector<const BlockKind*>& mixer_kinds() {
-  static const std::vector<const BlockKind*> kinds = {&attention_block};
+  static const std::vector<const BlockKind*> kinds = {
+      &attention_block, &gla5_block, &gdn2_block, &mamba2_block};
   return kinds;
 }
 
