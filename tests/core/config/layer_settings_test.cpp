@@ -46,16 +46,16 @@ TEST_CASE("a layer's settings are in the JSON as far as they differ, and come ba
   const config::Experiment back = config::experiment_from_json(resolved.json);
   CHECK(config::to_json(back) == resolved.json);
   CHECK(back.model.of_layer(1).attention.head_dim == 32);
-  CHECK(model::parameter_count(back.model) ==
-        model::parameter_count(resolved.experiment.model));
+  CHECK(model::parameter_count(back.model) == model::parameter_count(resolved.experiment.model));
 }
 
 TEST_CASE("a layer takes back what the model has set") {
   const model::ModelConfig model =
       ConfigFixture()
-          .small("model.attention.window: 5\nmodel.canon: {set: AB, kernel: 3}\n"
-                 "model.layers: [attention, {mixer: attention, attention: {window: null}, "
-                 "canon: {set: ''}}]\n")
+          .small(
+              "model.attention.window: 5\nmodel.canon: {set: AB, kernel: 3}\n"
+              "model.layers: [attention, {mixer: attention, attention: {window: null}, "
+              "canon: {set: ''}}]\n")
           .experiment.model;
   CHECK(model.of_layer(0).attention.window == 5);
   CHECK_FALSE(model.of_layer(1).attention.window);
@@ -72,8 +72,9 @@ TEST_CASE("a layer takes back what the model has set") {
 TEST_CASE("each block of a hybrid uses the Canon letters that it has") {
   const model::ModelConfig model =
       ConfigFixture()
-          .small("model.canon.set: DBbA\nmodel.gdn2.num_heads: 4\n"
-                 "model.layers: [gdn2, {mixer: attention, attention: {window: 2}}]\n")
+          .small(
+              "model.canon.set: DBbA\nmodel.gdn2.num_heads: 4\n"
+              "model.layers: [gdn2, {mixer: attention, attention: {window: 2}}]\n")
           .experiment.model;
   CHECK(model.canon.set == "AbBD");
   CHECK(model.of_layer(1).canon.set == "AbBD");
