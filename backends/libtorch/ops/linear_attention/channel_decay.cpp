@@ -42,11 +42,11 @@ FORGE_INLINE bool has_one_reference(int64_t tokens, int64_t keys, const Rows<dou
 /// tokens; those of the sub-blocks too, whose references differ.
 template <class T>
 struct ChannelChunk {
-  Rows<double> sums;   ///< b
-  Rows<T> from_begin;  ///< exp b
-  Rows<T> to_end;      ///< exp(b_n - b)
-  Rows<T> q_begin;     ///< s Q * exp b
-  Rows<T> k_end;       ///< K * exp(b_n - b)
+  Rows<double> sums;           ///< b
+  Rows<T> from_begin;          ///< exp b
+  Rows<T> to_end;              ///< exp(b_n - b)
+  Rows<T> q_begin;             ///< s Q * exp b
+  Rows<T> k_end;               ///< K * exp(b_n - b)
   Rows<T> q_factor, k_factor;  ///< exp(b - m), exp(m - b)
   Rows<T> q_scaled, k_scaled;  ///< s Q * exp(b - m), K * exp(m - b)
   Rows<T> scores;              ///< A, zeros above the diagonal
@@ -60,14 +60,8 @@ struct ChannelChunk {
   }
   ChannelChunk(Memory<T>& memory, int64_t keys) {
     sums = memory.matrix_of_doubles(chunk_tokens, keys);
-    for (Rows<T>* matrix : {&from_begin,
-                            &to_end,
-                            &q_begin,
-                            &k_end,
-                            &q_factor,
-                            &k_factor,
-                            &q_scaled,
-                            &k_scaled}) {
+    for (Rows<T>* matrix :
+         {&from_begin, &to_end, &q_begin, &k_end, &q_factor, &k_factor, &q_scaled, &k_scaled}) {
       *matrix = memory.matrix(chunk_tokens, keys);
     }
     scores = memory.matrix(chunk_tokens, chunk_tokens);
@@ -150,8 +144,8 @@ FORGE_INLINE void compute_block(
 
 /// sum_c q_c k_c exp(b_q - b_k)
 template <class T>
-FORGE_INLINE T faded_dot(
-    int64_t size, const T* q, const T* k, const double* b_q, const double* b_k) {
+FORGE_INLINE T
+faded_dot(int64_t size, const T* q, const T* k, const double* b_q, const double* b_k) {
   T sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t d = 0; d < size; ++d) sum += q[d] * k[d] * faded<T>(b_q[d], b_k[d]);
@@ -167,8 +161,7 @@ void scores_by_blocks(const Head<T>& head, const Chunk& chunk, ChannelChunk<T>& 
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t j = begin; j <= i; ++j) {
           const T *q = head.q.at(chunk.begin + i), *k = head.k.at(chunk.begin + j);
-          c.scores.at(i)[j] =
-              head.scale * faded_dot(head.keys, q, k, c.sums.at(i), c.sums.at(j));
+          c.scores.at(i)[j] = head.scale * faded_dot(head.keys, q, k, c.sums.at(i), c.sums.at(j));
         }
       }
     });
@@ -222,10 +215,10 @@ void update_state(const Head<T>& head, const Chunk& chunk, const ChannelChunk<T>
 /// What a chunk's backward pass writes besides.
 template <class T>
 struct ChannelGradients {
-  Rows<T> scores;        ///< dA, zeros above the diagonal
-  Rows<T> q, k;          ///< through A, before their factors
+  Rows<T> scores;            ///< dA, zeros above the diagonal
+  Rows<T> q, k;              ///< through A, before their factors
   Rows<T> q_state, k_state;  ///< dO S^T and V dS'^T
-  T* decay;              ///< [K]
+  T* decay;                  ///< [K]
 
   static constexpr int64_t pieces = 6;
   static int64_t numbers(int64_t keys) { return chunk_tokens * (4 * keys + chunk_tokens) + keys; }
@@ -254,12 +247,8 @@ void gradients_by_blocks(const Head<T>& head,
       with_simd([&]() FORGE_SIMD_BODY { compute_block(head, chunk, begin, end, c); });
       const Rows<T> scores = g.scores.from(begin);
       multiply(g.q.from(begin), end - begin, keys, begin, scores.matrix(), c.k_scaled.matrix());
-      multiply(block_k,
-               begin,
-               keys,
-               end - begin,
-               scores.transposed(),
-               c.q_scaled.from(begin).matrix());
+      multiply(
+          block_k, begin, keys, end - begin, scores.transposed(), c.q_scaled.from(begin).matrix());
     }
     with_simd([&]() FORGE_SIMD_BODY {
       for (int64_t j = 0; j < begin; ++j) {
@@ -353,12 +342,7 @@ void chunk_value_gradients(const Head<T>& head,
                            const Rows<T>& grad_state) {
   const int64_t n = chunk.tokens;
   const Rows<const T> upstream = grad.output.from(chunk.begin);
-  multiply(g.scores,
-           n,
-           n,
-           head.values,
-           upstream.matrix(),
-           head.v.from(chunk.begin).transposed());
+  multiply(g.scores, n, n, head.values, upstream.matrix(), head.v.from(chunk.begin).transposed());
   zero_above_diagonal(n, g.scores);
   const Rows<T> grad_v = grad.v.from(chunk.begin);
   multiply(grad_v, n, head.values, n, c.scores.transposed(), upstream.matrix());
@@ -435,8 +419,7 @@ void channel_decay_backward(const Head<T>& head, const HeadGradients<T>& grad) {
       }
       write_gradients(head, chunk, c, g, grad);
     });
-    multiply(
-        grad_state, keys, head.values, n, c.q_begin.transposed(), upstream.matrix(), true);
+    multiply(grad_state, keys, head.values, n, c.q_begin.transposed(), upstream.matrix(), true);
   }
   if (grad.state) std::copy(grad_state.data, grad_state.data + size, grad.state);
 }

@@ -191,8 +191,8 @@ void linear_attention_backward_cpu(const LinearAttentionInputs& inputs,
       const int64_t part = shared ? task % division.groups : 0;
       const auto of_part = [&](const at::Tensor& parts, int64_t head) {
         Rows<T> rows = rows_of<T>(gradients.q, group.row, head);
-        rows.data = rows.data - gradients.q.data_ptr<T>() + parts.data_ptr<T>() +
-                    part * parts.stride(0);
+        rows.data =
+            rows.data - gradients.q.data_ptr<T>() + parts.data_ptr<T>() + part * parts.stride(0);
         return rows;
       };
       std::vector<Head<T>> heads;

@@ -100,8 +100,11 @@ struct DeltaWork {
 /// Rows i of products of vectors become 0 from column i + `more` on and are multiplied by D and a
 /// factor before it.
 template <class T>
-FORGE_INLINE void fade_products(
-    const Chunk& chunk, const ScalarDecay<T>& decay, int64_t more, T factor, const Rows<T>& matrix) {
+FORGE_INLINE void fade_products(const Chunk& chunk,
+                                const ScalarDecay<T>& decay,
+                                int64_t more,
+                                T factor,
+                                const Rows<T>& matrix) {
   T factors[chunk_tokens];
   for (int64_t i = 0; i < chunk.tokens; ++i) {
     T* row = matrix.at(i);
@@ -169,19 +172,18 @@ template <class T>
 void compute_delta_scores(const Head<T>& head, const Chunk& chunk, const DeltaWork<T>& work) {
   const Rows<const T> q = head.q.from(chunk.begin), k = head.k.from(chunk.begin);
   multiply(work.scores, chunk.tokens, chunk.tokens, head.keys, q.matrix(), k.transposed());
-  with_simd([&]() FORGE_SIMD_BODY {
-    fade_products(chunk, work.decay, 1, head.scale, work.scores);
-  });
+  with_simd([&]()
+                FORGE_SIMD_BODY { fade_products(chunk, work.decay, 1, head.scale, work.scores); });
 }
 
 /// What a chunk's backward pass writes besides.
 template <class T>
 struct DeltaGradients {
-  Rows<T> writes;        ///< dU, then dR
-  Rows<T> read;          ///< dX = -diag(beta e) dR
-  Rows<T> faded_writes;  ///< diag(exp(b_n - b)) U
-  Rows<T> scores;        ///< dP, then s dP * D
-  Rows<T> lower;         ///< dL, then dG
+  Rows<T> writes;           ///< dU, then dR
+  Rows<T> read;             ///< dX = -diag(beta e) dR
+  Rows<T> faded_writes;     ///< diag(exp(b_n - b)) U
+  Rows<T> scores;           ///< dP, then s dP * D
+  Rows<T> lower;            ///< dL, then dG
   Rows<T> k_plus, k_minus;  ///< of k, by their sign in the gradient of b
 
   static constexpr int64_t pieces = 7;
@@ -292,9 +294,8 @@ void write_delta_gradients(const Head<T>& head,
 
 template <class T>
 void delta_rule_forward(const Head<T>& head, const HeadResults<T>& results) {
-  Memory<T> memory(
-      DeltaWork<T>::numbers(head) + DeltaChunk<T>::numbers(head) + head.state_size(),
-      DeltaWork<T>::pieces + 3);
+  Memory<T> memory(DeltaWork<T>::numbers(head) + DeltaChunk<T>::numbers(head) + head.state_size(),
+                   DeltaWork<T>::pieces + 3);
   DeltaWork<T> work(memory, head);
   const DeltaChunk<T> c{memory.matrix(chunk_tokens, head.values),
                         memory.matrix(chunk_tokens, chunk_tokens)};
@@ -306,12 +307,7 @@ void delta_rule_forward(const Head<T>& head, const HeadResults<T>& results) {
     compute_writes(head, chunk, state.data, work, c);
     compute_delta_scores(head, chunk, work);
     const Rows<T> out = results.output.from(chunk.begin);
-    multiply(out,
-             n,
-             head.values,
-             head.keys,
-             head.q.from(chunk.begin).matrix(),
-             state.matrix());
+    multiply(out, n, head.values, head.keys, head.q.from(chunk.begin).matrix(), state.matrix());
     with_simd([&]() FORGE_SIMD_BODY {
       for (int64_t i = 0; i < n; ++i)
         scaled(head.values, head.scale * work.decay.from_begin[i], out.at(i), out.at(i));
@@ -377,13 +373,8 @@ void delta_rule_backward(const Head<T>& head, const HeadGradients<T>& grad) {
         scaled(head.keys, head.scale * work.decay.from_begin[i], q.at(i), work.k_end.at(i));
       scaled(size, work.decay.whole, grad_state.data, grad_state.data);
     });
-    multiply(grad_state,
-             head.keys,
-             head.values,
-             n,
-             work.k_end.transposed(),
-             upstream.matrix(),
-             true);
+    multiply(
+        grad_state, head.keys, head.values, n, work.k_end.transposed(), upstream.matrix(), true);
     multiply(grad_state, head.keys, head.values, n, k.transposed(), g.read.matrix(), true);
   }
   if (grad.state) std::copy(grad_state.data, grad_state.data + size, grad.state);

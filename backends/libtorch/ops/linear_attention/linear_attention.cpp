@@ -70,9 +70,8 @@ struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentio
     const variable_list saved = {q, k, v, log_decay, beta, state};
     context->save_for_backward(saved);
     keep_arguments(context, options);
-    LinearAttention results{
-        at::empty(v.sizes(), v.options()),
-        at::empty({v.size(0), v.size(2), k.size(3), v.size(3)}, v.options())};
+    LinearAttention results{at::empty(v.sizes(), v.options()),
+                            at::empty({v.size(0), v.size(2), k.size(3), v.size(3)}, v.options())};
     linear_attention_forward_cpu(inputs_of(saved), options, results);
     return {results.output, results.state};
   }
@@ -81,7 +80,8 @@ struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentio
     const LinearAttentionInputs inputs = inputs_of(context->get_saved_variables());
     const auto options = kept_arguments<LinearAttentionOptions>(context);
     LinearAttention upstream{contiguous(grad_outputs[0]), contiguous(grad_outputs[1])};
-    if (!upstream.output.defined()) upstream.output = at::zeros(inputs.v.sizes(), inputs.v.options());
+    if (!upstream.output.defined())
+      upstream.output = at::zeros(inputs.v.sizes(), inputs.v.options());
     const auto like = [](const at::Tensor& x) {
       return x.defined() ? at::empty(x.sizes(), x.options()) : at::Tensor();
     };
@@ -105,9 +105,7 @@ LinearAttention linear_attention(const LinearAttentionInputs& inputs,
   const bool widened = inputs.v.is_cpu() && type == at::kBFloat16;
   if (!has_cpu_kernel(inputs.v) && !widened) return linear_attention_reference(inputs, options);
   const auto wide = [&](const at::Tensor& x) { return x.to(widened ? at::kFloat : type); };
-  const auto or_none = [&](const at::Tensor& x) {
-    return or_empty(x.defined() ? wide(x) : x);
-  };
+  const auto or_none = [&](const at::Tensor& x) { return or_empty(x.defined() ? wide(x) : x); };
   const variable_list results = LinearAttentionFunction::apply(with_vectors(wide(inputs.q)),
                                                                with_vectors(wide(inputs.k)),
                                                                with_vectors(wide(inputs.v)),

@@ -26,8 +26,8 @@ struct LinearAttention {
 
 /// Attention without softmax: a head keeps one matrix S [K, V], which each token fades, writes to
 /// and reads. With g = exp(log_decay), a number for each row of S or one for all:
-///     S_t = g_t S_{t-1} + beta_t k_t v_t^T                            gated linear attention, Mamba-2
-///     S_t = g_t S_{t-1} + beta_t k_t (v_t - g_t S_{t-1}^T k_t)^T      with the delta rule
+///     S_t = g_t S_{t-1} + beta_t k_t v_t^T                            gated linear attention,
+///     Mamba-2 S_t = g_t S_{t-1} + beta_t k_t (v_t - g_t S_{t-1}^T k_t)^T      with the delta rule
 ///     o_t = scale S_t^T q_t
 /// Mamba-2 (Dao & Gu 2024): q, k, v and beta are C, B, x and dt. Gated DeltaNet (Yang et al. 2024):
 /// k of length 1 at most, so that the writes of a chunk stay bounded. GLA: Yang et al. 2023.
@@ -56,8 +56,9 @@ constexpr double most_decay_of_one_reference = 150;
 /// On a CPU: how many chunks of all rows and heads take sub-blocks. log_decay [B, T, H, K].
 int64_t chunks_beyond_one_reference(const at::Tensor& log_decay);
 
-/// On CPU tensors of one type, float32 or float64, each with a contiguous last dimension; log_decay,
-/// beta and state contiguous. `results.output` is written, and `results.state` where it is defined.
+/// On CPU tensors of one type, float32 or float64, each with a contiguous last dimension;
+/// log_decay, beta and state contiguous. `results.output` is written, and `results.state` where it
+/// is defined.
 void linear_attention_forward_cpu(const LinearAttentionInputs& inputs,
                                   const LinearAttentionOptions& options,
                                   LinearAttention& results);

@@ -15,7 +15,9 @@ LinearAttention linear_attention_reference(const LinearAttentionInputs& inputs,
   std::vector<at::Tensor> outputs;
   for (int64_t t = 0; t < length; ++t) {
     const auto token = [&](const at::Tensor& x) { return x.select(1, t).to(type); };
-    const auto of_heads = [&](const at::Tensor& x) { return token(x).expand({batch, heads, keys}); };
+    const auto of_heads = [&](const at::Tensor& x) {
+      return token(x).expand({batch, heads, keys});
+    };
     const at::Tensor q = of_heads(inputs.q), k = of_heads(inputs.k);
     at::Tensor decay = token(inputs.log_decay).exp();
     if (decay.dim() == 2) decay = decay.unsqueeze(-1);
@@ -26,8 +28,8 @@ LinearAttention linear_attention_reference(const LinearAttentionInputs& inputs,
     state = state + k.unsqueeze(-1) * written.unsqueeze(2);
     outputs.push_back(options.scale * (q.unsqueeze(-1) * state).sum(2));
   }
-  const at::Tensor output = outputs.empty() ? at::zeros_like(v, v.options().dtype(type))
-                                            : at::stack(outputs, 1);
+  const at::Tensor output =
+      outputs.empty() ? at::zeros_like(v, v.options().dtype(type)) : at::stack(outputs, 1);
   return {output.to(v.scalar_type()), state};
 }
 

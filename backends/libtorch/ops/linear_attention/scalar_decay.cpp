@@ -16,9 +16,9 @@ namespace {
 template <class T>
 struct ScalarChunk {
   ScalarDecay<T> decay;
-  Rows<T> values;  ///< V^
-  Rows<T> k_end;   ///< diag(exp(b_n - b)) K
-  Rows<T> scores;  ///< G * D, zeros above the diagonal
+  Rows<T> values;   ///< V^
+  Rows<T> k_end;    ///< diag(exp(b_n - b)) K
+  Rows<T> scores;   ///< G * D, zeros above the diagonal
   Rows<T> q_begin;  ///< s diag(exp b) Q
 
   static constexpr int64_t pieces = 4;
@@ -90,10 +90,10 @@ void compute_products(const Head<T>& head, const Rows<T>& products) {
 /// What a chunk's backward pass writes besides.
 template <class T>
 struct ScalarGradients {
-  Rows<T> scores;            ///< d(G * D), zeros above the diagonal
-  Rows<T> q, k;              ///< through the states
-  Rows<T> values;            ///< of V^
-  T decay[chunk_tokens];     ///< of b
+  Rows<T> scores;         ///< d(G * D), zeros above the diagonal
+  Rows<T> q, k;           ///< through the states
+  Rows<T> values;         ///< of V^
+  T decay[chunk_tokens];  ///< of b
 
   static constexpr int64_t pieces = 4;
   static int64_t numbers(const Head<T>& head) {
@@ -150,8 +150,7 @@ FORGE_INLINE void write_scalar_gradients(const Head<T>& head,
       sum_q[d] += of_q * q[d];
       sum_k[d] += of_k * k[d];
     }
-    g.decay[i] +=
-        of_q * dot(head.keys, head.q.at(t), q) - of_k * dot(head.keys, head.k.at(t), k);
+    g.decay[i] += of_q * dot(head.keys, head.q.at(t), q) - of_k * dot(head.keys, head.k.at(t), k);
     if (grad.beta.data) grad.beta.number(t) = dot(head.values, head.v.at(t), g.values.at(i));
     scaled(head.values, head.beta_of(t), g.values.at(i), grad.v.at(t));
   }
@@ -192,8 +191,7 @@ void scalar_head_backward(const Head<T>& head,
       c.compute_scores(chunk, products.from(chunk.begin));
     });
     multiply(g.values, n, head.values, n, c.scores.transposed(), upstream.matrix());
-    multiply(
-        g.values, n, head.values, head.keys, c.k_end.matrix(), grad_state.matrix(), true);
+    multiply(g.values, n, head.values, head.keys, c.k_end.matrix(), grad_state.matrix(), true);
     multiply(g.scores, n, n, head.values, upstream.matrix(), c.values.transposed());
     multiply(g.q, n, head.keys, head.values, upstream.matrix(), before.transposed());
     multiply(g.k, n, head.keys, head.values, c.values.matrix(), grad_state.transposed());
@@ -203,13 +201,8 @@ void scalar_head_backward(const Head<T>& head,
       write_scalar_gradients(head, chunk, c, end, grad, g);
       scaled(size, c.decay.whole, grad_state.data, grad_state.data);
     });
-    multiply(grad_state,
-             head.keys,
-             head.values,
-             n,
-             c.q_begin.transposed(),
-             upstream.matrix(),
-             true);
+    multiply(
+        grad_state, head.keys, head.values, n, c.q_begin.transposed(), upstream.matrix(), true);
   }
   if (grad.state) std::copy(grad_state.data, grad_state.data + size, grad.state);
 }
@@ -241,8 +234,7 @@ void scalar_decay_forward(const Head<T>* heads, const HeadResults<T>* results, i
       multiply(out, n, head.values, head.keys, c.q_begin.matrix(), state.matrix(), true);
       update_scalar_state(head, chunk, c, state.data);
     }
-    if (results[h].state)
-      std::copy(state.data, state.data + head.state_size(), results[h].state);
+    if (results[h].state) std::copy(state.data, state.data + head.state_size(), results[h].state);
   }
 }
 

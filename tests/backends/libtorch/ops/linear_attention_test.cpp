@@ -102,17 +102,17 @@ double relative_difference(const at::Tensor& a, const at::Tensor& b) {
   return largest_difference(a, b) / scale;
 }
 
-void check(const Sizes& s, Form form, Decay decay, bool with_state, at::ScalarType type, double most) {
+void check(
+    const Sizes& s, Form form, Decay decay, bool with_state, at::ScalarType type, double most) {
   INFO(s << "form " << int(form) << " decay " << int(decay) << " state " << with_state << " "
          << at::toString(type));
   Inputs in = draw_inputs(s, form, decay, with_state);
   // Numbers that both types have.
   for (at::Tensor* x : tensors_of(in)) *x = x->to(type).to(at::kDouble);
   const ops::LinearAttentionOptions options = options_of(s, form);
-  const ops::LinearAttention upstream{
-      draw(in.v.sizes()), with_state ? draw(in.state.sizes()) : at::Tensor()};
-  const auto expected =
-      run(ops::linear_attention_reference, in, options, at::kDouble, upstream);
+  const ops::LinearAttention upstream{draw(in.v.sizes()),
+                                      with_state ? draw(in.state.sizes()) : at::Tensor()};
+  const auto expected = run(ops::linear_attention_reference, in, options, at::kDouble, upstream);
   const auto found = run(ops::linear_attention, in, options, type, upstream);
   REQUIRE(found.size() == expected.size());
   for (size_t i = 0; i < found.size(); ++i) {
@@ -253,13 +253,16 @@ TEST_CASE("linear attention names a wrong shape", "[ops]") {
   REQUIRE(has(complaint(Form::delta_rule, [](Inputs& in) { in.beta = at::Tensor(); }),
               "the delta rule needs beta"));
   REQUIRE(has(complaint(Form::channel_decay,
-                        [](Inputs& in) { in.beta = at::ones({2, 3, 4}, at::kDouble); }),
+                        [](Inputs& in) {
+                          in.beta = at::ones({2, 3, 4}, at::kDouble);
+                        }),
               "goes with neither beta nor the delta rule"));
-  REQUIRE(has(complaint(Form::scalar_decay, [](Inputs& in) { in.state = in.state.narrow(3, 0, 1); }),
-              "the state must be [2, 4, 5, 6]"));
-  REQUIRE(has(complaint(Form::shared_keys,
-                        [](Inputs& in) { in.log_decay = in.log_decay.unsqueeze(3); }),
-              "log_decay must be [2, 3, 4, 5]"));
+  REQUIRE(
+      has(complaint(Form::scalar_decay, [](Inputs& in) { in.state = in.state.narrow(3, 0, 1); }),
+          "the state must be [2, 4, 5, 6]"));
+  REQUIRE(has(
+      complaint(Form::shared_keys, [](Inputs& in) { in.log_decay = in.log_decay.unsqueeze(3); }),
+      "log_decay must be [2, 3, 4, 5]"));
 }
 
 }  // namespace
