@@ -118,18 +118,23 @@ class MLP(nn.Module):
 
 
 class MixerBlock(nn.Module):
-    """A mixer, under the name that its weights have."""
+    """A mixer, under the name that its weights have. `wide`: computed in float64, since it norms
+    each head's outputs for itself, which enlarges what was rounded of outputs near zero a hundred
+    times."""
 
-    def __init__(self, model, name, mixer):
+    def __init__(self, model, name, mixer, wide=True):
         super().__init__()
+        self.wide = wide
         self.input_layernorm = norm(model)
         self.canonA = maybe_canon(model, "A", model["hidden_size"])
         self.name = name
         self.add_module(name, mixer(model))
 
     def forward(self, x):
-        normed = self.input_layernorm(x)
-        return x + getattr(self, self.name)(self.canonA(normed) if self.canonA else normed)
+        given = x.double() if self.wide else x
+        normed = self.input_layernorm(given)
+        mixed = getattr(self, self.name)(self.canonA(normed) if self.canonA else normed)
+        return (given + mixed).to(x)
 
 
 class MLPBlock(nn.Module):
@@ -145,7 +150,7 @@ class MLPBlock(nn.Module):
 
 
 BLOCKS = {
-    "attention": lambda model: MixerBlock(model, "self_attn", Attention),
+    "attention": lambda model: MixerBlock(model, "self_attn", Attention, wide=False),
     "gla5": lambda model: MixerBlock(model, "gla5", GLA5),
     "gdn2": lambda model: MixerBlock(model, "gdn2", GDN2),
     "mamba2": lambda model: MixerBlock(model, "mamba2", Mamba2),
@@ -153,8 +158,20 @@ BLOCKS = {
 
 
 def blocks_of_layer(model, layer):
-    """The mixer that model.layers names, repeated, and the MLP."""
-    return [model["layers"][layer % len(model["layers"])], "mlp"]
+    """The mixer that model.layers names, repeated, and the MLP; and the model that they are made by:
+    what an element of model.layers says besides its mixer is laid upon it."""
+    element = model["layers"][layer % len(model["layers"])]
+    if isinstance(element, str):
+        return [element, "mlp"], model
+    return [element["mixer"], "mlp"], laid_upon(model, element)
+
+
+def laid_upon(section, changes):
+    laid = dict(section)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(section.get(key), dict)
+        laid[key] = laid_upon(section[key], value) if both else value
+    return laid
 
 
 class Layer(nn.Module):
@@ -163,7 +180,8 @@ class Layer(nn.Module):
 
     def __init__(self, model, layer):
         super().__init__()
-        self.blocks = tuple(BLOCKS[kind](model) for kind in blocks_of_layer(model, layer))
+        kinds, own = blocks_of_layer(model, layer)
+        self.blocks = tuple(BLOCKS[kind](own) for kind in kinds)
         for block in self.blocks:
             for name, module in block.named_children():
                 self.add_module(name, module)
