@@ -103,7 +103,7 @@ LinearAttention linear_attention(const LinearAttentionInputs& inputs,
   check_shapes(inputs, options);
   const at::ScalarType type = inputs.v.scalar_type();
   const bool widened = inputs.v.is_cpu() && type == at::kBFloat16;
-  if (!has_cpu_kernel(inputs.v) && !widened) return linear_attention_reference(inputs, options);
+  if (!has_cpu_kernel(inputs.v) && !widened) return linear_attention_composed(inputs, options);
   const auto wide = [&](const at::Tensor& x) { return x.to(widened ? at::kFloat : type); };
   const auto or_none = [&](const at::Tensor& x) { return or_empty(x.defined() ? wide(x) : x); };
   const variable_list results = LinearAttentionFunction::apply(with_vectors(wide(inputs.q)),

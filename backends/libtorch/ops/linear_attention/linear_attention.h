@@ -48,6 +48,11 @@ LinearAttention linear_attention(const LinearAttentionInputs& inputs,
 LinearAttention linear_attention_reference(const LinearAttentionInputs& inputs,
                                            const LinearAttentionOptions& options);
 
+/// The chunk forms of plain Torch operations: what other devices run. With a decay for each row of
+/// S 16 K numbers a token and head are kept for the backward pass.
+LinearAttention linear_attention_composed(const LinearAttentionInputs& inputs,
+                                          const LinearAttentionOptions& options);
+
 /// Whether the sums of log_decay over a chunk of tokens differ by more than this in a channel. Up
 /// to it exp(b_i - b_j) is the product of two factors that float32 holds, exp(b_i - m) and exp(m -
 /// b_j) with m in the middle. Beyond it sub-blocks of tokens have a reference each.
