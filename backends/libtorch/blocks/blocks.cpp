@@ -1,3 +1,4 @@
+#include "backends/libtorch/blocks/in_double.h"
 #include "backends/libtorch/model/block.h"
 
 namespace forge::libtorch {
@@ -18,6 +19,11 @@ const std::map<std::string, BlockMaker>& block_kinds() {
       {"mlp", make_mlp},
   };
   return kinds;
+}
+
+std::unique_ptr<Block> make_block(const std::string& kind, const BlockArguments& arguments) {
+  const BlockMaker maker = block_kinds().at(kind);
+  return computes_in_double(arguments) ? make_in_double(arguments, maker) : maker(arguments);
 }
 
 }  // namespace forge::libtorch

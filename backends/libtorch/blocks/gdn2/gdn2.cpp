@@ -14,8 +14,7 @@ class Gdn2Block final : public LinearMixer {
  public:
   explicit Gdn2Block(const BlockArguments& arguments)
       : LinearMixer(arguments, model::gdn2_heads(arguments.config)),
-        gated_heads_(
-            arguments, "gdn2.", "o_norm", heads_, arguments.config.gdn2.output_gate_rank) {
+        gated_heads_(arguments, "gdn2.", "o_norm", heads_, arguments.config.gdn2.output_gate_rank) {
     const model::ModelConfig& config = arguments.config;
     const std::string prefix = arguments.prefix + "gdn2.";
     const int64_t keys = heads_.key_width(), values = heads_.value_width(), heads = heads_.heads;
@@ -34,8 +33,7 @@ class Gdn2Block final : public LinearMixer {
     a_log_ = weights.add_vector(prefix + "A_log", {heads});
     dt_bias_ = weights.add_vector(prefix + "dt_bias", {heads});
     output_ = weights.add_matrix({{prefix + "o_proj.weight", config.hidden_size}}, values);
-    qkv_parts_ = {
-        {keys, true, heads_.key_dim}, {keys, true, heads_.key_dim}, {values, true}};
+    qkv_parts_ = {{keys, true, heads_.key_dim}, {keys, true, heads_.key_dim}, {values, true}};
     gate_parts_ = {{gate}, {heads}, {heads}};
     has_canon_b_ = config.canon.has('B');
   }

@@ -16,8 +16,7 @@ class Gla5Block final : public LinearMixer {
   explicit Gla5Block(const BlockArguments& arguments)
       : LinearMixer(arguments, model::gla5_heads(arguments.config)),
         normalizer_(arguments.config.gla5.gate_normalizer),
-        gated_heads_(
-            arguments, "gla5.", "g_norm", heads_, arguments.config.gla5.output_gate_rank) {
+        gated_heads_(arguments, "gla5.", "g_norm", heads_, arguments.config.gla5.output_gate_rank) {
     const model::ModelConfig& config = arguments.config;
     const std::string prefix = arguments.prefix + "gla5.";
     const int64_t keys = heads_.key_width(), rank = config.gla5.gate_rank;

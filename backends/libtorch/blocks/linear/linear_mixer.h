@@ -58,8 +58,7 @@ class LinearMixer : public Block {
   explicit LinearMixer(const BlockArguments& arguments, const model::LinearHeads& heads);
 
   at::Tensor forward(const at::Tensor& x, const ops::Documents& documents) const final;
-  std::unique_ptr<BlockState> new_state(int64_t rows,
-                                        const at::TensorOptions& options) const final;
+  std::unique_ptr<BlockState> new_state(int64_t rows, const at::TensorOptions& options) const final;
   at::Tensor step(const at::Tensor& x,
                   const GenerationStep& step,
                   BlockState& block_state) const final;

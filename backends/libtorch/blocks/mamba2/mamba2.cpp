@@ -21,8 +21,7 @@ class Mamba2Block final : public LinearMixer {
     input_ = weights.add_matrix({{prefix + "in_proj.weight", projected}}, hidden);
     const bool with_silu =
         config.canon.has('b') && mamba2.conv_activation == model::Activation::silu;
-    conv_ = MixerConv(
-        arguments, {{"mamba2.conv1d", mamba2.conv_width(hidden)}}, true, with_silu);
+    conv_ = MixerConv(arguments, {{"mamba2.conv1d", mamba2.conv_width(hidden)}}, true, with_silu);
     canon_b_ = Canon(arguments, 'B', "mamba2.canonB", projected);
     a_log_ = weights.add_vector(prefix + "A_log", {heads});
     dt_bias_ = weights.add_vector(prefix + "dt_bias", {heads});
@@ -31,11 +30,7 @@ class Mamba2Block final : public LinearMixer {
     norm_of_output_.eps = config.norm.eps;
     norm_of_output_.gate_first = true;
     output_ = weights.add_matrix({{prefix + "out_proj.weight", hidden}}, width);
-    parts_ = {{width},
-              {width, true},
-              {heads_.key_dim, true},
-              {heads_.key_dim, true},
-              {heads}};
+    parts_ = {{width}, {width, true}, {heads_.key_dim, true}, {heads_.key_dim, true}, {heads}};
   }
 
  protected:
