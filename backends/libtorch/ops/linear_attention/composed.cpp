@@ -51,17 +51,15 @@ LinearAttention linear_attention_composed(const LinearAttentionInputs& inputs,
   const at::Tensor k_end = k * (last - by_key).clamp_max(0).exp();
   const at::Tensor whole = last.exp().transpose(3, 4);  // [B, H, chunks, K or 1, 1]
   const at::Tensor pairs = faded_pairs(sums, 3);
-  const at::Tensor products = channel_decay
-                                  ? (q.unsqueeze(4) * k.unsqueeze(3) * pairs).sum(-1)
-                                  : at::matmul(q, k.transpose(3, 4)) * pairs;
+  const at::Tensor products = channel_decay ? (q.unsqueeze(4) * k.unsqueeze(3) * pairs).sum(-1)
+                                            : at::matmul(q, k.transpose(3, 4)) * pairs;
   const at::Tensor scores = options.scale * products;
   const at::Tensor beta =
       inputs.beta.defined() ? chunked(inputs.beta).unsqueeze(-1) : at::ones({}, v.options());
   at::Tensor system;  // unit lower triangular; what is on its diagonal is not read
   if (options.delta_rule) system = beta * at::matmul(k, k.transpose(3, 4)) * pairs;
-  at::Tensor state = inputs.state.defined()
-                         ? inputs.state.to(type)
-                         : at::zeros({batch, heads, keys, values}, v.options());
+  at::Tensor state = inputs.state.defined() ? inputs.state.to(type)
+                                            : at::zeros({batch, heads, keys, values}, v.options());
   std::vector<at::Tensor> outputs;
   for (int64_t chunk = 0; chunk < v.size(2); ++chunk) {
     const auto of_chunk = [&](const at::Tensor& x) { return x.dim() > 0 ? x.select(2, chunk) : x; };
@@ -71,8 +69,7 @@ LinearAttention linear_attention_composed(const LinearAttentionInputs& inputs,
     written = of_chunk(beta) * written;
     if (options.delta_rule)
       written = at::linalg_solve_triangular(of_chunk(system), written, false, true, true);
-    outputs.push_back(at::matmul(of_chunk(q_begin), state) +
-                      at::matmul(of_chunk(scores), written));
+    outputs.push_back(at::matmul(of_chunk(q_begin), state) + at::matmul(of_chunk(scores), written));
     state = of_chunk(whole) * state + at::matmul(of_chunk(k_end).transpose(2, 3), written);
   }
   if (outputs.empty()) return {at::zeros_like(inputs.v), state};
