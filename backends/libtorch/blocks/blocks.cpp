@@ -1,4 +1,3 @@
-#include "backends/libtorch/blocks/in_double.h"
 #include "backends/libtorch/model/block.h"
 
 namespace forge::libtorch {
@@ -19,11 +18,6 @@ const std::map<std::string, BlockMaker>& block_kinds() {
       {"mlp", make_mlp},
   };
   return kinds;
-}
-
-std::unique_ptr<Block> make_block(const std::string& kind, const BlockArguments& arguments) {
-  const BlockMaker maker = block_kinds().at(kind);
-  return computes_in_double(arguments) ? make_in_double(arguments, maker) : maker(arguments);
 }
 
 }  // namespace forge::libtorch

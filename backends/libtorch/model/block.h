@@ -57,7 +57,4 @@ using BlockMaker = std::unique_ptr<Block> (*)(const BlockArguments& arguments);
 /// The kinds of blocks by name: the one place that lists them (blocks/blocks.cpp).
 const std::map<std::string, BlockMaker>& block_kinds();
 
-/// A block of the kind of that name, see computes_in_double (blocks/in_double.h).
-std::unique_ptr<Block> make_block(const std::string& kind, const BlockArguments& arguments);
-
 }  // namespace forge::libtorch

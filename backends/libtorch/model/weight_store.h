@@ -34,9 +34,6 @@ class WeightStore {
   WeightStore(const WeightTypes& types, const at::Device& device)
       : types_(types), device_(device) {}
 
-  const WeightTypes& types() const { return types_; }
-  const at::Device& device() const { return device_; }
-
   /// A matrix of several weights one below another: [sum of rows, columns]. Not initialised.
   ops::WeightMatrix add_matrix(const std::vector<WeightRows>& weights, int64_t columns);
   /// A weight that is no operand of a matrix product. Not initialised.
