@@ -33,6 +33,7 @@ std::string escape_comment(const std::string& text) {
 
 std::string yaml_text(bool value) { return value ? "true" : "false"; }
 std::string yaml_text(double value) { return shortest(value); }
+std::string yaml_text(const model::LayerSpec& layer) { return yaml_text(layer.mixer); }
 
 template <class T>
 std::string yaml_text(const T& value) {

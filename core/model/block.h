@@ -109,6 +109,8 @@ struct BlockKind {
   StateSize (*state)(const ModelConfig& model);
   /// Those of its section. What else the section says is written under a key of forge's own.
   const HuggingFaceKeys& (*huggingface_keys)();
+  /// Whether it sees tokens of other documents in the row, whatever train.document_mask says.
+  bool crosses_documents = false;
   /// Under model.init release: how the code that the mixer was released with draws a matrix.
   InitRule (*release_init)(MatrixRole role, int64_t inputs) = release_init_normal;
 };

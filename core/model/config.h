@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,12 +33,27 @@ struct CanonConfig {
   bool has_residual_layers() const { return set.find_first_not_of('b') != std::string::npos; }
 };
 
+struct ModelConfig;
+
+/// An element of model.layers: a kind of mixer, and what is laid upon the section `model` for its
+/// layers alone.
+struct LayerSpec {
+  LayerSpec() = default;
+  LayerSpec(std::string kind) : mixer(std::move(kind)) {}
+  LayerSpec(const char* kind) : mixer(kind) {}
+
+  std::string mixer;
+  std::string settings;  ///< sections as JSON, {"attention":{"window":128}}; "": none
+  /// The model with the settings, whose layers are all like this one; null where there are none.
+  std::shared_ptr<const ModelConfig> model;
+};
+
 struct ModelConfig {
   int vocab_size = 0;
   int hidden_size = 0;
   int num_layers = 0;
   bool tie_embeddings = false;
-  std::vector<std::string> layers = {"attention"};  ///< kinds of mixers, repeated up to num_layers
+  std::vector<LayerSpec> layers = {"attention"};  ///< repeated up to num_layers
   AttentionConfig attention;
   Gla5Config gla5;
   Gdn2Config gdn2;
@@ -49,9 +65,16 @@ struct ModelConfig {
   std::optional<double> init_base_std;                      ///< lingua; none: 1/sqrt(fan-in)
   InitStdFactor init_std_factor = InitStdFactor::disabled;  ///< lingua
 
-  /// The kind of the mixer in layer `layer`, counted from 0.
-  const std::string& mixer(int layer) const {
+  /// Of layer `layer`, counted from 0.
+  const LayerSpec& spec(int layer) const {
     return layers[static_cast<size_t>(layer) % layers.size()];
+  }
+  /// The kind of its mixer.
+  const std::string& mixer(int layer) const { return spec(layer).mixer; }
+  /// What its blocks are made by: this model, with the layer's own settings laid upon it.
+  const ModelConfig& of_layer(int layer) const {
+    const LayerSpec& own = spec(layer);
+    return own.model ? *own.model : *this;
   }
 };
 
@@ -85,7 +108,8 @@ void fields(Visitor& visit, ModelConfig& c) {
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
   visit.field("layers",
               c.layers,
-              "kinds of mixers, a list repeated up to num_layers: attention, gla5, gdn2, mamba2");
+              "kinds of mixers, repeated up to num_layers: attention, gla5, gdn2, mamba2; one with "
+              "settings of its own: {mixer: attention, attention: {window: 128}}");
   visit.section("attention", c.attention, "softmax attention", if_set());
   visit.section("gla5", c.gla5, "gated linear attention", if_set());
   visit.section("gdn2", c.gdn2, "gated delta network", if_set());

@@ -13,7 +13,8 @@ void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
     throw checks.complaint(
         {"model.layers"}, "model.layers is empty", "for example [" + names.front() + "]");
   }
-  for (const std::string& name : model.layers) {
+  for (const LayerSpec& spec : model.layers) {
+    const std::string& name = spec.mixer;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string hint = did_you_mean(name, names);
     throw checks.complaint({"model.layers"},
@@ -31,10 +32,14 @@ std::string in_order(const std::string& letters) {
   return ordered;
 }
 
-void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
+std::string canon_positions(const ModelConfig& model) {
   std::string positions;
   for (const BlockKind* kind : kinds_in(model)) positions += kind->canon_positions;
-  positions = in_order(positions);
+  return in_order(positions);
+}
+
+void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
+  const std::string positions = canon_positions(model);
   std::string& set = model.canon.set;
   const std::string hint =
       "give letters of " + positions + ", each at most once; \"\" is no Canon layer";
@@ -133,6 +138,14 @@ std::vector<const BlockKind*> kinds_in(const ModelConfig& model) {
     }
   }
   return kinds;
+}
+
+std::string positions_of_layer(const ModelConfig& model, const std::string& set) {
+  std::string positions;
+  for (const char letter : canon_positions(model)) {
+    if (set.find(letter) != std::string::npos) positions += letter;
+  }
+  return positions;
 }
 
 bool complete_model(ModelConfig& model, ConfigChecks& checks) {

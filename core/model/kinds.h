@@ -21,6 +21,9 @@ std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int la
 /// Each kind of block that the model has, once, in the order of first use.
 std::vector<const BlockKind*> kinds_in(const ModelConfig& model);
 
+/// The letters of a Canon set that the blocks of the model have places for, in their order.
+std::string positions_of_layer(const ModelConfig& model, const std::string& set);
+
 /// Fills in what follows from other keys and checks what concerns several: the kinds of
 /// model.layers, each block's section, Canon positions, settings that nothing reads. Returns
 /// whether model.layers names mixers that there are.

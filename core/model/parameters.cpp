@@ -112,6 +112,7 @@ int64_t Parameter::count() const {
 
 void ParameterList::begin_layer(int layer) {
   layer_ = layer;
+  model_ = layer < 0 ? &whole_ : &whole_.of_layer(layer);
   prefix_ = layer < 0 ? "" : "model.layers." + std::to_string(layer) + ".";
 }
 
@@ -120,7 +121,7 @@ void ParameterList::matrix(const std::string& module,
                            int64_t inputs,
                            MatrixRole role,
                            const std::string& part) {
-  const InitRule rule = matrix_rule(model_, role, std::max(layer_, 0), inputs);
+  const InitRule rule = matrix_rule(*model_, role, std::max(layer_, 0), inputs);
   add({module + ".weight", {outputs, inputs}, rule, part, true});
 }
 
@@ -141,7 +142,7 @@ void ParameterList::weight(const std::string& name,
 }
 
 void ParameterList::norm(const std::string& module, int64_t width) {
-  for (const NormWeight& weight : norm_weights(model_.norm)) {
+  for (const NormWeight& weight : norm_weights(model_->norm)) {
     add({module + "." + weight.name, {width}, InitRule::constant(weight.initial), "norm", false});
   }
 }
@@ -154,7 +155,7 @@ void ParameterList::short_conv(const std::string& module,
                                int64_t channels,
                                const InitRule& init,
                                bool bias) {
-  if (!model_.canon.has('b')) return;
+  if (!model_->canon.has('b')) return;
   add({module + ".weight", {channels, 1, short_conv_taps}, init, "short_conv", false});
   if (bias) add({module + ".bias", {channels}, init, "short_conv", false});
 }
@@ -164,8 +165,8 @@ void ParameterList::qk_norm(const std::string& module, int64_t width) {
 }
 
 void ParameterList::canon(char position, const std::string& module, int64_t channels) {
-  if (!model_.canon.has(position)) return;
-  const int64_t kernel = model_.canon.kernel;
+  if (!model_->canon.has(position)) return;
+  const int64_t kernel = model_->canon.kernel;
   // PyTorch's default for a depthwise convolution.
   const InitRule rule = InitRule::uniform(1 / std::sqrt(static_cast<double>(kernel)));
   const std::string part = std::string("canon_") + static_cast<char>(position - 'A' + 'a');
@@ -189,7 +190,8 @@ std::vector<Parameter> parameters(const ModelConfig& model) {
   list.matrix("model.embed_tokens", vocab, hidden, MatrixRole::embedding, "embedding");
   for (int layer = 0; layer < model.num_layers; ++layer) {
     list.begin_layer(layer);
-    for (const BlockKind* block : blocks_of_layer(model, layer)) block->add_parameters(model, list);
+    for (const BlockKind* block : blocks_of_layer(model, layer))
+      block->add_parameters(model.of_layer(layer), list);
   }
   list.begin_layer(-1);
   list.norm("model.norm", hidden);

@@ -56,9 +56,10 @@ enum class MatrixRole {
 /// Collects the weights of one block after another. Throws Error beyond 2^48 weights.
 class ParameterList {
  public:
-  explicit ParameterList(const ModelConfig& model) : model_(model) {}
+  explicit ParameterList(const ModelConfig& model) : whole_(model), model_(&model) {}
 
-  /// Names that follow begin with "model.layers.LAYER."; -1: with nothing.
+  /// Names that follow begin with "model.layers.LAYER.", and what follows is as the layer's own
+  /// settings have it; -1: with nothing, as the model has it.
   void begin_layer(int layer);
 
   void matrix(const std::string& module,
@@ -95,7 +96,8 @@ class ParameterList {
   /// The parameter's name is the one that it has within its layer.
   void add(Parameter parameter);
 
-  const ModelConfig& model_;
+  const ModelConfig& whole_;
+  const ModelConfig* model_;  ///< of the layer
   int layer_ = -1;
   std::string prefix_;
   std::vector<Parameter> parameters_;

@@ -91,6 +91,7 @@ const BlockKind gdn2_block = {"gdn2",
                               gdn2::mixing_flops,
                               gdn2::saved_activations,
                               gdn2::state,
-                              gdn2::huggingface_keys};
+                              gdn2::huggingface_keys,
+                              true};
 
 }  // namespace forge::model

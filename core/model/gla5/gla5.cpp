@@ -87,6 +87,7 @@ const BlockKind gla5_block = {"gla5",
                               gla5::mixing_flops,
                               gla5::saved_activations,
                               gla5::state,
-                              gla5::huggingface_keys};
+                              gla5::huggingface_keys,
+                              true};
 
 }  // namespace forge::model

@@ -101,6 +101,7 @@ const BlockKind mamba2_block = {"mamba2",
                                 mamba2::saved_activations,
                                 mamba2::state,
                                 mamba2::huggingface_keys,
+                                true,
                                 mamba2::release_init};
 
 }  // namespace forge::model

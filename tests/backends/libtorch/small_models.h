@@ -45,7 +45,7 @@ inline std::vector<model::ModelConfig> small_variants() {
   per_head.attention.position.rope_dim = 2;
   per_head.tie_embeddings = true;
   variants.push_back(per_head);
-  for (const ModelVariant& variant : model_variants()) variants.push_back(model_of(variant.change));
+  for (const ModelVariant& variant : all_variants()) variants.push_back(model_of(variant.change));
   return variants;
 }
 
