@@ -93,10 +93,7 @@ class LayerChecks : public model::ConfigChecks {
                   const std::string& message,
                   const std::string& hint) const override {
     return config::complaint(
-        draft_,
-        {"model.layers"},
-        "model.layers[" + std::to_string(index_) + "]: " + message,
-        hint);
+        draft_, {"model.layers"}, "model.layers[" + std::to_string(index_) + "]: " + message, hint);
   }
   void derive(const std::string&, const std::string&, const std::string&) override {}
   void drop(const std::string& key,

@@ -26,25 +26,24 @@ struct Family {
 };
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all = {
-      {"gla5",
-       {{"model.embed_tokens.", "model.embeddings."}},
-       {{"input_layernorm.", "attn_norm."},
-        {"post_attention_layernorm.", "mlp_norm."},
-        {"gla5.g_norm.", "attn.g_norm_swish_gate."},
-        {"gla5.", "attn."}}},
-      {"gdn2",
-       {{"model.embed_tokens.", "model.embeddings."}},
-       {{"input_layernorm.", "attn_norm."},
-        {"post_attention_layernorm.", "mlp_norm."},
-        {"gdn2.", "attn."}}},
-      {"mamba2",
-       {{"model.embed_tokens.", "backbone.embeddings."},
-        {"model.norm.", "backbone.norm_f."},
-        {"model.", "backbone."}},
-       {{"input_layernorm.", "norm."},
-        {"post_attention_layernorm.", "pre_mlp_layernorm."},
-        {"mamba2.", "mixer."}}}};
+  static const std::vector<Family> all = {{"gla5",
+                                           {{"model.embed_tokens.", "model.embeddings."}},
+                                           {{"input_layernorm.", "attn_norm."},
+                                            {"post_attention_layernorm.", "mlp_norm."},
+                                            {"gla5.g_norm.", "attn.g_norm_swish_gate."},
+                                            {"gla5.", "attn."}}},
+                                          {"gdn2",
+                                           {{"model.embed_tokens.", "model.embeddings."}},
+                                           {{"input_layernorm.", "attn_norm."},
+                                            {"post_attention_layernorm.", "mlp_norm."},
+                                            {"gdn2.", "attn."}}},
+                                          {"mamba2",
+                                           {{"model.embed_tokens.", "backbone.embeddings."},
+                                            {"model.norm.", "backbone.norm_f."},
+                                            {"model.", "backbone."}},
+                                           {{"input_layernorm.", "norm."},
+                                            {"post_attention_layernorm.", "pre_mlp_layernorm."},
+                                            {"mamba2.", "mixer."}}}};
   return all;
 }
 
@@ -89,8 +88,7 @@ std::string usual_name(const std::string& name) {
   const std::string lingua = "trans.", other_norm = ".attn.g_norm.";
   std::string usual = starts_with(name, lingua) ? name.substr(lingua.size()) : name;
   const size_t at = usual.find(other_norm);
-  if (at != std::string::npos)
-    usual.replace(at, other_norm.size(), ".attn.g_norm_swish_gate.");
+  if (at != std::string::npos) usual.replace(at, other_norm.size(), ".attn.g_norm_swish_gate.");
   return usual;
 }
 

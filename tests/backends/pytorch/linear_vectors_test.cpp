@@ -6,9 +6,9 @@
 #include <iostream>
 
 #include "core/base/files.h"
+#include "core/config/experiment.h"
 #include "tests/support/catch.h"
 #include "tests/support/linear_vectors.h"
-#include "core/config/experiment.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -125,13 +125,11 @@ void require_vectors(const std::string& precision, Bounds bounds) {
             << gradients << "\n";
 }
 
-TEST_CASE("linear mixers in plain PyTorch have the numbers of the vectors in float64",
-          "[linear]") {
+TEST_CASE("linear mixers in plain PyTorch have the numbers of the vectors in float64", "[linear]") {
   require_vectors("float64", {1e-9, 1e-9, 1e-9});
 }
 
-TEST_CASE("linear mixers in plain PyTorch have the numbers of the vectors in float32",
-          "[linear]") {
+TEST_CASE("linear mixers in plain PyTorch have the numbers of the vectors in float32", "[linear]") {
   require_vectors("float32", {2e-5, 5e-6, 2e-5});
 }
 

@@ -143,7 +143,8 @@ TEST_CASE("released files are read with the names that some of them have", "[lin
   rename_tensors(out.folder / "out", [](const std::string& name) {
     std::string other = name;
     const size_t at = name.find("g_norm_swish_gate");
-    if (at != std::string::npos) other.replace(at, std::string("g_norm_swish_gate").size(), "g_norm");
+    if (at != std::string::npos)
+      other.replace(at, std::string("g_norm_swish_gate").size(), "g_norm");
     return "trans." + other;
   });
   CHECK(weights::content_hash(import_model(out.folder / "out").weights) == out.hash_before());
@@ -171,7 +172,8 @@ TEST_CASE("config.json of a linear model is read as its code reads it", "[linear
   CHECK(read_with(gdn, R"({"canon_set": "bb"})").model.canon.set == "b");
   CHECK(read_with(gdn, R"({"use_short_conv": false})").model.canon.set == "ACD");
   CHECK(read_with(gdn, R"({"head_dim": 16})").model.gdn2.expand_k == 2);
-  CHECK(read_with(gla, R"({"output_gate_rank": null})").model.gla5.output_gate_rank == std::nullopt);
+  CHECK(read_with(gla, R"({"output_gate_rank": null})").model.gla5.output_gate_rank ==
+        std::nullopt);
   CHECK(read_with(gla, R"({"norm_eps": null})").model.norm.eps == 1e-6);
   CHECK(read_with(mamba, R"({"intermediate_size": null})").model.mlp.intermediate_size == 32);
   CHECK(read_with(mamba, R"({"layer_norm_epsilon": 1e-3})").model.norm.eps == 1e-3);
@@ -190,7 +192,8 @@ TEST_CASE("Python's Infinity in config.json is read", "[linear]") {
   const Export out(model_of(families()[2], "AbCD"));
   const fs::path file = out.folder / "out/config.json";
   std::string text = read_file(file);
-  text.replace(text.find('{'), 1, R"({"time_step_limit": [0.0, Infinity], "note": "Infinity \" NaN",)");
+  text.replace(
+      text.find('{'), 1, R"({"time_step_limit": [0.0, Infinity], "note": "Infinity \" NaN",)");
   write_file_atomic(file, text);
   const ImportedModel imported = import_model(out.folder / "out");
   CHECK(weights::content_hash(imported.weights) == out.hash_before());
@@ -204,8 +207,8 @@ TEST_CASE("what the released code cannot compute is exported as forge's own", "[
                              R"({"tie_embeddings": true})",
                              R"({"layers": ["gdn2", "attention"]})"}) {
     INFO(change);
-    Json json = Json::parse(
-        R"({"layers": ["gdn2"], "gdn2": {"num_heads": 2}, "canon": {"set": "AbCD"}})");
+    Json json =
+        Json::parse(R"({"layers": ["gdn2"], "gdn2": {"num_heads": 2}, "canon": {"set": "AbCD"}})");
     json.merge_patch(Json::parse(change));
     const model::ModelConfig model = tests::model_of(json.dump().c_str());
     const Export out(model);

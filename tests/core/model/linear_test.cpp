@@ -203,8 +203,8 @@ TEST_CASE("decays and step sizes of linear mixers begin by their distributions",
   CHECK(distance_from_uniform(uniform_if_right(decay, [](double a) { return std::exp(a) / 16; })) <
         0.0138);
   const InitRule other = weight_named(mamba2, "mamba2.A_log").init;
-  CHECK(distance_from_uniform(uniform_if_right(
-            other, [](double a) { return (std::exp(a) - 1) / 15; })) < 0.0138);
+  CHECK(distance_from_uniform(
+            uniform_if_right(other, [](double a) { return (std::exp(a) - 1) / 15; })) < 0.0138);
   for (const auto* weights : {&gdn2, &mamba2}) {
     const InitRule step = weight_named(*weights, ".dt_bias").init;
     CHECK(distance_from_uniform(uniform_if_right(step, [](double bias) {
@@ -223,8 +223,12 @@ TEST_CASE("matrices of linear models begin as in the released code", "[linear]")
   for (const std::string kind : {"gla5", "gdn2"}) {
     INFO(kind);
     const auto weights = model::parameters(wide(kind, model::ModelInit::release));
-    for (const char* name : {".q_proj.weight", ".o_proj.weight", "mlp.down_proj.weight",
-                             "embed_tokens.weight", "lm_head.weight", ".v_conv1d.weight"}) {
+    for (const char* name : {".q_proj.weight",
+                             ".o_proj.weight",
+                             "mlp.down_proj.weight",
+                             "embed_tokens.weight",
+                             "lm_head.weight",
+                             ".v_conv1d.weight"}) {
       INFO(name);
       CHECK(std_of(drawn(weight_named(weights, name))) == Approx(0.02).epsilon(0.05));
     }

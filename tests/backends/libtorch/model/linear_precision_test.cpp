@@ -62,8 +62,7 @@ TEST_CASE("linear mixers in float32 agree with float64", "[model]") {
   }
 }
 
-TEST_CASE("linear mixers in float32 decode as the whole row says",
-          "[model]") {
+TEST_CASE("linear mixers in float32 decode as the whole row says", "[model]") {
   at::manual_seed(52);
   const at::NoGradGuard no_grad;
   const int64_t length = 70;
