@@ -64,8 +64,8 @@ SavedActivations saved_activations(const ModelConfig& model) {
   const int64_t heads = model.gdn2.num_heads;
   SavedActivations saved = saved_by_projection(model, 'A');
   saved += saved_by_gated_heads(model, heads_of(model));
-  if (model.canon.has('B')) saved += {qkv_width(model), 0};  // Canon-B: its input
-  // The logits of beta and of the decay; both; roots of the lengths of q and k.
+  if (model.canon.has('B')) saved += {2 * qkv_width(model), 0};  // Canon-B: input, output
+  // The logits of beta and of the decay; beta, the decay, the step size and its logit.
   return saved += {2 * heads, 4 * heads};
 }
 

@@ -68,14 +68,15 @@ void add_output_parameters(const ModelConfig& model,
 
 SavedActivations saved_by_gated_heads(const ModelConfig&, const GatedHeads& mixer) {
   const int64_t key = mixer.sizes.key_width(), value = mixer.sizes.value_width();
-  // q, k and v as projected; what their activation and convolution make is computed again.
-  SavedActivations saved{2 * key + value, 0};
-  saved += {value, mixer.sizes.heads};  // the heads' outputs, the roots of their norm
-  // The gate: its narrow input, else itself.
-  saved += {mixer.output_gate_rank.value_or(0) + value, 0};
-  saved += {value, 0};                                                    // o_proj: its input
-  saved += {0, (mixer.sizes.state() + linear_chunk - 1) / linear_chunk};  // a state each chunk
-  return saved;
+  // q, k and v as projected, and as linear attention reads them.
+  SavedActivations saved{2 * (2 * key + value), 0};
+  saved += {value, 0};  // the gated norm: the heads' outputs
+  // The gate as projected, as the wide half of its projection reads it, and itself.
+  const int64_t gate = mixer.output_gate_rank.value_or(value);
+  saved += {gate, 0};
+  if (mixer.output_gate_rank) saved += {gate, 0};
+  saved += {value, 0};
+  return saved += {value, 0};  // o_proj: its input
 }
 
 int64_t short_conv_state(const ModelConfig& model, int64_t channels) {

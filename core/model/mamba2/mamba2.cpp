@@ -65,10 +65,9 @@ SavedActivations saved_activations(const ModelConfig& model) {
   SavedActivations saved = saved_by_projection(model, 'A');
   saved += {c.projected_width(hidden), 0};  // z, x, B, C and step sizes as projected
   if (model.canon.has('B')) saved += {c.projected_width(hidden), 0};  // Canon-B: its output
-  saved += {2 * inner, 1};  // the heads' outputs, the root of their norm; out_proj: its input
-  saved += {0, 2 * heads};  // step sizes and decays
-  const int64_t state = mamba2_heads(model).state();
-  return saved += {0, (state + linear_chunk - 1) / linear_chunk};  // a state each chunk
+  saved += {inner + c.conv_width(hidden), 0};  // z, x, B and C behind the short convolution
+  saved += {2 * inner, 0};                     // the heads' outputs; out_proj: its input
+  return saved += {0, 3 * heads};              // step sizes, their logits, decays
 }
 
 StateSize state(const ModelConfig& model) {
