@@ -8,6 +8,7 @@
 #include "core/model/kinds.h"
 #include "core/model/weights/model_files.h"
 #include "core/model/weights/release_names.h"
+#include "tests/support/support.h"
 #include "tests/support/vector_case.h"
 
 namespace forge::tests {
@@ -62,6 +63,20 @@ void append_numbers(const json& array, std::vector<float>& values) {
   }
 }
 
+constexpr const char* ending = "_cases.json";
+
+/// Those of vectors_dir(); of a folder that has none, of tests/vectors.
+std::vector<fs::path> case_files() {
+  std::vector<fs::path> files;
+  for (const fs::path& folder : {vectors_dir(), tests_dir() / "vectors"}) {
+    for (const fs::path& file : folder_entries(folder)) {
+      if (ends_with(file.filename().string(), ending)) files.push_back(file);
+    }
+    if (!files.empty()) break;
+  }
+  return files;
+}
+
 std::vector<float> floats_of(const weights::TensorView& view) {
   const auto* first = reinterpret_cast<const float*>(view.data);
   return {first, first + view.bytes / sizeof(float)};
@@ -90,14 +105,11 @@ std::map<std::string, weights::TensorView> LinearWeights::views(const json& name
 
 std::vector<LinearCase> linear_cases() {
   std::vector<LinearCase> cases;
-  const std::string ending = "_cases.json";
-  for (const fs::path& file : folder_entries(vectors_dir())) {
+  for (const fs::path& file : case_files()) {
     const std::string name = file.filename().string();
-    if (!ends_with(name, ending)) continue;
-    const std::string stem = name.substr(0, name.size() - ending.size());
+    const std::string stem = name.substr(0, name.size() - std::string(ending).size());
     const json all = json::parse(read_file(file));
-    const LinearWeights weights(
-        json::parse(read_file(file.parent_path() / (stem + "_weights.json"))));
+    const LinearWeights weights(json::parse(read_file(shared_vector_file(stem + "_weights.json"))));
     for (const json& expected : all.at("cases")) {
       const json& config = expected.at("config");
       LinearCase read{stem + " " + config.at("canon_set").get<std::string>(),

@@ -32,7 +32,8 @@ struct LinearCase {
   nlohmann::json expected;  ///< the case: logits, loss, grads and so on under the file's names
 };
 
-/// Every case of every pair of files in vectors_dir(), in the order of their names.
+/// Every case of every pair of files in vectors_dir(), in the order of their names; where it has
+/// none, of those in tests/vectors.
 std::vector<LinearCase> linear_cases();
 
 /// Gradients by forge's names as the file has them: those of matrices that lie on one another,
