@@ -92,11 +92,11 @@ class ShortConv(nn.Module):
 
     def forward(self, x):
         out = causal_taps(x, self.weight)
-        return out if self.bias is None else out + self.bias.to(x)
+        return out if self.bias is None else out + self.bias
 
 
 def low_rank(inputs, rank, outputs):
-    return nn.Sequential(linear(inputs, rank), linear(rank, outputs, bias=True))
+    return nn.Sequential(linear(inputs, rank), nn.Linear(rank, outputs))
 
 
 def split_heads(x, heads):
@@ -175,8 +175,8 @@ class GDN2(GatedHeads):
         q, k, v = (split_heads(part, self.heads) for part in parts)
         q, k = (one * torch.rsqrt((one * one).sum(-1, keepdim=True) + 1e-6) for one in (q, k))
         beta = self.b_proj(x).sigmoid().transpose(1, 2)
-        fading = F.softplus(self.a_proj(x) + self.dt_bias.to(x))
-        log_decay = (-self.A_log.to(x).exp() * fading).transpose(1, 2)
+        fading = F.softplus(self.a_proj(x) + self.dt_bias)
+        log_decay = (-self.A_log.exp() * fading).transpose(1, 2)
         outputs, state = gated_delta(q, k, v, beta, log_decay, self.scale)
         return self.gated(outputs, x), state
 
@@ -211,10 +211,10 @@ class Mamba2(nn.Module):
             mixed = F.silu(mixed)
         values, B, C = mixed.split((self.inner, self.keys, self.keys), -1)
         values = split_heads(values, self.heads)
-        step = F.softplus(step + self.dt_bias.to(x)).transpose(1, 2)
-        log_decay = step * -self.A_log.to(x).exp()[:, None]
+        step = F.softplus(step + self.dt_bias).transpose(1, 2)
+        log_decay = step * -self.A_log.exp()[:, None]
         outputs, state = state_space(values, B, C, step, log_decay)
-        outputs = (outputs + self.D.to(x)[:, None, None] * values).transpose(1, 2).flatten(2)
+        outputs = (outputs + self.D[:, None, None] * values).transpose(1, 2).flatten(2)
         return self.out_proj(self.norm(outputs * F.silu(z))), state
 
     def forward(self, x):

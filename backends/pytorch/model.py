@@ -118,23 +118,18 @@ class MLP(nn.Module):
 
 
 class MixerBlock(nn.Module):
-    """A mixer, under the name that its weights have. `wide`: computed in float64, since it norms
-    each head's outputs for itself, which enlarges what was rounded of outputs near zero a hundred
-    times."""
+    """A mixer, under the name that its weights have."""
 
-    def __init__(self, model, name, mixer, wide=True):
+    def __init__(self, model, name, mixer):
         super().__init__()
-        self.wide = wide
         self.input_layernorm = norm(model)
         self.canonA = maybe_canon(model, "A", model["hidden_size"])
         self.name = name
         self.add_module(name, mixer(model))
 
     def forward(self, x):
-        given = x.double() if self.wide else x
-        normed = self.input_layernorm(given)
-        mixed = getattr(self, self.name)(self.canonA(normed) if self.canonA else normed)
-        return (given + mixed).to(x)
+        normed = self.input_layernorm(x)
+        return x + getattr(self, self.name)(self.canonA(normed) if self.canonA else normed)
 
 
 class MLPBlock(nn.Module):
@@ -150,7 +145,7 @@ class MLPBlock(nn.Module):
 
 
 BLOCKS = {
-    "attention": lambda model: MixerBlock(model, "self_attn", Attention, wide=False),
+    "attention": lambda model: MixerBlock(model, "self_attn", Attention),
     "gla5": lambda model: MixerBlock(model, "gla5", GLA5),
     "gdn2": lambda model: MixerBlock(model, "gdn2", GDN2),
     "mamba2": lambda model: MixerBlock(model, "mamba2", Mamba2),

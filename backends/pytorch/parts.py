@@ -1,6 +1,4 @@
-"""What blocks are made of: norms, short convolutions, projections. Each computes in the precision of
-its input, whatever that of its weights is.
-"""
+"""What blocks are made of: norms, short convolutions, projections."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -13,23 +11,18 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x):
-        return self.weight.to(x) * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps))
-
-
-class LayerNorm(nn.LayerNorm):
-    def forward(self, x):
-        return F.layer_norm(x, self.normalized_shape, self.weight.to(x), self.bias.to(x), self.eps)
+        return self.weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps))
 
 
 def norm(model):
     """Of the residual stream, as model.norm describes it."""
-    kinds = {"rms_norm": RMSNorm, "layer_norm": LayerNorm}
+    kinds = {"rms_norm": RMSNorm, "layer_norm": nn.LayerNorm}
     return kinds[model["norm"]["kind"]](model["hidden_size"], model["norm"]["eps"])
 
 
 def causal_taps(x, weight):
     """Each channel's sum over the last tokens; the last tap multiplies the token itself."""
-    taps, weight = weight.shape[2], weight.to(x)
+    taps = weight.shape[2]
     out = x * weight[:, 0, taps - 1]
     for back in range(1, min(taps, x.shape[1])):
         earlier = x[:, :-back] * weight[:, 0, taps - 1 - back]
@@ -53,13 +46,8 @@ class Canon(nn.Module):
         return x + out if self.residual else out
 
 
-class Linear(nn.Linear):
-    def forward(self, x):
-        return F.linear(x, self.weight.to(x), None if self.bias is None else self.bias.to(x))
-
-
-def linear(inputs, outputs, bias=False):
-    return Linear(inputs, outputs, bias=bias)
+def linear(inputs, outputs):
+    return nn.Linear(inputs, outputs, bias=False)
 
 
 def maybe_canon(model, position, channels):

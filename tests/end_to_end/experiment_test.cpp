@@ -481,6 +481,8 @@ TEST_CASE("listings name the configs of a project and the projects of the worksp
                                                "projects/canon/llama",
                                                "projects/canon/llama_nope",
                                                "projects/canon/models",
+                                               "projects/linear",
+                                               "projects/linear/models",
                                                "projects/playground",
                                                "projects/recipes",
                                                "projects/small_llm",

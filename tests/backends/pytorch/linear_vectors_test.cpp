@@ -7,6 +7,9 @@
 
 #include "core/base/files.h"
 #include "core/config/experiment.h"
+#include "core/model/kinds.h"
+#include "core/model/parameters.h"
+#include "core/worker/messages.h"
 #include "tests/support/catch.h"
 #include "tests/support/linear_vectors.h"
 #include "tests/support/support.h"
@@ -26,13 +29,13 @@ json request_of(const LinearCase& one, const std::string& precision) {
           {"precision", precision}};
 }
 
-/// What the Python model says to the cases; null where there is no PyTorch.
-json answers_to(const json& requests) {
+/// What a script of this folder says to the requests; null where there is no PyTorch.
+json answers_of(const char* name, const json& requests) {
   if (std::system("/usr/bin/python3 -c 'import torch, numpy' 2>&-") != 0) return nullptr;
   const TemporaryFolder folder;
   const std::string in = (folder / "in").string(), out = (folder / "out").string();
   write_file_atomic(in, requests.dump());
-  const auto script = tests_dir() / "backends/pytorch/model_answers.py";
+  const auto script = tests_dir() / "backends/pytorch" / name;
   const std::string command = "/usr/bin/python3 -B " + script.string() + " <" + in + " >" + out;
   REQUIRE(std::system(command.c_str()) == 0);
   return json::parse(read_file(out));
@@ -109,7 +112,7 @@ void require_vectors(const std::string& precision, Bounds bounds) {
   REQUIRE(!cases.empty());
   json requests = json::array();
   for (const LinearCase& one : cases) requests.push_back(request_of(one, precision));
-  const json answers = answers_to(requests);
+  const json answers = answers_of("model_answers.py", requests);
   if (answers.is_null()) {
     WARN("no python3-torch here: nothing is compared");
     return;
@@ -125,12 +128,44 @@ void require_vectors(const std::string& precision, Bounds bounds) {
             << gradients << "\n";
 }
 
+TEST_CASE("the Python worker draws the initial values of linear mixers to the last bit",
+          "[linear]") {
+  model::ModelConfig model;
+  model.vocab_size = 11;
+  model.hidden_size = 96;
+  model.num_layers = 2;
+  model.layers = {"gdn2", "mamba2"};
+  model.gdn2.num_heads = 48;
+  model.mamba2.num_heads = 48;
+  model.mlp.intermediate_size = 8;
+  model.canon.set = "AbBCD";
+  model.init = model::ModelInit::release;
+  model::complete_model(model);
+  const json drawn =
+      answers_of("initial_values.py", {{"weights", worker::weights_json(model)}, {"seed", 9}});
+  if (drawn.is_null()) {
+    WARN("no python3-torch here: nothing is compared");
+    return;
+  }
+  const std::vector<model::Parameter> weights = model::parameters(model);
+  REQUIRE(drawn.size() == weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    INFO(weights[i].name);
+    std::vector<float> own(static_cast<size_t>(weights[i].count()));
+    model::draw_initial(weights[i], 9, own.data());
+    CHECK(drawn[i].get<std::vector<float>>() == own);
+  }
+}
+
 TEST_CASE("linear mixers in plain PyTorch have the numbers of the vectors in float64", "[linear]") {
   require_vectors("float64", {1e-9, 1e-9, 1e-9});
 }
 
 TEST_CASE("linear mixers in plain PyTorch have the numbers of the vectors in float32", "[linear]") {
-  require_vectors("float32", {2e-5, 5e-6, 2e-5});
+  // Measured: logits 5.1e-5, gradients 9.6e-6, outputs of the first mixer 4.7e-5. The logits are up
+  // to 5; a head's outputs are normed each for itself, which enlarges what was rounded of small
+  // ones.
+  require_vectors("float32", {1e-4, 2e-5, 1e-4});
 }
 
 }  // namespace
