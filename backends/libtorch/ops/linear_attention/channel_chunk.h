@@ -200,12 +200,12 @@ void update_state(const Head<T>& head, const Chunk& chunk, const ChannelChunk<T>
     }
   });
   multiply<T>({state, head.values},
-           head.keys,
-           head.values,
-           chunk.tokens,
-           c.k_end.transposed(),
-           head.v.from(chunk.begin).matrix(),
-           true);
+              head.keys,
+              head.values,
+              chunk.tokens,
+              c.k_end.transposed(),
+              head.v.from(chunk.begin).matrix(),
+              true);
 }
 
 }  // namespace forge::ops::recurrence
