@@ -132,7 +132,8 @@ std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int la
 
 std::vector<const BlockKind*> kinds_in(const ModelConfig& model) {
   std::vector<const BlockKind*> kinds;
-  for (int layer = 0; layer < model.num_layers; ++layer) {
+  const int layers = static_cast<int>(model.layers.size());
+  for (int layer = 0; layer < layers; ++layer) {
     for (const BlockKind* kind : blocks_of_layer(model, layer)) {
       if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
     }

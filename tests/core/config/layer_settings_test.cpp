@@ -84,6 +84,14 @@ TEST_CASE("each block of a hybrid uses the Canon letters that it has") {
   CHECK(counts.of("short_conv") == 4 * 4 * 64);
 }
 
+TEST_CASE("a mixer beyond the last layer is completed all the same") {
+  const model::ModelConfig model =
+      ConfigFixture()
+          .small("model.gdn2.num_heads: 4\nmodel.num_layers: 1\nmodel.layers: [gdn2, attention]\n")
+          .experiment.model;
+  CHECK(model.attention.head_dim == 16);
+}
+
 TEST_CASE("an element of model.layers without a mixer is refused at its place") {
   const std::string error =
       ConfigFixture().small_error("model.layers: [attention, {attention: {window: 3}}]\n");
