@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/simd.h"

@@ -26,16 +26,17 @@ struct LinearAttention {
 
 /// Attention without softmax: a head keeps one matrix S [K, V], which each token fades, writes to
 /// and reads. With g = exp(log_decay), a number for each row of S or one for all:
-///     S_t = g_t S_{t-1} + beta_t k_t v_t^T                            gated linear attention,
-///     Mamba-2 S_t = g_t S_{t-1} + beta_t k_t (v_t - g_t S_{t-1}^T k_t)^T      with the delta rule
+///     S_t = g_t S_{t-1} + beta_t k_t v_t^T
+///     S_t = g_t S_{t-1} + beta_t k_t (v_t - g_t S_{t-1}^T k_t)^T      with the delta rule
 ///     o_t = scale S_t^T q_t
 /// Mamba-2 (Dao & Gu 2024): q, k, v and beta are C, B, x and dt. Gated DeltaNet (Yang et al. 2024):
 /// k of length 1 at most, so that the writes of a chunk stay bounded. GLA: Yang et al. 2023.
 ///
 /// Inputs of one type: float32, float64 or bfloat16; log_decay, beta and state of that type or
-/// float32. Last dimension contiguous, any stride elsewhere. The state is float32 beside bfloat16.
-/// A decay for each row goes with neither beta nor the delta rule. The delta rule needs beta and a
-/// q and k for each head. Any T, 0 included. Differentiable in all inputs, from both results.
+/// float32. Last dimension contiguous or made so, any stride elsewhere. The state is float32 beside
+/// bfloat16. A decay for each row goes with neither beta nor the delta rule. The delta rule needs
+/// beta and a q and k for each head. Any T, 0 included. Differentiable in all inputs, from both
+/// results.
 ///
 /// On a CPU chunks of 64 tokens are matrix products, and only S goes from chunk to chunk. The
 /// backward pass keeps the inputs alone and computes the states again. No decision depends on the

@@ -23,8 +23,8 @@ struct ShortConv {
 };
 
 /// Divides a projection x [B, T, W] into its parts. Mixed ones, which lie side by side, go through
-///     y = [silu](conv(x) + bias),   y / sqrt(sum(y^2) + length_eps) over each head that gets
-///     length 1
+///     y = [silu](conv(x) + bias)
+///     y / sqrt(sum(y^2) + length_eps)     over each head that gets length 1
 /// where conv is a depthwise causal convolution over time without residual.
 /// Returns the parts [B, T, channels], contiguous. Differentiable in x, weight and bias. The
 /// backward pass keeps x and computes the rest again.

@@ -62,6 +62,26 @@ TEST_CASE("linear mixers in float32 agree with float64", "[model]") {
   }
 }
 
+/// As on a GPU: no kernel of the CPU takes bfloat16 activations beside float32 norms and taps.
+TEST_CASE("linear mixers without kernels agree with float64 in bfloat16", "[model]") {
+  at::manual_seed(53);
+  const at::Tensor ids = at::randint(0, 29, {2, 80}, at::kInt);
+  for (const model::ModelConfig& config : linear_models(16)) {
+    INFO(describe(config));
+    const Computed exact = compute(config, ids, at::kDouble);
+    libtorch::Model model(config, {at::kBFloat16, at::kFloat, std::nullopt}, at::Device("cpu"));
+    libtorch::load_initial(model, 7);
+    const at::Tensor logits = model.logits(ids);
+    REQUIRE(logits.scalar_type() == at::kBFloat16);
+    REQUIRE(largest_difference(logits, exact.logits) <= 0.05);
+    logits.to(at::kFloat).square().mean().backward();
+    for (const auto& [name, gradient] : named_gradients(model)) {
+      INFO(name);
+      REQUIRE(gradient.isfinite().all().item<bool>());
+    }
+  }
+}
+
 TEST_CASE("linear mixers in float32 decode as the whole row says", "[model]") {
   at::manual_seed(52);
   const at::NoGradGuard no_grad;

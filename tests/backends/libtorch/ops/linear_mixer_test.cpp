@@ -60,6 +60,34 @@ TEST_CASE("short_conv agrees with its reference", "[ops]") {
   }
 }
 
+TEST_CASE("what stands around linear attention gives the same bits at any number of threads",
+          "[ops]") {
+  at::manual_seed(44);
+  const int64_t length = 200, channels = 48;
+  const auto leaf = [](at::IntArrayRef shape) { return at::randn(shape).requires_grad_(true); };
+  const Tensors leaves = {leaf({3, length, 2 * channels}),
+                          leaf({channels, 1, 4}),
+                          leaf({channels}),
+                          leaf({channels}),
+                          leaf({channels}),
+                          leaf({3})};
+  const auto gradients = [&](int threads) {
+    at::set_num_threads(threads);
+    for (const at::Tensor& x : leaves) at::Tensor(x).mutable_grad() = at::Tensor();
+    const std::vector<at::Tensor> parts =
+        ops::short_conv(leaves[0], {leaves[1], leaves[2]}, {{channels, true, 16}, {channels}});
+    const at::Tensor gate = ops::log_decay(parts[1], leaves[3], 16);
+    const at::Tensor y =
+        ops::gated_norm(parts[0], gate, {leaves[4], leaves[3], 1e-5, true}, {parts[1], leaves[5]});
+    y.square().sum().backward();
+    std::vector<at::Tensor> flat;
+    for (const at::Tensor& x : leaves) flat.push_back(x.grad().flatten());
+    return at::cat(flat);
+  };
+  const at::Tensor one = gradients(1), two = gradients(2);
+  REQUIRE(at::equal(one, two));
+}
+
 TEST_CASE("a head of zeros has length 0 and a finite gradient", "[ops]") {
   const at::Tensor x = at::zeros({1, 5, 8}).requires_grad_(true);
   const at::Tensor y = ops::short_conv(x, {}, {{8, true, 4}})[0];
