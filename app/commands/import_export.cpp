@@ -33,7 +33,11 @@ std::string reader_text(const huggingface::Exported& exported) {
   switch (exported.architecture) {
     case huggingface::Architecture::llama: return "transformers, as LlamaForCausalLM";
     case huggingface::Architecture::llama_canon:
-      return "PhysicsLM4's LlamaCanonForCausalLM, not by stock transformers";
+    case huggingface::Architecture::gla:
+    case huggingface::Architecture::gated_delta_net:
+    case huggingface::Architecture::mamba2:
+      return std::string("PhysicsLM4's ") + huggingface::class_name(exported.architecture) +
+             ", not by stock transformers";
     case huggingface::Architecture::forge:
       return "forge only: other programs lack " + join(exported.forge_keys, ", ");
   }

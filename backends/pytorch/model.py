@@ -1,6 +1,6 @@
 """A language model of residual blocks in plain PyTorch. Weights are named as Hugging Face does.
 
-A new kind of block is a class here and a line in BLOCKS.
+A new kind of block is a class and a line in BLOCKS.
 """
 import math
 
@@ -8,49 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-
-class RMSNorm(nn.Module):
-    def __init__(self, width, eps):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.eps = eps
-
-    def forward(self, x):
-        return self.weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps))
-
-
-def norm(model):
-    """Of the residual stream, as model.norm describes it."""
-    kinds = {"rms_norm": RMSNorm, "layer_norm": nn.LayerNorm}
-    return kinds[model["norm"]["kind"]](model["hidden_size"], model["norm"]["eps"])
-
-
-class Canon(nn.Module):
-    """A short causal convolution of each channel by itself."""
-
-    def __init__(self, channels, canon):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(channels, 1, canon["kernel"]))
-        self.residual = canon["residual"]
-        self.silu = canon["activation"] == "silu"
-
-    def forward(self, x):
-        taps = self.weight.shape[2]
-        out = x * self.weight[:, 0, taps - 1]
-        for back in range(1, min(taps, x.shape[1])):
-            earlier = x[:, :-back] * self.weight[:, 0, taps - 1 - back]
-            out = out + F.pad(earlier, (0, 0, back, 0))
-        if self.silu:
-            out = F.silu(out)
-        return x + out if self.residual else out
-
-
-def linear(inputs, outputs):
-    return nn.Linear(inputs, outputs, bias=False)
-
-
-def maybe_canon(model, position, channels):
-    return Canon(channels, model["canon"]) if position in model["canon"]["set"] else None
+from linear_mixers import GDN2, GLA5, Mamba2
+from parts import RMSNorm, linear, maybe_canon, norm
 
 
 def rotary_table(length, head_dim, position, like):
@@ -158,16 +117,19 @@ class MLP(nn.Module):
         return self.down_proj(GATES[self.kind](gate) * up)
 
 
-class AttentionBlock(nn.Module):
-    def __init__(self, model):
+class MixerBlock(nn.Module):
+    """A mixer, under the name that its weights have."""
+
+    def __init__(self, model, name, mixer):
         super().__init__()
         self.input_layernorm = norm(model)
         self.canonA = maybe_canon(model, "A", model["hidden_size"])
-        self.self_attn = Attention(model)
+        self.name = name
+        self.add_module(name, mixer(model))
 
     def forward(self, x):
         normed = self.input_layernorm(x)
-        return x + self.self_attn(self.canonA(normed) if self.canonA else normed)
+        return x + getattr(self, self.name)(self.canonA(normed) if self.canonA else normed)
 
 
 class MLPBlock(nn.Module):
@@ -182,12 +144,29 @@ class MLPBlock(nn.Module):
         return x + self.mlp(self.canonC(normed) if self.canonC else normed)
 
 
-BLOCKS = {"attention": AttentionBlock, "mlp": MLPBlock}
+BLOCKS = {
+    "attention": lambda model: MixerBlock(model, "self_attn", Attention),
+    "gla5": lambda model: MixerBlock(model, "gla5", GLA5),
+    "gdn2": lambda model: MixerBlock(model, "gdn2", GDN2),
+    "mamba2": lambda model: MixerBlock(model, "mamba2", Mamba2),
+    "mlp": MLPBlock}
 
 
 def blocks_of_layer(model, layer):
-    """The mixer that model.layers names, repeated, and the MLP."""
-    return [model["layers"][layer % len(model["layers"])], "mlp"]
+    """The mixer that model.layers names, repeated, and the MLP; and the model that they are made by:
+    what an element of model.layers says besides its mixer is laid upon it."""
+    element = model["layers"][layer % len(model["layers"])]
+    if isinstance(element, str):
+        return [element, "mlp"], model
+    return [element["mixer"], "mlp"], laid_upon(model, element)
+
+
+def laid_upon(section, changes):
+    laid = dict(section)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(section.get(key), dict)
+        laid[key] = laid_upon(section[key], value) if both else value
+    return laid
 
 
 class Layer(nn.Module):
@@ -196,7 +175,8 @@ class Layer(nn.Module):
 
     def __init__(self, model, layer):
         super().__init__()
-        self.blocks = tuple(BLOCKS[kind](model) for kind in blocks_of_layer(model, layer))
+        kinds, own = blocks_of_layer(model, layer)
+        self.blocks = tuple(BLOCKS[kind](own) for kind in kinds)
         for block in self.blocks:
             for name, module in block.named_children():
                 self.add_module(name, module)

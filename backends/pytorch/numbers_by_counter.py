@@ -66,6 +66,16 @@ def portable_log(x):
         2 * s * series + exponent * 1.90821492927058770002e-10)
 
 
+def portable_exp(x):
+    """e^x of additions, products and quotients only, for numbers whose exponential is normal."""
+    k = np.floor(x / (6.93147180369123816490e-01 + 1.90821492927058770002e-10) + 0.5)
+    r = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10
+    series = np.ones_like(x)
+    for n in range(14, 0, -1):
+        series = 1 + series * r / n
+    return np.ldexp(series, k.astype(np.int64))
+
+
 # Wichura's AS 241, PPND16: numerator and denominator of three ranges, lowest power first.
 CENTRE = ((3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
            1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
@@ -140,12 +150,23 @@ def draw_initial(weight, seed):
     return values.astype(np.float32).reshape(weight["shape"])
 
 
+def inverse_softplus_of_log_uniform(low, high, u):
+    """y with softplus(y) = e^w, w uniform between log low and log high."""
+    low, high = (portable_log(np.float64(bound)) for bound in (low, high))
+    wanted = portable_exp(low + (high - low) * u)
+    return wanted + portable_log(1 - portable_exp(-wanted))
+
+
 def distribution(rule):
     """The function that turns uniform numbers in (0, 1) into numbers of a distribution."""
     if rule["kind"] == "normal":
         return lambda u: rule["std"] * normal_quantile(u)
     if rule["kind"] == "uniform":
         return lambda u: rule["bound"] * (2 * u - 1)
+    if rule["kind"] == "log_uniform":
+        return lambda u: portable_log(rule["low"] + (rule["high"] - rule["low"]) * u)
+    if rule["kind"] == "inverse_softplus":
+        return lambda u: inverse_softplus_of_log_uniform(rule["low"], rule["high"], u)
     if rule["kind"] != "truncated_normal":
         raise ValueError(f"'{rule['kind']}' is no initial distribution")
     std, cut = rule["std"], rule["cut"]

@@ -17,7 +17,7 @@ from protocol import WrongRequest
 VERSION = "1.0"
 NUMERICS_VERSION = 2
 SUPPORTED = {
-    "model.layers": ["attention"],
+    "model.layers": ["attention", "gla5", "gdn2", "mamba2"],
     "data.source": ["toy_stories", "text", "jsonl"],
     "train.precision": ["float32", "float64"],
     "train.micro_batch_size": [0],
@@ -81,7 +81,10 @@ def refuse_unsupported(experiment):
         value = experiment
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-        wrong = [one for one in (value if isinstance(value, list) else [value]) if one not in values]
+        given = value if isinstance(value, list) else [value]
+        # An element of model.layers with settings of its own names its mixer.
+        given = [one["mixer"] if isinstance(one, dict) else one for one in given]
+        wrong = [one for one in given if one not in values]
         if wrong:
             raise WrongRequest(f"this backend cannot do {key}: {wrong[0]}", key,
                                "it can do " + ", ".join(map(str, values)))

@@ -10,7 +10,8 @@
 /// meaning and its limits. Reading YAML, reading and writing JSON, listing keys and completing them
 /// are visitors. A visitor has
 ///     template <class T> void field(const char* key, T& value, const char* help, Limits = {});
-///     template <class T> void section(const char* key, T& value, const char* help);
+///     template <class T>
+///     void section(const char* key, T& value, const char* help, Limits = {});
 ///     template <class T>
 ///     void sections(const char* key, std::map<std::string, T>& values, const char* help);
 /// `section` calls `fields(visitor, value)` for the inner keys, and `sections` does so for each
@@ -40,8 +41,8 @@ inline Limits or_null(Limits limits) {
   return limits;
 }
 
-/// An optional key that JSON has only where it is set: files and identities of runs from before the
-/// key was there stay what they were.
+/// An optional key, or a section, that JSON has only where it is set (a section: has another value
+/// than the default): files and identities of runs from before it was there stay what they were.
 inline Limits if_set(Limits limits = {}) {
   limits.written_if_set = true;
   return limits;

@@ -10,6 +10,7 @@
 #include "core/config/backend.h"
 #include "core/config/fields.h"
 #include "core/config/schedule.h"
+#include "core/model/kinds.h"
 
 namespace forge::config {
 
@@ -231,6 +232,25 @@ void check_precision(Draft& draft) {
                 "set train.precision bfloat16");
 }
 
+/// A state that goes on from token to token does not end with a document.
+void check_document_mask(const Draft& draft) {
+  const Experiment& e = draft.experiment;
+  if (!e.train.document_mask) return;
+  const std::vector<model::LayerSpec>& layers = e.model.layers;
+  for (const model::BlockKind* kind : model::mixer_kinds()) {
+    const bool is_used = std::any_of(
+        layers.begin(), layers.end(), [&](const auto& layer) { return layer.mixer == kind->name; });
+    if (!is_used || !kind->crosses_documents) continue;
+    throw complaint(draft,
+                    {"train.document_mask", "model.layers"},
+                    "train.document_mask true is not possible with " + std::string(kind->name) +
+                        " in model.layers",
+                    "its state goes on from one document of a row to the next, as in its released "
+                    "code: set train.document_mask false, or data.rows padded, which gives each "
+                    "document a row");
+  }
+}
+
 /// A folder, of a run or of a model, is meant relative to where it was written; what is none names
 /// a run, even where another folder happens to be called so.
 void complete_initial_weights(Draft& draft, const PathBases& bases) {
@@ -258,6 +278,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });
   if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_vocabulary(draft); });
+  if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_document_mask(draft); });
   check_and_complete_data(draft, bases, on_problem);
   attempt(on_problem, Kind::missing_file, [&] { complete_initial_weights(draft, bases); });
   attempt(on_problem, Kind::wrong_value, [&] { complete_backend(draft, bases); });

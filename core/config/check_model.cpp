@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/config/check.h"
 #include "core/config/keys.h"
+#include "core/config/layer_settings.h"
 #include "core/model/kinds.h"
 
 namespace forge::config {
@@ -15,8 +16,11 @@ using Mixers = std::vector<const model::BlockKind*>;
 Mixers absent_from(const ModelConfig& model, const Mixers& mixers) {
   Mixers absent;
   for (const model::BlockKind* mixer : mixers) {
-    const auto found = std::find(model.layers.begin(), model.layers.end(), mixer->name);
-    if (found == model.layers.end()) absent.push_back(mixer);
+    const bool is_named =
+        std::any_of(model.layers.begin(), model.layers.end(), [&](const model::LayerSpec& layer) {
+          return layer.mixer == mixer->name;
+        });
+    if (!is_named) absent.push_back(mixer);
   }
   return absent;
 }
@@ -104,8 +108,10 @@ bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem) {
   if (!attempt(on_problem, Problem::Kind::missing_key, [&] { check_required(draft); }))
     return false;
   DraftChecks checks(draft, on_problem);
-  if (model::complete_model(draft.experiment.model, checks))
-    refuse_unused_sections(draft, model::mixer_kinds(), on_problem);
+  const ModelConfig written = draft.experiment.model;
+  if (!model::complete_model(draft.experiment.model, checks)) return true;
+  refuse_unused_sections(draft, model::mixer_kinds(), on_problem);
+  complete_layer_settings(draft, written, on_problem);
   return true;
 }
 

@@ -8,127 +8,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
-#include "core/config/keys.h"
+#include "core/config/json_fields.h"
+#include "core/config/layer_settings.h"
 #include "core/config/schedule.h"
 
 namespace forge::config {
-namespace {
-
 using Json = nlohmann::json;
-
-template <class T>
-Json value_to_json(const T& value) {
-  if constexpr (std::is_enum_v<T>) {
-    return name_of(value);
-  } else {
-    return value;
-  }
-}
-template <class T>
-Json value_to_json(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-class Writer {
- public:
-  template <class T>
-  void field(const char* key, T& value, const char*, Limits limits = {}) {
-    Json json = value_to_json(value);
-    if (!limits.written_if_set || !json.is_null()) json_[key] = std::move(json);
-  }
-  template <class T>
-  void section(const char* key, T& value, const char*) {
-    Writer inner;
-    fields(inner, value);
-    json_[key] = inner.take();
-  }
-  /// Left out where there are none, as in the files of runs that knew no such key.
-  template <class T>
-  void sections(const char* key, std::map<std::string, T>& values, const char* help) {
-    Writer inner;
-    for (auto& [name, value] : values) inner.section(name.c_str(), value, help);
-    if (!values.empty()) json_[key] = inner.take();
-  }
-  Json take() { return std::move(json_); }
-
- private:
-  Json json_ = Json::object();
-};
-
-template <class T>
-void value_from_json(const Json& json, T& value) {
-  if constexpr (std::is_enum_v<T>) {
-    const auto names = names_of(value);
-    const auto text = json.get<std::string>();
-    const auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end()) throw Error("'" + text + "' is not one of " + join(names, ", "));
-    value = static_cast<T>(found - names.begin());
-  } else {
-    json.get_to(value);
-  }
-}
-template <class T>
-void value_from_json(const Json& json, std::optional<T>& value) {
-  value = json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
-}
-
-class Reader {
- public:
-  Reader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {
-    if (!json.is_object()) throw Error("'" + path_ + "' is not a JSON object");
-  }
-  template <class T>
-  void field(const char* key, T& value, const char*, Limits = {}) {
-    const Json* json = take(key);
-    if (!json) return;
-    try {
-      value_from_json(*json, value);
-    } catch (const std::exception& problem) {
-      throw Error("'" + path_ + key + "': " + problem.what());
-    }
-  }
-  template <class T>
-  void section(const char* key, T& value, const char*) {
-    if (const Json* json = take(key)) read(*json, path_ + key, value);
-  }
-  template <class T>
-  void sections(const char* key, std::map<std::string, T>& values, const char*) {
-    const Json* all = take(key);
-    if (!all) return;
-    if (!all->is_object()) throw Error("'" + path_ + key + "' is not a JSON object");
-    values.clear();
-    for (const auto& [name, json] : all->items()) {
-      read(json, path_ + key + "." + name, values[name]);
-    }
-  }
-  void finish() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-        throw Error("unknown key '" + path_ + key + "'");
-      }
-    }
-  }
-
- private:
-  /// What the key has; null where it is missing.
-  const Json* take(const char* key) {
-    known_.push_back(key);
-    const auto found = json_.find(key);
-    return found == json_.end() ? nullptr : &*found;
-  }
-  template <class T>
-  static void read(const Json& json, const std::string& path, T& value) {
-    Reader inner(json, path + ".");
-    fields(inner, value);
-    inner.finish();
-  }
-
-  const Json& json_;
-  std::string path_;
-  std::vector<std::string> known_;
-};
-
-}  // namespace
 
 bool reset_key(Experiment& experiment, const std::string& path) {
   const Json before = to_json(experiment);
@@ -139,19 +24,17 @@ bool reset_key(Experiment& experiment, const std::string& path) {
   return to_json(experiment) != before;
 }
 
-Json to_json(const Experiment& experiment) {
-  Experiment copy = experiment;  // visitors take fields by reference
-  Writer writer;
-  fields(writer, copy);
-  return writer.take();
+Json to_json(const Experiment& experiment) { return json_fields::written(experiment, false); }
+
+Json to_complete_json(const Experiment& experiment) {
+  return json_fields::written(experiment, true);
 }
 
 Experiment experiment_from_json(const Json& json) {
   Experiment experiment;
   try {
-    Reader reader(json, "");
-    fields(reader, experiment);
-    reader.finish();
+    json_fields::read(json, "", experiment);
+    lay_layer_settings(experiment.model);
   } catch (const Error& problem) {
     throw Error("another version of forge wrote the config: " + problem.message(),
                 "use that version, or make it again with this one");

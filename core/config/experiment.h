@@ -180,8 +180,11 @@ struct Experiment {
   uint64_t order_seed() const { return data.order_seed.value_or(seed); }
 };
 
-/// Every key of the experiment under its schema name, complete and in alphabetical order.
+/// Every key of the experiment under its schema name, in alphabetical order, but for the sections
+/// of mixers that the model does not have: those are there only where they are set.
 nlohmann::json to_json(const Experiment& experiment);
+/// With those sections, too.
+nlohmann::json to_complete_json(const Experiment& experiment);
 
 /// Inverse of to_json, for a config.json that forge wrote. A missing key keeps its default. Throws
 /// Error at an unknown or ill-typed one: another version of forge wrote it.

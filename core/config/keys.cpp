@@ -50,7 +50,7 @@ class KeyLister {
     keys_.push_back(std::move(described));
   }
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, Limits = {}) {
     KeyLister inner(defaults_.at(key), prefix_ + key + ".", keys_);
     fields(inner, value);
   }
@@ -79,7 +79,7 @@ bool begins_with(const std::vector<std::string>& key,
 std::vector<Key> list_keys() {
   Experiment experiment;
   experiment.data.sources[any_name];
-  const nlohmann::json defaults = to_json(experiment);
+  const nlohmann::json defaults = to_complete_json(experiment);
   std::vector<Key> keys;
   KeyLister lister(defaults, "", keys);
   fields(lister, experiment);

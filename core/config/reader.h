@@ -79,6 +79,11 @@ T read_fields(const yaml::Node& node, const ReadOptions& options = {}) {
   return value;
 }
 
+/// An element of model.layers with settings: core/config/layer_settings.h.
+model::LayerSpec read_layer(const yaml::Node& node,
+                            const std::string& path,
+                            const ReadOptions& options);
+
 namespace detail {
 
 std::string below(const std::string& path, const std::string& key);
@@ -127,7 +132,7 @@ class MappingReader {
   }
 
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, Limits = {}) {
     if (const yaml::Entry* entry = take(key, false)) {
       attempt(options_.on_problem, Problem::Kind::wrong_value, [&] {
         read_struct(*entry->value, below(path_, key), value);
@@ -176,6 +181,9 @@ class MappingReader {
       }
     } else if (limits.nullable && node.is_null()) {
       value = T{};
+    } else if constexpr (std::is_same_v<T, model::LayerSpec>) {
+      value = node.is_mapping() ? read_layer(node, path, options_)
+                                : T(to_text(node, path, options_.plain_is_text));
     } else if constexpr (is_list<T>::value) {
       if (!node.is_sequence()) fail_type(node, path, "a list");
       value.clear();

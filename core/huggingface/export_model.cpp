@@ -9,9 +9,11 @@
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
+#include "core/huggingface/release_config.h"
 #include "core/model/parameters.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/model/weights/model_files.h"
+#include "core/model/weights/release_names.h"
 
 namespace forge::huggingface {
 
@@ -216,7 +218,11 @@ Exported export_model(const ExportSource& source,
   } else {
     writer.json("generation_config.json", OrderedJson::object());
   }
-  writer.weights(tensors, options);
+  if (is_released_linear(config.architecture)) {
+    writer.weights(weights::ReleaseTensors(source.model, tensors).tensors(), options);
+  } else {
+    writer.weights(tensors, options);
+  }
   aside.replace();
   exported.files = writer.take();
   return exported;

@@ -17,6 +17,9 @@ enum class Architecture {
   llama,        ///< LlamaForCausalLM of transformers
   llama_canon,  ///< LlamaCanonForCausalLM of PhysicsLM4 (github.com/facebookresearch/PhysicsLM4)
   forge,        ///< forge alone: a key `forge_model` says what the others have no key for
+  gla,          ///< GLACanonForCausalLM of PhysicsLM4
+  gated_delta_net,  ///< GatedDeltaNetCanonForCausalLM of PhysicsLM4
+  mamba2,           ///< Mamba2CanonForCausalLM of PhysicsLM4
 };
 /// "LlamaForCausalLM" and so on, as `architectures` of config.json spells it.
 const char* class_name(Architecture architecture);
@@ -33,7 +36,12 @@ inline nlohmann::json::json_pointer place_of(const model::HuggingFaceKey& key) {
   return nlohmann::json::json_pointer(pointer);
 }
 
-/// The section `model` of forge's configs, which has defaults for missing keys.
+/// Whether model.layers as JSON names the mixer.
+bool names_mixer(const nlohmann::json& layers, const std::string& kind);
+/// Whether the key says something of a mixer that model.layers does not name.
+bool is_of_absent_mixer(const model::HuggingFaceKey& key, const nlohmann::json& layers);
+
+/// The section `model` of forge's configs, complete, which has defaults for missing keys.
 nlohmann::json to_json(const model::ModelConfig& model);
 model::ModelConfig model_from_json(const nlohmann::json& section);
 
@@ -53,10 +61,10 @@ struct WrittenConfig {
   std::vector<std::string> forge_keys;
 };
 
-/// config.json of a model: plain Llama where that says it all, else with the keys of LlamaCanon,
-/// else, where those cannot say it either (NoPE, QK-norm per head), under a model_type of forge's
-/// own, so that no other program loads it and computes something else. How the weights were drawn
-/// (model.init…) is no part of it.
+/// config.json of a model: of a released linear model where it is one; plain Llama where that says
+/// it all, else with the keys of LlamaCanon; else, where none of them can say it (NoPE, QK-norm per
+/// head, hybrids), under a model_type of forge's own, so that no other program loads it and
+/// computes something else. How the weights were drawn (model.init…) is no part of it.
 WrittenConfig write_config(const model::ModelConfig& model, const ConfigFacts& facts);
 
 struct ReadConfig {

@@ -13,7 +13,9 @@
 #include "core/config/experiment.h"
 #include "core/config/fields.h"
 #include "core/config/keys.h"
+#include "core/huggingface/config_keys.h"
 #include "core/huggingface/model_config.h"
+#include "core/huggingface/release_config.h"
 #include "core/model/kinds.h"
 
 namespace forge::huggingface {
@@ -21,149 +23,21 @@ namespace forge::huggingface {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Keys that change no logit: about training, about loading, about generation.
-const std::set<std::string>& keys_without_effect() {
-  static const std::set<std::string> keys = {"_attn_implementation",
-                                             "_attn_implementation_autoset",
-                                             "_name_or_path",
-                                             "architectures",
-                                             "auto_map",
-                                             "bos_token_id",
-                                             "dtype",
-                                             "eos_token_id",
-                                             "initializer_range",
-                                             "is_decoder",
-                                             "model_type",
-                                             "pad_token_id",
-                                             "pretraining_tp",
-                                             "torch_dtype",
-                                             "transformers_version",
-                                             "use_cache"};
-  return keys;
-}
-
-/// A key under which something else is computed unless it has one of a few values.
-struct Refusal {
-  const char* key;
-  std::vector<Json> harmless;  ///< besides null
-  const char* reason;
-};
-
-const std::vector<Refusal>& refusals() {
-  static const std::vector<Refusal> list = {
-      {"attention_bias", {false}, "forge's projections have no bias"},
-      {"mlp_bias", {false}, "forge's projections have no bias"},
-      {"canon_bias", {false}, "forge's Canon layers have no bias"},
-      {"sliding_window", {false}, "a Llama's attention sees the whole row"},
-      {"use_sliding_window", {false}, "a Llama's attention sees the whole row"},
-      {"quantization_config", {}, "forge reads floating-point weights"},
-      {"attn_logit_softcapping", {}, "forge does not cap logits"},
-      {"final_logit_softcapping", {}, "forge does not cap logits"},
-      {"num_local_experts", {0, 1}, "forge's MLP has no experts"},
-      {"num_experts", {0, 1}, "forge's MLP has no experts"},
-      {"logit_scale", {1}, "forge does not scale logits"},
-      {"is_encoder_decoder", {false}, "forge's models are decoders"},
-      {"add_cross_attention", {false}, "forge's models are decoders"},
-      {"embedding_multiplier", {1}, "forge does not scale embeddings"},
-      {"residual_multiplier", {1}, "forge does not scale residual branches"},
-      {"attention_multiplier", {}, "forge scales scores by 1/sqrt(head_dim)"},
-      {"logits_scaling", {1}, "forge does not scale logits"}};
-  return list;
-}
-
-/// A value as it may stand in a message: no deep tree is walked and no screen filled.
-std::string shown(const Json& value) {
-  if (value.is_structured()) return value.is_array() ? "a list" : "an object";
-  return json_text(value).substr(0, 80);
-}
-
-/// The keys of a config.json. Each accessor checks the value's type and remembers the key; a
-/// missing key is null. Throws Error naming the key.
-class ConfigKeys {
- public:
-  /// `json` is an object and outlives this.
-  explicit ConfigKeys(const Json& json) : json_(json) {}
-  explicit ConfigKeys(Json&& json) = delete;
-
-  const Json& value(const char* key) {
-    static const Json null;
-    used_.insert(key);
-    const auto found = json_.find(key);
-    return found == json_.end() ? null : *found;
-  }
-
-  /// A size from 1 on. Required unless there is a default.
-  int size(const char* key, std::optional<int> otherwise = std::nullopt) {
-    const Json& json = value(key);
-    if (json.is_null() && otherwise) return *otherwise;
-    require(json.is_number_integer() && json >= 1 && json <= std::numeric_limits<int>::max(),
-            key,
-            "a size from 1 on");
-    return json.get<int>();
-  }
-
-  /// A number above 0.
-  double number(const char* key, double otherwise) {
-    const Json& json = value(key);
-    if (json.is_null()) return otherwise;
-    require(json.is_number() && json.get<double>() > 0, key, "a number above 0");
-    return json.get<double>();
-  }
-
-  bool flag(const char* key) {
-    require(value(key).is_boolean(), key, "true or false");
-    return value(key).get<bool>();
-  }
-
-  std::string text(const char* key) {
-    if (value(key).is_null()) return "";
-    require(value(key).is_string(), key, "text");
-    return value(key).get<std::string>();
-  }
-
-  /// Throws Error with the reason at a key under whose value transformers computes something that
-  /// forge does not.
-  void refuse_what_changes_the_function() {
-    for (const Refusal& refusal : refusals()) {
-      const Json& given = value(refusal.key);
-      const std::vector<Json>& harmless = refusal.harmless;
-      if (given.is_null()) continue;
-      if (std::find(harmless.begin(), harmless.end(), given) != harmless.end()) continue;
-      throw Error(std::string("'") + refusal.key + "' is " + shown(given), refusal.reason);
-    }
-  }
-
-  /// Keys that were not read, except those without effect.
-  std::vector<std::string> unknown() const {
-    std::vector<std::string> keys;
-    for (const auto& [key, value] : json_.items()) {
-      if (used_.count(key) == 0 && keys_without_effect().count(key) == 0) keys.push_back(key);
-    }
-    return keys;
-  }
-
- private:
-  void require(bool is_right, const char* key, const char* wanted) {
-    if (is_right) return;
-    const std::string name = std::string("'") + key + "' is ";
-    if (value(key).is_null()) throw Error(name + "missing: " + wanted);
-    throw Error(name + shown(value(key)) + ", not " + wanted);
-  }
-
-  const Json& json_;
-  std::set<std::string> used_;
-};
-
 using model::ModelConfig;
 
 Architecture read_architecture(ConfigKeys& keys) {
   const std::string type = keys.text("model_type");
-  const auto known = {Architecture::llama, Architecture::llama_canon, Architecture::forge};
+  const auto known = {Architecture::llama,
+                      Architecture::llama_canon,
+                      Architecture::forge,
+                      Architecture::gla,
+                      Architecture::gated_delta_net,
+                      Architecture::mamba2};
   const auto found = std::find_if(
       known.begin(), known.end(), [&](Architecture each) { return type == model_type(each); });
   if (found == known.end()) {
-    throw Error("model_type is '" + type + "'", "forge reads llama and LlamaCanon");
+    throw Error("model_type is '" + type + "'",
+                "forge reads llama, LlamaCanon, GLACanon, GatedDeltaNetCanon and Mamba2Canon");
   }
   const Json& classes = keys.value("architectures");
   const Json& named = classes.is_array() && classes.size() == 1 ? classes[0] : classes;
@@ -268,13 +142,14 @@ void read_value(ConfigKeys& keys, const model::HuggingFaceKey& key, Json& value)
 }
 
 /// The model that the keys of config.json describe, over the defaults of the architecture's code.
-ModelConfig read_model(ConfigKeys& keys, Architecture architecture) {
+ModelConfig read_model(ConfigKeys& keys, Architecture architecture, const Json& layers) {
   ModelConfig defaults;
   defaults.norm.eps = 1e-6;
   defaults.init = model::ModelInit::huggingface;
   Json section = to_json(defaults);
   for (const model::HuggingFaceKey& key : huggingface_keys()) {
     if (key.is_canon_s && architecture == Architecture::llama) continue;
+    if (is_of_absent_mixer(key, layers)) continue;
     // LlamaCanon takes 8/3 of the width where config.json names none.
     Json& value = section[place_of(key)];
     if (value == 0 && architecture == Architecture::llama_canon &&
@@ -301,8 +176,10 @@ void complete_sizes(ModelConfig& model) {
   a.head_dim = model.hidden_size / a.num_heads;
 }
 
-/// Holds every number of the model against the limits of forge's schema.
+/// Holds every number of the model against the limits of forge's schema, but for sections of mixers
+/// that it does not have.
 struct LimitsCheck {
+  Json layers;
   std::string section_path = "model.";
 
   template <class T>
@@ -315,21 +192,43 @@ struct LimitsCheck {
     }
   }
   template <class T>
-  void section(const char* key, T& value, const char*) {
-    LimitsCheck inner{section_path + key + "."};
+  void section(const char* key, T& value, const char*, schema::Limits limits = {}) {
+    if (limits.written_if_set && !names_mixer(layers, key)) return;
+    LimitsCheck inner{layers, section_path + key + "."};
     fields(inner, value);
   }
 };
 
 /// The model with what `forge_model` says on top.
 ModelConfig with_forge_keys(const ModelConfig& model, const Json& forge_model) {
+  if (!forge_model.is_object()) throw Error("'forge_model' is " + shown(forge_model));
   Json section = to_json(model);
-  section.merge_patch(forge_model);
+  section.update(forge_model, true);  // null is a value: output_gate_rank
   try {
     return model_from_json(section);
   } catch (const Error& error) {
     throw Error("'forge_model': " + error.message(), error.hint());
   }
+}
+
+/// The list of layers, which Llama's keys do not have.
+Json layers_of(const Json& forge_model) {
+  const Json plain = to_json(ModelConfig()).at("layers");
+  return forge_model.is_object() ? forge_model.value("layers", plain) : plain;
+}
+
+/// What a Llama's or LlamaCanon's keys say, with those of forge on top.
+ModelConfig read_llama(ConfigKeys& keys,
+                       Architecture architecture,
+                       std::vector<std::string>& notes) {
+  const Json layers = layers_of(keys.value("forge_model"));
+  ModelConfig model = read_model(keys, architecture, layers);
+  if (names_mixer(layers, model::attention_block.name)) {
+    complete_sizes(model);
+    read_position(keys, model, architecture);
+  }
+  if (architecture != Architecture::llama) read_canon(model, notes);
+  return model;
 }
 
 }  // namespace
@@ -341,10 +240,9 @@ ReadConfig read_config(const Json& json) {
   ModelConfig& model = read.model;
   read.architecture = read_architecture(keys);
   keys.refuse_what_changes_the_function();
-  model = read_model(keys, read.architecture);
-  complete_sizes(model);
-  read_position(keys, model, read.architecture);
-  if (read.architecture != Architecture::llama) read_canon(model, read.notes);
+  model = is_released_linear(read.architecture)
+              ? read_release_keys(keys, read.architecture, read.notes)
+              : read_llama(keys, read.architecture, read.notes);
   read.max_positions = keys.size("max_position_embeddings", 2048);
   const Json& dropout = keys.value("attention_dropout");
   if (!dropout.is_null() && dropout != 0) {
@@ -353,7 +251,7 @@ ReadConfig read_config(const Json& json) {
   }
   const Json& forge_model = keys.value("forge_model");
   if (!forge_model.is_null()) model = with_forge_keys(model, forge_model);
-  LimitsCheck limits;
+  LimitsCheck limits{to_json(model).at("layers")};
   fields(limits, model);
   model::complete_model(model);
   read.unknown = keys.unknown();

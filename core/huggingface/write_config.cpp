@@ -2,6 +2,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/huggingface/model_config.h"
+#include "core/huggingface/release_config.h"
 #include "core/model/kinds.h"
 
 namespace forge::huggingface {
@@ -18,9 +19,13 @@ struct ArchitectureNames {
   const char* model_type;
 };
 /// In the order of Architecture.
-constexpr ArchitectureNames architectures[] = {{"LlamaForCausalLM", "llama"},
-                                               {"LlamaCanonForCausalLM", "LlamaCanon"},
-                                               {"ForgeLlamaCanonForCausalLM", "forge_llama_canon"}};
+constexpr ArchitectureNames architectures[] = {
+    {"LlamaForCausalLM", "llama"},
+    {"LlamaCanonForCausalLM", "LlamaCanon"},
+    {"ForgeLlamaCanonForCausalLM", "forge_llama_canon"},
+    {"GLACanonForCausalLM", "GLACanon"},
+    {"GatedDeltaNetCanonForCausalLM", "GatedDeltaNetCanon"},
+    {"Mamba2CanonForCausalLM", "Mamba2Canon"}};
 
 /// Whether LlamaCanon's keys say anything: one of them has another value than it begins with.
 bool needs_canon_keys(const Json& model) {
@@ -45,7 +50,7 @@ OrderedJson id_or_null(int32_t id) { return id < 0 ? OrderedJson(nullptr) : Orde
 /// The keys that say what a key of the model says, of LlamaCanon or of both.
 void write_model_keys(const Json& model, bool is_canon_s, OrderedJson& json) {
   for (const HuggingFaceKey& key : huggingface_keys()) {
-    if (key.is_canon_s != is_canon_s) continue;
+    if (key.is_canon_s != is_canon_s || is_of_absent_mixer(key, model.at("layers"))) continue;
     const Json& value = model.at(place_of(key));
     if (key.values.empty()) json[key.name] = value;
     for (const auto& [ours, theirs] : key.values) {
@@ -54,12 +59,16 @@ void write_model_keys(const Json& model, bool is_canon_s, OrderedJson& json) {
   }
 }
 
-void write_constant_keys(const ConfigFacts& facts, OrderedJson& json) {
-  json["max_position_embeddings"] = facts.max_positions;
+/// Those of Llama's code.
+void write_llama_keys(OrderedJson& json) {
   json["rope_scaling"] = nullptr;
   json["attention_bias"] = false;
   json["attention_dropout"] = 0.0;
   json["mlp_bias"] = false;
+}
+
+void write_constant_keys(const ConfigFacts& facts, OrderedJson& json) {
+  json["max_position_embeddings"] = facts.max_positions;
   json["initializer_range"] = 0.02;
   json["use_cache"] = true;
   json["bos_token_id"] = id_or_null(facts.bos_id);
@@ -106,7 +115,7 @@ const char* model_type(Architecture architecture) {
 Json to_json(const ModelConfig& model) {
   config::Experiment experiment;
   experiment.model = model;
-  return config::to_json(experiment).at("model");
+  return config::to_complete_json(experiment).at("model");
 }
 
 ModelConfig model_from_json(const Json& section) {
@@ -137,22 +146,78 @@ const HuggingFaceKeys& huggingface_keys() {
   return keys;
 }
 
+namespace {
+
+/// The list of layers and the sections of mixers that Llama's keys do not know, where the model has
+/// any.
+Json of_other_mixers(const Json& model, std::vector<std::string>& paths) {
+  const Json& layers = model.at("layers");
+  if (layers == Json::array({"attention"})) return Json::object();
+  Json others = {{"layers", layers}};
+  paths.push_back("model.layers: " + plain_text(layers));
+  for (const model::BlockKind* kind : model::mixer_kinds()) {
+    if (kind == &model::attention_block || !names_mixer(layers, kind->name)) continue;
+    others[kind->name] = model.at(kind->name);
+    for (const auto& [key, value] : others[kind->name].items())
+      paths.push_back(std::string("model.") + kind->name + "." + key + ": " + plain_text(value));
+  }
+  return others;
+}
+
+/// config.json of the model's released code; nothing where its keys cannot say all of the model.
+std::optional<WrittenConfig> write_released(const ModelConfig& model, const ConfigFacts& facts) {
+  const std::optional<Architecture> architecture = released_architecture(model);
+  if (!architecture || model.tie_embeddings) return std::nullopt;
+  WrittenConfig written;
+  written.architecture = *architecture;
+  set_architecture(*architecture, written.json);
+  write_release_keys(model, written.json);
+  write_constant_keys(facts, written.json);
+  const ModelConfig understood = read_config(Json(written.json)).model;
+  const Json rest = differences(to_json(model), to_json(understood), "model.", written.forge_keys);
+  if (!written.forge_keys.empty()) return std::nullopt;
+  if (!rest.empty()) written.json["forge_model"] = rest;
+  return written;
+}
+
+}  // namespace
+
+bool names_mixer(const Json& layers, const std::string& kind) {
+  return std::any_of(layers.begin(), layers.end(), [&](const Json& layer) {
+    return layer == kind || (layer.is_object() && layer.value("mixer", "") == kind);
+  });
+}
+
+bool is_of_absent_mixer(const HuggingFaceKey& key, const Json& layers) {
+  const std::string section = split(key.key, '.').front();
+  for (const model::BlockKind* kind : model::mixer_kinds()) {
+    if (section == kind->name) return !names_mixer(layers, section);
+  }
+  return false;
+}
+
 WrittenConfig write_config(const ModelConfig& given, const ConfigFacts& facts) {
   const ModelConfig model = normalised(given);
+  if (const auto released = write_released(model, facts)) return *released;
   const Json tree = to_json(model);
   const bool is_canon = needs_canon_keys(tree);
   WrittenConfig written;
   written.architecture = is_canon ? Architecture::llama_canon : Architecture::llama;
   set_architecture(written.architecture, written.json);  // the first keys of the file
   write_model_keys(tree, false, written.json);
+  write_llama_keys(written.json);
   write_constant_keys(facts, written.json);
   if (is_canon) write_model_keys(tree, true, written.json);
   if (const auto rope_dim = model.attention.position.rope_dim)
     written.json["partial_rotary_factor"] = double(*rope_dim) / model.attention.head_dim;
-  // What these keys cannot say shows when they are read back.
-  const ModelConfig understood = read_config(Json(written.json)).model;
-  const Json rest = differences(tree, to_json(understood), "model.", written.forge_keys);
-  if (!rest.empty()) written.json["forge_model"] = rest;
+  // Of other mixers these keys say nothing. What else they cannot say shows when they are read
+  // back.
+  Json forge_model = of_other_mixers(tree, written.forge_keys);
+  Json readable(written.json);
+  if (!forge_model.empty()) readable["forge_model"] = forge_model;
+  const ModelConfig understood = read_config(readable).model;
+  forge_model.update(differences(tree, to_json(understood), "model.", written.forge_keys), true);
+  if (!forge_model.empty()) written.json["forge_model"] = forge_model;
   if (!written.forge_keys.empty()) written.architecture = Architecture::forge;
   set_architecture(written.architecture, written.json);
   return written;

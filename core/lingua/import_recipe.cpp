@@ -17,6 +17,7 @@ namespace forge::lingua {
 
 int intermediate_size(const Model& model) {
   if (model.hidden_dim) return *model.hidden_dim;
+  if (model.model_name) return 2 * model.dim;
   double width = std::floor(2.0 * (4.0 * model.dim) / 3.0);
   if (model.ffn_dim_multiplier) width = std::floor(*model.ffn_dim_multiplier * width);
   const double rounded = std::ceil(width / model.multiple_of) * model.multiple_of;
@@ -27,6 +28,7 @@ namespace {
 
 std::string width_remark(const Model& model) {
   if (model.hidden_dim) return "hidden_dim";
+  if (model.model_name) return "2 dim";
   std::string remark = "2/3 of 4 dim";
   if (model.ffn_dim_multiplier) remark += " × " + shortest(*model.ffn_dim_multiplier);
   return remark + ", rounded up to a multiple of " + std::to_string(model.multiple_of);
@@ -44,6 +46,16 @@ constexpr KnownTokenizer known_tokenizers[] = {
     {"tiktoken", "tiktoken", 128256, "Llama 3's"},
     {"bytes", "byte_level_bpe", 262, "256 bytes and forge's special tokens"}};
 
+/// A linear model of lingua's as forge's mixer.
+struct KnownMixer {
+  const char* name;
+  const char* kind;
+};
+constexpr KnownMixer known_mixers[] = {{"GLA5", "gla5"}, {"GDN2", "gdn2"}, {"Mamba2", "mamba2"}};
+
+/// Of Mamba2 where the recipe gives none.
+constexpr int mamba_ssm = 256;
+
 /// Converts a recipe to a config.
 class Import {
  public:
@@ -55,7 +67,13 @@ class Import {
     imported_.unsupported = read_.unsupported;
     imported_.unknown = read_.unknown;
     convert_shape();
-    convert_position();
+    if (recipe_.model.model_name) {
+      convert_linear();
+    } else {
+      convert_attention();
+      convert_position();
+      convert_llama();
+    }
     convert_rest_of_model();
     convert_canon();
     convert_data();
@@ -103,6 +121,17 @@ class Import {
     if (!from.n_heads) {
       fail_at("model.n_heads", "is missing", "lingua's blocks do not do without it");
     }
+    const int width = intermediate_size(from);
+    if (width < 1 || width > 1 << 20) {
+      fail_at("model.ffn_dim_multiplier", "makes the MLP wider than " + with_thousands(1 << 20));
+    }
+    set("model.hidden_size", from.dim, "dim");
+    set("model.num_layers", from.n_layers, "n_layers");
+    set("model.mlp.intermediate_size", width, width_remark(from));
+  }
+
+  void convert_attention() {
+    const Model& from = recipe_.model;
     const int heads = *from.n_heads;
     const int kv_heads = from.n_kv_heads.value_or(heads);
     if (heads % kv_heads != 0) {
@@ -113,19 +142,42 @@ class Import {
       fail_at("model.n_heads",
               std::to_string(heads) + " does not divide model.dim " + std::to_string(from.dim));
     }
-    const int width = intermediate_size(from);
-    if (width < 1 || width > 1 << 20) {
-      fail_at("model.ffn_dim_multiplier", "makes the MLP wider than " + with_thousands(1 << 20));
-    }
     set("model.layers", std::vector<std::string>{"attention"});
-    set("model.hidden_size", from.dim, "dim");
-    set("model.num_layers", from.n_layers, "n_layers");
     set("model.attention.num_heads", heads, "n_heads");
     set("model.attention.num_kv_heads", kv_heads, from.n_kv_heads ? "n_kv_heads" : "as n_heads");
     set("model.attention.head_dim",
         from.head_dim.value_or(from.dim / heads),
         from.head_dim ? "" : "dim / n_heads");
-    set("model.mlp.intermediate_size", width, width_remark(from));
+  }
+
+  /// GLA5, GDN2 or Mamba2 in place of attention. Their settings are forge's defaults.
+  void convert_linear() {
+    const Model& from = recipe_.model;
+    const std::string& name = *from.model_name;
+    require_word("model.model_name", name, texts_of(known_mixers, &KnownMixer::name));
+    const auto known = std::find_if(std::begin(known_mixers),
+                                    std::end(known_mixers),
+                                    [&](const KnownMixer& each) { return each.name == name; });
+    const std::string section = std::string("model.") + known->kind + ".";
+    const bool is_mamba2 = name == "Mamba2";
+    const int widest = is_mamba2 ? 2 * from.dim : from.dim;
+    if (widest % *from.n_heads != 0) {
+      fail_at("model.n_heads",
+              std::to_string(*from.n_heads) + " does not divide " + std::to_string(widest) +
+                  " channels");
+    }
+    set("model.layers", std::vector<std::string>{known->kind}, name);
+    set(section + "num_heads", *from.n_heads, "n_heads");
+    set("model.init", model::ModelInit::release, "as the model's own code begins");
+    if (is_mamba2) {
+      if (from.mlp_type.value_or("") != "mlp10")
+        fail_at("model.mlp_type", "is not mlp10", "forge's Mamba2 has a gated MLP in every layer");
+      set(section + "state_size", from.mamba_ssm.value_or(mamba_ssm), "mamba_ssm");
+    }
+    if (from.qk_norm) fail_at("model.qk_norm", "is true", "a linear model has no attention");
+    if (from.zeyuan_layernorm)
+      note(
+          "model.zeyuan_layernorm rounds norms elsewhere in bf16; forge rounds once, at their end");
   }
 
   void convert_position() {
@@ -145,16 +197,17 @@ class Import {
     set("model.attention.position.rope_dim", rope_dim);
   }
 
-  void convert_rest_of_model() {
+  void convert_llama() {
     const Model& from = recipe_.model;
+    for (const auto& [key, is_given] : {std::pair("model.mlp_type", from.mlp_type.has_value()),
+                                        std::pair("model.mamba_ssm", from.mamba_ssm.has_value()),
+                                        std::pair("model.zeyuan_layernorm", from.zeyuan_layernorm)})
+      if (is_given) fail_at(key, "is of linear models", "model.model_name chooses one");
     if (from.attn_impl == "fmha" && from.sliding_window) {
       fail_at("model.sliding_window",
               std::to_string(*from.sliding_window) + " limits what attention sees",
               "forge's attention sees the whole row");
     }
-    set("model.norm.eps", from.norm_eps, "norm_eps");
-    set("model.norm.rounding", model::NormRounding::lingua);
-    set("model.tie_embeddings", from.weight_tying, "weight_tying");
     set("model.attention.qk_norm",
         from.qk_norm ? model::QkNorm::full : model::QkNorm::none,
         from.qk_norm ? "over the whole projection" : "");
@@ -164,18 +217,29 @@ class Import {
     if (from.init_base_std) set("model.init_base_std", *from.init_base_std);
   }
 
+  void convert_rest_of_model() {
+    const Model& from = recipe_.model;
+    set("model.norm.eps", from.norm_eps, "norm_eps");
+    set("model.norm.rounding", model::NormRounding::lingua);
+    set("model.tie_embeddings", from.weight_tying, "weight_tying");
+  }
+
   /// lingua only checks which of the letters are in the text, not their order or number.
   void convert_canon() {
     const Model& from = recipe_.model;
     const std::string letters = from.canon_set.value_or("");
-    if (letters.find_first_not_of("ABCD") != std::string::npos) {
-      note("model.canon_set '" + letters + "': letters besides ABCD mean nothing in a Llama");
+    const std::string meant = from.model_name ? "AbBCD" : "ABCD";
+    if (letters.find_first_not_of(meant) != std::string::npos) {
+      note("model.canon_set '" + letters + "': letters besides " + meant + " mean nothing in a " +
+           from.model_name.value_or("Llama"));
     }
     std::string positions;
-    for (const char position : {'A', 'B', 'C', 'D'}) {
+    for (const char position : meant) {
       if (letters.find(position) != std::string::npos) positions += position;
     }
     if (positions.empty()) return;
+    set("model.canon.set", positions);
+    if (positions == "b") return;
     if (from.canon_bias)
       fail_at("model.canon_bias", "is true", "forge's Canon layers have no bias");
     if (from.canon_kernel < 2 || from.canon_kernel > 4) {
@@ -183,7 +247,6 @@ class Import {
               std::to_string(from.canon_kernel) + " is not from 2 to 4",
               "forge's Canon layers have 2, 3 or 4 taps");
     }
-    set("model.canon.set", positions);
     set("model.canon.kernel", from.canon_kernel);
     set("model.canon.residual", from.canon_residual);
     set("model.canon.activation",

@@ -36,7 +36,8 @@ struct ImportedRecipe {
 ImportedRecipe import_recipe(const ReadRecipe& read, const ImportOptions& options);
 
 /// Width of the MLP of a Llama in lingua: hidden_dim where given, else 2/3 of 4 · dim, times
-/// ffn_dim_multiplier where given, rounded up to a multiple of multiple_of. 0 beyond 2^31.
+/// ffn_dim_multiplier where given, rounded up to a multiple of multiple_of. 0 beyond 2^31. Of a
+/// linear model hidden_dim, else 2 · dim.
 int intermediate_size(const Model& model);
 
 /// {"name", "gpus", "config": as core/config/json.h writes it, "notes", "no_counterpart": [{"key",

@@ -60,6 +60,10 @@ void fields(Visitor& visit, Model& c) {
   visit.field("attn_impl", c.attn_impl, "");
   visit.field("sliding_window", c.sliding_window, "");
   visit.field("seed", c.seed, "");
+  visit.field("model_name", c.model_name, "");
+  visit.field("mlp_type", c.mlp_type, "");
+  visit.field("mamba_ssm", c.mamba_ssm, "", up_to(1 << 14));
+  visit.field("zeyuan_layernorm", c.zeyuan_layernorm, "");
 }
 
 template <class Visitor>
@@ -137,6 +141,9 @@ const std::map<std::string, std::string>& no_counterparts() {
       {"profiling", "forge bench measures"},
       {"optim.annealing_step", "nothing reads it"},
       {"model.max_seqlen", "lingua replaces it by data.seq_len"},
+      {"model.zeyuan_linearT", "nothing reads it"},
+      {"model.zeyuan_alternate", "nothing reads it"},
+      {"model.zeyuan_double", "nothing reads it"},
       {"data.load_async", memory},
       {"data.prefetch_size", "forge shuffles all rows of an epoch, not those of a buffer"},
       {"distributed.fsdp_type", one_device},
@@ -164,27 +171,6 @@ using config::Problem;
 using yaml::Entry;
 using yaml::Node;
 
-/// Keys that only the models of lingua's linear recipes have.
-bool is_linear_key(const std::string& key) {
-  return key == "model_name" || key == "mlp_type" || key == "mamba_ssm" ||
-         starts_with(key, "zeyuan_");
-}
-
-void refuse_linear_models(const Node& root) {
-  const Node* model = root.find("model");
-  if (!model || !model->is_mapping()) return;
-  const Entry* found = model->find_entry("model_name");
-  for (const Entry& entry : model->entries) {
-    if (!found && is_linear_key(entry.key)) found = &entry;
-  }
-  if (!found || found->value->is_null()) return;
-  throw Error("'model." + found->key + "' " + found->value->text +
-                  " asks for a linear model, and forge has none yet",
-              found->key_origin,
-              "GLA, GatedDeltaNet and Mamba2 take the place of attention; forge imports Llama and "
-              "LlamaCanon");
-}
-
 std::string shown(const Node& value) { return value.is_scalar() ? value.text.substr(0, 80) : "…"; }
 
 /// Every key of lingua's, with its section: what a misplaced or misspelt one may have meant.
@@ -197,7 +183,7 @@ struct PathCollector {
     paths.push_back(above + key);
   }
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, config::Limits = {}) {
     PathCollector inner{paths, above + key + "."};
     fields(inner, value);
   }
@@ -247,7 +233,6 @@ ReadRecipe read_recipe(const Node& root) {
   if (!root.is_mapping()) {
     throw Error("a recipe is a mapping of keys, not " + yaml::describe_kind(root), root.origin);
   }
-  refuse_linear_models(root);
   ReadRecipe read;
   read.document = root.origin;
   const std::shared_ptr<Node> kept = split_unsupported(root, "", read.unsupported, 2);

@@ -58,6 +58,11 @@ struct Model {
   std::string attn_impl = "sdpa";
   std::optional<int> sliding_window;
   uint64_t seed = 42;
+  // Of linear models alone.
+  std::optional<std::string> model_name;  ///< GLA5, GDN2 or Mamba2; none: a Llama
+  std::optional<std::string> mlp_type;
+  std::optional<int> mamba_ssm;
+  bool zeyuan_layernorm = false;
 };
 
 struct Tokenizer {
@@ -130,8 +135,7 @@ struct ReadRecipe {
   SourceSpan place(const std::string& path) const;
 };
 
-/// Reads a recipe. Throws Error at a value of a wrong type or out of its limits, and for models
-/// that forge does not have: the linear ones that model.model_name chooses.
+/// Reads a recipe. Throws Error at a value of a wrong type or out of its limits.
 ReadRecipe read_recipe(const yaml::Node& root);
 ReadRecipe read_recipe_file(const std::filesystem::path& file);
 

@@ -33,6 +33,7 @@ std::string escape_comment(const std::string& text) {
 
 std::string yaml_text(bool value) { return value ? "true" : "false"; }
 std::string yaml_text(double value) { return shortest(value); }
+std::string yaml_text(const model::LayerSpec& layer) { return yaml_text(layer.mixer); }
 
 template <class T>
 std::string yaml_text(const T& value) {
@@ -68,7 +69,7 @@ class Writer {
   }
 
   template <class T>
-  void section(const char* key, T& value, const char*) {
+  void section(const char* key, T& value, const char*, config::Limits = {}) {
     Writer inner(key_comments_, path_ + key + ".", depth_ + 1);
     fields(inner, value);
     if (inner.text_.empty()) return;

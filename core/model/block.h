@@ -71,7 +71,7 @@ struct SavedActivations {
 /// What a row of a batch keeps while text is generated, in numbers.
 struct StateSize {
   int64_t per_token = 0;  ///< grows with the row: keys and values
-  int64_t fixed = 0;      ///< does not: the last inputs of Canon layers
+  int64_t fixed = 0;      ///< does not: states of linear mixers, last inputs of convolutions
 
   StateSize& operator+=(const StateSize& other) {
     per_token += other.per_token;
@@ -90,6 +90,9 @@ struct HuggingFaceKey {
 };
 using HuggingFaceKeys = std::vector<HuggingFaceKey>;
 
+/// N(0, 0.02), as most released code has it.
+InitRule release_init_normal(MatrixRole role, int64_t inputs);
+
 struct BlockKind {
   const char* name;             ///< in model.layers, and of its section; "mlp" for MLPs
   const char* canon_positions;  ///< letters of Canon layers that may stand in it
@@ -106,6 +109,10 @@ struct BlockKind {
   StateSize (*state)(const ModelConfig& model);
   /// Those of its section. What else the section says is written under a key of forge's own.
   const HuggingFaceKeys& (*huggingface_keys)();
+  /// Whether it sees tokens of other documents in the row, whatever train.document_mask says.
+  bool crosses_documents = false;
+  /// Under model.init release: how the code that the mixer was released with draws a matrix.
+  InitRule (*release_init)(MatrixRole role, int64_t inputs) = release_init_normal;
 };
 
 /// Whether the Canon layer at `position` is an operation of its own: the fused ones have no

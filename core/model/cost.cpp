@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t bytes_of_id = 4;
 
-bool is_canon(const std::string& part) { return starts_with(part, "canon_"); }
+bool is_canon(const std::string& part) {
+  return starts_with(part, "canon_") || part == "short_conv";
+}
 
 int64_t bytes_of(Precision precision) {
   switch (precision) {
@@ -94,7 +96,8 @@ TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
   // Every weight of a projection and every tap of a Canon layer is used once for each token.
   for (const Parameter& parameter : parameters(model)) {
     const double operations = 2.0 * static_cast<double>(parameter.count());
-    if (is_canon(parameter.part)) flops.canon += operations;
+    const bool is_taps = is_canon(parameter.part) && parameter.shape.size() == 3;
+    if (is_taps) flops.canon += operations;
     const bool is_end = parameter.part == "embedding" || parameter.part == "lm_head";
     if (parameter.is_matrix && !is_end) flops.projections += operations;
   }
@@ -102,7 +105,8 @@ TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
   for (const BlockKind* mixer : mixer_kinds()) {
     double operations = 0;
     for (int layer = 0; layer < model.num_layers; ++layer) {
-      if (model.mixer(layer) == mixer->name) operations += mixer->mixing_flops(model, seq_len);
+      if (model.mixer(layer) == mixer->name)
+        operations += mixer->mixing_flops(model.of_layer(layer), seq_len);
     }
     if (operations > 0) flops.mixing.emplace_back(mixer->name, operations);
   }
@@ -121,7 +125,7 @@ int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape) {
   SavedActivations saved;
   for (int layer = 0; layer < model.num_layers; ++layer) {
     for (const BlockKind* block : blocks_of_layer(model, layer))
-      saved += block->saved_activations(model);
+      saved += block->saved_activations(model.of_layer(layer));
   }
   saved += saved_by_norm(model);    // the last one
   saved += {model.hidden_size, 0};  // output projection and loss: the gradient of their input
@@ -156,7 +160,8 @@ int64_t checkpoint_bytes(const ModelConfig& model, const TrainingShape& shape) {
 StateSize generation_state(const ModelConfig& model) {
   StateSize size;
   for (int layer = 0; layer < model.num_layers; ++layer) {
-    for (const BlockKind* block : blocks_of_layer(model, layer)) size += block->state(model);
+    for (const BlockKind* block : blocks_of_layer(model, layer))
+      size += block->state(model.of_layer(layer));
   }
   return size;
 }

@@ -13,7 +13,8 @@ void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
     throw checks.complaint(
         {"model.layers"}, "model.layers is empty", "for example [" + names.front() + "]");
   }
-  for (const std::string& name : model.layers) {
+  for (const LayerSpec& spec : model.layers) {
+    const std::string& name = spec.mixer;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string hint = did_you_mean(name, names);
     throw checks.complaint({"model.layers"},
@@ -22,10 +23,23 @@ void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
   }
 }
 
-void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
+/// Letters of Canon positions in the order in which a token meets them, each once.
+std::string in_order(const std::string& letters) {
+  std::string ordered;
+  for (const char letter : std::string("AbBCD")) {
+    if (letters.find(letter) != std::string::npos) ordered += letter;
+  }
+  return ordered;
+}
+
+std::string canon_positions(const ModelConfig& model) {
   std::string positions;
   for (const BlockKind* kind : kinds_in(model)) positions += kind->canon_positions;
-  std::sort(positions.begin(), positions.end());
+  return in_order(positions);
+}
+
+void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
+  const std::string positions = canon_positions(model);
   std::string& set = model.canon.set;
   const std::string hint =
       "give letters of " + positions + ", each at most once; \"\" is no Canon layer";
@@ -40,7 +54,7 @@ void complete_canon_set(ModelConfig& model, const ConfigChecks& checks) {
       throw checks.complaint({"model.canon.set"}, whole + "has '" + letter + "' twice", hint);
     }
   }
-  std::sort(set.begin(), set.end());
+  set = in_order(set);
 }
 
 void refuse_unused_canon(ModelConfig& model, ConfigChecks& checks) {
@@ -51,9 +65,10 @@ void refuse_unused_canon(ModelConfig& model, ConfigChecks& checks) {
         "model.canon.bias true is not supported",
         "a Canon layer is a convolution without bias, in the paper and in its code");
   }
-  if (!canon.set.empty()) return;
+  if (canon.has_residual_layers()) return;
   const CanonConfig plain;
-  const char* reason = "has no meaning where model.canon.set is empty";
+  const char* reason = canon.set.empty() ? "has no meaning where model.canon.set is empty"
+                                         : "has no meaning where model.canon.set is b";
   const char* hint = "name the positions in model.canon.set, or leave the key out";
   const char* set = "model.canon.set";
   checks.refuse_unused("model.canon.kernel", canon.kernel, plain.kernel, set, reason, hint);
@@ -99,7 +114,8 @@ class PlainChecks : public ConfigChecks {
 }  // namespace
 
 const std::vector<const BlockKind*>& mixer_kinds() {
-  static const std::vector<const BlockKind*> kinds = {&attention_block};
+  static const std::vector<const BlockKind*> kinds = {
+      &attention_block, &gla5_block, &gdn2_block, &mamba2_block};
   return kinds;
 }
 
@@ -116,12 +132,21 @@ std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int la
 
 std::vector<const BlockKind*> kinds_in(const ModelConfig& model) {
   std::vector<const BlockKind*> kinds;
-  for (int layer = 0; layer < model.num_layers; ++layer) {
+  const int layers = static_cast<int>(model.layers.size());
+  for (int layer = 0; layer < layers; ++layer) {
     for (const BlockKind* kind : blocks_of_layer(model, layer)) {
       if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
     }
   }
   return kinds;
+}
+
+std::string positions_of_layer(const ModelConfig& model, const std::string& set) {
+  std::string positions;
+  for (const char letter : canon_positions(model)) {
+    if (set.find(letter) != std::string::npos) positions += letter;
+  }
+  return positions;
 }
 
 bool complete_model(ModelConfig& model, ConfigChecks& checks) {

@@ -18,8 +18,11 @@ const BlockKind& mixer_kind(const std::string& name);
 /// The blocks of a layer in the order in which a token passes them: its mixer and its MLP.
 std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int layer);
 
-/// Each kind of block that the model has, once, in the order of first use.
+/// Each kind of block that model.layers names, and the MLP, once, in the order of first use.
 std::vector<const BlockKind*> kinds_in(const ModelConfig& model);
+
+/// The letters of a Canon set that the blocks of the model have places for, in their order.
+std::string positions_of_layer(const ModelConfig& model, const std::string& set);
 
 /// Fills in what follows from other keys and checks what concerns several: the kinds of
 /// model.layers, each block's section, Canon positions, settings that nothing reads. Returns

@@ -9,37 +9,47 @@
 #include "core/model/kinds.h"
 
 namespace forge::model {
+
+InitRule InitRule::constant(double value) { return {Kind::constant, value}; }
+
+InitRule InitRule::normal(double std) { return {Kind::normal, 0, std}; }
+
+InitRule InitRule::truncated_normal(double std, double cut) {
+  return {Kind::truncated_normal, 0, std, cut};
+}
+
+InitRule InitRule::uniform(double bound) { return {Kind::uniform, 0, 0, 0, bound}; }
+
+InitRule InitRule::log_uniform(double low, double high) {
+  return {Kind::log_uniform, 0, 0, 0, 0, low, high};
+}
+
+InitRule InitRule::inverse_softplus(double low, double high) {
+  return {Kind::inverse_softplus, 0, 0, 0, 0, low, high};
+}
+
 namespace {
 
 constexpr int largest_num_layers = 10000;
 constexpr int64_t largest_count = int64_t{1} << 48;
-
-InitRule constant(double value) { return {InitRule::Kind::constant, value}; }
-
-InitRule normal(double std) { return {InitRule::Kind::normal, 0, std}; }
-
-InitRule truncated_normal(double std, double cut) {
-  return {InitRule::Kind::truncated_normal, 0, std, cut};
-}
-
-InitRule uniform(double bound) { return {InitRule::Kind::uniform, 0, 0, 0, bound}; }
 
 /// Forgather's Llama: matrices that end a residual branch, and the gate, shrink with the depth. Its
 /// cut lies at +-2, a hundred standard deviations away, and cuts nothing.
 InitRule forgather_rule(const ModelConfig& model, MatrixRole role) {
   const double head_std = 1 / std::sqrt(static_cast<double>(model.hidden_size));
   switch (role) {
-    case MatrixRole::projection: return truncated_normal(0.02, 2);
+    case MatrixRole::projection: return InitRule::truncated_normal(0.02, 2);
     case MatrixRole::gate:
     case MatrixRole::mixer_output:
     case MatrixRole::mlp_output:
-      return truncated_normal(0.02 / std::sqrt(2.0 * model.num_layers), 2);
+      return InitRule::truncated_normal(0.02 / std::sqrt(2.0 * model.num_layers), 2);
     case MatrixRole::embedding:
       // A tied matrix is the output projection too: N(0, 1) would give logits of size sqrt(hidden).
-      return model.tie_embeddings ? truncated_normal(head_std, 3 * head_std) : normal(1);
+      return model.tie_embeddings ? InitRule::truncated_normal(head_std, 3 * head_std)
+                                  : InitRule::normal(1);
     case MatrixRole::lm_head: break;
   }
-  return truncated_normal(head_std, 3 * head_std);
+  return InitRule::truncated_normal(head_std, 3 * head_std);
 }
 
 /// lingua's InitStdFactor.
@@ -61,30 +71,33 @@ InitRule lingua_rule(const ModelConfig& model, MatrixRole role, int layer, int64
   const double base = model.init_base_std.value_or(hidden_std);
   switch (role) {
     case MatrixRole::projection:
-    case MatrixRole::gate: return truncated_normal(base, 3 * base);
+    case MatrixRole::gate: return InitRule::truncated_normal(base, 3 * base);
     case MatrixRole::mixer_output:
-      return truncated_normal(base / depth_factor(model, layer), 3 * base);
+      return InitRule::truncated_normal(base / depth_factor(model, layer), 3 * base);
     case MatrixRole::mlp_output: {
       const double fan_in_std = 1 / std::sqrt(static_cast<double>(inputs));
       const double std = model.init_base_std.value_or(fan_in_std) / depth_factor(model, layer);
-      return truncated_normal(std, 3 * std);
+      return InitRule::truncated_normal(std, 3 * std);
     }
     case MatrixRole::embedding:
     case MatrixRole::lm_head: break;
   }
-  return truncated_normal(hidden_std, 3 * hidden_std);
+  return InitRule::truncated_normal(hidden_std, 3 * hidden_std);
 }
 
 InitRule matrix_rule(const ModelConfig& model, MatrixRole role, int layer, int64_t inputs) {
   switch (model.init) {
     case ModelInit::forgather: return forgather_rule(model, role);
-    case ModelInit::huggingface: return normal(0.02);
+    case ModelInit::huggingface: return InitRule::normal(0.02);
     case ModelInit::lingua: return lingua_rule(model, role, layer, inputs);
+    case ModelInit::release: return mixer_kind(model.mixer(layer)).release_init(role, inputs);
   }
-  throw Error("model.init is none of forgather, huggingface, lingua");
+  throw Error("model.init is none of forgather, huggingface, lingua, release");
 }
 
 }  // namespace
+
+InitRule release_init_normal(MatrixRole, int64_t) { return InitRule::normal(0.02); }
 
 int64_t Parameter::count() const {
   int64_t product = 1;
@@ -99,6 +112,7 @@ int64_t Parameter::count() const {
 
 void ParameterList::begin_layer(int layer) {
   layer_ = layer;
+  model_ = layer < 0 ? &whole_ : &whole_.of_layer(layer);
   prefix_ = layer < 0 ? "" : "model.layers." + std::to_string(layer) + ".";
 }
 
@@ -107,31 +121,60 @@ void ParameterList::matrix(const std::string& module,
                            int64_t inputs,
                            MatrixRole role,
                            const std::string& part) {
-  const InitRule rule = matrix_rule(model_, role, std::max(layer_, 0), inputs);
-  add(module, {"weight", {outputs, inputs}, rule, part, true});
+  const InitRule rule = matrix_rule(*model_, role, std::max(layer_, 0), inputs);
+  add({module + ".weight", {outputs, inputs}, rule, part, true});
+}
+
+void ParameterList::low_rank(const std::string& module,
+                             int64_t outputs,
+                             int64_t inputs,
+                             int64_t rank,
+                             const std::string& part) {
+  const double std = std::sqrt(0.02) / std::sqrt(std::sqrt(static_cast<double>(rank)));
+  add({module + ".weight", {outputs, inputs}, InitRule::normal(std), part, true});
+}
+
+void ParameterList::weight(const std::string& name,
+                           std::vector<int64_t> shape,
+                           const InitRule& init,
+                           const std::string& part) {
+  add({name, std::move(shape), init, part, false});
 }
 
 void ParameterList::norm(const std::string& module, int64_t width) {
-  for (const NormWeight& weight : norm_weights(model_.norm)) {
-    add(module, {weight.name, {width}, constant(weight.initial), "norm", false});
+  for (const NormWeight& weight : norm_weights(model_->norm)) {
+    add({module + "." + weight.name, {width}, InitRule::constant(weight.initial), "norm", false});
   }
 }
 
+void ParameterList::output_norm(const std::string& module, int64_t width) {
+  add({module + ".weight", {width}, {}, "norm", false});
+}
+
+void ParameterList::short_conv(const std::string& module,
+                               int64_t channels,
+                               const InitRule& init,
+                               bool bias) {
+  if (!model_->canon.has('b')) return;
+  add({module + ".weight", {channels, 1, short_conv_taps}, init, "short_conv", false});
+  if (bias) add({module + ".bias", {channels}, init, "short_conv", false});
+}
+
 void ParameterList::qk_norm(const std::string& module, int64_t width) {
-  add(module, {"weight", {width}, {}, "qk_norm", false});
+  add({module + ".weight", {width}, {}, "qk_norm", false});
 }
 
 void ParameterList::canon(char position, const std::string& module, int64_t channels) {
-  if (!model_.canon.has(position)) return;
-  const int64_t kernel = model_.canon.kernel;
+  if (!model_->canon.has(position)) return;
+  const int64_t kernel = model_->canon.kernel;
   // PyTorch's default for a depthwise convolution.
-  const InitRule rule = uniform(1 / std::sqrt(static_cast<double>(kernel)));
+  const InitRule rule = InitRule::uniform(1 / std::sqrt(static_cast<double>(kernel)));
   const std::string part = std::string("canon_") + static_cast<char>(position - 'A' + 'a');
-  add(module, {"weight", {channels, 1, kernel}, rule, part, false});
+  add({module + ".weight", {channels, 1, kernel}, rule, part, false});
 }
 
-void ParameterList::add(const std::string& module, Parameter parameter) {
-  parameter.name = prefix_ + module + "." + parameter.name;
+void ParameterList::add(Parameter parameter) {
+  parameter.name = prefix_ + parameter.name;
   total_ += parameter.count();
   if (total_ > largest_count) throw Error("the model has more than 2^48 weights");
   parameters_.push_back(std::move(parameter));
@@ -147,7 +190,8 @@ std::vector<Parameter> parameters(const ModelConfig& model) {
   list.matrix("model.embed_tokens", vocab, hidden, MatrixRole::embedding, "embedding");
   for (int layer = 0; layer < model.num_layers; ++layer) {
     list.begin_layer(layer);
-    for (const BlockKind* block : blocks_of_layer(model, layer)) block->add_parameters(model, list);
+    for (const BlockKind* block : blocks_of_layer(model, layer))
+      block->add_parameters(model.of_layer(layer), list);
   }
   list.begin_layer(-1);
   list.norm("model.norm", hidden);
@@ -221,6 +265,19 @@ void draw_initial(
     case InitRule::Kind::uniform:
       fill(range, values, [&](double u) { return rule.bound * (2 * u - 1); });
       break;
+    case InitRule::Kind::log_uniform:
+      fill(range, values, [&](double u) {
+        return portable_log(rule.low + (rule.high - rule.low) * u);
+      });
+      break;
+    case InitRule::Kind::inverse_softplus: {
+      const double low = portable_log(rule.low), high = portable_log(rule.high);
+      fill(range, values, [&](double u) {
+        const double wanted = portable_exp(low + (high - low) * u);
+        return wanted + portable_log(1 - portable_exp(-wanted));
+      });
+      break;
+    }
   }
 }
 

@@ -10,11 +10,26 @@ struct ModelConfig;
 
 /// How a parameter is drawn at the start.
 struct InitRule {
-  enum class Kind { constant, normal, truncated_normal, uniform } kind = Kind::constant;
-  double value = 1;  ///< constant
-  double std = 0;    ///< normal, truncated_normal: of the normal before it is cut
-  double cut = 0;    ///< truncated_normal: absolute bound
-  double bound = 0;  ///< uniform: between -bound and bound
+  enum class Kind {
+    constant,
+    normal,
+    truncated_normal,
+    uniform,
+    log_uniform,      ///< the logarithm of a number uniform between low and high
+    inverse_softplus  ///< y with softplus(y) = e^u, u uniform between log low and log high
+  } kind = Kind::constant;
+  double value = 1;          ///< constant
+  double std = 0;            ///< normal, truncated_normal: of the normal before it is cut
+  double cut = 0;            ///< truncated_normal: absolute bound
+  double bound = 0;          ///< uniform: between -bound and bound
+  double low = 0, high = 0;  ///< log_uniform, inverse_softplus; neither is ever drawn
+
+  static InitRule constant(double value);
+  static InitRule normal(double std);
+  static InitRule truncated_normal(double std, double cut);
+  static InitRule uniform(double bound);
+  static InitRule log_uniform(double low, double high);
+  static InitRule inverse_softplus(double low, double high);
 };
 
 /// One weight of a model under its Hugging Face name, e.g.
@@ -41,9 +56,10 @@ enum class MatrixRole {
 /// Collects the weights of one block after another. Throws Error beyond 2^48 weights.
 class ParameterList {
  public:
-  explicit ParameterList(const ModelConfig& model) : model_(model) {}
+  explicit ParameterList(const ModelConfig& model) : whole_(model), model_(&model) {}
 
-  /// Names that follow begin with "model.layers.LAYER."; -1: with nothing.
+  /// Names that follow begin with "model.layers.LAYER.", and what follows is as the layer's own
+  /// settings have it; -1: with nothing, as the model has it.
   void begin_layer(int layer);
 
   void matrix(const std::string& module,
@@ -51,8 +67,24 @@ class ParameterList {
               int64_t inputs,
               MatrixRole role,
               const std::string& part);
+  /// One of two matrices whose product replaces one of full rank: drawn so that the product's
+  /// deviation is 0.02, as in the released linear models, whatever model.init is.
+  void low_rank(const std::string& module,
+                int64_t outputs,
+                int64_t inputs,
+                int64_t rank,
+                const std::string& part);
+  /// A weight that is no matrix, under its name within the layer: "gdn2.A_log".
+  void weight(const std::string& name,
+              std::vector<int64_t> shape,
+              const InitRule& init,
+              const std::string& part);
   /// A norm as model.norm describes it.
   void norm(const std::string& module, int64_t width);
+  /// RMSNorm of the outputs of a linear mixer.
+  void output_norm(const std::string& module, int64_t width);
+  /// A linear mixer's own short convolution, where model.canon.set has b.
+  void short_conv(const std::string& module, int64_t channels, const InitRule& init, bool bias);
   /// RMSNorm of queries or keys.
   void qk_norm(const std::string& module, int64_t width);
   /// The Canon layer at `position`, where the model has one.
@@ -61,10 +93,11 @@ class ParameterList {
   std::vector<Parameter> take() { return std::move(parameters_); }
 
  private:
-  /// The parameter's name is the one that it has within its module.
-  void add(const std::string& module, Parameter parameter);
+  /// The parameter's name is the one that it has within its layer.
+  void add(Parameter parameter);
 
-  const ModelConfig& model_;
+  const ModelConfig& whole_;
+  const ModelConfig* model_;  ///< of the layer
   int layer_ = -1;
   std::string prefix_;
   std::vector<Parameter> parameters_;

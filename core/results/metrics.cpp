@@ -46,6 +46,8 @@ std::vector<Metric> all_metrics() {
       memory,
       resident,
       parameters,
+      {state_per_token_name, "State for each token", Unit::count, lower, Source::model},
+      {fixed_state_name, "State of fixed size", Unit::count, lower, Source::model},
       {"learning_rate", "Learning rate", Unit::number, lower, Source::window},
       {"gradient_norm", "Gradient norm", Unit::number, lower, Source::window},
       at_equal_time,

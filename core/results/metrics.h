@@ -59,6 +59,10 @@ constexpr const char* wall_seconds_name = "wall_seconds";
 constexpr const char* peak_memory_name = "peak_memory_bytes";
 constexpr const char* peak_resident_name = "peak_resident_bytes";
 constexpr const char* parameters_name = "parameters";
+/// What a row of a batch keeps while text is generated, in numbers: for each of its tokens, and
+/// whatever its length.
+constexpr const char* state_per_token_name = "state_per_token";
+constexpr const char* fixed_state_name = "fixed_state";
 constexpr const char* loss_at_equal_time_name = "eval_loss_at_equal_time";
 constexpr const char* loss_at_equal_flops_name = "eval_loss_at_equal_flops";
 

@@ -47,8 +47,10 @@ bool concerns_reading(const std::string& key) {
   return starts_with(key, "model.") || key == "train.precision";
 }
 
-/// The value, or the first element of a list, that is none of `known`; null where there is none.
+/// The value, or the first element of a list, that is none of `known`; null where there is none. Of
+/// an element of model.layers with settings its mixer counts.
 const Json* first_other(const Json& value, const Json& known) {
+  if (value.is_object() && value.contains("mixer")) return first_other(value.at("mixer"), known);
   if (value.is_array()) {
     for (const Json& element : value) {
       if (const Json* other = first_other(element, known)) return other;

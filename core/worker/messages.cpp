@@ -360,6 +360,10 @@ std::vector<Json> weights_json(const model::ModelConfig& model) {
       case Kind::truncated_normal:
         return {{"kind", "truncated_normal"}, {"std", rule.std}, {"cut", rule.cut}};
       case Kind::uniform: return {{"kind", "uniform"}, {"bound", rule.bound}};
+      case Kind::log_uniform:
+        return {{"kind", "log_uniform"}, {"low", rule.low}, {"high", rule.high}};
+      case Kind::inverse_softplus:
+        return {{"kind", "inverse_softplus"}, {"low", rule.low}, {"high", rule.high}};
     }
     throw Error("a weight without an initial distribution");
   };

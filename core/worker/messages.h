@@ -115,7 +115,8 @@ struct Request {
 
 /// `weights` of a request: every weight of the model with its initial distribution,
 /// [{"name": …, "shape": [out, in], "init": {"kind": "normal", "std": 0.02}}, …]. Kinds:
-/// constant (value), normal (std), truncated_normal (std, cut), uniform (bound).
+/// constant (value), normal (std), truncated_normal (std, cut), uniform (bound), log_uniform and
+/// inverse_softplus (low, high).
 std::vector<nlohmann::json> weights_json(const model::ModelConfig& model);
 
 /// First line of every worker.

@@ -97,7 +97,20 @@ TEST_CASE(
   const std::vector<std::vector<std::string>> options = {
       {"model.attention.num_kv_heads=1", "model.attention.window=5", "model.mlp.kind=geglu"},
       {"model.norm.kind=layer_norm", "model.mlp.kind=gelu", "model.attention.qk_norm=full"},
-      {"model.mlp.kind=relu_squared", "model.attention.qk_norm=per_head", "model.canon.set=ABCD"}};
+      {"model.mlp.kind=relu_squared", "model.attention.qk_norm=per_head", "model.canon.set=ABCD"},
+      {"model.layers=[gla5, attention]",
+       "model.num_layers=2",
+       "model.gla5.num_heads=2",
+       "model.canon.set=AbCD"},
+      {"model.layers=[gdn2, attention]",
+       "model.num_layers=2",
+       "model.gdn2.num_heads=2",
+       "model.canon.set=AbBCD"},
+      {"model.layers=[mamba2, {mixer: attention, attention: {window: 3}}]",
+       "model.num_layers=2",
+       "model.mamba2.num_heads=2",
+       "model.mamba2.state_size=8",
+       "model.canon.set=AbCD"}};
   for (const std::vector<std::string>& settings : options) {
     Program forge;
     const auto run = [&](const std::string& backend) {

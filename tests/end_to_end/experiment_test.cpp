@@ -477,7 +477,17 @@ TEST_CASE("the index is rebuilt from the run folders") {
 TEST_CASE("every key of the schema is listed and a resolved config holds each") {
   const Program forge;
   const json keys = json::parse(forge.call({"keys", "--json"}).out);
-  const json config = json::parse(forge.call({"show", "train_canon_ac", "--json"}).out);
+  // A config has the sections of its own mixers.
+  const std::vector<std::string> show = {"show", "train_canon_ac", "--json"};
+  json config = json::parse(forge.call(show).out);
+  for (const std::string kind : {"gla5", "gdn2", "mamba2"}) {
+    REQUIRE_FALSE(config.at("model").contains(kind));
+    std::vector<std::string> linear = show;
+    linear.insert(
+        linear.end(),
+        {"--set", "model.layers=[" + kind + "]", "--set", "model." + kind + ".num_heads=4"});
+    config["model"][kind] = json::parse(forge.call(linear).out).at("model").at(kind);
+  }
   REQUIRE(keys.size() > 50);
   for (const json& key : keys) {
     std::string path = "/" + key.at("key").get<std::string>();
@@ -498,6 +508,8 @@ TEST_CASE("listings name the configs of a project and the projects of the worksp
                                                "projects/canon/llama",
                                                "projects/canon/llama_nope",
                                                "projects/canon/models",
+                                               "projects/linear",
+                                               "projects/linear/models",
                                                "projects/playground",
                                                "projects/recipes",
                                                "projects/small_llm",

@@ -16,7 +16,8 @@ Model::Model(const model::ModelConfig& config, const WeightTypes& types, const a
   for (int layer = 0; layer < config.num_layers; ++layer) {
     const std::string prefix = "model.layers." + std::to_string(layer) + ".";
     for (const model::BlockKind* kind : model::blocks_of_layer(config, layer))
-      blocks_.push_back(block_kinds().at(kind->name)({config, prefix, weights_, rotary}));
+      blocks_.push_back(
+          block_kinds().at(kind->name)({config_.of_layer(layer), prefix, weights_, rotary}));
   }
   norm_ = Norm(config, weights_, "model.norm");
   if (!config.tie_embeddings)

@@ -3,6 +3,7 @@
 #include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/ops/linear_attention/linear_attention.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
@@ -169,6 +170,52 @@ OperationCase swiglu_linear(const Sizes& s, const Options& o) {
       0);
 }
 
+enum class LinearFamily { gla5, gdn2, mamba2 };
+
+/// Linear attention with values twice as wide as keys, as the families have them; beside it the
+/// chunk form of plain Torch operations.
+template <LinearFamily family>
+OperationCase linear_attention(const Sizes& s, const Options& o) {
+  const bool is_gla5 = family == LinearFamily::gla5, is_mamba2 = family == LinearFamily::mamba2;
+  const int64_t keys = s.head_dim, values = 2 * s.head_dim, chunk = 64;
+  const auto vectors = [&](int64_t heads, int64_t channels) {
+    return normal({s.batch, s.length, heads, channels}, o);
+  };
+  const auto numbers = [&] { return at::rand({s.batch, s.length, s.heads}, small(o)); };
+  const int64_t key_heads = is_mamba2 ? 1 : s.heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(keys));
+  Tensors inputs = {vectors(key_heads, keys),
+                    vectors(key_heads, keys) * (3 * scale),  // of length 1, about
+                    vectors(s.heads, values)};
+  if (is_gla5) {
+    inputs.push_back(at::rand({s.batch, s.length, s.heads, keys}, small(o)) * -0.1);
+  } else {
+    inputs.push_back(numbers() * -0.1);
+    inputs.push_back(numbers());
+  }
+  const auto call = [=](const auto& operation) {
+    return [=](const Tensors& in) {
+      return operation({in[0], in[1], in[2], in[3], is_gla5 ? at::Tensor() : in[4], {}},
+                       {scale, family == LinearFamily::gdn2})
+          .output;
+    };
+  };
+  // Forward and backward, see docs/MATHEMATICS.md.
+  const auto K = static_cast<double>(keys), V = static_cast<double>(values), C = double(chunk);
+  const double shared = is_mamba2 ? K / static_cast<double>(s.heads) : K;
+  double flops = 14 * K * V + 6 * C * (K + V);
+  if (is_mamba2) flops = 14 * K * V + 2 * C * (V + shared) + 2 * C * (2 * V + 3 * shared);
+  if (family == LinearFamily::gdn2)
+    flops = 22 * K * V + 4 * C * (K + V) + 2 * C * C / 3 + 2 * C * (6 * K + 5 * V);
+  OperationCase result = differentiated(call(&ops::linear_attention),
+                                        call(&ops::linear_attention_composed),
+                                        inputs,
+                                        flops * static_cast<double>(s.tokens() * s.heads),
+                                        0);
+  result.baseline_name = "plain Torch, in chunks";
+  return result;
+}
+
 using Update = std::function<void(Tensors&)>;
 
 /// A call of `update` on a weight, its gradient and its moments.
@@ -250,6 +297,9 @@ const std::vector<OperationMaker>& operation_makers() {
       {"norm_linear.canon", norm_linear<true>},
       {"self_attention.canon", self_attention<true>},
       {"swiglu_linear.canon", swiglu_linear<true>},
+      {"linear_attention.gla5", linear_attention<LinearFamily::gla5>},
+      {"linear_attention.gdn2", linear_attention<LinearFamily::gdn2>},
+      {"linear_attention.mamba2", linear_attention<LinearFamily::mamba2>},
       {"adamw", adamw},
   };
   return makers;

@@ -14,6 +14,7 @@
 #include "core/model/parameters.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/model/weights/dtype.h"
+#include "core/model/weights/release_names.h"
 
 namespace forge::weights {
 namespace {
@@ -222,7 +223,8 @@ std::string hint_for(const std::vector<std::string>& missing,
 }  // namespace
 
 std::map<std::string, weights::TensorView> model_weights(
-    const model::ModelConfig& model, const std::map<std::string, weights::TensorView>& tensors) {
+    const model::ModelConfig& model, const std::map<std::string, weights::TensorView>& given) {
+  const std::map<std::string, weights::TensorView> tensors = weights::from_release(model, given);
   std::map<std::string, weights::TensorView> weights;
   std::vector<std::string> missing, misshapen, not_floating, unexpected;
   for (const model::Parameter& parameter : model::parameters(model)) {

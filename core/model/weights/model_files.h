@@ -60,6 +60,7 @@ std::string content_hash(const std::map<std::string, TensorView>& tensors);
 namespace forge::huggingface {
 
 /// The weights of `model` among `tensors`, under their names: exactly those of model::parameters().
+/// `tensors` has those names, or those of the released linear models (release_names.h).
 /// Set aside are what transformers makes anew whatever a file says: buffers of rotary frequencies,
 /// and the lm_head of a model whose embeddings are tied. Throws Error naming all kinds of trouble
 /// at once, with some of the names: missing, of another shape, no floating-point numbers,

@@ -16,6 +16,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/model/cost.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/run_folder.h"
@@ -105,6 +106,9 @@ Description describe(const run::RunFolder& folder) {
   run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
                    std::to_string(experiment.train.seq_len) + " tokens";
   run.max_steps = experiment.train.max_steps;
+  const model::StateSize state = model::generation_state(experiment.model);
+  run.state_per_token = state.per_token;
+  run.fixed_state = state.fixed;
   run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
   return {stamp, std::move(run), json_text(config_json)};
 }

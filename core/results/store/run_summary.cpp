@@ -29,6 +29,8 @@ int progress_percent(const RunSummary& run) {
 
 std::optional<double> RunSummary::metric(const std::string& metric_name) const {
   if (metric_name == results::parameters_name) return static_cast<double>(parameters);
+  if (metric_name == results::state_per_token_name) return static_cast<double>(state_per_token);
+  if (metric_name == results::fixed_state_name) return static_cast<double>(fixed_state);
   if (metric_name == results::loss_above_floor_name) {
     const std::optional<double> loss = metric(results::eval_loss_name);
     return loss && entropy_floor ? std::optional<double>(*loss - *entropy_floor) : std::nullopt;

@@ -55,6 +55,8 @@ struct RunSummary {
   int64_t tokens_per_step = 0;
   int64_t tokens = 0;  ///< trained on
   int64_t parameters = 0;
+  int64_t state_per_token = 0;  ///< model::generation_state
+  int64_t fixed_state = 0;
   std::optional<int64_t> eval_step;  ///< step of eval_loss; none: not evaluated yet
   std::optional<int64_t> exit_status;
   std::optional<int64_t> exit_signal;
@@ -117,6 +119,8 @@ void columns(Visitor& visit, Run& run) {
   visit.column("tokens_per_step", run.tokens_per_step);
   visit.column("tokens", run.tokens);
   visit.column("parameters", run.parameters);
+  visit.column("state_per_token", run.state_per_token);
+  visit.column("fixed_state", run.fixed_state);
   visit.column("eval_step", run.eval_step);
   visit.column("exit_status", run.exit_status);
   visit.column("exit_signal", run.exit_signal);

@@ -41,6 +41,8 @@ CREATE TABLE runs (
   tokens_per_step       INTEGER NOT NULL,
   tokens                INTEGER NOT NULL,   -- trained on
   parameters            INTEGER NOT NULL,
+  state_per_token       INTEGER NOT NULL,   -- numbers that generation keeps of each token
+  fixed_state           INTEGER NOT NULL,   -- and of a row, whatever its length
   eval_step             INTEGER,            -- step of eval_loss; NULL: not evaluated yet
   exit_status           INTEGER,
   exit_signal           INTEGER,

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -45,8 +46,16 @@ inline std::vector<model::ModelConfig> small_variants() {
   per_head.attention.position.rope_dim = 2;
   per_head.tie_embeddings = true;
   variants.push_back(per_head);
-  for (const ModelVariant& variant : model_variants()) variants.push_back(model_of(variant.change));
+  for (const ModelVariant& variant : all_variants()) variants.push_back(model_of(variant.change));
   return variants;
+}
+
+/// Whether it has a mixer that does not keep the documents of a row apart.
+inline bool crosses_documents(const model::ModelConfig& model) {
+  const std::vector<const model::BlockKind*> kinds = model::kinds_in(model);
+  return std::any_of(kinds.begin(), kinds.end(), [](const model::BlockKind* kind) {
+    return kind->crosses_documents;
+  });
 }
 
 /// What a small model differs in from the others.

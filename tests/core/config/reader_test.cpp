@@ -221,7 +221,7 @@ TEST_CASE("every key has its type and meaning and default") {
 TEST_CASE("the keys are exactly those of the JSON") {
   Experiment experiment;
   experiment.data.sources[any_name];
-  const nlohmann::json flat = to_json(experiment).flatten();
+  const nlohmann::json flat = to_complete_json(experiment).flatten();
   size_t leaves = 0;
   for (const auto& [pointer, value] : flat.items()) {
     if (pointer.find("/betas/") == std::string::npos) ++leaves;

@@ -115,7 +115,7 @@ TEST_CASE("keys without effect are silent and unknown ones are named") {
 
 TEST_CASE("another architecture is refused") {
   REQUIRE(contains(fault_of(R"({"model_type": "mistral"})"), "model_type is 'mistral'"));
-  REQUIRE(contains(fault_of(R"({"model_type": null})"), "forge reads llama and LlamaCanon"));
+  REQUIRE(contains(fault_of(R"({"model_type": null})"), "forge reads llama, LlamaCanon, GLACanon"));
   REQUIRE(contains(fault_of(R"({"architectures": ["LlamaForSequenceClassification"]})"),
                    "architectures is \"LlamaForSequenceClassification\" where model_type llama"));
   REQUIRE(contains(fault_of(R"({"architectures": "LlamaForCausalLM"})"), "architectures is"));

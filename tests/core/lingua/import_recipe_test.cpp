@@ -81,20 +81,6 @@ TEST_CASE("numbers are read as lingua reads them", "[lingua]") {
   CHECK(recipe.steps == 1000);
 }
 
-TEST_CASE("linear models are refused with the reason", "[lingua]") {
-  for (const char* key : {"model_name: GLA5",
-                          "model_name: Mamba2",
-                          "mamba_ssm: 128",
-                          "mlp_type: mlp10",
-                          "zeyuan_layernorm: true"}) {
-    const std::string error = import_error(small_recipe("  " + std::string(key) + "\n"));
-    INFO(error);
-    CHECK(contains(error, "recipe.yaml:3:3: error: 'model."));
-    CHECK(contains(error, "asks for a linear model, and forge has none yet"));
-  }
-  CHECK(contains(import_error("model: {mamba_ssm: 128, model_name: GDN2}\n"), "model_name' GDN2"));
-}
-
 using config::Experiment;
 using tests::contains;
 using tests::import_error;
@@ -103,6 +89,28 @@ using tests::small_recipe;
 
 Experiment imported(const std::string& text, const ImportOptions& options = {}) {
   return import_text(text, options).experiment;
+}
+
+TEST_CASE("linear models become forge's mixers", "[lingua]") {
+  const Experiment gla =
+      imported(small_recipe("  model_name: GLA5\n  canon_set: AbbCD\n  zeyuan_layernorm: true\n"));
+  CHECK(gla.model.layers.front().mixer == "gla5");
+  CHECK(gla.model.gla5.num_heads == 8);
+  CHECK(gla.model.canon.set == "AbCD");
+  CHECK(gla.model.mlp.intermediate_size == 1024);
+  CHECK(gla.model.init == model::ModelInit::release);
+  const Experiment mamba = imported(small_recipe(
+      "  model_name: Mamba2\n  canon_set: bb\n  mlp_type: mlp10\n  hidden_dim: 900\n"));
+  CHECK(mamba.model.mamba2.state_size == 256);
+  CHECK(mamba.model.canon.set == "b");
+  CHECK(mamba.model.mlp.intermediate_size == 900);
+  const auto refusal = [](const std::string& lines) { return import_error(small_recipe(lines)); };
+  CHECK(contains(refusal("  model_name: GLA6\n"), "'model.model_name' is 'GLA6'"));
+  CHECK(contains(refusal("  model_name: Mamba2\n"), "'model.mlp_type' is not mlp10"));
+  CHECK(contains(refusal("  model_name: GDN2\n  qk_norm: true\n"), "'model.qk_norm' is true"));
+  CHECK(contains(refusal("  model_name: GDN2\n  dim: 20\n"), "8 does not divide 20"));
+  for (const char* key : {"mamba_ssm: 128", "mlp_type: mlp10", "zeyuan_layernorm: true"})
+    CHECK(contains(refusal("  " + std::string(key) + "\n"), "is of linear models"));
 }
 
 TEST_CASE("the width of the MLP is lingua's", "[lingua]") {

@@ -61,9 +61,15 @@ TEST_CASE("a leaf extends the root of forge's library", "[lingua]") {
 
 using nlohmann::json;
 
+json recipes_of(const char* file) {
+  return json::parse(read_file(tests::tests_dir() / "core" / "lingua" / file)).at("recipes");
+}
+
+/// Those of Llama and LlamaCanon, then those of the linear models.
 json published_recipes() {
-  const fs::path file = tests::tests_dir() / "core" / "lingua" / "llama_recipes.json";
-  return json::parse(read_file(file)).at("recipes");
+  json all = recipes_of("llama_recipes.json");
+  for (const json& row : recipes_of("linear_recipes.json")) all.push_back(row);
+  return all;
 }
 
 /// A row of the table of published recipes as the YAML it was extracted from. The table's short
@@ -145,7 +151,7 @@ class RecipesProject {
 TEST_CASE("every published recipe is imported as forge's own config of that name", "[lingua]") {
   const RecipesProject project;
   const json recipes = published_recipes();
-  REQUIRE(recipes.size() == 16);
+  REQUIRE(recipes.size() == 16 + 48);
   for (const json& row : recipes) {
     const std::string name = row.at("name");
     INFO(name);
@@ -187,6 +193,22 @@ TEST_CASE("a Canon recipe differs from its Llama twin in name and Canon alone", 
     CHECK(paths ==
           std::vector<std::string>{
               "description", "model.attention.position.rope_dim", "model.canon.set", "name"});
+  }
+}
+
+TEST_CASE("a linear Canon recipe differs from its twin in name and Canon alone", "[lingua]") {
+  const RecipesProject project;
+  for (const json& row : recipes_of("linear_recipes.json")) {
+    const std::string canon = row.at("name");
+    const size_t at = canon.find("Canon-");
+    if (at == std::string::npos) continue;
+    const std::string conv = canon.substr(0, at) + "conv-" + canon.substr(at + 6);
+    std::vector<std::string> paths;
+    for (const config::Change& change :
+         config::diff(leaves_of(project.resolve(conv)), leaves_of(project.resolve(canon)))) {
+      paths.push_back(change.path);
+    }
+    CHECK(paths == std::vector<std::string>{"description", "model.canon.set", "name"});
   }
 }
 

@@ -45,7 +45,7 @@ at::Tensor tensor_of_ids(const std::vector<TokenIds>& rows) {
 }
 
 /// Every architecture of small_variants with each kernel, and partial rotation in both pairings.
-std::vector<model::ModelConfig> all_variants() {
+std::vector<model::ModelConfig> decoded_variants() {
   std::vector<model::ModelConfig> variants = small_variants();
   for (const int kernel : {2, 3, 4}) {
     for (const bool residual : {true, false}) {
@@ -83,7 +83,7 @@ TEST_CASE("caches give the logits of the whole row for every architecture", "[mo
   RandomStream random(seed, 0);
   const c10::InferenceMode inference_mode;
   double worst = 0;
-  for (const model::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : decoded_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
     const Model model = make_model(config);
     // Longer than a block of memory, so that it grows on the way.
@@ -99,7 +99,7 @@ TEST_CASE("caches give the logits of the whole row for every architecture", "[mo
     }
     REQUIRE(worst <= 1e-9);
   }
-  std::cout << "cached against whole rows, " << all_variants().size()
+  std::cout << "cached against whole rows, " << decoded_variants().size()
             << " architectures in float64: " << worst << "\n";
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("rows of different lengths give what each gives alone", "[model]") {
   RandomStream random(seed, 0);
   const c10::InferenceMode inference_mode;
   double worst = 0;
-  for (const model::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : decoded_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
     const Model model = make_model(config);
     for (const bool cache : {true, false}) {
@@ -150,7 +150,7 @@ TEST_CASE("a row read in parts of any size gives what it gives at once", "[model
   const uint64_t seed = std::random_device()();
   RandomStream random(seed, 0);
   const c10::InferenceMode inference_mode;
-  for (const model::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : decoded_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
     const Model model = make_model(config);
     constexpr int64_t length = 20, width = 6;
@@ -188,7 +188,7 @@ TEST_CASE("a row read in parts of any size gives what it gives at once", "[model
 TEST_CASE("single precision decodes within its rounding", "[model]") {
   const c10::InferenceMode inference_mode;
   RandomStream random(3, 0);
-  for (const model::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : decoded_variants()) {
     const Model model = make_model(config, at::kFloat);
     const TokenIds row = random_ids(random, 24);
     const at::Tensor whole = model.logits(tensor_of_ids({row})).squeeze(0);

@@ -1,0 +1,330 @@
+#include "backends/libtorch/ops/gated_norm/gated_norm.h"
+
+#include "backends/libtorch/ops/common/activation.h"
+#include "backends/libtorch/ops/common/autograd.h"
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::ops {
+
+at::Tensor gated_norm_reference(const at::Tensor& o,
+                                const at::Tensor& gate,
+                                const GatedNorm& norm,
+                                const HeadSkip& skip) {
+  const at::ScalarType type = norm.weight.scalar_type();
+  at::Tensor x = o.to(type), g = gate.to(type);
+  if (norm.gate_bias.defined()) g = g + norm.gate_bias;
+  if (skip.x.defined()) {
+    const int64_t heads = skip.factor.size(0);
+    const at::Tensor by_head = skip.x.to(type).unflatten(-1, {heads, x.size(-1) / heads});
+    x = x + (by_head * skip.factor.unsqueeze(-1)).flatten(-2);
+  }
+  if (norm.gate_first) x = x * at::silu(g);
+  const int64_t width = norm.weight.size(0);
+  const at::Tensor groups = x.unflatten(-1, {x.size(-1) / width, width});
+  const at::Tensor scale = (groups * groups).mean(-1, true).add(norm.eps).rsqrt();
+  const at::Tensor y = (norm.weight * (groups * scale)).flatten(-2);
+  return (norm.gate_first ? y : y * at::silu(g)).to(o.scalar_type());
+}
+
+namespace {
+
+/// Of one token: what is read, over pointers. Null where there is none.
+template <class T>
+struct GatedToken {
+  const T *o, *gate, *bias, *skip;
+};
+
+/// Shape and small weights.
+template <class T>
+struct GatedLayout {
+  int64_t channels, width, head_width;
+  bool gate_first;
+  T eps;
+  const T *weight, *factor;
+};
+
+/// D channels of a token, from `first` on: what is normed before its gate, and the gate's silu and
+/// its slope. Returns the sum of squares of what is normed.
+template <class T>
+FORGE_INLINE T gate_group(
+    const GatedLayout<T>& p, const GatedToken<T>& token, int64_t first, T* x, T* value, T* slope) {
+  const T *o = token.o + first, *gate = token.gate + first;
+  if (token.skip) {
+    for (int64_t c = 0; c < p.width;) {
+      const int64_t head = (first + c) / p.head_width;
+      const int64_t end = std::min(p.width, (head + 1) * p.head_width - first);
+      const T factor = p.factor[head];
+      const T* skip = token.skip + first;
+#pragma omp simd
+      for (int64_t i = c; i < end; ++i) x[i] = o[i] + factor * skip[i];
+      c = end;
+    }
+  } else {
+    std::copy(o, o + p.width, x);
+  }
+  T squares = 0;
+  const T* bias = token.bias ? token.bias + first : nullptr;
+  if (p.gate_first) {
+#pragma omp simd reduction(+ : squares)
+    for (int64_t c = 0; c < p.width; ++c) {
+      const Silu<T> s = silu(bias ? gate[c] + bias[c] : gate[c]);
+      value[c] = s.value;
+      slope[c] = s.slope;
+      squares += (x[c] * s.value) * (x[c] * s.value);
+    }
+  } else {
+#pragma omp simd reduction(+ : squares)
+    for (int64_t c = 0; c < p.width; ++c) {
+      const Silu<T> s = silu(bias ? gate[c] + bias[c] : gate[c]);
+      value[c] = s.value;
+      slope[c] = s.slope;
+      squares += x[c] * x[c];
+    }
+  }
+  return squares;
+}
+
+template <class T>
+FORGE_INLINE T group_scale(const GatedLayout<T>& p, T squares) {
+  return 1 / std::sqrt(squares / static_cast<T>(p.width) + p.eps);
+}
+
+/// Both orders: y = w (x scale) value.
+template <class T>
+FORGE_INLINE void gated_token(const GatedLayout<T>& p,
+                              const GatedToken<T>& token,
+                              T* memory,
+                              T* y) {
+  T *x = memory, *value = x + p.width, *slope = value + p.width;
+  for (int64_t first = 0; first < p.channels; first += p.width) {
+    const T scale = group_scale(p, gate_group(p, token, first, x, value, slope));
+    T* out = y + first;
+#pragma omp simd
+    for (int64_t c = 0; c < p.width; ++c) out[c] = p.weight[c] * (x[c] * scale) * value[c];
+  }
+}
+
+/// Gradients of one token, and sums over tokens.
+template <class T>
+struct GatedTokenGradients {
+  T *o, *gate, *skip;
+  T *weight, *bias, *factor;
+};
+
+/// The gradient of the skip from that of what is normed, `first` its first channel.
+template <class T>
+FORGE_INLINE void skip_gradient(const GatedLayout<T>& p,
+                                const GatedToken<T>& token,
+                                int64_t first,
+                                const GatedTokenGradients<T>& grad) {
+  for (int64_t c = first; c < first + p.width;) {
+    const int64_t head = c / p.head_width;
+    const int64_t end = std::min(first + p.width, (head + 1) * p.head_width);
+    const T factor = p.factor[head];
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = c; i < end; ++i) {
+      grad.skip[i] = factor * grad.o[i];
+      sum += grad.o[i] * token.skip[i];
+    }
+    grad.factor[head] += sum;
+    c = end;
+  }
+}
+
+/// With n = u scale, u what is normed: du = scale (dn - n mean(dn n)).
+template <class T>
+FORGE_INLINE void gated_token_gradient(const GatedLayout<T>& p,
+                                       const GatedToken<T>& token,
+                                       const T* grad_y,
+                                       T* memory,
+                                       const GatedTokenGradients<T>& grad) {
+  T *x = memory, *value = x + p.width, *slope = value + p.width;
+  for (int64_t first = 0; first < p.channels; first += p.width) {
+    const T scale = group_scale(p, gate_group(p, token, first, x, value, slope));
+    const T *up = grad_y + first, *w = p.weight;
+    T *of_o = grad.o + first, *of_gate = grad.gate + first, *of_w = grad.weight, mean = 0;
+    // Of n times n; in both orders it is that of y times y.
+#pragma omp simd reduction(+ : mean)
+    for (int64_t c = 0; c < p.width; ++c) mean += up[c] * w[c] * x[c] * value[c];
+    mean *= scale / static_cast<T>(p.width);
+    if (p.gate_first) {
+#pragma omp simd
+      for (int64_t c = 0; c < p.width; ++c) {
+        const T n = x[c] * value[c] * scale;
+        of_w[c] += up[c] * n;
+        const T of_u = scale * (up[c] * w[c] - n * mean);
+        of_o[c] = of_u * value[c];
+        of_gate[c] = of_u * x[c] * slope[c];
+      }
+    } else {
+#pragma omp simd
+      for (int64_t c = 0; c < p.width; ++c) {
+        const T n = x[c] * scale;
+        of_w[c] += up[c] * n * value[c];
+        of_o[c] = scale * (up[c] * w[c] * value[c] - n * mean);
+        of_gate[c] = up[c] * w[c] * n * slope[c];
+      }
+    }
+    if (grad.bias) {
+      T* sum = grad.bias + first;
+#pragma omp simd
+      for (int64_t c = 0; c < p.width; ++c) sum[c] += of_gate[c];
+    }
+    if (token.skip) skip_gradient(p, token, first, grad);
+  }
+}
+
+/// All tensors are contiguous, o and its like [N, C].
+struct GatedArguments {
+  double eps;
+  bool gate_first;
+};
+
+template <class T>
+const T* data_or_null(const at::Tensor& x) {
+  return x.defined() ? x.data_ptr<T>() : nullptr;
+}
+
+/// The saved tensors by their places.
+struct GatedTensors {
+  at::Tensor o, gate, weight, bias, skip, factor;
+
+  explicit GatedTensors(const variable_list& list)
+      : o(list[0]),
+        gate(list[1]),
+        weight(list[2]),
+        bias(or_undefined(list[3])),
+        skip(or_undefined(list[4])),
+        factor(or_undefined(list[5])) {}
+
+  template <class T>
+  GatedLayout<T> layout(const GatedArguments& arguments) const {
+    const int64_t channels = o.size(1);
+    return {channels,
+            weight.size(0),
+            factor.defined() ? channels / factor.size(0) : channels,
+            arguments.gate_first,
+            static_cast<T>(arguments.eps),
+            weight.data_ptr<T>(),
+            data_or_null<T>(factor)};
+  }
+  template <class T>
+  GatedToken<T> token(int64_t row) const {
+    const int64_t first = row * o.size(1);
+    return {o.data_ptr<T>() + first,
+            gate.data_ptr<T>() + first,
+            data_or_null<T>(bias),
+            skip.defined() ? skip.data_ptr<T>() + first : nullptr};
+  }
+};
+
+struct GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& o,
+                            const at::Tensor& gate,
+                            const at::Tensor& weight,
+                            const at::Tensor& bias,
+                            const at::Tensor& skip,
+                            const at::Tensor& factor,
+                            const GatedArguments& arguments) {
+    const variable_list saved = {o, gate, weight, bias, skip, factor};
+    context->save_for_backward(saved);
+    keep_arguments(context, arguments);
+    const GatedTensors tensors(saved);
+    at::Tensor y = at::empty_like(o);
+    with_element_type(o.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      const auto p = tensors.layout<T>(arguments);
+      for_each_row_chunk(o.size(0), [&](int64_t, int64_t begin, int64_t end) {
+        std::vector<T> memory(3 * p.width);
+        with_simd([&]() FORGE_SIMD_BODY {
+          for (int64_t row = begin; row < end; ++row)
+            gated_token(
+                p, tensors.token<T>(row), memory.data(), y.data_ptr<T>() + row * p.channels);
+        });
+      });
+    });
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const GatedTensors in(context->get_saved_variables());
+    const auto arguments = kept_arguments<GatedArguments>(context);
+    const at::Tensor grad_y = grad_outputs[0].contiguous();
+    const int64_t rows = in.o.size(0), chunks = chunk_count(rows);
+    // Sums over the tokens of each chunk: of weight, bias and factor side by side.
+    const int64_t bias_size = in.bias.defined() ? in.bias.size(0) : 0;
+    const int64_t heads = in.factor.defined() ? in.factor.size(0) : 0;
+    const int64_t width = in.weight.size(0);
+    const at::Tensor sums = at::zeros({chunks, width + bias_size + heads}, in.o.options());
+    const at::Tensor grad_o = at::empty_like(in.o), grad_gate = at::empty_like(in.o);
+    const at::Tensor grad_skip = heads > 0 ? at::empty_like(in.o) : at::Tensor();
+    with_element_type(in.o.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      const auto p = in.layout<T>(arguments);
+      for_each_row_chunk(rows, [&](int64_t chunk, int64_t begin, int64_t end) {
+        std::vector<T> memory(3 * p.width);
+        T* sum = sums.data_ptr<T>() + chunk * sums.size(1);
+        with_simd([&]() FORGE_SIMD_BODY {
+          for (int64_t row = begin; row < end; ++row) {
+            const int64_t first = row * p.channels;
+            const GatedTokenGradients<T> grad{grad_o.data_ptr<T>() + first,
+                                              grad_gate.data_ptr<T>() + first,
+                                              heads > 0 ? grad_skip.data_ptr<T>() + first : nullptr,
+                                              sum,
+                                              bias_size > 0 ? sum + width : nullptr,
+                                              sum + width + bias_size};
+            const T* upstream = grad_y.data_ptr<T>() + first;
+            gated_token_gradient(p, in.token<T>(row), upstream, memory.data(), grad);
+          }
+        });
+      });
+    });
+    const std::vector<at::Tensor> parts = sums.sum(0).split_with_sizes({width, bias_size, heads});
+    return {grad_o,
+            grad_gate,
+            parts[0],
+            bias_size > 0 ? parts[1] : at::Tensor(),
+            grad_skip,
+            heads > 0 ? parts[2] : at::Tensor(),
+            {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor gated_norm(const at::Tensor& o,
+                      const at::Tensor& gate,
+                      const GatedNorm& norm,
+                      const HeadSkip& skip) {
+  const int64_t channels = o.size(-1), width = norm.weight.size(0);
+  TORCH_CHECK(gate.sizes() == o.sizes() && channels % width == 0,
+              "gated_norm: o and gate must be [B, T, C] with C a multiple of ",
+              width,
+              ", are ",
+              o.sizes(),
+              " and ",
+              gate.sizes());
+  TORCH_CHECK(!norm.gate_bias.defined() || norm.gate_bias.numel() == channels,
+              "gated_norm: the gate's bias must be [",
+              channels,
+              "], is ",
+              norm.gate_bias.sizes());
+  TORCH_CHECK(
+      !skip.x.defined() || (skip.x.sizes() == o.sizes() && channels % skip.factor.size(0) == 0),
+      "gated_norm: the skip must be shaped as o, with a factor for each head");
+  if (!has_cpu_kernel(o) || norm.weight.scalar_type() != o.scalar_type())
+    return gated_norm_reference(o, gate, norm, skip);
+  const auto rows = [&](const at::Tensor& x) { return x.contiguous().view({-1, channels}); };
+  return GatedNormFunction::apply(rows(o),
+                                  rows(gate),
+                                  norm.weight.contiguous(),
+                                  or_empty(norm.gate_bias),
+                                  or_empty(skip.x.defined() ? rows(skip.x) : skip.x),
+                                  or_empty(skip.factor),
+                                  GatedArguments{norm.eps, norm.gate_first})
+      .view(o.sizes());
+}
+
+}  // namespace forge::ops

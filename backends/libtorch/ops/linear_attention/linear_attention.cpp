@@ -1,0 +1,119 @@
+#include "backends/libtorch/ops/linear_attention/linear_attention.h"
+
+#include "backends/libtorch/ops/common/autograd.h"
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::ops {
+namespace {
+
+void check_shapes(const LinearAttentionInputs& in, const LinearAttentionOptions& options) {
+  TORCH_CHECK(in.v.dim() == 4, "linear_attention: v must be [B, T, H, V], is ", in.v.sizes());
+  const int64_t batch = in.v.size(0), length = in.v.size(1), heads = in.v.size(2);
+  TORCH_CHECK(in.k.dim() == 4 && in.q.sizes() == in.k.sizes() && in.k.size(0) == batch &&
+                  in.k.size(1) == length && (in.k.size(2) == heads || in.k.size(2) == 1),
+              "linear_attention: q and k must be [",
+              batch,
+              ", ",
+              length,
+              ", ",
+              heads,
+              " or 1, K], are ",
+              in.q.sizes(),
+              " and ",
+              in.k.sizes());
+  const int64_t keys = in.k.size(3);
+  const std::vector<int64_t> tokens = {batch, length, heads};
+  const bool channel_decay = in.log_decay.dim() == 4;
+  std::vector<int64_t> decays = tokens;
+  if (channel_decay) decays.push_back(keys);
+  TORCH_CHECK(in.log_decay.sizes() == decays,
+              "linear_attention: log_decay must be ",
+              at::IntArrayRef(decays),
+              ", is ",
+              in.log_decay.sizes());
+  TORCH_CHECK(!in.beta.defined() || in.beta.sizes() == tokens,
+              "linear_attention: beta must be ",
+              at::IntArrayRef(tokens),
+              ", is ",
+              in.beta.sizes());
+  const std::vector<int64_t> state = {batch, heads, keys, in.v.size(3)};
+  TORCH_CHECK(!in.state.defined() || in.state.sizes() == state,
+              "linear_attention: the state must be ",
+              at::IntArrayRef(state),
+              ", is ",
+              in.state.sizes());
+  TORCH_CHECK(!channel_decay || (!in.beta.defined() && !options.delta_rule),
+              "linear_attention: a decay for each row goes with neither beta nor the delta rule");
+  TORCH_CHECK(!channel_decay || in.k.size(2) == heads,
+              "linear_attention: a decay for each row needs a q and k for each head");
+  TORCH_CHECK(!options.delta_rule || (in.beta.defined() && in.k.size(2) == heads),
+              "linear_attention: the delta rule needs beta, and a q and k for each head");
+}
+
+/// With vectors in one piece each.
+at::Tensor with_vectors(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
+
+LinearAttentionInputs inputs_of(const variable_list& saved) {
+  return {saved[0], saved[1], saved[2], saved[3], or_undefined(saved[4]), or_undefined(saved[5])};
+}
+
+struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentionFunction> {
+  static variable_list forward(AutogradContext* context,
+                               const at::Tensor& q,
+                               const at::Tensor& k,
+                               const at::Tensor& v,
+                               const at::Tensor& log_decay,
+                               const at::Tensor& beta,
+                               const at::Tensor& state,
+                               const LinearAttentionOptions& options) {
+    context->set_materialize_grads(false);
+    const variable_list saved = {q, k, v, log_decay, beta, state};
+    context->save_for_backward(saved);
+    keep_arguments(context, options);
+    LinearAttention results{at::empty(v.sizes(), v.options()),
+                            at::empty({v.size(0), v.size(2), k.size(3), v.size(3)}, v.options())};
+    linear_attention_forward_cpu(inputs_of(saved), options, results);
+    return {results.output, results.state};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const LinearAttentionInputs inputs = inputs_of(context->get_saved_variables());
+    const auto options = kept_arguments<LinearAttentionOptions>(context);
+    LinearAttention upstream{contiguous(grad_outputs[0]), contiguous(grad_outputs[1])};
+    if (!upstream.output.defined())
+      upstream.output = at::zeros(inputs.v.sizes(), inputs.v.options());
+    const auto like = [](const at::Tensor& x) {
+      return x.defined() ? at::empty(x.sizes(), x.options()) : at::Tensor();
+    };
+    LinearAttentionInputs grads{like(inputs.q),
+                                like(inputs.k),
+                                like(inputs.v),
+                                like(inputs.log_decay),
+                                like(inputs.beta),
+                                like(inputs.state)};
+    linear_attention_backward_cpu(inputs, options, upstream, grads);
+    return {grads.q, grads.k, grads.v, grads.log_decay, grads.beta, grads.state, {}};
+  }
+};
+
+}  // namespace
+
+LinearAttention linear_attention(const LinearAttentionInputs& inputs,
+                                 const LinearAttentionOptions& options) {
+  check_shapes(inputs, options);
+  const at::ScalarType type = inputs.v.scalar_type();
+  const bool widened = inputs.v.is_cpu() && type == at::kBFloat16;
+  if (!has_cpu_kernel(inputs.v) && !widened) return linear_attention_composed(inputs, options);
+  const auto wide = [&](const at::Tensor& x) { return x.to(widened ? at::kFloat : type); };
+  const auto or_none = [&](const at::Tensor& x) { return or_empty(x.defined() ? wide(x) : x); };
+  const variable_list results = LinearAttentionFunction::apply(with_vectors(wide(inputs.q)),
+                                                               with_vectors(wide(inputs.k)),
+                                                               with_vectors(wide(inputs.v)),
+                                                               wide(inputs.log_decay).contiguous(),
+                                                               or_none(inputs.beta),
+                                                               or_none(inputs.state),
+                                                               options);
+  return {results[0].to(type), results[1]};
+}
+
+}  // namespace forge::ops
