@@ -15,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/prepare.h"
+#include "core/results/tables/table_design.h"
 #include "core/run/open_model.h"
 #include "core/run/request.h"
 #include "core/worker/job.h"

@@ -1,7 +1,5 @@
 #include "core/results/store/ingest.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <future>
@@ -15,22 +13,13 @@
 #include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/config/experiment.h"
-#include "core/model/cost.h"
+#include "core/results/store/read_run.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
 namespace {
-
-/// How far a run's files have been read: a row of the table `sources`.
-struct FileState {
-  FileStamp record;        ///< run.json
-  FileStamp events;        ///< events.jsonl
-  FileStamp remarks = {};  ///< remarks.json
-  int64_t events_offset = 0;
-};
 
 /// The columns of `sources` behind run_id, in the order of FileState.
 constexpr const char* file_state_columns =
@@ -41,87 +30,6 @@ FileState read_file_state(RowReader& row) {
   for (FileStamp* stamp : {&state.record, &state.events, &state.remarks}) row.value(*stamp);
   row.value(state.events_offset);
   return state;
-}
-
-/// The state of a run's files now; the offset stays 0.
-FileState file_state_of(const run::RunFolder& folder) {
-  return {stamp_of(folder.record_file()),
-          stamp_of(folder.events_file()),
-          stamp_of(folder.annotations_file()),
-          0};
-}
-
-/// New lines of a run's events file. Reading them needs no database, so several runs are read at
-/// once, before the write lock is taken.
-struct NewEvents {
-  FileStamp stamp;        ///< of the file before it was read
-  run::EventBatch lines;  ///< the first of them
-};
-
-/// So much of a run's events is held at once, by each core.
-constexpr int64_t max_event_bytes = int64_t{1} << 20;
-
-/// What run.json and config.json say of a run. Parsing and checking them takes most of the time of
-/// a new run.
-struct Description {
-  FileStamp stamp;  ///< of run.json before it was read
-  RunSummary run;
-  std::string config;
-};
-
-/// Throws Error if run.json or config.json cannot be read.
-Description describe(const run::RunFolder& folder) {
-  const FileStamp stamp = stamp_of(folder.record_file());
-  const run::RunRecord record = folder.record();
-  const nlohmann::json config_json = folder.config(record);
-  const config::Experiment experiment = config::experiment_from_json(config_json);
-  RunSummary run;
-  run.id = folder.id();
-  run.project = record.project;
-  run.config = record.config;
-  run.key = record.key;
-  run.name = experiment.name;
-  run.description = experiment.description;
-  run.command = record.command;
-  run.revision = record.revision;
-  std::vector<std::string> planned_seeds;
-  for (const int64_t seed : record.planned_seeds) planned_seeds.push_back(std::to_string(seed));
-  run.planned_seeds = join(planned_seeds, ",");
-  run.planned_claims = join(record.planned_claims, ",");
-  if (record.planned_tables) run.planned_tables = json_text(nlohmann::json(*record.planned_tables));
-  run.train_rows = record.train_rows;
-  run.entropy_floor = record.entropy_floor;
-  run.repeated_sentences = record.repeated_sentences;
-  run.created = record.created;
-  run.updated = record.created;
-  run.profile = experiment.profile;
-  run.backend = record.identity.backend;
-  run.device_type = record.identity.device_type;
-  run.threads = record.identity.threads;
-  run.numerics_version = record.identity.numerics_version;
-  run.seed = static_cast<int64_t>(experiment.seed);
-  run.data_fingerprint = record.identity.data_fingerprint;
-  run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
-  run.initial_weights_hash = record.identity.initial_weights;
-  run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
-                   std::to_string(experiment.train.seq_len) + " tokens";
-  run.max_steps = experiment.train.max_steps;
-  const model::StateSize state = model::generation_state(experiment.model);
-  run.state_per_token = state.per_token;
-  run.fixed_state = state.fixed;
-  run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
-  return {stamp, std::move(run), json_text(config_json)};
-}
-
-/// What is read of a changed run before the write lock is taken.
-struct ReadRun {
-  NewEvents events;
-  std::optional<Description> description;  ///< of a new run
-};
-
-NewEvents read_new_events(const run::RunFolder& folder, int64_t offset) {
-  const FileStamp stamp = stamp_of(folder.events_file());
-  return {stamp, run::read_event_lines(folder.events_file(), offset, max_event_bytes)};
 }
 
 /// INSERT that replaces the row of the same id. `columns` is a list with commas.
@@ -143,21 +51,6 @@ std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
     statements.emplace_back(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?");
   statements.emplace_back(database, "DELETE FROM runs WHERE id = ?");
   return statements;
-}
-
-/// Whether a line ends in front of that byte.
-bool ends_line(const fs::path& file, int64_t offset) {
-  const FileDescriptor opened = open_if_exists(file);
-  char last = '\0';
-  return opened && ::pread(opened.get(), &last, 1, offset - 1) == 1 && last == '\n';
-}
-
-/// Whether the files can be read on from where the last time ended: neither was replaced nor cut,
-/// nor, as far as the end of a line tells, written anew in place.
-bool continues(const FileState& before, const FileState& now, const fs::path& events_file) {
-  if (before.record != now.record || before.events_offset > now.events.size) return false;
-  return before.events_offset == 0 ||
-         (before.events.inode == now.events.inode && ends_line(events_file, before.events_offset));
 }
 
 /// Writes the rows of runs. The caller holds a write transaction, since new lines begin at the

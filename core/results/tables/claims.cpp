@@ -1,3 +1,4 @@
+#include "core/results/tables/table_design.h"
 #include "core/results/tables/verdicts.h"
 
 #include <algorithm>

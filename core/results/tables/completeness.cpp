@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
 
 namespace forge::tables {
@@ -40,8 +41,7 @@ Runs of_its_sample(const std::vector<ConfiguredRun>& runs,
   if (runs.empty()) return own;
   const std::string shown = run::run_key(identity_without_seed(shown_run));
   for (const ConfiguredRun& run : runs) {
-    if (run.summary.config == row.spec.config &&
-        run::run_key(identity_without_seed(run)) == shown)
+    if (run.summary.config == row.spec.config && run::run_key(identity_without_seed(run)) == shown)
       own.push_back(&run);
   }
   return own;

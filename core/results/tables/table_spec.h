@@ -97,16 +97,6 @@ struct ClaimSpec {
   bool has_own_words() const { return !holds.empty() || !value.empty(); }
 };
 
-/// Names what the claim asserts, but not its words, its unit or its place in the table: 12 hex
-/// digits.
-std::string claim_key(const ClaimSpec& claim);
-
-struct TableSpec;
-
-/// Names all that decides what the table tests: its rows, baseline, columns, conditions and claims
-/// with their words, but not how it looks nor how many seeds it wants: 12 hex digits.
-std::string design_key(const TableSpec& table);
-
 enum class Extreme { highest, lowest };
 const std::vector<std::string>& names_of(Extreme);
 

@@ -1,6 +1,7 @@
 #include "core/results/tables/estimate.h"
 
 #include "core/results/tables/sheet.h"
+#include "core/results/tables/table_design.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 

@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/results/tables/row_comparison.h"
+#include "core/results/tables/table_design.h"
 #include "core/results/tables/verdicts.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
@@ -126,8 +127,7 @@ void make_three_seeds(const Lab& lab, const std::vector<int64_t>& planned = {}) 
     for (int seed = 1; seed <= 3; ++seed) {
       MadeRun made = seeded(config, seed, 10 + seed);
       made.planned_seeds = planned;
-      make_completed_run(
-          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+      make_completed_run(lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
     }
   }
 }
@@ -167,7 +167,7 @@ TEST_CASE("who archives results to choose among repetitions compares nothing", "
   Lab lab;
   make_three_seeds(lab);
   make_completed_run(lab.runs, seeded("canon_a", 2, 20), {1.5});  // as a GPU may compute it
-  CHECK(without(lab, {}).rows[1].runs[1].id == "canon_a-2-12");  // the first one counts
+  CHECK(without(lab, {}).rows[1].runs[1].id == "canon_a-2-12");   // the first one counts
   CHECK(without(lab, {"canon_a-2-20"}).rows[1].violations ==
         std::vector<std::string>{"1 seed had another result in a run that is archived or left out, "
                                  "and a chosen part is no sample"});
@@ -185,8 +185,7 @@ TEST_CASE("archived runs keep their part in the plan, and their failures", "[rep
     for (int seed = 1; seed <= 3; ++seed) {  // the same again, with a plan
       MadeRun made = seeded(config, seed, 20 + seed);
       made.planned_seeds = {1, 2, 3};
-      make_completed_run(
-          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+      make_completed_run(lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
       old.insert(config + ("-" + std::to_string(seed)) + "-" + std::to_string(10 + seed));
     }
   }
@@ -242,8 +241,7 @@ TEST_CASE("a repetition of known runs is no new plan", "[report][plan]") {
     for (int seed = 1; seed <= 4; ++seed) {  // forge run --seeds 4 --force
       MadeRun made = seeded(config, seed, 20 + seed);
       made.planned_seeds = {1, 2, 3, 4};
-      make_completed_run(
-          lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
+      make_completed_run(lab.runs, made, {(config[0] == 'l' ? 3.0 : 2.0) + 0.01 * seed * seed});
     }
   }
   const Ablation ablation = lab.table();
