@@ -77,14 +77,15 @@ class EventChecker {
   /// Throws Error for an event that cannot be true.
   void check(const worker::Event& event) {
     if (const auto* started = std::get_if<worker::Started>(&event)) {
-      require_within("started", started->first_step);
-      step_ = started->first_step;
+      check_start(*started);
     } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
       take_step("train", metrics->step);
+      require_loss("loss", metrics->loss);
       require_positive("tokens_per_second", metrics->tokens_per_second);
       require_positive("elapsed_seconds", metrics->elapsed_seconds);
     } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
       take_step("evaluation", evaluation->step);
+      require_loss("loss", evaluation->loss);
       require_positive("seconds", evaluation->seconds);
       evaluation_ = *evaluation;
     } else if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) {
@@ -95,8 +96,22 @@ class EventChecker {
   }
 
  private:
+  void check_start(const worker::Started& started) {
+    if (has_started_)
+      throw Error("it started twice", "'started' is sent once, before the first step");
+    has_started_ = true;
+    require_within("started", started.first_step);
+    if (started.max_steps != max_steps_)
+      throw Error("'started' says that it trains for " + std::to_string(started.max_steps) +
+                      " steps, and the config has " + std::to_string(max_steps_),
+                  "train.max_steps of the request is the number of steps");
+    step_ = started.first_step;
+  }
+
   void check_end(const worker::Finished& finished) {
     take_step("finished", finished.step);
+    if (finished.eval_loss) require_loss("eval_loss", *finished.eval_loss);
+    require_loss("train_loss", finished.train_loss);
     if (finished.completed && finished.step != max_steps_) {
       throw Error("it finished as completed at step " + std::to_string(finished.step) + " of " +
                       std::to_string(max_steps_),
@@ -133,12 +148,22 @@ class EventChecker {
   }
 
   static void require_positive(const std::string& name, double value) {
+    constexpr double most = 1e15;  // no machine computes so many tokens, and no run takes so long
+    if (value > most) throw Error("'" + name + "' cannot be so large: " + shortest(value));
     if (!(value < 0)) return;
     throw Error("'" + name + "' is negative: " + shortest(value));
   }
 
+  /// One that is no number, or infinite, tells of a run that diverged.
+  static void require_loss(const std::string& name, double value) {
+    if (!(value < 0)) return;
+    throw Error("'" + name + "' is negative: " + shortest(value),
+                "a loss is the mean of -log of a probability");
+  }
+
   int64_t max_steps_;
   int64_t step_ = 0;  ///< the newest that it told of
+  bool has_started_ = false;
   std::optional<worker::Evaluation> evaluation_;
 };
 
@@ -260,6 +285,10 @@ class Attempt {
   }
 
   void on_hello(const worker::Hello& hello) {
+    if (hello_) {
+      fail("the worker said 'hello' twice", "'hello' is the first event, and sent once");
+      return;
+    }
     hello_ = hello;
     if (hello.protocol == worker::version) return;
     fail("the worker speaks version " + std::to_string(hello.protocol) +

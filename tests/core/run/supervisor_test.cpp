@@ -366,6 +366,19 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
                  "eval_loss is 2.5, and the evaluation of step 3 said 4"));
   CHECK(contains(reason_of({Says{with(lines::train(1), "second\":5", "second\":-5")}}),
                  "'tokens_per_second' is negative: -5"));
+  CHECK(contains(reason_of({Says{with(lines::train(1), "second\":5", "second\":1e300")}}),
+                 "'tokens_per_second' cannot be so large: 1e+300"));
+  CHECK(contains(reason_of({Says{with(lines::train(1), "loss\":2.5", "loss\":-5")}}),
+                 "'loss' is negative: -5"));
+  CHECK(contains(reason_of({Says{with(evaluation, "4.0", "-1e999")}}), "'loss' is negative: -inf"));
+  CHECK(contains(reason_of({Says{with(end, "eval_loss\":2.5", "eval_loss\":-2.5")}}),
+                 "'eval_loss' is negative: -2.5"));
+  const std::string started =
+      R"({"event":"started","parameters":1,"first_step":0,"max_steps":3,"tokens_per_step":1})";
+  CHECK(contains(reason_of({Says{started}, Says{started}}), "it started twice"));
+  CHECK(contains(reason_of({Says{with(started, "steps\":3", "steps\":30")}}),
+                 "'started' says that it trains for 30 steps, and the config has 3"));
+  CHECK(contains(reason_of(greeting()), "the worker said 'hello' twice"));
 }
 
 TEST_CASE("a finished worker that does not leave is ended and the log says so",
