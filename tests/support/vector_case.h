@@ -25,6 +25,10 @@ struct VectorCase {
 /// forge does not have: a case must not pass because a part of it was not understood.
 VectorCase read_vector_case(const nlohmann::json& config);
 
+/// The `config` of a case of a linear family: gla5, gdn2 or mamba2. Throws as read_vector_case
+/// does.
+model::ModelConfig read_linear_case(const nlohmann::json& config);
+
 /// Name under which the shared weight file keeps a weight of this model: per-head norms have
 /// entries of their own there.
 std::string vector_weight_name(const std::string& name, const model::ModelConfig& model);

@@ -30,6 +30,8 @@ GenerationStep::GenerationStep(const std::vector<int64_t>& lengths,
     later_tokens_ = at::arange(end_, int64s).gt(positions_.unsqueeze(2));
     later_tokens_ = later_tokens_.view({rows(), 1, 1, width, end_});
   }
+  if (*std::min_element(counts.begin(), counts.end()) < width)
+    missing_ = at::arange(width, int64s).ge(to_device(counts, device).unsqueeze(1));
 }
 
 void GenerationStep::write(at::Tensor& cache, const at::Tensor& x) const {

@@ -36,6 +36,9 @@ class GenerationStep {
   /// bool [B, 1, 1, width, end()]: the later tokens, which a token may not see. Undefined where
   /// there are none.
   const at::Tensor& later_tokens() const { return later_tokens_; }
+  /// bool [B, width]: tokens behind a row's count, which are none of its own. Undefined where there
+  /// are none.
+  const at::Tensor& missing() const { return missing_; }
 
   /// Writes x [B, width, H, D] into `cache` [B, H, capacity(), D] at the tokens' positions.
   void write(at::Tensor& cache, const at::Tensor& x) const;
@@ -46,7 +49,7 @@ class GenerationStep {
  private:
   std::vector<int64_t> counts_;
   int64_t width_, capacity_, end_;
-  at::Tensor positions_, later_tokens_;
+  at::Tensor positions_, later_tokens_, missing_;
   mutable std::map<int64_t, at::Tensor> cache_rows_;   ///< by heads
   mutable std::map<int64_t, at::Tensor> last_tokens_;  ///< by count
 };

@@ -1,10 +1,18 @@
 #include "backends/libtorch/model/weight_store.h"
 
 namespace forge::libtorch {
+namespace {
 
-ops::WeightMatrix WeightStore::add_matrix(const std::vector<WeightRows>& weights, int64_t columns) {
+int64_t row_count(const std::vector<WeightRows>& weights) {
   int64_t rows = 0;
   for (const WeightRows& weight : weights) rows += weight.rows;
+  return rows;
+}
+
+}  // namespace
+
+ops::WeightMatrix WeightStore::add_matrix(const std::vector<WeightRows>& weights, int64_t columns) {
+  const int64_t rows = row_count(weights);
   const at::TensorOptions options(device_);
   ops::WeightMatrix matrix =
       at::empty({rows, columns}, options.dtype(types_.matrices)).requires_grad_(true);
@@ -14,10 +22,17 @@ ops::WeightMatrix WeightStore::add_matrix(const std::vector<WeightRows>& weights
 }
 
 at::Tensor WeightStore::add_vector(const std::string& name, at::IntArrayRef shape) {
-  at::Tensor weight =
+  return add_vectors({{name, shape[0]}}, shape.slice(1));
+}
+
+at::Tensor WeightStore::add_vectors(const std::vector<WeightRows>& weights,
+                                    at::IntArrayRef row_shape) {
+  std::vector<int64_t> shape = row_shape.vec();
+  shape.insert(shape.begin(), row_count(weights));
+  at::Tensor stored =
       at::empty(shape, at::TensorOptions(device_).dtype(types_.vectors)).requires_grad_(true);
-  entries_.push_back({weight, {{name, shape[0]}}});
-  return weight;
+  entries_.push_back({stored, weights});
+  return stored;
 }
 
 NamedTensors WeightStore::named(

@@ -38,6 +38,8 @@ class WeightStore {
   ops::WeightMatrix add_matrix(const std::vector<WeightRows>& weights, int64_t columns);
   /// A weight that is no operand of a matrix product. Not initialised.
   at::Tensor add_vector(const std::string& name, at::IntArrayRef shape);
+  /// Several of them one below another, [sum of rows, row_shape].
+  at::Tensor add_vectors(const std::vector<WeightRows>& weights, at::IntArrayRef row_shape);
 
   /// Each weight's name and its rows of of_stored(stored tensor). of_stored keeps the shape, or
   /// leaves the weight out by an undefined tensor.

@@ -46,12 +46,8 @@ struct GatedLayout {
 /// D channels of a token, from `first` on: what is normed before its gate, and the gate's silu and
 /// its slope. Returns the sum of squares of what is normed.
 template <class T>
-FORGE_INLINE T gate_group(const GatedLayout<T>& p,
-                          const GatedToken<T>& token,
-                          int64_t first,
-                          T* x,
-                          T* value,
-                          T* slope) {
+FORGE_INLINE T gate_group(
+    const GatedLayout<T>& p, const GatedToken<T>& token, int64_t first, T* x, T* value, T* slope) {
   const T *o = token.o + first, *gate = token.gate + first;
   if (token.skip) {
     for (int64_t c = 0; c < p.width;) {
@@ -95,7 +91,10 @@ FORGE_INLINE T group_scale(const GatedLayout<T>& p, T squares) {
 
 /// Both orders: y = w (x scale) value.
 template <class T>
-FORGE_INLINE void gated_token(const GatedLayout<T>& p, const GatedToken<T>& token, T* memory, T* y) {
+FORGE_INLINE void gated_token(const GatedLayout<T>& p,
+                              const GatedToken<T>& token,
+                              T* memory,
+                              T* y) {
   T *x = memory, *value = x + p.width, *slope = value + p.width;
   for (int64_t first = 0; first < p.channels; first += p.width) {
     const T scale = group_scale(p, gate_group(p, token, first, x, value, slope));
@@ -312,9 +311,9 @@ at::Tensor gated_norm(const at::Tensor& o,
               channels,
               "], is ",
               norm.gate_bias.sizes());
-  TORCH_CHECK(!skip.x.defined() ||
-                  (skip.x.sizes() == o.sizes() && channels % skip.factor.size(0) == 0),
-              "gated_norm: the skip must be shaped as o, with a factor for each head");
+  TORCH_CHECK(
+      !skip.x.defined() || (skip.x.sizes() == o.sizes() && channels % skip.factor.size(0) == 0),
+      "gated_norm: the skip must be shaped as o, with a factor for each head");
   if (!has_cpu_kernel(o) || norm.weight.scalar_type() != o.scalar_type())
     return gated_norm_reference(o, gate, norm, skip);
   const auto rows = [&](const at::Tensor& x) { return x.contiguous().view({-1, channels}); };

@@ -150,11 +150,10 @@ void for_each_group(const Division& division, const Task& task) {
 }  // namespace
 }  // namespace recurrence
 
-using namespace recurrence;
-
 void linear_attention_forward_cpu(const LinearAttentionInputs& inputs,
                                   const LinearAttentionOptions& options,
                                   LinearAttention& results) {
+  using namespace recurrence;
   const bool channel_decay = inputs.log_decay.dim() == 4;
   with_element_type(inputs.v.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
@@ -175,6 +174,7 @@ void linear_attention_backward_cpu(const LinearAttentionInputs& inputs,
                                    const LinearAttentionOptions& options,
                                    const LinearAttention& upstream,
                                    LinearAttentionInputs& gradients) {
+  using namespace recurrence;
   const bool channel_decay = inputs.log_decay.dim() == 4;
   const Division division(inputs);
   const bool shared = inputs.q.size(2) != division.heads;

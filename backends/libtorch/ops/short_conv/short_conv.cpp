@@ -123,13 +123,8 @@ FORGE_INLINE void activate(
 /// Writes the gradient of x, over it, from that of y. With y = s r, s = silu(x) and r its length's
 /// inverse: ds = r (dy - y (y . dy)).
 template <class T>
-FORGE_INLINE void activate_gradient(int64_t channels,
-                                    int64_t head_width,
-                                    bool with_silu,
-                                    T eps,
-                                    const T* grad_y,
-                                    T* memory,
-                                    T* x) {
+FORGE_INLINE void activate_gradient(
+    int64_t channels, int64_t head_width, bool with_silu, T eps, const T* grad_y, T* memory, T* x) {
   const int64_t group = head_width > 0 ? head_width : channels;
   T *value = memory, *slope = memory + group;
   for (int64_t first = 0; first < channels; first += group) {
@@ -154,8 +149,7 @@ FORGE_INLINE void activate_gradient(int64_t channels,
       along *= scale * scale;
     }
 #pragma omp simd
-    for (int64_t c = 0; c < group; ++c)
-      in[c] = scale * (upstream[c] - value[c] * along) * slope[c];
+    for (int64_t c = 0; c < group; ++c) in[c] = scale * (upstream[c] - value[c] * along) * slope[c];
   }
 }
 
@@ -180,8 +174,7 @@ void short_conv_forward_cpu(const at::Tensor& x,
             const auto& [part, first, first_mixed] = places.parts[i];
             T* out = results[i].data_ptr<T>() + (chunk.row * p.length + t) * part.channels;
             if (part.is_mixed) {
-              activate(
-                  part.channels, part.head_width, conv.silu, eps, memory + first_mixed, out);
+              activate(part.channels, part.head_width, conv.silu, eps, memory + first_mixed, out);
             } else {
               std::copy(in.at(t) + first, in.at(t) + first + part.channels, out);
             }
@@ -194,11 +187,11 @@ void short_conv_forward_cpu(const at::Tensor& x,
 
 // Mixed channels that the backward pass takes at a time through a chunk, or a head if that is more,
 // so that all it touches stays in a core's L2 cache.
-constexpr int64_t block_channels = 128;
+constexpr int64_t mixed_block_channels = 128;
 
 int64_t block_of(const ProjectionPart& part) {
-  if (part.head_width == 0) return std::min(part.channels, block_channels);
-  return part.head_width * std::max<int64_t>(1, block_channels / part.head_width);
+  if (part.head_width == 0) return std::min(part.channels, mixed_block_channels);
+  return part.head_width * std::max<int64_t>(1, mixed_block_channels / part.head_width);
 }
 
 /// Where the gradients go. Sums over tokens are a chunk's.

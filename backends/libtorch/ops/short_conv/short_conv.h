@@ -9,7 +9,7 @@ namespace forge::ops {
 /// Some channels of a projection.
 struct ProjectionPart {
   int64_t channels;
-  bool is_mixed = false;    ///< the short convolution and silu act on it
+  bool is_mixed = false;   ///< the short convolution and silu act on it
   int64_t head_width = 0;  ///< its heads of so many channels get length 1; 0: they do not
 };
 
@@ -23,7 +23,8 @@ struct ShortConv {
 };
 
 /// Divides a projection x [B, T, W] into its parts. Mixed ones, which lie side by side, go through
-///     y = [silu](conv(x) + bias),   y / sqrt(sum(y^2) + length_eps) over each head that gets length 1
+///     y = [silu](conv(x) + bias),   y / sqrt(sum(y^2) + length_eps) over each head that gets
+///     length 1
 /// where conv is a depthwise causal convolution over time without residual.
 /// Returns the parts [B, T, channels], contiguous. Differentiable in x, weight and bias. The
 /// backward pass keeps x and computes the rest again.

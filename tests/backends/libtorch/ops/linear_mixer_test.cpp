@@ -78,16 +78,17 @@ TEST_CASE("log_decay agrees with its reference and is exact in both tails", "[op
         const auto call = [&](const auto& operation) {
           return [&](const Tensors& in) { return operation(in[0], in[1], 16); };
         };
-        REQUIRE(fused_against_reference(types,
-                                        call(ops::log_decay),
-                                        call(ops::log_decay_reference),
-                                        {activation({rows, channels}, scale), weight({channels})}) <=
-                types.tolerance);
+        REQUIRE(fused_against_reference(
+                    types,
+                    call(ops::log_decay),
+                    call(ops::log_decay_reference),
+                    {activation({rows, channels}, scale), weight({channels})}) <= types.tolerance);
       }
     }
   }
   const at::Tensor x = at::linspace(-80, 80, 3201, at::kFloat).unsqueeze(1);
-  const at::Tensor exact = ops::log_decay_reference(x.to(at::kDouble), at::zeros({1}, at::kDouble), 1);
+  const at::Tensor exact =
+      ops::log_decay_reference(x.to(at::kDouble), at::zeros({1}, at::kDouble), 1);
   const at::Tensor found = ops::log_decay(x, at::zeros({1}), 1).to(at::kDouble);
   REQUIRE((found / exact - 1).abs().max().item<double>() < 1e-6);
 }
@@ -95,9 +96,11 @@ TEST_CASE("log_decay agrees with its reference and is exact in both tails", "[op
 TEST_CASE("gated_norm agrees with its reference", "[ops]") {
   at::manual_seed(43);
   for (const Types& types : types_of_passes()) {
-    for (const auto& [channels, width, heads] :
-         {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {24, 24, 4}, {24, 8, 3}, {40, 20, 4},
-          {258, 129, 1}}) {
+    for (const auto& [channels, width, heads] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1},
+                                                 {24, 24, 4},
+                                                 {24, 8, 3},
+                                                 {40, 20, 4},
+                                                 {258, 129, 1}}) {
       for (const int64_t length : {0, 1, 65, 130}) {
         for (const bool gate_first : {false, true}) {
           for (const bool with_bias : {false, true}) {
