@@ -126,6 +126,28 @@ const Warp::Exchange& exchange(const Write& write) {
 
 inline bool run_backwards = false;
 
+/// Runs one block. Apart from launch(), whose variables a jump would put in doubt.
+inline void run_block(Block& running, int threads, int shared_bytes) {
+  // What a kernel has not written is not a number, and so seen if it is used.
+  running.shared.assign(shared_bytes + 16, 0xff);
+  const auto address = reinterpret_cast<uintptr_t>(running.shared.data());
+  running.shared_begin = running.shared.data() + (16 - address % 16) % 16;
+  running.warps.assign(threads / 32, Warp());
+  for (Warp& warp : running.warps) warp.meeting.expected = 32;
+  running.all = Meeting();
+  running.all.expected = threads;
+  running.flag = running.ended = 0;
+  for (Fiber& fiber : running.fibers) {
+    getcontext(&fiber.start);
+    fiber.start.uc_stack.ss_sp = fiber.stack.data();
+    fiber.start.uc_stack.ss_size = fiber.stack.size();
+    fiber.start.uc_link = nullptr;
+    makecontext(&fiber.start, fiber_main, 0);
+    fiber.started = fiber.ended = false;
+  }
+  if (_setjmp(running.outside) == 0) enter(running.backwards ? threads - 1 : 0);
+}
+
 /// Runs kernel(arguments...) for every block of the grid.
 template <class Kernel, class... Arguments>
 void launch(Kernel kernel, Index grid, int threads, int shared_bytes, const Arguments&... arguments) {
@@ -136,30 +158,10 @@ void launch(Kernel kernel, Index grid, int threads, int shared_bytes, const Argu
   running.run = [&] { kernel(arguments...); };
   running.backwards = run_backwards;
   block = &running;
-  for (unsigned z = 0; z < grid.z; ++z)
-    for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = 0; x < grid.x; ++x) {
-        block_index = {x, y, z};
-        // What a kernel has not written is not a number, and so seen if it is used.
-        running.shared.assign(shared_bytes + 16, 0xff);
-        const auto address = reinterpret_cast<uintptr_t>(running.shared.data());
-        running.shared_begin = running.shared.data() + (16 - address % 16) % 16;
-        running.warps.assign(threads / 32, Warp());
-        for (Warp& warp : running.warps) warp.meeting.expected = 32;
-        running.all = Meeting();
-        running.all.expected = threads;
-        running.flag = running.ended = 0;
-        for (Fiber& fiber : running.fibers) {
-          getcontext(&fiber.start);
-          fiber.start.uc_stack.ss_sp = fiber.stack.data();
-          fiber.start.uc_stack.ss_size = fiber.stack.size();
-          fiber.start.uc_link = nullptr;
-          makecontext(&fiber.start, fiber_main, 0);
-          fiber.started = fiber.ended = false;
-        }
-        if (_setjmp(running.outside) == 0)
-          enter(running.backwards ? threads - 1 : 0);
-      }
+  for (block_index.z = 0; block_index.z < grid.z; ++block_index.z)
+    for (block_index.y = 0; block_index.y < grid.y; ++block_index.y)
+      for (block_index.x = 0; block_index.x < grid.x; ++block_index.x)
+        run_block(running, threads, shared_bytes);
   block = nullptr;
 }
 

@@ -445,7 +445,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     for (int j = 0; j < KeyTile<keys>::n; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) sums.read.x[i][j][e] += through_q.x[i][j][e];
-  write_gradient<keys>(in, place, sums.read, in.grad_q, nullptr);
+  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_heads);
   const auto values = [&](const bfloat16* matrix, int t, int c) {
     return word_at(matrix + t * stride + c);
   };
@@ -470,7 +470,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     for (int j = 0; j < KeyTile<keys>::n; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) sums.written.x[i][j][e] += through_k.x[i][j][e];
-  write_gradient<keys>(in, place, sums.written, in.grad_k, nullptr);
+  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_heads);
   __syncthreads();
   if (thread < keys) {
     float sum = 0;
