@@ -50,7 +50,7 @@ struct Warp {
 struct Fiber {
   ucontext_t start;
   jmp_buf at;
-  std::vector<unsigned char> stack;
+  unsigned char* stack = nullptr;
   bool started = false, ended = false;
 };
 
@@ -67,6 +67,8 @@ struct Block {
   bool backwards = false;  ///< fibers change in the other order: shows missing barriers
   jmp_buf outside;
 };
+
+constexpr size_t stack_bytes = 64 << 10;
 
 inline Block* block = nullptr;
 inline Index thread_index, block_index;
@@ -139,8 +141,8 @@ inline void run_block(Block& running, int threads, int shared_bytes) {
   running.flag = running.ended = 0;
   for (Fiber& fiber : running.fibers) {
     getcontext(&fiber.start);
-    fiber.start.uc_stack.ss_sp = fiber.stack.data();
-    fiber.start.uc_stack.ss_size = fiber.stack.size();
+    fiber.start.uc_stack.ss_sp = fiber.stack;
+    fiber.start.uc_stack.ss_size = stack_bytes;
     fiber.start.uc_link = nullptr;
     makecontext(&fiber.start, fiber_main, 0);
     fiber.started = fiber.ended = false;
@@ -150,11 +152,15 @@ inline void run_block(Block& running, int threads, int shared_bytes) {
 
 /// Runs kernel(arguments...) for every block of the grid.
 template <class Kernel, class... Arguments>
-void launch(Kernel kernel, Index grid, int threads, int shared_bytes, const Arguments&... arguments) {
+void launch(
+    Kernel kernel, Index grid, int threads, int shared_bytes, const Arguments&... arguments) {
   Block running;
   running.fibers.resize(threads);
   running.copies.resize(threads);
-  for (Fiber& fiber : running.fibers) fiber.stack.resize(256 << 10);
+  // Kept, since a fresh one costs more than what runs on it.
+  static std::vector<std::vector<unsigned char>> stacks;
+  while (static_cast<int>(stacks.size()) < threads) stacks.emplace_back(stack_bytes);
+  for (int i = 0; i < threads; ++i) running.fibers[i].stack = stacks[i].data();
   running.run = [&] { kernel(arguments...); };
   running.backwards = run_backwards;
   block = &running;
@@ -243,7 +249,8 @@ inline float power_of_two(float x) {
 
 inline unsigned char* shared_memory() { return emulation::block->shared_begin; }
 inline void copy_async(void* shared, const void* global, bool wanted) {
-  if (reinterpret_cast<uintptr_t>(shared) % 16 != 0 || reinterpret_cast<uintptr_t>(global) % 16 != 0)
+  if (reinterpret_cast<uintptr_t>(shared) % 16 != 0 ||
+      reinterpret_cast<uintptr_t>(global) % 16 != 0)
     throw std::logic_error("a copy of 16 bytes that is not aligned");
   emulation::block->copies[threadIdx.x].push_back({shared, wanted ? global : nullptr});
 }
@@ -251,8 +258,10 @@ inline void copy_async(void* shared, const void* global, bool wanted) {
 inline void wait_for_copies() {
   auto& copies = emulation::block->copies[threadIdx.x];
   for (const auto& [to, from] : copies) {
-    if (from) std::memcpy(to, from, 16);
-    else std::memset(to, 0, 16);
+    if (from)
+      std::memcpy(to, from, 16);
+    else
+      std::memset(to, 0, 16);
   }
   copies.clear();
 }
@@ -263,8 +272,7 @@ inline unsigned pack(float low, float high) {
 
 template <bool transposed>
 void load_matrices(unsigned (&out)[4], const bfloat16* row) {
-  const auto& shown =
-      emulation::exchange([&](auto& all, int lane) { all.pointers[lane] = row; });
+  const auto& shown = emulation::exchange([&](auto& all, int lane) { all.pointers[lane] = row; });
   const int lane = emulation::own_lane(), r = lane / 4, c = lane % 4 * 2;
   for (int matrix = 0; matrix < 4; ++matrix) {
     const auto at = [&](int i, int j) -> unsigned {

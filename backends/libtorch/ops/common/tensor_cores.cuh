@@ -1,7 +1,7 @@
 #pragma once
 
-// Tests compile kernels for the CPU too: tests/support/cuda_emulation.h comes first there and defines
-// the few functions below that are instructions of the GPU.
+// Tests compile kernels for the CPU too: tests/support/cuda_emulation.h comes first there and
+// defines the few functions below that are instructions of the GPU.
 #ifndef FORGE_CUDA_EMULATION
 #include "backends/libtorch/ops/common/cuda.cuh"
 #endif
@@ -21,10 +21,9 @@ __device__ __forceinline__ unsigned char* shared_memory() {
 /// Starts the copy of 16 bytes to shared memory; zeros in place of what is not `wanted`.
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool wanted) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-               "l"(global),
-               "r"(wanted ? 16 : 0)
-               : "memory");
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(wanted ? 16 : 0)
+      : "memory");
 }
 /// Waits for this thread's copies. Those of others are there after a barrier.
 __device__ __forceinline__ void wait_for_copies() {
@@ -223,16 +222,18 @@ __device__ __forceinline__ void copy_rows(bfloat16* to,
   for (int i = static_cast<int>(threadIdx.x); i < rows * pieces; i += tile_threads) {
     const int row = i / pieces, column = i % pieces * 8;
     const bool wanted = row < valid_rows && column < valid_columns;
-    copy_async(to + row * padded(columns) + column,
-               wanted ? from + row * stride + column : from,
-               wanted);
+    copy_async(
+        to + row * padded(columns) + column, wanted ? from + row * stride + column : from, wanted);
   }
 }
 
 /// The reverse, at once.
 template <int rows, int columns>
-__device__ __forceinline__ void write_rows(
-    bfloat16* to, int64_t stride, const bfloat16* from, int valid_rows, int valid_columns = columns) {
+__device__ __forceinline__ void write_rows(bfloat16* to,
+                                           int64_t stride,
+                                           const bfloat16* from,
+                                           int valid_rows,
+                                           int valid_columns = columns) {
   constexpr int pieces = columns / 8;
   for (int i = static_cast<int>(threadIdx.x); i < rows * pieces; i += tile_threads) {
     const int row = i / pieces, column = i % pieces * 8;

@@ -12,9 +12,8 @@ auto launcher(cudaStream_t stream) {
                   unsigned z,
                   size_t shared_bytes,
                   const LinearAttentionArguments& in) {
-    cudaFuncSetAttribute(kernel,
-                         cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(shared_bytes));
+    cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     kernel<<<dim3(x, y, z), tile_threads, shared_bytes, stream>>>(in);
   };
 }

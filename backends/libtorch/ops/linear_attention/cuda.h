@@ -32,21 +32,21 @@ struct LinearAttentionArguments {
   float* final_state;  ///< [B, H, K, V], or null
 
   // Scratch. Those of the delta rule alone are null for the others.
-  bfloat16 *scores, *inverse;          ///< [B, H, NC, 64, 64]: P or A; Tm
+  bfloat16 *scores, *inverse;           ///< [B, H, NC, 64, 64]: P or A; Tm
   bfloat16 *q_begin, *k_end, *k_begin;  ///< [B, H, NC, 64, K]: Qb, Ke, Kb
-  float* whole;                        ///< [B, H, NC, K]: exp b_n
+  float* whole;                         ///< [B, H, NC, K]: exp b_n
 
   // Of the backward pass alone.
-  const bfloat16* grad_output;    ///< [B, T, H, V]
-  const float* grad_final_state;  ///< [B, H, K, V]; null: zeros
+  const bfloat16* grad_output;     ///< [B, T, H, V]
+  const float* grad_final_state;   ///< [B, H, K, V]; null: zeros
   bfloat16 *states, *grad_states;  ///< scratch [B, H, NC, K, V]: S before, dS' behind each chunk
   bfloat16 *writes, *grad_writes;  ///< scratch of the delta rule [B, T, H, V]: U, dR
   bfloat16 *grad_q, *grad_k;       ///< [B, T, H, K]; null: the next two
   float *grad_q_heads, *grad_k_heads;  ///< the same in float32, to be summed over heads
-  bfloat16* grad_v;                ///< [B, T, H, V]
-  float* grad_log_decay;           ///< as log_decay
-  float* grad_beta;                ///< as beta, or null
-  float* grad_state;               ///< as state, or null
+  bfloat16* grad_v;                    ///< [B, T, H, V]
+  float* grad_log_decay;               ///< as log_decay
+  float* grad_beta;                    ///< as beta, or null
+  float* grad_state;                   ///< as state, or null
 };
 
 #ifndef FORGE_CUDA_EMULATION

@@ -3,10 +3,10 @@
 #include "backends/libtorch/ops/linear_attention/cuda_scan.cuh"
 
 /// The gradients of a chunk's q, k, log_decay and beta, from the state S before it and the gradient
-/// dS' of the state behind it: a block sees all columns of both, a slice after another. Symbols as in
-/// cuda_prepare.cuh; sums over columns of v:
-///     Y = dO S^T,  W = U dS'^T,  N = dO U^T  (U = V without the delta rule),  z = w rowsum(S * dS')
-///     Z = dR S^T,  M = dR U^T,  r = rowsum(dR * V)  (delta rule)
+/// dS' of the state behind it: a block sees all columns of both, a slice after another. Symbols as
+/// in cuda_prepare.cuh; sums over columns of v:
+///     Y = dO S^T,  W = U dS'^T,  N = dO U^T  (U = V without the delta rule),  z = w rowsum(S *
+///     dS') Z = dR S^T,  M = dR U^T,  r = rowsum(dR * V)  (delta rule)
 /// The gradient of w times w is z; what S' has of the chunk's own tokens goes into dlg by the token
 /// that wrote it, so dlg_t = sum_{i >= t} db_i + sum_{i < t} k_i.kB_i + z, and no sum cancels.
 namespace forge::ops::cuda {
@@ -17,7 +17,7 @@ template <Recurrence kind, int keys>
 struct GradientMemory {
   static constexpr bool channels = kind == Recurrence::channel_decay;
   static constexpr bool delta = kind == Recurrence::delta_rule;
-  static constexpr int state_size = larger(keys * slice_stride, chunk_tokens * padded(keys));
+  static constexpr int state_size = larger(keys * slice_stride, chunk_tokens* padded(keys));
 
   bfloat16 q[chunk_tokens * padded(keys)], k[chunk_tokens * padded(keys)];
   /// S and dS' of a slice; afterwards what the kinds need, at least two [64, keys] of bfloat16 or
@@ -101,8 +101,7 @@ __device__ __forceinline__ void sum_slices(const LinearAttentionArguments& in,
     const auto copy_values = [&](bfloat16* to, const bfloat16* from, int64_t stride) {
       copy_rows<chunk_tokens, slice_columns>(to, from, stride, place.tokens, slice.columns);
     };
-    copy_rows<keys, slice_columns>(
-        memory.state, in.states + state, in.values, keys, slice.columns);
+    copy_rows<keys, slice_columns>(memory.state, in.states + state, in.values, keys, slice.columns);
     copy_rows<keys, slice_columns>(
         memory.grad_state, in.grad_states + state, in.values, keys, slice.columns);
     copy_values(memory.grad_output, in.grad_output + values, value_stride);
@@ -190,9 +189,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
   bfloat16* h = memory.grad_output;
   auto* weights = reinterpret_cast<float*>(memory.state);  // s G * D * N
   constexpr int weight_stride = chunk_tokens + 1;
-  const auto decay = [&](int i, int j) {
-    return i >= j ? in.scale * faded(b[i] - b[j]) : 0;
-  };
+  const auto decay = [&](int i, int j) { return i >= j ? in.scale * faded(b[i] - b[j]) : 0; };
   sums.scores.for_each_pair([&](int i, int j, float& x, float& y) {
     x *= decay(i, j);
     y *= decay(i, j + 1);
@@ -223,8 +220,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
   row_products(sums.written, memory.k, stride, memory.row_sums[1]);
   KeyTile<keys>& through_scores = sums.read;
   through_scores.clear();
-  through_scores.template add_product<chunk_tokens, true, false>(
-      h, slice_stride, memory.q, stride);
+  through_scores.template add_product<chunk_tokens, true, false>(h, slice_stride, memory.q, stride);
   row_products(through_scores, memory.k, stride, memory.row_sums[2]);
   const auto to_end = [&](int t) { return faded(b[last] - b[t]); };
   sums.written.for_each_pair([&](int t, int, float& x, float& y) {
@@ -273,8 +269,8 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
   const auto pair = [&](int i, int j) { return faded(b[i] - b[j]); };
   const auto to_end = [&](int t) { return faded(b[last] - b[t]); };
   sums.scores.for_each_pair([&](int i, int j, float x, float y) {
-    word_at(h + i * slice_stride + j) = pack(i >= j ? in.scale * x * pair(i, j) : 0,
-                                             i > j ? in.scale * y * pair(i, j + 1) : 0);
+    word_at(h + i * slice_stride + j) =
+        pack(i >= j ? in.scale * x * pair(i, j) : 0, i > j ? in.scale * y * pair(i, j + 1) : 0);
   });
   sums.solved.for_each_pair([&](int i, int j, float& x, float& y) {
     x = i > j ? -x * pair(i, j) : 0;
@@ -496,8 +492,8 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
 
 /// dq, dk, dlog_decay, dbeta of a chunk; formulas above.
 /// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at most 130 KiB.
-/// Reads S and dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and head
-/// (8 K more for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V).
+/// Reads S and dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and
+/// head (8 K more for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V).
 /// Multiply-adds of a token and head: 2 K V + 64 V + 192 K (delta rule 3 K V + 128 V + 384 K).
 template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, kind == Recurrence::scalar_decay ? 2 : 1)

@@ -2,8 +2,8 @@
 
 #include "backends/libtorch/ops/linear_attention/cuda_gradient.cuh"
 
-/// The order of the kernels, with their grids: launch(kernel, x, y, z, shared bytes, arguments) runs
-/// one, on a GPU or in a test's emulation of it.
+/// The order of the kernels, with their grids: launch(kernel, x, y, z, shared bytes, arguments)
+/// runs one, on a GPU or in a test's emulation of it.
 namespace forge::ops::cuda {
 
 /// Calls run(kind, keys), constants.
@@ -36,10 +36,14 @@ void run_forward(const LinearAttentionArguments& in, const Launch& launch) {
   with_recurrence(in, [&](auto kind, auto keys) {
     constexpr Recurrence k = decltype(kind)::value;
     constexpr int d = decltype(keys)::value;
-    launch(prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows,
-           sizeof(PrepareMemory<k, d>), in);
-    launch(state_kernel<k, d, false>, grid.slices, grid.heads, grid.rows,
-           sizeof(ScanMemoryOf<k, d>), in);
+    launch(
+        prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows, sizeof(PrepareMemory<k, d>), in);
+    launch(state_kernel<k, d, false>,
+           grid.slices,
+           grid.heads,
+           grid.rows,
+           sizeof(ScanMemoryOf<k, d>),
+           in);
   });
 }
 
@@ -49,14 +53,26 @@ void run_backward(const LinearAttentionArguments& in, const Launch& launch) {
   with_recurrence(in, [&](auto kind, auto keys) {
     constexpr Recurrence k = decltype(kind)::value;
     constexpr int d = decltype(keys)::value;
-    launch(prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows,
-           sizeof(PrepareMemory<k, d>), in);
-    launch(state_kernel<k, d, true>, grid.slices, grid.heads, grid.rows,
-           sizeof(ScanMemoryOf<k, d>), in);
-    launch(state_gradient_kernel<k, d>, grid.slices, grid.heads, grid.rows,
-           sizeof(ScanMemoryOf<k, d>), in);
-    launch(gradient_kernel<k, d>, grid.chunks, grid.heads, grid.rows,
-           sizeof(GradientMemory<k, d>), in);
+    launch(
+        prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows, sizeof(PrepareMemory<k, d>), in);
+    launch(state_kernel<k, d, true>,
+           grid.slices,
+           grid.heads,
+           grid.rows,
+           sizeof(ScanMemoryOf<k, d>),
+           in);
+    launch(state_gradient_kernel<k, d>,
+           grid.slices,
+           grid.heads,
+           grid.rows,
+           sizeof(ScanMemoryOf<k, d>),
+           in);
+    launch(gradient_kernel<k, d>,
+           grid.chunks,
+           grid.heads,
+           grid.rows,
+           sizeof(GradientMemory<k, d>),
+           in);
   });
 }
 

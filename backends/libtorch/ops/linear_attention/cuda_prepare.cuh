@@ -111,9 +111,8 @@ __device__ __forceinline__ void sum_channel_decays(const LinearAttentionArgument
 template <int keys>
 __device__ __forceinline__ bool needs_differences(const float* sums) {
   const int thread = static_cast<int>(threadIdx.x);
-  const bool beyond =
-      thread < keys &&
-      sums[thread] - sums[(chunk_tokens - 1) * keys + thread] > most_decay_of_factors;
+  const bool beyond = thread < keys && sums[thread] - sums[(chunk_tokens - 1) * keys + thread] >
+                                           most_decay_of_factors;
   return __syncthreads_or(beyond) != 0;
 }
 
@@ -130,9 +129,7 @@ struct Eight {
   __device__ __forceinline__ static Eight from(const bfloat16* p) {
     return {*reinterpret_cast<const uint4*>(p)};
   }
-  __device__ __forceinline__ void write(bfloat16* p) const {
-    *reinterpret_cast<uint4*>(p) = words;
-  }
+  __device__ __forceinline__ void write(bfloat16* p) const { *reinterpret_cast<uint4*>(p) = words; }
   /// Each times scale(its number).
   template <class Scale>
   __device__ __forceinline__ Eight times(const Scale& scale) const {
@@ -178,7 +175,8 @@ __device__ __forceinline__ void invert(const float* l, float* inverse, float* sc
       float sum = 0;
 #pragma unroll
       for (int t = 0; t < 16; ++t)
-        sum -= inverse[(first + i) * inverse_stride + first + t] * scratch[block * 256 + t * 16 + j];
+        sum -=
+            inverse[(first + i) * inverse_stride + first + t] * scratch[block * 256 + t * 16 + j];
       inverse[(first + i) * inverse_stride + block * 16 + j] = sum;
     }
   }

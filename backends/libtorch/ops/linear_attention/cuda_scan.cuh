@@ -2,8 +2,8 @@
 
 #include "backends/libtorch/ops/linear_attention/cuda_prepare.cuh"
 
-/// The two loops over chunks, in which a block owns 64 columns of one head's state: those never mix.
-/// The state stays in registers in float32; products read a bfloat16 copy in shared memory.
+/// The two loops over chunks, in which a block owns 64 columns of one head's state: those never
+/// mix. The state stays in registers in float32; products read a bfloat16 copy in shared memory.
 namespace forge::ops::cuda {
 
 constexpr int slice_columns = 64;
@@ -30,8 +30,8 @@ struct DeltaScanMemory : ScanMemory<keys> {
   float betas[chunk_tokens];
 };
 template <Recurrence kind, int keys>
-using ScanMemoryOf = std::
-    conditional_t<kind == Recurrence::delta_rule, DeltaScanMemory<keys>, ScanMemory<keys>>;
+using ScanMemoryOf =
+    std::conditional_t<kind == Recurrence::delta_rule, DeltaScanMemory<keys>, ScanMemory<keys>>;
 
 /// A state of float32 from memory, zeros without; and back.
 template <int keys>
@@ -107,9 +107,11 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
     wait_for_copies();
     __syncthreads();
     if constexpr (keep)
-      write_rows<keys, slice_columns>(
-          in.states + place.chunk_index * state_size + slice.begin,
-          in.values, memory.state, keys, slice.columns);
+      write_rows<keys, slice_columns>(in.states + place.chunk_index * state_size + slice.begin,
+                                      in.values,
+                                      memory.state,
+                                      keys,
+                                      slice.columns);
     if constexpr (delta) {
       Tile<chunk_tokens, slice_columns> writes;
       writes.for_each_pair([&](int t, int column, float& a, float& b) {
@@ -130,7 +132,10 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
       if constexpr (keep)
         write_rows<chunk_tokens, slice_columns>(
             in.writes + place.number(in, 0) * in.values + slice.begin,
-            in.heads * in.values, memory.values, place.tokens, slice.columns);
+            in.heads * in.values,
+            memory.values,
+            place.tokens,
+            slice.columns);
     }
     const float* whole = in.whole + place.chunk_index * keys;
     if constexpr (!keep) {
@@ -153,7 +158,10 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
     if constexpr (!keep) {
       write_rows<chunk_tokens, slice_columns>(
           in.output + place.number(in, 0) * in.values + slice.begin,
-          in.heads * in.values, memory.scores, place.tokens, slice.columns);
+          in.heads * in.values,
+          memory.scores,
+          place.tokens,
+          slice.columns);
       __syncthreads();
     }
   }
@@ -168,8 +176,8 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
 /// Writes dS' behind each chunk, dV (and dR), and dS before the first chunk where it is asked for.
 /// Grid, block, shared memory, work: as state_kernel, with O.
 template <Recurrence kind, int keys>
-__global__ void __launch_bounds__(tile_threads, 2) state_gradient_kernel(
-    LinearAttentionArguments in) {
+__global__ void __launch_bounds__(tile_threads, 2)
+    state_gradient_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<ScanMemoryOf<kind, keys>*>(shared_memory());
   constexpr bool delta = kind == Recurrence::delta_rule;
   constexpr int stride = padded(keys);
@@ -179,7 +187,9 @@ __global__ void __launch_bounds__(tile_threads, 2) state_gradient_kernel(
   const int64_t head_index = row * in.heads + head, state_size = keys * in.values;
   Tile<keys, slice_columns> state;
   read_state(in.grad_final_state ? in.grad_final_state + head_index * state_size : nullptr,
-             in.values, slice, state);
+             in.values,
+             slice,
+             state);
 
   for (int chunk = chunks - 1; chunk >= 0; --chunk) {
     const ChunkPlace place(in, row, head, chunk);
@@ -202,7 +212,10 @@ __global__ void __launch_bounds__(tile_threads, 2) state_gradient_kernel(
     wait_for_copies();
     __syncthreads();
     write_rows<keys, slice_columns>(in.grad_states + place.chunk_index * state_size + slice.begin,
-                                    in.values, memory.state, keys, slice.columns);
+                                    in.values,
+                                    memory.state,
+                                    keys,
+                                    slice.columns);
     Tile<chunk_tokens, slice_columns> writes;
     writes.clear();
     writes.template add_product<chunk_tokens, true, false>(
@@ -235,13 +248,14 @@ __global__ void __launch_bounds__(tile_threads, 2) state_gradient_kernel(
       state.template add_product<chunk_tokens, true, false>(
           memory.k_begin, stride, memory.scores, slice_stride);
     }
-    write_rows<chunk_tokens, slice_columns>(in.grad_v + values, value_stride,
+    write_rows<chunk_tokens, slice_columns>(in.grad_v + values,
+                                            value_stride,
                                             delta ? memory.values : memory.scores,
-                                            place.tokens, slice.columns);
+                                            place.tokens,
+                                            slice.columns);
     __syncthreads();
   }
-  if (in.grad_state)
-    write_state(state, in.values, slice, in.grad_state + head_index * state_size);
+  if (in.grad_state) write_state(state, in.values, slice, in.grad_state + head_index * state_size);
 }
 
 }  // namespace forge::ops::cuda

@@ -23,9 +23,10 @@ struct Case {
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << "kind " << int(c.kind) << " T " << c.length << " decay " << int(c.decay) << " state "
-             << c.with_state << " K " << c.keys << " V " << c.values << " H " << c.heads << " B "
-             << c.batch << " shared " << c.shared_keys << " beta " << c.with_beta;
+  return out << "kind " << int(c.kind) << " T " << c.length << " decay " << int(c.decay)
+             << " state " << c.with_state << " K " << c.keys << " V " << c.values << " H "
+             << c.heads << " B " << c.batch << " shared " << c.shared_keys << " beta "
+             << c.with_beta;
 }
 
 at::Tensor log_decays(at::IntArrayRef shape, Decay decay) {
@@ -53,7 +54,8 @@ ops::LinearAttentionInputs draw_inputs(const Case& c) {
   } else if (c.with_beta) {
     in.beta = at::rand(decays);
   }
-  if (c.kind == Kind::delta_rule) in.k = (in.k / in.k.to(at::kFloat).norm(2, -1, true)).to(at::kBFloat16);
+  if (c.kind == Kind::delta_rule)
+    in.k = (in.k / in.k.to(at::kFloat).norm(2, -1, true)).to(at::kBFloat16);
   in.log_decay = log_decays(decays, c.decay);
   if (c.with_state) in.state = at::randn({c.batch, c.heads, c.keys, c.values});
   return in;
@@ -64,16 +66,18 @@ struct Results {
   ops::LinearAttentionInputs grads;
 };
 
+/// In float64.
 Results reference(const Case& c,
                   const ops::LinearAttentionInputs& in,
-                  const ops::LinearAttention& upstream) {
+                  const ops::LinearAttention& upstream,
+                  decltype(&ops::linear_attention) operation = ops::linear_attention_reference) {
   const auto leaf = [](const at::Tensor& x) {
     return x.defined() ? x.to(at::kDouble).clone().requires_grad_(true) : x;
   };
   const ops::LinearAttentionInputs wide{
       leaf(in.q), leaf(in.k), leaf(in.v), leaf(in.log_decay), leaf(in.beta), leaf(in.state)};
-  const ops::LinearAttention found = ops::linear_attention_reference(
-      wide, {1 / std::sqrt(double(c.keys)), c.kind == Kind::delta_rule});
+  const ops::LinearAttention found =
+      operation(wide, {1 / std::sqrt(double(c.keys)), c.kind == Kind::delta_rule});
   at::Tensor sum = (found.output * upstream.output).sum();
   if (upstream.state.defined()) sum = sum + (found.state * upstream.state).sum();
   sum.backward();
@@ -100,9 +104,10 @@ Results emulated(const Case& c,
   const auto like = [](const at::Tensor& x) {
     return x.defined() ? at::full_like(x, std::nan("")) : x;
   };
-  Results out{like(in.v),
-              at::full({c.batch, c.heads, c.keys, c.values}, std::nan("")),
-              {like(in.q), like(in.k), like(in.v), like(in.log_decay), like(in.beta), like(in.state)}};
+  Results out{
+      like(in.v),
+      at::full({c.batch, c.heads, c.keys, c.values}, std::nan("")),
+      {like(in.q), like(in.k), like(in.v), like(in.log_decay), like(in.beta), like(in.state)}};
   const at::Tensor of_heads = at::full({c.batch, c.length, c.heads, c.keys}, std::nan(""));
   const at::Tensor grad_q = of_heads.clone(), grad_k = of_heads.clone();
   const at::Tensor grad_output = upstream.output.to(at::kBFloat16).contiguous();
@@ -215,6 +220,42 @@ TEST_CASE("emulated CUDA kernels do not depend on the order of threads", "[ops][
       if (one[i].second.defined()) CHECK(at::equal(one[i].second, other[i].second));
     }
   }
+}
+
+TEST_CASE("linear attention in chunks of plain Torch operations", "[ops]") {
+  at::manual_seed(45);
+  for (const Kind kind : {Kind::scalar_decay, Kind::delta_rule, Kind::channel_decay}) {
+    for (const int64_t length : {1, 15, 64, 65, 150}) {
+      for (const Decay decay : {Decay::none, Decay::weak, Decay::strong, Decay::mixed}) {
+        const bool shared = kind == Kind::scalar_decay && length % 2 == 1;
+        const Case c{kind,
+                     length,
+                     decay,
+                     length != 64,
+                     5,
+                     6,
+                     3,
+                     2,
+                     shared,
+                     length != 15 || kind == Kind::delta_rule};
+        const ops::LinearAttentionInputs in = draw_inputs(c);
+        const ops::LinearAttention upstream = draw_upstream(c, in);
+        const auto expected = list(reference(c, in, upstream));
+        const auto found = list(reference(c, in, upstream, ops::linear_attention_chunked));
+        for (size_t i = 0; i < expected.size(); ++i) {
+          INFO(c << " " << expected[i].first);
+          const at::Tensor &right = expected[i].second, &x = found[i].second;
+          if (right.defined())
+            CHECK((x - right).norm().item<double>() <= 1e-11 * (1 + right.norm().item<double>()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the GPU's kernels take bfloat16 on a GPU alone", "[ops]") {
+  const ops::LinearAttentionInputs in = draw_inputs({Kind::scalar_decay, 3, Decay::weak, true});
+  CHECK_FALSE(ops::cuda_linear_attention_supports(in));
 }
 
 }  // namespace
