@@ -20,6 +20,9 @@
 #include <vector>
 
 #define FORGE_CUDA_EMULATION
+// The namespace of the kernels, forge::ops::cuda, has another name here: a build with CUDA links
+// these functions beside those that start the real kernels.
+#define cuda emulated_cuda
 #define __device__
 #define __global__
 #define __forceinline__ inline
@@ -254,6 +257,7 @@ inline void copy_async(void* shared, const void* global, bool wanted) {
     throw std::logic_error("a copy of 16 bytes that is not aligned");
   emulation::block->copies[threadIdx.x].push_back({shared, wanted ? global : nullptr});
 }
+inline void prefetch(const void*) {}
 /// Only here do the bytes arrive.
 inline void wait_for_copies() {
   auto& copies = emulation::block->copies[threadIdx.x];

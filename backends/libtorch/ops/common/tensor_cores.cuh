@@ -25,6 +25,9 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global, boo
       "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(wanted ? 16 : 0)
       : "memory");
 }
+__device__ __forceinline__ void prefetch(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+}
 /// Waits for this thread's copies. Those of others are there after a barrier.
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
@@ -53,8 +56,7 @@ __device__ __forceinline__ void multiply_add(float (&sum)[4],
                                              const unsigned (&a)[4],
                                              unsigned b0,
                                              unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -127,7 +129,8 @@ struct Tile {
   }
 
   /// *this += A B over `depth`. A is [rows, depth] with rows of `a_stride`, or stored transposed; B
-  /// is [depth, columns], or stored transposed.
+  /// is [depth, columns], or stored transposed. Two steps at a time, since more of them loaded
+  /// ahead do not fit the registers.
   template <int depth, bool a_transposed, bool b_transposed>
   __device__ __forceinline__ void add_product(const bfloat16* a,
                                               int a_stride,
@@ -142,7 +145,7 @@ struct Tile {
     const bfloat16* from_b = b_transposed
                                  ? b + (column + matrix / 2 * 8 + r) * b_stride + matrix % 2 * 8
                                  : b + (matrix % 2 * 8 + r) * b_stride + column + matrix / 2 * 8;
-#pragma unroll
+#pragma unroll 2
     for (int step = 0; step < depth; step += 16) {
       unsigned a_part[m][4];
 #pragma unroll
@@ -210,21 +213,30 @@ __device__ __forceinline__ float row_total(const float* sums, int row) {
   return sum;
 }
 
+/// Calls run(row, column) for the thread's 16-byte pieces of [rows, columns].
+template <int rows, int columns, class Run>
+__device__ __forceinline__ void for_each_piece(const Run& run) {
+  constexpr int pieces = columns / 8, step = tile_threads / pieces;
+  static_assert(rows % step == 0, "the same number of pieces for each thread");
+  const int column = static_cast<int>(threadIdx.x) % pieces * 8;
+#pragma unroll
+  for (int i = 0; i < rows / step; ++i)
+    run(static_cast<int>(threadIdx.x) / pieces + i * step, column);
+}
+
 /// Starts copying `rows` rows of `columns` to shared memory; zeros beyond `valid_rows` and
 /// `valid_columns`, a multiple of 8.
 template <int rows, int columns>
 __device__ __forceinline__ void copy_rows(bfloat16* to,
                                           const bfloat16* from,
                                           int64_t stride,
-                                          int valid_rows,
+                                          int valid_rows = rows,
                                           int valid_columns = columns) {
-  constexpr int pieces = columns / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * pieces; i += tile_threads) {
-    const int row = i / pieces, column = i % pieces * 8;
+  for_each_piece<rows, columns>([&](int row, int column) {
     const bool wanted = row < valid_rows && column < valid_columns;
     copy_async(
         to + row * padded(columns) + column, wanted ? from + row * stride + column : from, wanted);
-  }
+  });
 }
 
 /// The reverse, at once.
@@ -232,14 +244,25 @@ template <int rows, int columns>
 __device__ __forceinline__ void write_rows(bfloat16* to,
                                            int64_t stride,
                                            const bfloat16* from,
-                                           int valid_rows,
+                                           int valid_rows = rows,
                                            int valid_columns = columns) {
-  constexpr int pieces = columns / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * pieces; i += tile_threads) {
-    const int row = i / pieces, column = i % pieces * 8;
+  for_each_piece<rows, columns>([&](int row, int column) {
     if (row < valid_rows && column < valid_columns)
       *reinterpret_cast<uint4*>(to + row * stride + column) =
           *reinterpret_cast<const uint4*>(from + row * padded(columns) + column);
+  });
+}
+
+/// Asks for rows in the L2 cache that a later copy_rows reads; a line of 128 bytes a time.
+template <int rows, int columns>
+__device__ __forceinline__ void prefetch_rows(const bfloat16* from,
+                                              int64_t stride,
+                                              int valid_rows = rows,
+                                              int valid_columns = columns) {
+  constexpr int line = columns < 64 ? columns : 64, lines = columns / line;
+  for (int i = static_cast<int>(threadIdx.x); i < rows * lines; i += tile_threads) {
+    const int row = i / lines, column = i % lines * line;
+    if (row < valid_rows && column < valid_columns) prefetch(from + row * stride + column);
   }
 }
 

@@ -77,6 +77,28 @@ __device__ __forceinline__ float dot(const bfloat16* a, const bfloat16* b) {
   return sum;
 }
 
+/// Asks for what sum_slices reads.
+template <Recurrence kind, int keys>
+__device__ __forceinline__ void prefetch_slices(const LinearAttentionArguments& in,
+                                                const ChunkPlace& place) {
+  for (int index = 0; index * slice_columns < in.values; ++index) {
+    const Slice slice(in, index);
+    const int64_t state = place.chunk_index * keys * in.values + slice.begin;
+    const int64_t values = place.number(in, 0) * in.values + slice.begin;
+    const auto ask = [&](const bfloat16* from, int64_t stride) {
+      prefetch_rows<chunk_tokens, slice_columns>(from, stride, place.tokens, slice.columns);
+    };
+    prefetch_rows<keys, slice_columns>(in.states + state, in.values, keys, slice.columns);
+    prefetch_rows<keys, slice_columns>(in.grad_states + state, in.values, keys, slice.columns);
+    ask(in.grad_output + values, in.heads * in.values);
+    ask(place.rows(in.v) + slice.begin, in.v.token);
+    if constexpr (kind == Recurrence::delta_rule) {
+      ask(in.writes + values, in.heads * in.values);
+      ask(in.grad_writes + values, in.heads * in.values);
+    }
+  }
+}
+
 /// Leaves state_products and write_products in shared memory, behind no barrier yet.
 template <Recurrence kind, int keys>
 __device__ __forceinline__ void sum_slices(const LinearAttentionArguments& in,
@@ -506,6 +528,7 @@ __global__ void __launch_bounds__(tile_threads, kind == Recurrence::scalar_decay
     sum_channel_decays<keys>(in, place, memory.sums);
   else
     sum_decays(in, place, memory.sums, memory.betas);
+  prefetch_slices<kind, keys>(in, place);
   SliceSums<kind, keys> sums;
   sum_slices<kind, keys>(in, place, memory, sums);
   __syncthreads();

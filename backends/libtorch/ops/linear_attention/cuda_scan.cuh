@@ -67,6 +67,27 @@ __device__ __forceinline__ void copy_betas(const LinearAttentionArguments& in,
   if (t < chunk_tokens) betas[t] = t < place.tokens ? in.beta[place.number(in, t)] : 0;
 }
 
+/// Asks for the operands of a chunk, those that read S only where they are wanted.
+template <Recurrence kind, int keys>
+__device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments& in,
+                                                  const ChunkPlace& place,
+                                                  bool reads) {
+  const int64_t rows = place.chunk_index * chunk_tokens;
+  const auto ask = [&](const bfloat16* x) { prefetch_rows<chunk_tokens, keys>(x, keys); };
+  const auto ask_square = [&](const bfloat16* x) {
+    prefetch_rows<chunk_tokens, chunk_tokens>(x, chunk_tokens);
+  };
+  ask(in.k_end + rows * keys);
+  if (reads) {
+    ask(in.q_begin + rows * keys);
+    ask_square(in.scores + rows * chunk_tokens);
+  }
+  if constexpr (kind == Recurrence::delta_rule) {
+    ask(in.k_begin + rows * keys);
+    ask_square(in.inverse + rows * chunk_tokens);
+  }
+}
+
 /// Chunks from first to last. Without the delta rule U = V; with it
 ///     R = beta V + Kb S,  U = Tm R;   then   O = Qb S + P U,  S' = w S + Ke^T U.
 /// With `keep`, for the backward pass, writes S before each chunk (and U) and no O.
@@ -104,6 +125,12 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
           memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
     }
     state.round_to(memory.state, slice_stride);
+    if (chunk + 1 < chunks) {
+      const ChunkPlace next(in, row, head, chunk + 1);
+      prefetch_operands<kind, keys>(in, next, !keep);
+      prefetch_rows<chunk_tokens, slice_columns>(
+          next.rows(in.v) + slice.begin, in.v.token, next.tokens, slice.columns);
+    }
     wait_for_copies();
     __syncthreads();
     if constexpr (keep)
@@ -209,6 +236,15 @@ __global__ void __launch_bounds__(tile_threads, 2)
       copy_betas(in, place, memory.betas);
     }
     state.round_to(memory.state, slice_stride);
+    if (chunk > 0) {
+      const ChunkPlace next(in, row, head, chunk - 1);
+      prefetch_operands<kind, keys>(in, next, true);
+      prefetch_rows<chunk_tokens, slice_columns>(
+          in.grad_output + next.number(in, 0) * in.values + slice.begin,
+          value_stride,
+          next.tokens,
+          slice.columns);
+    }
     wait_for_copies();
     __syncthreads();
     write_rows<keys, slice_columns>(in.grad_states + place.chunk_index * state_size + slice.begin,

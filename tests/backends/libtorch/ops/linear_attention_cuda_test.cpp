@@ -5,7 +5,7 @@
 #include "tests/support/emulated_linear_attention.h"
 #include "tests/support/torch_catch.h"
 
-namespace forge::tests {
+namespace forge::tests::emulated {
 namespace {
 
 using Call = EmulatedLinearAttention;
@@ -259,4 +259,4 @@ TEST_CASE("the GPU's kernels take bfloat16 on a GPU alone", "[ops]") {
 }
 
 }  // namespace
-}  // namespace forge::tests
+}  // namespace forge::tests::emulated
