@@ -29,6 +29,9 @@ struct LinearAttentionGrid {
         rows(static_cast<unsigned>(in.batch)) {}
 };
 
+/// What a multiprocessor of compute capability 9.0 lends a block.
+constexpr size_t most_shared_bytes = 227 * 1024;
+
 /// At least one token, head and row.
 template <class Launch>
 void run_forward(const LinearAttentionArguments& in, const Launch& launch) {
@@ -36,6 +39,9 @@ void run_forward(const LinearAttentionArguments& in, const Launch& launch) {
   with_recurrence(in, [&](auto kind, auto keys) {
     constexpr Recurrence k = decltype(kind)::value;
     constexpr int d = decltype(keys)::value;
+    static_assert(sizeof(PrepareMemory<k, d>) <= most_shared_bytes &&
+                  sizeof(ScanMemoryOf<k, d>) <= most_shared_bytes &&
+                  sizeof(GradientMemory<k, d>) <= most_shared_bytes);
     launch(
         prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows, sizeof(PrepareMemory<k, d>), in);
     launch(state_kernel<k, d, false>,
@@ -53,6 +59,9 @@ void run_backward(const LinearAttentionArguments& in, const Launch& launch) {
   with_recurrence(in, [&](auto kind, auto keys) {
     constexpr Recurrence k = decltype(kind)::value;
     constexpr int d = decltype(keys)::value;
+    static_assert(sizeof(PrepareMemory<k, d>) <= most_shared_bytes &&
+                  sizeof(ScanMemoryOf<k, d>) <= most_shared_bytes &&
+                  sizeof(GradientMemory<k, d>) <= most_shared_bytes);
     launch(
         prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows, sizeof(PrepareMemory<k, d>), in);
     launch(state_kernel<k, d, true>,

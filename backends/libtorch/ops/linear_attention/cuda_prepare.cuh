@@ -194,7 +194,7 @@ struct PrepareMemory {
 };
 
 /// Qb, Ke, P, w; of the delta rule Kb and Tm too.
-/// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at most 71 KiB.
+/// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at most 70 KiB.
 /// Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 8 K (channels 12 K, delta
 /// rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 128 K (256 K) multiply-adds.
 template <Recurrence kind, int keys>

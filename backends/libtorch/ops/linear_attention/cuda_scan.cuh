@@ -91,7 +91,7 @@ __device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments
 /// Chunks from first to last. Without the delta rule U = V; with it
 ///     R = beta V + Kb S,  U = Tm R;   then   O = Qb S + P U,  S' = w S + Ke^T U.
 /// With `keep`, for the backward pass, writes S before each chunk (and U) and no O.
-/// Grid: slices, heads, rows. Block: 256 threads. Shared memory: a ScanMemoryOf, at most 99 KiB.
+/// Grid: slices, heads, rows. Block: 256 threads. Shared memory: a ScanMemoryOf, at most 97 KiB.
 /// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm), 128 of V, mostly
 /// from the L2 cache for all slices but the first, and writes 128 of O, or 2 K of S. Multiply-adds
 /// of a slice: 128 K + 4096 (192 K + 8192) a token; these and not bytes are the limit on a GPU.
