@@ -3,6 +3,7 @@
 
 #include "backends/libtorch/ops/linear_attention/linear_attention.h"
 #include "tests/support/emulated_linear_attention.h"
+#include "tests/support/tensors.h"
 #include "tests/support/torch_catch.h"
 
 namespace forge::tests::emulated {
@@ -66,30 +67,38 @@ struct Results {
   ops::LinearAttentionInputs grads;
 };
 
-/// In float64.
+using Operation = decltype(&ops::linear_attention);
+using Conversion = at::Tensor (*)(const at::Tensor&);
+
+at::Tensor in_float64(const at::Tensor& x) { return x.to(at::kDouble); }
+at::Tensor on_test_device(const at::Tensor& x) { return x.to(test_device()); }
+
+/// Results on the CPU, of inputs as `convert` gives them.
 Results reference(const Case& c,
                   const ops::LinearAttentionInputs& in,
                   const ops::LinearAttention& upstream,
-                  decltype(&ops::linear_attention) operation = ops::linear_attention_reference) {
-  const auto leaf = [](const at::Tensor& x) {
-    return x.defined() ? x.to(at::kDouble).clone().requires_grad_(true) : x;
+                  Operation operation = ops::linear_attention_reference,
+                  Conversion convert = in_float64) {
+  const auto leaf = [&](const at::Tensor& x) {
+    return x.defined() ? convert(x).clone().requires_grad_(true) : x;
   };
-  const ops::LinearAttentionInputs wide{
+  const ops::LinearAttentionInputs leaves{
       leaf(in.q), leaf(in.k), leaf(in.v), leaf(in.log_decay), leaf(in.beta), leaf(in.state)};
   const ops::LinearAttention found =
-      operation(wide, {1 / std::sqrt(double(c.keys)), c.kind == Kind::delta_rule});
-  at::Tensor sum = (found.output * upstream.output).sum();
-  if (upstream.state.defined()) sum = sum + (found.state * upstream.state).sum();
+      operation(leaves, {1 / std::sqrt(double(c.keys)), c.kind == Kind::delta_rule});
+  const auto wide = [](const at::Tensor& x) { return x.to(at::kCPU, at::kDouble); };
+  at::Tensor sum = (wide(found.output) * upstream.output).sum();
+  if (upstream.state.defined()) sum = sum + (wide(found.state) * upstream.state).sum();
   sum.backward();
-  const auto grad = [](const at::Tensor& x) { return x.defined() ? x.grad() : x; };
-  return {found.output.detach(),
-          found.state.detach(),
-          {grad(wide.q),
-           grad(wide.k),
-           grad(wide.v),
-           grad(wide.log_decay),
-           grad(wide.beta),
-           grad(wide.state)}};
+  const auto grad = [](const at::Tensor& x) { return x.defined() ? x.grad().cpu() : x; };
+  return {found.output.detach().cpu(),
+          found.state.detach().cpu(),
+          {grad(leaves.q),
+           grad(leaves.k),
+           grad(leaves.v),
+           grad(leaves.log_decay),
+           grad(leaves.beta),
+           grad(leaves.state)}};
 }
 
 template <class T>
@@ -163,11 +172,26 @@ ops::LinearAttention draw_upstream(const Case& c, const ops::LinearAttentionInpu
                        : at::Tensor()};
 }
 
-void check(const Case& c) {
+using Compute = Results (*)(const Case&,
+                            const ops::LinearAttentionInputs&,
+                            const ops::LinearAttention&);
+
+Results on_emulation(const Case& c,
+                     const ops::LinearAttentionInputs& in,
+                     const ops::LinearAttention& upstream) {
+  return emulated(c, in, upstream);
+}
+Results on_gpu(const Case& c,
+               const ops::LinearAttentionInputs& in,
+               const ops::LinearAttention& upstream) {
+  return reference(c, in, upstream, ops::linear_attention, on_test_device);
+}
+
+void check(const Case& c, Compute compute = on_emulation) {
   INFO(c);
   const ops::LinearAttentionInputs in = draw_inputs(c);
   const ops::LinearAttention upstream = draw_upstream(c, in);
-  const auto expected = list(reference(c, in, upstream)), found = list(emulated(c, in, upstream));
+  const auto expected = list(reference(c, in, upstream)), found = list(compute(c, in, upstream));
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto& [name, right] = expected[i];
     if (!right.defined()) continue;
@@ -180,11 +204,13 @@ void check(const Case& c) {
   }
 }
 
-void check_lengths_and_decays(Kind kind) {
-  for (const int64_t length : {1, 15, 64, 65, 150, 300})
-    check({kind, length, length % 2 == 1 ? Decay::weak : Decay::mixed, length != 64});
+void check_lengths_and_decays(Kind kind, Compute compute = on_emulation) {
+  for (const int64_t length : {1, 15, 64, 65, 150, 300}) {
+    const Decay decay = length % 2 == 1 ? Decay::weak : Decay::mixed;
+    check({kind, length, decay, length != 64}, compute);
+  }
   for (const Decay decay : {Decay::none, Decay::strong, Decay::total})
-    check({kind, 150, decay, true});
+    check({kind, 150, decay, true}, compute);
 }
 
 TEST_CASE("emulated CUDA kernels: a decay for each head", "[ops][cuda_emulation]") {
@@ -251,6 +277,23 @@ TEST_CASE("linear attention in chunks of plain Torch operations", "[ops]") {
       }
     }
   }
+}
+
+TEST_CASE("linear attention of bfloat16 on a GPU", "[ops]") {
+  at::manual_seed(46);
+  if (!test_device().is_cuda()) {
+    SUCCEED("FORGE_TEST_DEVICE names no GPU");
+    return;
+  }
+  for (const Kind kind : {Kind::scalar_decay, Kind::delta_rule, Kind::channel_decay}) {
+    check_lengths_and_decays(kind, on_gpu);
+    for (const int64_t keys : {32, 64, 128}) {
+      check({kind, 300, Decay::weak, true, keys, 256, 3, 2}, on_gpu);
+      check({kind, 200, Decay::mixed, false, keys, 80, 2, 2}, on_gpu);
+    }
+    check({kind, 70, Decay::weak, true, 24, 40, 2}, on_gpu);  // no kernels: in plain Torch
+  }
+  check({Kind::scalar_decay, 300, Decay::weak, true, 128, 256, 4, 2, true}, on_gpu);
 }
 
 TEST_CASE("the GPU's kernels take bfloat16 on a GPU alone", "[ops]") {
