@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/model/kinds.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -98,6 +99,47 @@ VectorCase read_vector_case(const json& config) {
                                                 {"lingua_code", ZLossKind::lingua_code}});
   options.finish();
   return read;
+}
+
+model::ModelConfig read_linear_case(const json& config) {
+  Options options(config);
+  model::ModelConfig model;
+  const std::string family = options.choose<std::string>(
+      "family", {{"gla5", "gla5"}, {"gdn2", "gdn2"}, {"mamba2", "mamba2"}});
+  model.layers = {family};
+  model.vocab_size = options.get<int>("vocab_size");
+  model.hidden_size = options.get<int>("hidden_size");
+  model.mlp.intermediate_size = options.get<int>("intermediate_size");
+  model.num_layers = options.get<int>("n_layers");
+  model.norm.eps = options.get<double>("eps");
+  model.canon.set = options.get<std::string>("canon_set");
+  const int heads = options.get<int>("n_heads"), state = options.get<int>("state");
+  const auto expand_k = options.get<double>("expand_k"), expand_v = options.get<double>("expand_v");
+  const json& gate_rank = options.take("output_gate_rank");
+  const int decay_rank = options.get<int>("gate_low_rank_dim");
+  const auto normalizer = options.get<double>("gate_logit_normalizer");
+  options.choose<int>("n_groups", {{1, 1}});
+  options.finish();
+  const auto set_heads = [&](auto& mixer) {
+    mixer.num_heads = heads;
+    mixer.expand_k = expand_k;
+    mixer.expand_v = expand_v;
+    mixer.output_gate_rank.reset();
+    if (!gate_rank.is_null()) mixer.output_gate_rank = gate_rank.get<int>();
+  };
+  if (family == "gla5") {
+    set_heads(model.gla5);
+    model.gla5.gate_rank = decay_rank;
+    model.gla5.gate_normalizer = normalizer;
+  } else if (family == "gdn2") {
+    set_heads(model.gdn2);
+  } else {
+    model.mamba2.num_heads = heads;
+    model.mamba2.expand = static_cast<int>(expand_v);
+    model.mamba2.state_size = state;
+  }
+  model::complete_model(model);
+  return model;
 }
 
 std::string vector_weight_name(const std::string& name, const model::ModelConfig& model) {

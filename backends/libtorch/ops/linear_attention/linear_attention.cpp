@@ -70,9 +70,11 @@ struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentio
     const variable_list saved = {q, k, v, log_decay, beta, state};
     context->save_for_backward(saved);
     keep_arguments(context, options);
-    LinearAttention results{at::empty(v.sizes(), v.options()),
-                            at::empty({v.size(0), v.size(2), k.size(3), v.size(3)}, v.options())};
-    linear_attention_forward_cpu(inputs_of(saved), options, results);
+    LinearAttention results{
+        at::empty(v.sizes(), v.options()),
+        at::empty({v.size(0), v.size(2), k.size(3), v.size(3)}, log_decay.options())};
+    (v.is_cuda() ? linear_attention_forward_cuda : linear_attention_forward_cpu)(
+        inputs_of(saved), options, results);
     return {results.output, results.state};
   }
 
@@ -91,28 +93,42 @@ struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentio
                                 like(inputs.log_decay),
                                 like(inputs.beta),
                                 like(inputs.state)};
-    linear_attention_backward_cpu(inputs, options, upstream, grads);
+    (inputs.v.is_cuda() ? linear_attention_backward_cuda : linear_attention_backward_cpu)(
+        inputs, options, upstream, grads);
     return {grads.q, grads.k, grads.v, grads.log_decay, grads.beta, grads.state, {}};
   }
 };
 
 }  // namespace
 
+bool cuda_linear_attention_supports(const LinearAttentionInputs& in) {
+  const int64_t keys = in.k.size(3), values = in.v.size(3);
+  constexpr int64_t most_blocks = 65535;  // of a grid's second and third dimension
+  return has_cuda_kernel(in.v) && in.v.scalar_type() == at::kBFloat16 && in.v.numel() > 0 &&
+         (keys == 32 || keys == 64 || keys == 128) && values % 16 == 0 &&
+         in.v.size(0) <= most_blocks && in.v.size(2) <= most_blocks;
+}
+
 LinearAttention linear_attention(const LinearAttentionInputs& inputs,
                                  const LinearAttentionOptions& options) {
   check_shapes(inputs, options);
   const at::ScalarType type = inputs.v.scalar_type();
-  const bool widened = inputs.v.is_cpu() && type == at::kBFloat16;
-  if (!has_cpu_kernel(inputs.v) && !widened) return linear_attention_composed(inputs, options);
-  const auto wide = [&](const at::Tensor& x) { return x.to(widened ? at::kFloat : type); };
-  const auto or_none = [&](const at::Tensor& x) { return or_empty(x.defined() ? wide(x) : x); };
-  const variable_list results = LinearAttentionFunction::apply(with_vectors(wide(inputs.q)),
-                                                               with_vectors(wide(inputs.k)),
-                                                               with_vectors(wide(inputs.v)),
-                                                               wide(inputs.log_decay).contiguous(),
-                                                               or_none(inputs.beta),
-                                                               or_none(inputs.state),
-                                                               options);
+  const bool narrow = type == at::kBFloat16;
+  const bool on_gpu = cuda_linear_attention_supports(inputs);
+  if (!on_gpu && !has_cpu_kernel(inputs.v) && !(inputs.v.is_cpu() && narrow))
+    return linear_attention_composed(inputs, options);
+  // A CPU computes bfloat16 in float32; a GPU reads tokens of bfloat16 beside numbers of float32.
+  const at::ScalarType wide = narrow ? at::kFloat : type;
+  const auto token = [&](const at::Tensor& x) { return with_vectors(x.to(on_gpu ? type : wide)); };
+  const auto or_none = [&](const at::Tensor& x) { return or_empty(x.defined() ? x.to(wide) : x); };
+  const variable_list results =
+      LinearAttentionFunction::apply(token(inputs.q),
+                                     token(inputs.k),
+                                     token(inputs.v),
+                                     inputs.log_decay.to(wide).contiguous(),
+                                     or_none(inputs.beta),
+                                     or_none(inputs.state),
+                                     options);
   return {results[0].to(type), results[1]};
 }
 

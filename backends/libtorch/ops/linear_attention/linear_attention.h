@@ -41,7 +41,9 @@ struct LinearAttention {
 /// On a CPU chunks of 64 tokens are matrix products, and only S goes from chunk to chunk. The
 /// backward pass keeps the inputs alone and computes the states again. No decision depends on the
 /// data but for which of two exact forms a chunk with a decay for each row takes, see
-/// most_decay_of_one_reference. Throws c10::Error naming a wrong shape or type.
+/// most_decay_of_one_reference. On a GPU the same in bfloat16, for 32, 64 or 128 keys and a
+/// multiple of 16 values, and linear_attention_composed otherwise. Throws c10::Error naming a wrong
+/// shape or type.
 LinearAttention linear_attention(const LinearAttentionInputs& inputs,
                                  const LinearAttentionOptions& options);
 
@@ -77,5 +79,19 @@ void linear_attention_backward_cpu(const LinearAttentionInputs& inputs,
                                    const LinearAttentionOptions& options,
                                    const LinearAttention& upstream,
                                    LinearAttentionInputs& gradients);
+
+/// Whether the GPU's kernels compute this.
+bool cuda_linear_attention_supports(const LinearAttentionInputs& inputs);
+
+/// On a GPU, where cuda_linear_attention_supports. q, k and v of bfloat16, the rest of float32 and
+/// contiguous. Otherwise as their CPU counterparts: deterministic too, and without a decision of
+/// the CPU that depends on the data, so that a CUDA graph can hold them.
+FORGE_CUDA_ONLY void linear_attention_forward_cuda(const LinearAttentionInputs& inputs,
+                                                   const LinearAttentionOptions& options,
+                                                   LinearAttention& results);
+FORGE_CUDA_ONLY void linear_attention_backward_cuda(const LinearAttentionInputs& inputs,
+                                                    const LinearAttentionOptions& options,
+                                                    const LinearAttention& upstream,
+                                                    LinearAttentionInputs& gradients);
 
 }  // namespace forge::ops

@@ -1,0 +1,297 @@
+#pragma once
+
+#include "backends/libtorch/ops/linear_attention/cuda_prepare.cuh"
+
+/// The two loops over chunks, in which a block owns 64 columns of one head's state: those never
+/// mix. The state stays in registers in float32; products read a bfloat16 copy in shared memory.
+namespace forge::ops::cuda {
+
+constexpr int slice_columns = 64;
+constexpr int slice_stride = padded(slice_columns);
+
+/// Columns of v that a block owns.
+struct Slice {
+  int begin, columns;
+  __device__ Slice(const LinearAttentionArguments& in, int index) : begin(index * slice_columns) {
+    const int64_t left = in.values - begin;
+    columns = left < slice_columns ? static_cast<int>(left) : slice_columns;
+  }
+};
+
+template <int keys>
+struct ScanMemory {
+  bfloat16 q_begin[chunk_tokens * padded(keys)], k_end[chunk_tokens * padded(keys)];
+  bfloat16 state[keys * slice_stride];
+  bfloat16 values[chunk_tokens * slice_stride], scores[chunk_tokens * slice_stride];
+};
+template <int keys>
+struct DeltaScanMemory : ScanMemory<keys> {
+  bfloat16 k_begin[chunk_tokens * padded(keys)], inverse[chunk_tokens * slice_stride];
+  float betas[chunk_tokens];
+};
+template <Recurrence kind, int keys>
+using ScanMemoryOf =
+    std::conditional_t<kind == Recurrence::delta_rule, DeltaScanMemory<keys>, ScanMemory<keys>>;
+
+/// A state of float32 from memory, zeros without; and back.
+template <int keys>
+__device__ __forceinline__ void read_state(const float* from,
+                                           int64_t stride,
+                                           const Slice& slice,
+                                           Tile<keys, slice_columns>& state) {
+  state.for_each_pair([&](int row, int column, float& a, float& b) {
+    const bool wanted = from != nullptr && column < slice.columns;
+    const float* x = from + row * stride + slice.begin + column;
+    a = wanted ? x[0] : 0;
+    b = wanted ? x[1] : 0;
+  });
+}
+template <int keys>
+__device__ __forceinline__ void write_state(Tile<keys, slice_columns>& state,
+                                            int64_t stride,
+                                            const Slice& slice,
+                                            float* to) {
+  state.for_each_pair([&](int row, int column, float a, float b) {
+    float* x = to + row * stride + slice.begin + column;
+    if (column < slice.columns) {
+      x[0] = a;
+      x[1] = b;
+    }
+  });
+}
+
+__device__ __forceinline__ void copy_betas(const LinearAttentionArguments& in,
+                                           const ChunkPlace& place,
+                                           float* betas) {
+  const int t = static_cast<int>(threadIdx.x);
+  if (t < chunk_tokens) betas[t] = t < place.tokens ? in.beta[place.number(in, t)] : 0;
+}
+
+/// Asks for the operands of a chunk, those that read S only where they are wanted.
+template <Recurrence kind, int keys>
+__device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments& in,
+                                                  const ChunkPlace& place,
+                                                  bool reads) {
+  const int64_t rows = place.chunk_index * chunk_tokens;
+  const auto ask = [&](const bfloat16* x) { prefetch_rows<chunk_tokens, keys>(x, keys); };
+  const auto ask_square = [&](const bfloat16* x) {
+    prefetch_rows<chunk_tokens, chunk_tokens>(x, chunk_tokens);
+  };
+  ask(in.k_end + rows * keys);
+  if (reads) {
+    ask(in.q_begin + rows * keys);
+    ask_square(in.scores + rows * chunk_tokens);
+  }
+  if constexpr (kind == Recurrence::delta_rule) {
+    ask(in.k_begin + rows * keys);
+    ask_square(in.inverse + rows * chunk_tokens);
+  }
+}
+
+/// Chunks from first to last. Without the delta rule U = V; with it
+///     R = beta V + Kb S,  U = Tm R;   then   O = Qb S + P U,  S' = w S + Ke^T U.
+/// With `keep`, for the backward pass, writes S before each chunk (and U) and no O.
+/// Grid: slices, heads, rows. Block: 256 threads. Shared memory: a ScanMemoryOf, at most 97 KiB.
+/// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm), 128 of V, mostly
+/// from the L2 cache for all slices but the first, and writes 128 of O, or 2 K of S. Multiply-adds
+/// of a slice: 128 K + 4096 (192 K + 8192) a token; these and not bytes are the limit on a GPU.
+template <Recurrence kind, int keys, bool keep>
+__global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionArguments in) {
+  auto& memory = *reinterpret_cast<ScanMemoryOf<kind, keys>*>(shared_memory());
+  constexpr bool delta = kind == Recurrence::delta_rule;
+  constexpr int stride = padded(keys);
+  const int row = blockIdx.z, head = blockIdx.y;
+  const Slice slice(in, blockIdx.x);
+  const int chunks = static_cast<int>((in.length + chunk_tokens - 1) / chunk_tokens);
+  const int64_t head_index = row * in.heads + head, state_size = keys * in.values;
+  Tile<keys, slice_columns> state;
+  read_state(in.state ? in.state + head_index * state_size : nullptr, in.values, slice, state);
+
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const ChunkPlace place(in, row, head, chunk);
+    const int64_t rows = place.chunk_index * chunk_tokens;
+    copy_rows<chunk_tokens, keys>(memory.k_end, in.k_end + rows * keys, keys, chunk_tokens);
+    copy_rows<chunk_tokens, slice_columns>(
+        memory.values, place.rows(in.v) + slice.begin, in.v.token, place.tokens, slice.columns);
+    if constexpr (delta) {
+      copy_rows<chunk_tokens, keys>(memory.k_begin, in.k_begin + rows * keys, keys, chunk_tokens);
+      copy_rows<chunk_tokens, chunk_tokens>(
+          memory.inverse, in.inverse + rows * chunk_tokens, chunk_tokens, chunk_tokens);
+      copy_betas(in, place, memory.betas);
+    }
+    if constexpr (!keep) {
+      copy_rows<chunk_tokens, keys>(memory.q_begin, in.q_begin + rows * keys, keys, chunk_tokens);
+      copy_rows<chunk_tokens, chunk_tokens>(
+          memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
+    }
+    state.round_to(memory.state, slice_stride);
+    if (chunk + 1 < chunks) {
+      const ChunkPlace next(in, row, head, chunk + 1);
+      prefetch_operands<kind, keys>(in, next, !keep);
+      prefetch_rows<chunk_tokens, slice_columns>(
+          next.rows(in.v) + slice.begin, in.v.token, next.tokens, slice.columns);
+    }
+    wait_for_copies();
+    __syncthreads();
+    if constexpr (keep)
+      write_rows<keys, slice_columns>(in.states + place.chunk_index * state_size + slice.begin,
+                                      in.values,
+                                      memory.state,
+                                      keys,
+                                      slice.columns);
+    if constexpr (delta) {
+      Tile<chunk_tokens, slice_columns> writes;
+      writes.for_each_pair([&](int t, int column, float& a, float& b) {
+        const unsigned word = word_at(memory.values + t * slice_stride + column);
+        a = memory.betas[t] * low_half(word);
+        b = memory.betas[t] * high_half(word);
+      });
+      writes.template add_product<keys, false, false>(
+          memory.k_begin, stride, memory.state, slice_stride);
+      writes.round_to(memory.values, slice_stride);  // each thread where it has read
+      __syncthreads();
+      writes.clear();
+      writes.template add_product<chunk_tokens, false, false>(
+          memory.inverse, slice_stride, memory.values, slice_stride);
+      __syncthreads();
+      writes.round_to(memory.values, slice_stride);
+      __syncthreads();
+      if constexpr (keep)
+        write_rows<chunk_tokens, slice_columns>(
+            in.writes + place.number(in, 0) * in.values + slice.begin,
+            in.heads * in.values,
+            memory.values,
+            place.tokens,
+            slice.columns);
+    }
+    const float* whole = in.whole + place.chunk_index * keys;
+    if constexpr (!keep) {
+      Tile<chunk_tokens, slice_columns> output;
+      output.clear();
+      output.template add_product<keys, false, false>(
+          memory.q_begin, stride, memory.state, slice_stride);
+      output.template add_product<chunk_tokens, false, false>(
+          memory.scores, slice_stride, memory.values, slice_stride);
+      __syncthreads();  // scores have been read
+      output.round_to(memory.scores, slice_stride);
+    }
+    state.for_each_pair([&](int c, int, float& a, float& b) {
+      a *= whole[c];
+      b *= whole[c];
+    });
+    state.template add_product<chunk_tokens, true, false>(
+        memory.k_end, stride, memory.values, slice_stride);
+    __syncthreads();
+    if constexpr (!keep) {
+      write_rows<chunk_tokens, slice_columns>(
+          in.output + place.number(in, 0) * in.values + slice.begin,
+          in.heads * in.values,
+          memory.scores,
+          place.tokens,
+          slice.columns);
+      __syncthreads();
+    }
+  }
+  if (!keep && in.final_state)
+    write_state(state, in.values, slice, in.final_state + head_index * state_size);
+}
+
+/// Chunks from last to first, dS' that of the state behind a chunk:
+///     dU = P^T dO + Ke dS'
+/// without the delta rule dV = dU,                     dS = w dS' + Qb^T dO
+/// with it                dR = Tm^T dU, dV = beta dR,  dS = w dS' + Qb^T dO + Kb^T dR.
+/// Writes dS' behind each chunk, dV (and dR), and dS before the first chunk where it is asked for.
+/// Grid, block, shared memory, work: as state_kernel, with O.
+template <Recurrence kind, int keys>
+__global__ void __launch_bounds__(tile_threads, 2)
+    state_gradient_kernel(LinearAttentionArguments in) {
+  auto& memory = *reinterpret_cast<ScanMemoryOf<kind, keys>*>(shared_memory());
+  constexpr bool delta = kind == Recurrence::delta_rule;
+  constexpr int stride = padded(keys);
+  const int row = blockIdx.z, head = blockIdx.y;
+  const Slice slice(in, blockIdx.x);
+  const int chunks = static_cast<int>((in.length + chunk_tokens - 1) / chunk_tokens);
+  const int64_t head_index = row * in.heads + head, state_size = keys * in.values;
+  Tile<keys, slice_columns> state;
+  read_state(in.grad_final_state ? in.grad_final_state + head_index * state_size : nullptr,
+             in.values,
+             slice,
+             state);
+
+  for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+    const ChunkPlace place(in, row, head, chunk);
+    const int64_t rows = place.chunk_index * chunk_tokens;
+    const int64_t values = place.number(in, 0) * in.values + slice.begin;
+    const int64_t value_stride = in.heads * in.values;
+    copy_rows<chunk_tokens, keys>(memory.k_end, in.k_end + rows * keys, keys, chunk_tokens);
+    copy_rows<chunk_tokens, keys>(memory.q_begin, in.q_begin + rows * keys, keys, chunk_tokens);
+    copy_rows<chunk_tokens, slice_columns>(
+        memory.values, in.grad_output + values, value_stride, place.tokens, slice.columns);
+    copy_rows<chunk_tokens, chunk_tokens>(
+        memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
+    if constexpr (delta) {
+      copy_rows<chunk_tokens, keys>(memory.k_begin, in.k_begin + rows * keys, keys, chunk_tokens);
+      copy_rows<chunk_tokens, chunk_tokens>(
+          memory.inverse, in.inverse + rows * chunk_tokens, chunk_tokens, chunk_tokens);
+      copy_betas(in, place, memory.betas);
+    }
+    state.round_to(memory.state, slice_stride);
+    if (chunk > 0) {
+      const ChunkPlace next(in, row, head, chunk - 1);
+      prefetch_operands<kind, keys>(in, next, true);
+      prefetch_rows<chunk_tokens, slice_columns>(
+          in.grad_output + next.number(in, 0) * in.values + slice.begin,
+          value_stride,
+          next.tokens,
+          slice.columns);
+    }
+    wait_for_copies();
+    __syncthreads();
+    write_rows<keys, slice_columns>(in.grad_states + place.chunk_index * state_size + slice.begin,
+                                    in.values,
+                                    memory.state,
+                                    keys,
+                                    slice.columns);
+    Tile<chunk_tokens, slice_columns> writes;
+    writes.clear();
+    writes.template add_product<chunk_tokens, true, false>(
+        memory.scores, slice_stride, memory.values, slice_stride);
+    writes.template add_product<keys, false, false>(
+        memory.k_end, stride, memory.state, slice_stride);
+    __syncthreads();  // scores have been read
+    writes.round_to(memory.scores, slice_stride);
+    __syncthreads();
+    const float* whole = in.whole + place.chunk_index * keys;
+    state.for_each_pair([&](int c, int, float& a, float& b) {
+      a *= whole[c];
+      b *= whole[c];
+    });
+    state.template add_product<chunk_tokens, true, false>(
+        memory.q_begin, stride, memory.values, slice_stride);
+    if constexpr (delta) {
+      writes.clear();
+      writes.template add_product<chunk_tokens, true, false>(
+          memory.inverse, slice_stride, memory.scores, slice_stride);
+      __syncthreads();
+      writes.round_to(memory.scores, slice_stride);
+      writes.for_each_pair([&](int t, int column, float a, float b) {
+        const float beta = memory.betas[t];
+        word_at(memory.values + t * slice_stride + column) = pack(beta * a, beta * b);
+      });
+      __syncthreads();
+      write_rows<chunk_tokens, slice_columns>(
+          in.grad_writes + values, value_stride, memory.scores, place.tokens, slice.columns);
+      state.template add_product<chunk_tokens, true, false>(
+          memory.k_begin, stride, memory.scores, slice_stride);
+    }
+    write_rows<chunk_tokens, slice_columns>(in.grad_v + values,
+                                            value_stride,
+                                            delta ? memory.values : memory.scores,
+                                            place.tokens,
+                                            slice.columns);
+    __syncthreads();
+  }
+  if (in.grad_state) write_state(state, in.values, slice, in.grad_state + head_index * state_size);
+}
+
+}  // namespace forge::ops::cuda

@@ -1,0 +1,305 @@
+// The CUDA kernels of linear attention, emulated on the CPU, against the recurrence in float64:
+// output, final state and all gradients.
+
+#include "backends/libtorch/ops/linear_attention/linear_attention.h"
+#include "tests/support/emulated_linear_attention.h"
+#include "tests/support/tensors.h"
+#include "tests/support/torch_catch.h"
+
+namespace forge::tests::emulated {
+namespace {
+
+using Call = EmulatedLinearAttention;
+using Kind = Call::Kind;
+
+enum class Decay { none, weak, strong, total, mixed };
+
+struct Case {
+  Kind kind;
+  int64_t length;
+  Decay decay;
+  bool with_state;  ///< an initial state, and gradients of the final one
+  int64_t keys = 32, values = 32, heads = 1, batch = 1;
+  bool shared_keys = false, with_beta = true;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << "kind " << int(c.kind) << " T " << c.length << " decay " << int(c.decay)
+             << " state " << c.with_state << " K " << c.keys << " V " << c.values << " H "
+             << c.heads << " B " << c.batch << " shared " << c.shared_keys << " beta "
+             << c.with_beta;
+}
+
+at::Tensor log_decays(at::IntArrayRef shape, Decay decay) {
+  const at::Tensor uniform = at::rand(shape);
+  switch (decay) {
+    case Decay::none: return at::zeros(shape);
+    case Decay::weak: return -0.1 * uniform;
+    case Decay::strong: return -30 * uniform;
+    case Decay::total: return at::full(shape, -1000.0);
+    case Decay::mixed: break;
+  }
+  return -uniform * at::rand({shape.back()}).mul(9).sub(8).exp().mul(3.75);
+}
+
+ops::LinearAttentionInputs draw_inputs(const Case& c) {
+  const auto halves = [](at::IntArrayRef shape) { return at::randn(shape).to(at::kBFloat16); };
+  const int64_t key_heads = c.shared_keys ? 1 : c.heads;
+  ops::LinearAttentionInputs in;
+  in.q = halves({c.batch, c.length, key_heads, c.keys});
+  in.k = halves({c.batch, c.length, key_heads, c.keys});
+  in.v = halves({c.batch, c.length, c.heads, c.values});
+  std::vector<int64_t> decays = {c.batch, c.length, c.heads};
+  if (c.kind == Kind::channel_decay) {
+    decays.push_back(c.keys);
+  } else if (c.with_beta) {
+    in.beta = at::rand(decays);
+  }
+  if (c.kind == Kind::delta_rule)
+    in.k = (in.k / in.k.to(at::kFloat).norm(2, -1, true)).to(at::kBFloat16);
+  in.log_decay = log_decays(decays, c.decay);
+  if (c.with_state) in.state = at::randn({c.batch, c.heads, c.keys, c.values});
+  return in;
+}
+
+struct Results {
+  at::Tensor output, state;
+  ops::LinearAttentionInputs grads;
+};
+
+using Operation = decltype(&ops::linear_attention);
+using Conversion = at::Tensor (*)(const at::Tensor&);
+
+at::Tensor in_float64(const at::Tensor& x) { return x.to(at::kDouble); }
+at::Tensor on_test_device(const at::Tensor& x) { return x.to(test_device()); }
+
+/// Results on the CPU, of inputs as `convert` gives them.
+Results reference(const Case& c,
+                  const ops::LinearAttentionInputs& in,
+                  const ops::LinearAttention& upstream,
+                  Operation operation = ops::linear_attention_reference,
+                  Conversion convert = in_float64) {
+  const auto leaf = [&](const at::Tensor& x) {
+    return x.defined() ? convert(x).clone().requires_grad_(true) : x;
+  };
+  const ops::LinearAttentionInputs leaves{
+      leaf(in.q), leaf(in.k), leaf(in.v), leaf(in.log_decay), leaf(in.beta), leaf(in.state)};
+  const ops::LinearAttention found =
+      operation(leaves, {1 / std::sqrt(double(c.keys)), c.kind == Kind::delta_rule});
+  const auto wide = [](const at::Tensor& x) { return x.to(at::kCPU, at::kDouble); };
+  at::Tensor sum = (wide(found.output) * upstream.output).sum();
+  if (upstream.state.defined()) sum = sum + (wide(found.state) * upstream.state).sum();
+  sum.backward();
+  const auto grad = [](const at::Tensor& x) { return x.defined() ? x.grad().cpu() : x; };
+  return {found.output.detach().cpu(),
+          found.state.detach().cpu(),
+          {grad(leaves.q),
+           grad(leaves.k),
+           grad(leaves.v),
+           grad(leaves.log_decay),
+           grad(leaves.beta),
+           grad(leaves.state)}};
+}
+
+template <class T>
+T* pointer(const at::Tensor& x) {
+  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
+}
+
+Results emulated(const Case& c,
+                 const ops::LinearAttentionInputs& in,
+                 const ops::LinearAttention& upstream,
+                 bool backwards = false) {
+  const auto like = [](const at::Tensor& x) {
+    return x.defined() ? at::full_like(x, std::nan("")) : x;
+  };
+  Results out{
+      like(in.v),
+      at::full({c.batch, c.heads, c.keys, c.values}, std::nan("")),
+      {like(in.q), like(in.k), like(in.v), like(in.log_decay), like(in.beta), like(in.state)}};
+  const at::Tensor of_heads = at::full({c.batch, c.length, c.heads, c.keys}, std::nan(""));
+  const at::Tensor grad_q = of_heads.clone(), grad_k = of_heads.clone();
+  const at::Tensor grad_output = upstream.output.to(at::kBFloat16).contiguous();
+  const at::Tensor grad_state =
+      upstream.state.defined() ? upstream.state.to(at::kFloat) : at::Tensor();
+  Call call{};
+  call.kind = c.kind;
+  call.batch = c.batch;
+  call.length = c.length;
+  call.heads = c.heads;
+  call.key_heads = in.q.size(2);
+  call.keys = c.keys;
+  call.values = c.values;
+  call.scale = static_cast<float>(1 / std::sqrt(double(c.keys)));
+  call.q = pointer<uint16_t>(in.q);
+  call.k = pointer<uint16_t>(in.k);
+  call.v = pointer<uint16_t>(in.v);
+  call.log_decay = pointer<float>(in.log_decay);
+  call.beta = pointer<float>(in.beta);
+  call.state = pointer<float>(in.state);
+  call.output = pointer<uint16_t>(out.output);
+  call.final_state = pointer<float>(out.state);
+  call.grad_output = pointer<uint16_t>(grad_output);
+  call.grad_final_state = pointer<float>(grad_state);
+  call.grad_q = pointer<float>(grad_q);
+  call.grad_k = pointer<float>(grad_k);
+  call.grad_v = pointer<uint16_t>(out.grads.v);
+  call.grad_log_decay = pointer<float>(out.grads.log_decay);
+  call.grad_beta = pointer<float>(out.grads.beta);
+  call.grad_state = pointer<float>(out.grads.state);
+  call.backwards = backwards;
+  run_emulated_forward(call);
+  run_emulated_backward(call);
+  out.grads.q = c.shared_keys ? grad_q.sum(2, true) : grad_q;
+  out.grads.k = c.shared_keys ? grad_k.sum(2, true) : grad_k;
+  return out;
+}
+
+std::vector<std::pair<const char*, at::Tensor>> list(const Results& r) {
+  return {{"output", r.output},
+          {"state", r.state},
+          {"dq", r.grads.q},
+          {"dk", r.grads.k},
+          {"dv", r.grads.v},
+          {"dlg", r.grads.log_decay},
+          {"dbeta", r.grads.beta},
+          {"dstate", r.grads.state}};
+}
+
+ops::LinearAttention draw_upstream(const Case& c, const ops::LinearAttentionInputs& in) {
+  return {at::randn(in.v.sizes()).to(at::kBFloat16).to(at::kDouble),
+          c.with_state ? at::randn({c.batch, c.heads, c.keys, c.values}).to(at::kDouble)
+                       : at::Tensor()};
+}
+
+using Compute = Results (*)(const Case&,
+                            const ops::LinearAttentionInputs&,
+                            const ops::LinearAttention&);
+
+Results on_emulation(const Case& c,
+                     const ops::LinearAttentionInputs& in,
+                     const ops::LinearAttention& upstream) {
+  return emulated(c, in, upstream);
+}
+Results on_gpu(const Case& c,
+               const ops::LinearAttentionInputs& in,
+               const ops::LinearAttention& upstream) {
+  return reference(c, in, upstream, ops::linear_attention, on_test_device);
+}
+
+void check(const Case& c, Compute compute = on_emulation) {
+  INFO(c);
+  const ops::LinearAttentionInputs in = draw_inputs(c);
+  const ops::LinearAttention upstream = draw_upstream(c, in);
+  const auto expected = list(reference(c, in, upstream)), found = list(compute(c, in, upstream));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto& [name, right] = expected[i];
+    if (!right.defined()) continue;
+    const at::Tensor x = found[i].second.to(at::kDouble);
+    const double most = std::string(name) == "dlg" ? 3e-2 : 1e-2;
+    const double error = (x - right).norm().item<double>(), size = right.norm().item<double>();
+    INFO(name << ": error " << error << " of " << size);
+    // What total decay leaves of a gradient is no number to compare with.
+    CHECK(error <= most * size + 1e-5 * std::sqrt(double(x.numel())));
+  }
+}
+
+void check_lengths_and_decays(Kind kind, Compute compute = on_emulation) {
+  for (const int64_t length : {1, 15, 64, 65, 150, 300}) {
+    const Decay decay = length % 2 == 1 ? Decay::weak : Decay::mixed;
+    check({kind, length, decay, length != 64}, compute);
+  }
+  for (const Decay decay : {Decay::none, Decay::strong, Decay::total})
+    check({kind, 150, decay, true}, compute);
+}
+
+TEST_CASE("emulated CUDA kernels: a decay for each head", "[ops][cuda_emulation]") {
+  at::manual_seed(41);
+  check_lengths_and_decays(Kind::scalar_decay);
+  check({Kind::scalar_decay, 100, Decay::weak, true, 64, 80, 2, 2, true});
+  check({Kind::scalar_decay, 70, Decay::weak, true, 128, 16, 2, 1, true, false});
+}
+
+TEST_CASE("emulated CUDA kernels: the delta rule", "[ops][cuda_emulation]") {
+  at::manual_seed(42);
+  check_lengths_and_decays(Kind::delta_rule);
+  check({Kind::delta_rule, 100, Decay::weak, true, 64, 80, 2, 2});
+  check({Kind::delta_rule, 70, Decay::weak, true, 128, 16});
+}
+
+TEST_CASE("emulated CUDA kernels: a decay for each channel", "[ops][cuda_emulation]") {
+  at::manual_seed(43);
+  check_lengths_and_decays(Kind::channel_decay);
+  check({Kind::channel_decay, 100, Decay::mixed, true, 64, 80, 2, 2});
+  check({Kind::channel_decay, 70, Decay::weak, true, 128, 16});
+}
+
+TEST_CASE("emulated CUDA kernels do not depend on the order of threads", "[ops][cuda_emulation]") {
+  at::manual_seed(44);
+  for (const Kind kind : {Kind::scalar_decay, Kind::delta_rule, Kind::channel_decay}) {
+    const Case c{kind, 80, Decay::weak, true};
+    const ops::LinearAttentionInputs in = draw_inputs(c);
+    const ops::LinearAttention upstream = draw_upstream(c, in);
+    const auto one = list(emulated(c, in, upstream)), other = list(emulated(c, in, upstream, true));
+    for (size_t i = 0; i < one.size(); ++i) {
+      INFO(c << " " << one[i].first);
+      if (one[i].second.defined()) CHECK(at::equal(one[i].second, other[i].second));
+    }
+  }
+}
+
+TEST_CASE("linear attention in chunks of plain Torch operations", "[ops]") {
+  at::manual_seed(45);
+  for (const Kind kind : {Kind::scalar_decay, Kind::delta_rule, Kind::channel_decay}) {
+    for (const int64_t length : {1, 15, 64, 65, 150}) {
+      for (const Decay decay : {Decay::none, Decay::weak, Decay::strong, Decay::mixed}) {
+        const bool shared = kind == Kind::scalar_decay && length % 2 == 1;
+        const Case c{kind,
+                     length,
+                     decay,
+                     length != 64,
+                     5,
+                     6,
+                     3,
+                     2,
+                     shared,
+                     length != 15 || kind == Kind::delta_rule};
+        const ops::LinearAttentionInputs in = draw_inputs(c);
+        const ops::LinearAttention upstream = draw_upstream(c, in);
+        const auto expected = list(reference(c, in, upstream));
+        const auto found = list(reference(c, in, upstream, ops::linear_attention_composed));
+        for (size_t i = 0; i < expected.size(); ++i) {
+          INFO(c << " " << expected[i].first);
+          const at::Tensor &right = expected[i].second, &x = found[i].second;
+          if (right.defined())
+            CHECK((x - right).norm().item<double>() <= 1e-11 * (1 + right.norm().item<double>()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("linear attention of bfloat16 on a GPU", "[ops]") {
+  at::manual_seed(46);
+  if (!test_device().is_cuda()) {
+    SUCCEED("FORGE_TEST_DEVICE names no GPU");
+    return;
+  }
+  for (const Kind kind : {Kind::scalar_decay, Kind::delta_rule, Kind::channel_decay}) {
+    check_lengths_and_decays(kind, on_gpu);
+    for (const int64_t keys : {32, 64, 128}) {
+      check({kind, 300, Decay::weak, true, keys, 256, 3, 2}, on_gpu);
+      check({kind, 200, Decay::mixed, false, keys, 80, 2, 2}, on_gpu);
+    }
+    check({kind, 70, Decay::weak, true, 24, 40, 2}, on_gpu);  // no kernels: in plain Torch
+  }
+  check({Kind::scalar_decay, 300, Decay::weak, true, 128, 256, 4, 2, true}, on_gpu);
+}
+
+TEST_CASE("the GPU's kernels take bfloat16 on a GPU alone", "[ops]") {
+  const ops::LinearAttentionInputs in = draw_inputs({Kind::scalar_decay, 3, Decay::weak, true});
+  CHECK_FALSE(ops::cuda_linear_attention_supports(in));
+}
+
+}  // namespace
+}  // namespace forge::tests::emulated
