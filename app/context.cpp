@@ -11,6 +11,7 @@
 #include "core/project/template_arguments.h"
 #include "core/run/allowed_command.h"
 #include "core/run/open_model.h"
+#include "core/run/program_hash.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/job.h"
@@ -203,6 +204,15 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
   const auto known = backend_infos_.find(key);
   if (known != backend_infos_.end()) return known->second;
   return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);
+}
+
+std::string Context::program_hash(const config::Experiment& experiment) const {
+  const fs::path library = fs::path(host_environment_.library_dir).parent_path();
+  const fs::path folder = experiment.external.working_directory;
+  std::error_code ignored;
+  const bool is_forges_own = !library.empty() && !folder.empty() &&
+                             fs::equivalent(folder.parent_path(), library / "backends", ignored);
+  return is_forges_own ? "" : run::program_hash(experiment.external);
 }
 
 const std::string& Context::revision() const {

@@ -107,6 +107,8 @@ class Context {
   const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
                                               const std::string& device,
                                               int threads) const;
+  /// Identity::program of a run. forge's own programs are known by their numerics_version, "".
+  std::string program_hash(const config::Experiment& experiment) const;
   /// The commit of the workspace, "" outside git. A command asks git once.
   const std::string& revision() const;
   /// What data::find_fingerprints finds, looked for once for all configs of the same data.

@@ -133,6 +133,7 @@ run::RunInputs inputs_without_data(const Context& context,
   inputs.initial_weights = run.initial_weights;
   inputs.device = options.device;
   inputs.backend = run.backend;
+  inputs.program = context.program_hash(resolved.experiment);
   return inputs;
 }
 
@@ -218,6 +219,18 @@ Sweeps read_sweeps(const Context& context, const RunSelection& selection) {
     sweeps.configs.insert(sweeps.configs.end(), declared.configs.begin(), declared.configs.end());
   }
   return sweeps;
+}
+
+/// Throws Error for a key that is both set and swept: one of the two would be dropped.
+void require_no_double_setting(const std::vector<run::Sweep>& sweeps,
+                               const std::vector<std::string>& overrides) {
+  for (const run::Sweep& sweep : sweeps) {
+    for (const std::string& setting : overrides) {
+      if (setting.substr(0, setting.find('=')) == sweep.path)
+        throw Error("--set " + setting + " and the sweep of '" + sweep.path + "' set the same key",
+                    "give one of them");
+    }
+  }
 }
 
 /// The configs that the selection names, in that order. Those of --all may be models, which do not
@@ -377,6 +390,7 @@ SelectedRuns check_selected_configs(const Context& context,
                                     const RunSelection& selection,
                                     const LaunchOptions& options) {
   const Sweeps sweeps = read_sweeps(context, selection);
+  require_no_double_setting(sweeps.values, options.overrides);
   RunSelection wanted = selection;
   if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
     wanted.configs = sweeps.configs;

@@ -1,3 +1,4 @@
+#include <functional>
 #include <iostream>
 #include <set>
 
@@ -64,6 +65,13 @@ std::vector<std::pair<std::string, fs::path>> current_templates(const Context& c
   return files;
 }
 
+/// Ends work on many bytes after a Ctrl-C that is counted, so that it removes what it has begun.
+std::function<void(int64_t)> stop_at(const Interrupts& interrupts) {
+  return [&interrupts](int64_t) {
+    if (interrupts.count() > 0) throw Error("interrupted", ExitCode::failed);
+  };
+}
+
 int pack(const Context& context, const PackCommand& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   std::vector<std::string> notes;
@@ -78,6 +86,8 @@ int pack(const Context& context, const PackCommand& options) {
   pack.forge_version = FORGE_VERSION;
   if (folder.record().imported_from.empty())
     pack.templates = current_templates(context, folder, notes);
+  const Interrupts interrupts;
+  pack.on_bytes = stop_at(interrupts);
   const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << tables::printable(note) << "\n";
@@ -99,7 +109,9 @@ struct ImportOptions {
 
 int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
-  const manage::ImportResult imported = manage::import_packed_run(options.origin, runs_dir);
+  const Interrupts interrupts;
+  const manage::ImportResult imported =
+      manage::import_packed_run(options.origin, runs_dir, stop_at(interrupts));
   for (const std::string& note : imported.notes)
     std::cerr << "note: " << tables::printable(note) << "\n";
   if (options.json) {

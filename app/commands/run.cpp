@@ -55,6 +55,13 @@ void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
   if (!warning.empty()) std::cerr << "warning: " << checked.label << ": " << warning << "\n";
 }
 
+/// Tables leave archived runs out, so that a command to make them would be printed for ever.
+std::string completed_hint(const run::PlannedRun& planned) {
+  if (!run::read_annotations(planned.folder).archived) return " (--force runs it again)";
+  return " and archived ('forge runs archive --restore " + shell_quoted(planned.record.id) +
+         "' shows it again, --force runs it again)";
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context, const CheckedRun& checked, const RunOptions& options) {
   const PreparedRun prepared = prepare_run(context, checked, options.launch);
@@ -63,7 +70,8 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
   run::allow_command(prepared.planned.record.key, checked.resolved.experiment);
   switch (prepared.planned.action) {
     case run::Action::cached:
-      std::cerr << checked.label << ": already completed (--force runs it again)\n";
+      std::cerr << checked.label << ": already completed" << completed_hint(prepared.planned)
+                << "\n";
       break;
     case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:

@@ -90,6 +90,8 @@ int stop(const Context& context, const RunsStopOptions& options) {
     if (!options.json) std::cout << tables::printable(folder.id()) << ": " << what << "\n";
   }
   if (options.json) return print_json(list);
+  if (!asked.empty() && !options.now)
+    std::cerr << "note: 'forge runs stop --now' does not wait for a worker that does not stop\n";
   if (folders.empty()) {
     std::cout << "no active or queued runs\n";
   }

@@ -232,7 +232,9 @@ void ArchiveWriter::add_text(const std::string& name, std::string_view text) {
   write(text);
 }
 
-void ArchiveWriter::add_file(const std::string& name, const fs::path& path) {
+void ArchiveWriter::add_file(const std::string& name,
+                             const fs::path& path,
+                             const std::function<void(int64_t)>& on_bytes) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file) throw system_error("read '" + path.string() + "'", errno);
   const int64_t bytes = ::lseek(file.get(), 0, SEEK_END);
@@ -247,6 +249,7 @@ void ArchiveWriter::add_file(const std::string& name, const fs::path& path) {
     if (got == 0) throw Error("'" + path.string() + "' became shorter while it was read");
     write({buffer.data(), static_cast<size_t>(got)});
     left -= got;
+    if (on_bytes) on_bytes(got);
   }
 }
 

@@ -20,7 +20,10 @@ class ArchiveWriter {
   ArchiveWriter& operator=(const ArchiveWriter&) = delete;
 
   /// `name` is a path as require_inner_path wants it.
-  void add_file(const std::string& name, const std::filesystem::path& file);
+  /// Calls `on_bytes`, if given, with the size of each piece; what it throws ends the writing.
+  void add_file(const std::string& name,
+                const std::filesystem::path& file,
+                const std::function<void(int64_t)>& on_bytes = {});
   void add_text(const std::string& name, std::string_view text);
   void finish();
 

@@ -48,6 +48,7 @@ std::string hash_file(const std::filesystem::path& path,
   for (size_t begin = 0; begin < file.size(); begin += piece_bytes) {
     const size_t here = std::min(piece_bytes, file.size() - begin);
     hasher.update(file.data() + begin, here);
+    file.forget();  // a large file is read again by the next who needs it, and fills no memory
     if (on_bytes) on_bytes(static_cast<int64_t>(here));
   }
   return hasher.hex();

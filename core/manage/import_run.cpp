@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/base/archive.h"
 #include "core/base/display_text.h"
@@ -24,6 +25,7 @@ namespace forge::manage {
 namespace {
 
 using Json = nlohmann::json;
+using OnBytes = std::function<void(int64_t)>;
 
 /// It has a line for each file of a run.
 constexpr uintmax_t max_manifest_bytes = uintmax_t{32} << 20;
@@ -56,7 +58,7 @@ void list_files(const fs::path& folder, const std::string& below, std::vector<st
 }
 
 /// Throws where a file of an unpacked pack is not what pack.json says.
-void check_pack(const fs::path& folder) {
+void check_pack(const fs::path& folder, const OnBytes& on_bytes) {
   const Json manifest = json_of(folder / pack_manifest);
   if (manifest.value("pack", Json()) != pack_version)
     throw refused("the pack is of another version of forge",
@@ -74,29 +76,32 @@ void check_pack(const fs::path& folder) {
     const fs::path file = folder / name;
     if (!is_plain_file(file)) throw refused("the pack lacks '" + name + "'");
     const bool same = entry.is_object() && entry.value("bytes", Json()) == fs::file_size(file) &&
-                      entry.value("hash", Json()) == hash_file(file);
+                      entry.value("hash", Json()) == hash_file(file, on_bytes);
     if (!same) throw refused("'" + name + "' of the pack is not what was packed");
   }
 }
 
-/// Throws Error where what pack.json lists has no room on the disk of the folder. More than
-/// `most_bytes` are no pack, which the extraction says.
-void require_space(const Json& files, const fs::path& folder, int64_t most_bytes) {
-  double needed = 0;
-  for (const auto& [name, entry] : files.items()) {
-    const Json bytes = entry.is_object() ? entry.value("bytes", Json()) : Json();
-    if (bytes.is_number()) needed += bytes.get<double>();
-  }
+/// Throws Error where `what`, of so many bytes, has no room on the disk of the folder.
+void require_space(const std::string& what, double needed, const fs::path& folder) {
   const auto available = double(fs::space(folder).available);
-  if (needed <= available || needed > double(most_bytes)) return;
-  throw Error("the disk is full: the pack needs " + human_bytes(needed) + ", and " +
+  if (needed <= available) return;
+  throw Error("the disk is full: " + what + " needs " + human_bytes(needed) + ", and " +
                   human_bytes(available) + " are free in " + shown_path(folder.parent_path()),
               "make room, or let FORGE_RUNS_DIR name a folder on another disk",
               ExitCode::storage);
 }
 
+double listed_bytes(const Json& files) {
+  double sum = 0;
+  for (const auto& [name, entry] : files.items()) {
+    const Json bytes = entry.is_object() ? entry.value("bytes", Json()) : Json();
+    if (bytes.is_number()) sum += bytes.get<double>();
+  }
+  return sum;
+}
+
 /// Unpacks only what pack.json lists, at the length that it says: what is refused was not written.
-void unpack(const fs::path& pack, const fs::path& folder) {
+void unpack(const fs::path& pack, const fs::path& folder, const OnBytes& on_bytes) {
   const std::string text =
       read_first_file(pack, pack_manifest, static_cast<int64_t>(max_manifest_bytes));
   if (text.empty()) throw refused("'" + shown_path(pack) + "' is no pack: it has no pack.json");
@@ -105,8 +110,11 @@ void unpack(const fs::path& pack, const fs::path& folder) {
   const Json files = manifest.is_object() ? manifest.value("files", Json()) : Json();
   if (!files.is_object()) throw refused("'files' of pack.json is no object");
   ExtractLimits limits;
-  require_space(files, folder, limits.bytes);
+  const double needed = listed_bytes(files);
+  // More than the limit is no pack, which the extraction says.
+  if (needed <= double(limits.bytes)) require_space("the pack", needed, folder);
   limits.check = [&](const std::string& name, int64_t bytes) {
+    if (on_bytes) on_bytes(0);
     if (name == pack_manifest) return;
     const auto entry = files.find(name);
     if (entry == files.end())
@@ -119,16 +127,16 @@ void unpack(const fs::path& pack, const fs::path& folder) {
 }
 
 /// The run folder at the origin; a pack's is unpacked aside.
-fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
+fs::path find_run_folder(const fs::path& origin, const fs::path& aside, const OnBytes& on_bytes) {
   if (is_file(origin)) {
     if (!is_archive(origin))
       throw refused("'" + shown_path(origin) + "' is no pack", "'forge pack RUN' makes one");
-    unpack(origin, aside);
-    check_pack(aside);
+    unpack(origin, aside, on_bytes);
+    check_pack(aside, on_bytes);
     return aside / "run";
   }
   if (path_exists(origin / pack_manifest)) {
-    check_pack(origin);
+    check_pack(origin, on_bytes);
     return origin / "run";
   }
   if (path_exists(origin / "run.json")) return origin;
@@ -154,18 +162,39 @@ run::RunRecord checked_record(const run::RunFolder& folder) {
   return record;
 }
 
-void copy_plain_file(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::copy_file(from, to, error);
-  if (error)
-    throw system_error("copy '" + from.string() + "' to '" + to.string() + "'", error.value());
+void copy_plain_file(const fs::path& from, const fs::path& to, const OnBytes& on_bytes) {
+  constexpr size_t piece_bytes = size_t{4} << 20;
+  const FileDescriptor source = open_regular_file(from);
+  OutputFile copy(to, false);
+  std::string piece(piece_bytes, '\0');
+  while (true) {
+    const ssize_t got = ::read(source.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw system_error("read '" + from.string() + "'", errno);
+    if (got == 0) return copy.finish();
+    copy.write({piece.data(), static_cast<size_t>(got)});
+    if (on_bytes) on_bytes(got);
+  }
 }
 
-void copy_checkpoint(const fs::path& from, const fs::path& to) {
+void copy_checkpoint(const fs::path& from, const fs::path& to, const OnBytes& on_bytes) {
   make_directories(to);
   for (const auto& entry : fs::directory_iterator(from)) {
-    if (is_plain_file(entry.path())) copy_plain_file(entry.path(), to / entry.path().filename());
+    if (is_plain_file(entry.path()))
+      copy_plain_file(entry.path(), to / entry.path().filename(), on_bytes);
   }
+}
+
+/// Of what copy_run copies. Holes of a file count: they are written.
+double run_bytes(const run::RunFolder& run) {
+  double sum = 0;
+  const auto add = [&](const fs::path& file) {
+    if (is_plain_file(file)) sum += double(fs::file_size(file));
+  };
+  for (const std::string& name : files_of_run()) add(run.path() / name);
+  for (const fs::path& checkpoint : weights::list_checkpoints(run.checkpoints()))
+    for (const auto& entry : fs::directory_iterator(checkpoint)) add(entry.path());
+  return sum;
 }
 
 /// What somebody else hid is shown here, with their note and tags.
@@ -183,14 +212,17 @@ void restore_archived(const run::RunFolder& copy, std::vector<std::string>& note
 
 void copy_run(const run::RunFolder& from,
               const run::RunFolder& to,
-              std::vector<std::string>& notes) {
+              std::vector<std::string>& notes,
+              const OnBytes& on_bytes) {
+  require_space("the run", run_bytes(from), to.path().parent_path());
   make_directories(to.path());
   for (const std::string& name : files_of_run()) {
-    if (is_plain_file(from.path() / name)) copy_plain_file(from.path() / name, to.path() / name);
+    if (is_plain_file(from.path() / name))
+      copy_plain_file(from.path() / name, to.path() / name, on_bytes);
   }
   for (const fs::path& checkpoint : weights::list_checkpoints(from.checkpoints())) {
     const fs::path copy = to.checkpoints() / checkpoint.filename();
-    copy_checkpoint(checkpoint, copy);
+    copy_checkpoint(checkpoint, copy, on_bytes);
     try {
       weights::read_checkpoint_state(copy);
     } catch (const Error& problem) {
@@ -267,7 +299,9 @@ class MadeFolders {
 
 }  // namespace
 
-ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir) {
+ImportResult import_packed_run(const fs::path& origin,
+                               const fs::path& runs_dir,
+                               const OnBytes& on_bytes) {
   require_origin(fs::absolute(origin));
   MadeFolders made(runs_dir);
   run::make_runs_dir(runs_dir);
@@ -275,7 +309,7 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
                             (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
   const fs::path unpacked = aside.path() / "pack";
   make_directories(unpacked);
-  const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked));
+  const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked, on_bytes));
   if (source.is_running())
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
@@ -286,7 +320,7 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
     if (!need.is_here) imported.missing.push_back(std::move(need));
   }
   const run::RunFolder copy(aside.path() / record.id);
-  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes);
+  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes, on_bytes);
   const queue::Queue one_at_a_time(runs_dir);
   if (fs::exists(imported.folder.path())) {
     require_same_run(imported.folder, source, record);

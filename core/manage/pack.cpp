@@ -199,7 +199,7 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
     const bool is_text = entry.file.empty();
     manifest["files"][entry.name] = {
         {"bytes", is_text ? entry.text.size() : fs::file_size(entry.file)},
-        {"hash", is_text ? hash_hex(entry.text) : hash_file(entry.file)}};
+        {"hash", is_text ? hash_hex(entry.text) : hash_file(entry.file, options.on_bytes)}};
   }
   ArchiveWriter archive(options.file);
   archive.add_text(pack_manifest, json_text(manifest, 2) + "\n");
@@ -207,7 +207,7 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
     if (entry.file.empty()) {
       archive.add_text(entry.name, entry.text);
     } else {
-      archive.add_file(entry.name, entry.file);
+      archive.add_file(entry.name, entry.file, options.on_bytes);
     }
   }
   archive.finish();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@ struct PackOptions {
   std::string forge_version;
   /// Templates that the config is made of: name below templates/, and file.
   std::vector<std::pair<std::string, std::filesystem::path>> templates;
+  /// Gets the size of each piece that was read. What it throws ends the work, and leaves nothing.
+  std::function<void(int64_t)> on_bytes = {};
 };
 
 struct Packed {
@@ -68,8 +71,10 @@ struct ImportResult {
 /// of its identity; every file of a pack must have the size and hash of pack.json; a damaged
 /// checkpoint is left out. Nothing is replaced. Makes the runs folder, unless there is no origin.
 /// Throws Error if another run has that name, if the run is here with another config, tokenizer or
-/// other events, if it is still running, and for what is no run.
+/// other events, if it is still running, for what is no run, and (exit code `storage`) before
+/// anything is written where the disk has no room. `on_bytes` is as that of PackOptions.
 ImportResult import_packed_run(const std::filesystem::path& origin,
-                               const std::filesystem::path& runs_dir);
+                               const std::filesystem::path& runs_dir,
+                               const std::function<void(int64_t)>& on_bytes = {});
 
 }  // namespace forge::manage

@@ -72,20 +72,32 @@ AttemptEnd verdict_of(const worker::Failed& failed) {
 /// "Order and sense". One worker's events, in their order.
 class EventChecker {
  public:
-  explicit EventChecker(int64_t max_steps) : max_steps_(max_steps) {}
+  explicit EventChecker(const config::TrainConfig& train)
+      : max_steps_(train.max_steps),
+        tokens_per_step_(int64_t{train.batch_size} * train.seq_len),
+        evaluates_(train.eval_rows > 0) {}
 
   /// Throws Error for an event that cannot be true.
   void check(const worker::Event& event) {
-    if (const auto* started = std::get_if<worker::Started>(&event)) {
-      check_start(*started);
+    if (std::holds_alternative<worker::Hello>(event)) {
+      require_first("hello", said_hello_);
+    } else if (const auto* started = std::get_if<worker::Started>(&event)) {
+      require_first("started", started_);
+      require_within("started", started->first_step);
+      require_equal("max_steps", started->max_steps, max_steps_);
+      require_equal("tokens_per_step", started->tokens_per_step, tokens_per_step_);
+      step_ = started->first_step;
     } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
       take_step("train", metrics->step);
-      require_loss("loss", metrics->loss);
-      require_positive("tokens_per_second", metrics->tokens_per_second);
+      require_positive("loss", metrics->loss);
+      require_positive("gradient_norm", metrics->gradient_norm);
+      require_speed(metrics->tokens_per_second);
       require_positive("elapsed_seconds", metrics->elapsed_seconds);
     } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
       take_step("evaluation", evaluation->step);
-      require_loss("loss", evaluation->loss);
+      require_positive("loss", evaluation->loss);
+      require_positive("validation_loss", evaluation->validation_loss.value_or(0));
+      for (const double loss : evaluation->row_losses) require_positive("row_losses", loss);
       require_positive("seconds", evaluation->seconds);
       evaluation_ = *evaluation;
     } else if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) {
@@ -96,29 +108,21 @@ class EventChecker {
   }
 
  private:
-  void check_start(const worker::Started& started) {
-    if (has_started_)
-      throw Error("it started twice", "'started' is sent once, before the first step");
-    has_started_ = true;
-    require_within("started", started.first_step);
-    if (started.max_steps != max_steps_)
-      throw Error("'started' says that it trains for " + std::to_string(started.max_steps) +
-                      " steps, and the config has " + std::to_string(max_steps_),
-                  "train.max_steps of the request is the number of steps");
-    step_ = started.first_step;
-  }
-
   void check_end(const worker::Finished& finished) {
     take_step("finished", finished.step);
-    if (finished.eval_loss) require_loss("eval_loss", *finished.eval_loss);
-    require_loss("train_loss", finished.train_loss);
     if (finished.completed && finished.step != max_steps_) {
       throw Error("it finished as completed at step " + std::to_string(finished.step) + " of " +
                       std::to_string(max_steps_),
                   "'completed' is true after train.max_steps steps alone");
     }
-    require_positive("tokens_per_second", finished.tokens_per_second);
+    require_positive("eval_loss", finished.eval_loss.value_or(0));
+    require_positive("train_loss", finished.train_loss);
+    require_speed(finished.tokens_per_second);
     require_positive("wall_seconds", finished.wall_seconds);
+    if (finished.completed && evaluates_ && !finished.eval_loss) {
+      throw Error("it finished as completed without eval_loss",
+                  "the config asks for an evaluation after the last step (train.eval_rows)");
+    }
     if (!finished.eval_loss || !evaluation_ || evaluation_->step != finished.step) return;
     const double said = evaluation_->loss, now = *finished.eval_loss;
     constexpr double rounding = 1e-5;
@@ -147,23 +151,36 @@ class EventChecker {
                 "train.max_steps of the request is the last one");
   }
 
+  static void require_first(const std::string& event, bool& said) {
+    if (said) throw Error("it said '" + event + "' twice");
+    said = true;
+  }
+
+  static void require_equal(const std::string& name, int64_t said, int64_t asked) {
+    if (said == asked) return;
+    throw Error("'" + name + "' of 'started' is " + std::to_string(said) + ", and the config has " +
+                    std::to_string(asked),
+                "tokens_per_step is train.batch_size times train.seq_len");
+  }
+
+  static void require_speed(double tokens_per_second) {
+    constexpr double fastest = 1e15;  // a token takes a millionth of a nanosecond
+    require_positive("tokens_per_second", tokens_per_second);
+    if (tokens_per_second > fastest)
+      throw Error("'tokens_per_second' is impossible: " + shortest(tokens_per_second));
+  }
+
   static void require_positive(const std::string& name, double value) {
-    constexpr double most = 1e15;  // no machine computes so many tokens, and no run takes so long
-    if (value > most) throw Error("'" + name + "' cannot be so large: " + shortest(value));
     if (!(value < 0)) return;
     throw Error("'" + name + "' is negative: " + shortest(value));
   }
 
-  /// One that is no number, or infinite, tells of a run that diverged.
-  static void require_loss(const std::string& name, double value) {
-    if (!(value < 0)) return;
-    throw Error("'" + name + "' is negative: " + shortest(value),
-                "a loss is the mean of -log of a probability");
-  }
-
   int64_t max_steps_;
+  int64_t tokens_per_step_;
+  bool evaluates_;
+  bool said_hello_ = false;
+  bool started_ = false;
   int64_t step_ = 0;  ///< the newest that it told of
-  bool has_started_ = false;
   std::optional<worker::Evaluation> evaluation_;
 };
 
@@ -173,7 +190,7 @@ class Attempt {
   Attempt(const AttemptContext& context, worker::RunningWorker& worker)
       : run_(context),
         worker_(worker),
-        checker_(context.max_steps),
+        checker_(context.train),
         looked_at_(context.options.clock()),
         stderr_before_(context.folder.stderr_bytes().value_or(0)) {}
 
@@ -285,10 +302,6 @@ class Attempt {
   }
 
   void on_hello(const worker::Hello& hello) {
-    if (hello_) {
-      fail("the worker said 'hello' twice", "'hello' is the first event, and sent once");
-      return;
-    }
     hello_ = hello;
     if (hello.protocol == worker::version) return;
     fail("the worker speaks version " + std::to_string(hello.protocol) +

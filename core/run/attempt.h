@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
 #include "core/run/run_folder.h"
@@ -36,7 +37,7 @@ struct AttemptContext {
   Scorer& scorer;
   EventLog& log;
   StopRequests& stop_requests;
-  int64_t max_steps = 0;  ///< of the config
+  const config::TrainConfig& train;  ///< of the config
 };
 
 /// Follows a worker that has just been started until it is gone: reads its lines, records its

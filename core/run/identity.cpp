@@ -62,7 +62,9 @@ std::string run_key(Identity identity) {
   // Keys are sorted and numbers written in their shortest form: one text for one identity.
   Json experiment = std::move(identity.experiment);
   identity.experiment = nullptr;
+  const bool has_program = !identity.program.empty();
   Json json = worker::write_fields(std::move(identity));
+  if (!has_program) json.erase("program");  // forge's own backends have the keys that they had
   json["experiment"] = std::move(experiment);  // copied once and not thrice: runs have many keys
   return hash_hex(json_text(json)).substr(0, 12);
 }
@@ -77,7 +79,8 @@ const std::map<std::string, std::string>& meanings() {
       {"device_type", "the kind of device"},
       {"threads", "CPU threads, which the order of sums depends on"},
       {"numerics_version", "the backend's arithmetic, which a newer version changed"},
-      {"initial_weights", "the weights that it begins from"}};
+      {"initial_weights", "the weights that it begins from"},
+      {"program", "the files that the backend's command names"}};
   return all;
 }
 

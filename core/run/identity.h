@@ -18,6 +18,7 @@ struct Identity {
   int threads = 0;              ///< on a CPU; 0 on other devices
   int numerics_version = 0;     ///< of the backend
   std::string initial_weights;  ///< hash of the weights that it begins from, "": they are drawn
+  std::string program;  ///< program_hash of an external backend's command, "" for forge's own
 };
 
 template <class Visitor>
@@ -30,6 +31,7 @@ void fields(Visitor& visit, Identity& identity) {
   visit.field("threads", identity.threads);
   visit.field("numerics_version", identity.numerics_version);
   visit.optional("initial_weights", identity.initial_weights);
+  visit.optional("program", identity.program);
 }
 
 /// The experiment's JSON without the keys that cannot change a number: name, description,
@@ -37,8 +39,9 @@ void fields(Visitor& visit, Identity& identity) {
 /// hung_after_seconds; and without data.path, data.evaluation_path,
 /// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
 /// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
-/// none. Where an external backend is started is left out too; its command and environment, which
-/// may well change what it computes, are not.
+/// none. Where an external backend is started is left out too: Identity::program stands for the
+/// files that it finds there. Its command and environment, which may well change what it computes,
+/// are not left out.
 /// train.deterministic is there as it came out on the run's device.
 nlohmann::json identity_config(const nlohmann::json& experiment);
 

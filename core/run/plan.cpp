@@ -122,6 +122,7 @@ Identity identity_of(const RunInputs& inputs) {
   identity.threads = environment.device_type == "cpu" ? environment.threads : 0;
   identity.numerics_version = inputs.backend.hello.numerics_version;
   identity.initial_weights = inputs.initial_weights.hash;
+  identity.program = inputs.program;
   return identity;
 }
 
@@ -134,6 +135,26 @@ int runs_of(const std::string& id, const fs::path& runs_dir) {
   int number = 0;
   while (fs::exists(RunFolder(runs_dir / with_suffix(id, number + 1)).record_file())) ++number;
   return number;
+}
+
+/// Whether the run is of another project. Projects have runs of their own, since each project's
+/// tables show its own runs.
+bool is_of_another(const RunFolder& folder, const std::string& project) {
+  try {
+    return folder.record().project != project;
+  } catch (const Error&) {
+    return false;  // it is damaged, which is said where it is planned
+  }
+}
+
+/// The number of the project's newest run of this id among the `existing` ones, else of a new one.
+int own_run(const std::string& id,
+            int existing,
+            const std::string& project,
+            const fs::path& runs_dir) {
+  for (int number = existing; number > 0; --number)
+    if (!is_of_another(RunFolder(runs_dir / with_suffix(id, number)), project)) return number;
+  return existing + 1;
 }
 
 /// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
@@ -255,7 +276,8 @@ const std::string& name_of(Action action) {
 PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
   RunRecord record = record_of(inputs);
   const int existing = runs_of(record.id, runs_dir);
-  record.id = with_suffix(record.id, force ? existing + 1 : std::max(existing, 1));
+  record.id = with_suffix(
+      record.id, force ? existing + 1 : own_run(record.id, existing, record.project, runs_dir));
   const RunFolder folder(runs_dir / record.id);
   PlannedRun planned{std::move(record), folder};
   decide(planned);

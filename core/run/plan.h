@@ -63,6 +63,7 @@ struct RunInputs {
   data::EvaluationText evaluation_text;
   std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose
   worker::BackendInfo backend;  ///< from the worker
+  std::string program;          ///< Identity::program
 };
 
 enum class Action {
@@ -84,7 +85,8 @@ struct PlannedRun {
 };
 
 /// The folder of the run of these inputs, and what is left to do for it. With `force` it is a new
-/// run with the first free suffix "-2", "-3", …, else the existing run with the highest suffix.
+/// run with the first free suffix "-2", "-3", …, else the project's existing run with the highest
+/// suffix: a run of another project is not taken for it, since no table of this one would show it.
 /// Writes nothing.
 PlannedRun plan_run(const RunInputs& inputs, const std::filesystem::path& runs_dir, bool force);
 

@@ -236,7 +236,7 @@ class Supervisor {
                         scorer_,
                         log_,
                         stop_requests_,
-                        experiment.train.max_steps},
+                        experiment.train},
                        *worker);
   }
 

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 // Version 1 of Boost.Process has a folder of its own in newer releases of Boost. No other file
 // includes Boost.Process: its headers take seconds to compile.
@@ -106,12 +108,18 @@ class ChildSetup : public bp::extend::handler {
   pid_t starter_ = ::getpid();
 };
 
-/// A name without a slash is looked for on the PATH.
+/// A name without a slash is looked for on the PATH. Boost's own search makes the locale that the
+/// environment names and throws where it is not installed, as that of an ssh client often is.
 std::string path_of_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
-  const std::string found = bp::search_path(name).string();
-  if (found.empty()) throw system_error("start '" + name + "'", ENOENT);
-  return found;
+  const char* const path = std::getenv("PATH");
+  for (const std::string& folder : split(path ? path : "", ':')) {
+    const fs::path candidate = fs::path(folder) / name;
+    std::error_code ignored;
+    if (fs::is_regular_file(candidate, ignored) && ::access(candidate.c_str(), X_OK) == 0)
+      return candidate.string();
+  }
+  throw system_error("start '" + name + "'", ENOENT);
 }
 
 }  // namespace

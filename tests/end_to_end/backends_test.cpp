@@ -281,6 +281,55 @@ TEST_CASE("any command can be a backend, without a shell") {
   CHECK(contains(gone.err, "/no/such"));
 }
 
+TEST_CASE("a program's result is not shown as that of another of the same name") {
+  Program forge;
+  const auto run = [&](const std::string& folder) {
+    const Outcome outcome =
+        forge.call(tiny({"run",
+                         "train_canon_ac",
+                         "--set",
+                         "backend=external",
+                         "--set",
+                         "external.command=[./worker.sh]",
+                         "--set",
+                         "external.working_directory=" + (forge.folder() / folder).string(),
+                         "--set",
+                         "data.order=sequential"}));
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.err;
+  };
+  const std::filesystem::path bigram = tests_dir().parent_path() / "backends" / "bigram";
+  for (const char* copy : {"a", "b"}) std::filesystem::copy(bigram, forge.folder() / copy);
+  const std::filesystem::path edited = forge.folder() / "b" / "worker.sh";
+  run("a");
+  CHECK(contains(run("b"), "already completed"));  // the same program in another folder
+  write_file_atomic(edited, read_file(edited) + "# another program\n");
+  std::filesystem::permissions(edited, std::filesystem::perms::owner_all);
+  CHECK_FALSE(contains(run("b"), "already completed"));
+  CHECK(contains(run("b"), "already completed"));
+  CHECK(contains(run("a"), "already completed"));
+}
+
+TEST_CASE("programs are started whatever locale the environment names") {
+  Program forge;
+  for (const char* name : {"LC_ALL", "LANG", "LC_CTYPE"}) forge.environment[name] = "xx_XX.UTF-8";
+  const Outcome trained = forge.call(tiny({"run", "train_llama", "--json"}, 2));
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const std::string id = json::parse(trained.out)[0].at("id");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"run", "train_llama", "--dry-run"},
+                                             {"backends"},
+                                             {"eval", id},
+                                             {"generate", id, "--prompt", "a", "--max-tokens", "2"},
+                                             tiny({"bench", "train_llama"}, 2)}) {
+    const Outcome outcome = forge.call(command);
+    INFO(command[0] << ": " << outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+  }
+}
+
 TEST_CASE("the program that a run folder of others names is started only if it is allowed",
           "[hostile]") {
   Program forge;

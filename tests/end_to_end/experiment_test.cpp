@@ -164,6 +164,19 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
   REQUIRE(forge.call({"diff", results[0].at("id"), results[0].at("id")}).exit_code == 0);
 }
 
+TEST_CASE("a key is not both set and swept") {
+  const Program forge;
+  const Outcome both = forge.call({"run",
+                                   "train_llama",
+                                   "--dry-run",
+                                   "--set",
+                                   "optimizer.lr=3",
+                                   "--sweep",
+                                   "optimizer.lr=1e-3,2e-3"});
+  CHECK(both.exit_code == 2);
+  CHECK(contains(both.err, "--set optimizer.lr=3 and the sweep of 'optimizer.lr'"));
+}
+
 TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());

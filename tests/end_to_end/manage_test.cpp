@@ -134,7 +134,9 @@ TEST_CASE("runs are removed and brought back and archived and tagged") {
   REQUIRE(json_of(forge, {"runs"}).empty());
   REQUIRE(forge.call({"store", "reindex"}).exit_code == 0);
   REQUIRE(json_of(forge, {"runs", "--archived"})[0].at("note") == "a note");
-  REQUIRE(contains(forge.call(tiny({"run", "train_canon_a"}, 4)).err, "already completed"));
+  const std::string again = forge.call(tiny({"run", "train_canon_a"}, 4)).err;
+  REQUIRE(contains(again, "already completed and archived"));
+  REQUIRE(contains(again, "forge runs archive --restore " + id));
   REQUIRE(forge.call({"runs", "archive", id, "--restore"}).exit_code == 0);
   REQUIRE(json_of(forge, {"runs"}).size() == 1);
 }

@@ -74,6 +74,15 @@ std::string begins_with(const store::RunSummary& run) {
   return run.initial_weights_hash.empty() ? "drawn weights" : "trained weights";
 }
 
+/// Whether the table compares training losses: each is a mean over the steps since the last log.
+bool compares_train_loss(const TableSpec& table) {
+  const std::string name = results::train_loss_name;
+  return (table.best_of && table.best_of->by == name) ||
+         std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
+           return column.metric == name || column.value.find(name) != std::string::npos;
+         });
+}
+
 /// Whether the key says how long to train.
 bool is_length(const std::string& key) {
   return key == "train.max_steps" || key == "train.max_tokens";
@@ -165,6 +174,8 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       conditions.insert(conditions.end(), found->second.begin(), found->second.end());
     }
   }
+  // It is in no identity, since it decides no weight.
+  if (compares_train_loss(table)) add_config_key(run.config, "train.log_every", conditions);
   const auto is_varied = [&](const Condition& c) {
     return (table.best_of && c.name == table.best_of->key) || (table.budget && is_length(c.name));
   };

@@ -259,6 +259,44 @@ TEST_CASE("remarks of one's own make no other run", "[upkeep][import]") {
   CHECK_FALSE(import_packed_run(scene.there / "run.pack", scene.here.path()).created);
 }
 
+TEST_CASE("a run folder larger than the disk is refused before anything is copied",
+          "[upkeep][import]") {
+  const Scene scene;
+  write_file_atomic(scene.run.stderr_file(), "words");
+  fs::resize_file(scene.run.stderr_file(), fs::space(scene.here.path()).available * 2);  // a hole
+  const std::string error =
+      error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); });
+  REQUIRE(contains(error, "the disk is full: the run needs"));
+  for (const auto& entry : fs::directory_iterator(scene.here.path()))
+    REQUIRE_FALSE(fs::exists(entry.path() / "run.json"));
+}
+
+TEST_CASE("packing and importing that is interrupted leaves nothing beside its place",
+          "[upkeep][pack][import]") {
+  const Scene scene;
+  const auto interrupt = [](int64_t) { throw Error("interrupted", ExitCode::failed); };
+  PackOptions options;
+  options.file = scene.there / "other.pack";
+  int64_t pieces = 0;
+  options.on_bytes = [&](int64_t) { ++pieces; };
+  pack_run(scene.run, options);
+  fs::remove(options.file);
+  const int64_t last = pieces;  // while the pack is written
+  options.on_bytes = [&](int64_t) {
+    if (--pieces == 0) throw Error("interrupted", ExitCode::failed);
+  };
+  REQUIRE(contains(error_of([&] { pack_run(scene.run, options); }), "interrupted"));
+  REQUIRE(last > 1);
+  for (const auto& origin : {scene.run.path(), scene.there / "run.pack"})
+    REQUIRE(contains(error_of([&] { import_packed_run(origin, scene.here.path(), interrupt); }),
+                     "interrupted"));
+  for (const auto* folder : {&scene.there, &scene.here})
+    for (const auto& entry : fs::directory_iterator(folder->path())) {
+      INFO(entry.path());
+      REQUIRE_FALSE(contains(entry.path().filename().string(), "tmp-"));
+    }
+}
+
 TEST_CASE("an import of nothing makes no runs folder", "[upkeep][import]") {
   const TemporaryFolder folder;
   CHECK(contains(error_of([&] { import_packed_run(folder / "nope", folder / "runs"); }),

@@ -2,6 +2,7 @@
 #include "core/base/files.h"
 #include "core/config/experiment.h"
 #include "core/run/event_log.h"
+#include "core/run/program_hash.h"
 #include "core/run/run_folder.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
@@ -96,6 +97,53 @@ TEST_CASE("force plans a run of its own, which then counts", "[run][plan]") {
     write_run_folder(forced, inputs);
   }
   REQUIRE(plan_run(inputs, runs.path(), false).record.id == first.record.id + "-3");
+}
+
+TEST_CASE("a project has runs of its own, which its tables show", "[run][plan]") {
+  const TemporaryFolder runs;
+  const RunInputs ours = small_inputs();
+  tests::complete(tests::new_run(runs.path()));
+  RunInputs theirs = ours;
+  theirs.project = "projects/two";
+  const PlannedRun planned = plan_run(theirs, runs.path(), false);
+  REQUIRE(planned.action == Action::start);
+  REQUIRE(planned.record.id == "train_x-" + planned.record.key + "-2");
+  write_run_folder(planned, theirs);
+  tests::complete(planned.folder);
+  REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
+  REQUIRE(plan_run(theirs, runs.path(), false).record.id == planned.record.id);
+  const PlannedRun own = plan_run(ours, runs.path(), false);
+  REQUIRE(own.action == Action::cached);
+  REQUIRE(own.record.id == "train_x-" + own.record.key);
+}
+
+TEST_CASE("programs of one name in two folders are two programs", "[run][plan]") {
+  const TemporaryFolder a, b;
+  config::ExternalConfig external;
+  const auto in = [&](const TemporaryFolder& folder) {
+    external.working_directory = folder.path().string();
+    return program_hash(external);
+  };
+  REQUIRE(in(a).empty());  // forge's own backend has no command
+  external.command = {"/usr/bin/python3", "worker.py", "--net=net.py", "fast"};
+  REQUIRE(in(a) != in(b));  // neither has a file that is named: the folders stand for them
+  a.write("worker.py", "1");
+  b.write("worker.py", "1");
+  REQUIRE(in(a) == in(b));
+  b.write("worker.py", "2");
+  REQUIRE(in(a) != in(b));
+  b.write("worker.py", "1");
+  b.write("net.py", "2");
+  REQUIRE(in(a) != in(b));
+  a.write("net.py", "2");
+  a.write("other.py", "not named");
+  REQUIRE(in(a) == in(b));
+
+  const TemporaryFolder runs;
+  RunInputs inputs = small_inputs();
+  const std::string without = plan_run(inputs, runs.path(), false).record.key;
+  inputs.program = in(a);
+  REQUIRE(plan_run(inputs, runs.path(), false).record.key != without);
 }
 
 TEST_CASE("a run folder holds all that a supervisor needs", "[run][plan]") {

@@ -367,18 +367,32 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
   CHECK(contains(reason_of({Says{with(lines::train(1), "second\":5", "second\":-5")}}),
                  "'tokens_per_second' is negative: -5"));
   CHECK(contains(reason_of({Says{with(lines::train(1), "second\":5", "second\":1e300")}}),
-                 "'tokens_per_second' cannot be so large: 1e+300"));
-  CHECK(contains(reason_of({Says{with(lines::train(1), "loss\":2.5", "loss\":-5")}}),
-                 "'loss' is negative: -5"));
-  CHECK(contains(reason_of({Says{with(evaluation, "4.0", "-1e999")}}), "'loss' is negative: -inf"));
-  CHECK(contains(reason_of({Says{with(end, "eval_loss\":2.5", "eval_loss\":-2.5")}}),
-                 "'eval_loss' is negative: -2.5"));
-  const std::string started =
-      R"({"event":"started","parameters":1,"first_step":0,"max_steps":3,"tokens_per_step":1})";
-  CHECK(contains(reason_of({Says{started}, Says{started}}), "it started twice"));
-  CHECK(contains(reason_of({Says{with(started, "steps\":3", "steps\":30")}}),
-                 "'started' says that it trains for 30 steps, and the config has 3"));
-  CHECK(contains(reason_of(greeting()), "the worker said 'hello' twice"));
+                 "'tokens_per_second' is impossible: 1e+300"));
+  for (const char* loss : {"-5", "\"-inf\""}) {
+    INFO(loss);
+    CHECK(contains(
+        reason_of({Says{with(lines::train(1), "\"loss\":2.5", std::string("\"loss\":") + loss)}}),
+        "'loss' is negative"));
+    CHECK(contains(
+        reason_of({Says{with(evaluation, "\"loss\":4.0", std::string("\"loss\":") + loss)}}),
+        "'loss' is negative"));
+    CHECK(contains(
+        reason_of({Says{with(end, "eval_loss\":2.5", std::string("eval_loss\":") + loss)}}),
+        "'eval_loss' is negative"));
+  }
+  CHECK(contains(reason_of({Says{lines::hello}}), "it said 'hello' twice"));
+  CHECK(contains(reason_of({Says{with(end, "\"eval_loss\":2.5,", "")}}),
+                 "it finished as completed without eval_loss"));
+  const auto started = [](int64_t max_steps, int64_t tokens) {
+    return R"({"event":"started","parameters":1,"first_step":0,"max_steps":)" +
+           std::to_string(max_steps) + R"(,"tokens_per_step":)" + std::to_string(tokens) + "}";
+  };
+  const config::TrainConfig train;
+  const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
+  CHECK(contains(reason_of({Says{started(4, tokens)}}), "'max_steps' of 'started' is 4"));
+  CHECK(contains(reason_of({Says{started(3, tokens + 1)}}), "'tokens_per_step' of 'started' is"));
+  CHECK(contains(reason_of({Says{started(3, tokens)}, Says{started(3, tokens)}}),
+                 "it said 'started' twice"));
 }
 
 TEST_CASE("a finished worker that does not leave is ended and the log says so",

@@ -52,6 +52,23 @@ TEST_CASE("runs of two backends do not mix in one table", "[report]") {
   CHECK(contains(ablation.excluded[0].reason, "backend "));
 }
 
+TEST_CASE("training losses of other log intervals are not compared", "[report]") {
+  std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
+  two[0].config["train"]["log_every"] = 1;
+  two[1].config["train"]["log_every"] = 10;
+  const auto comparable = [&](const TableSpec& table) {
+    int count = 0;
+    for (const AblationRow& row : build_ablation(table, two).rows) count += row.is_comparable();
+    return count;
+  };
+  CHECK(comparable(table()) == 2);
+  TableSpec of_losses = table();
+  of_losses.columns.push_back({ColumnKind::metric, "Train Loss", "train_loss"});
+  CHECK(comparable(of_losses) == 1);
+  two[0].config["train"]["log_every"] = 10;
+  CHECK(comparable(of_losses) == 2);
+}
+
 TEST_CASE("a table that is divided by backend has a row for each, against its own baseline",
           "[report]") {
   TableSpec divided = table();

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "core/config/experiment.h"
+
+namespace forge::run {
+
+/// Stands in a run's identity for the program of an external backend: a hash of the files of its
+/// working folder that its command names, "worker.py" or "--model=net.py", so that programs of one
+/// name in two folders are two programs and an edited one is another. A command that names none,
+/// "python3 -m mine", is known by its folder. "" for libtorch. Throws Error for a file that cannot
+/// be read.
+std::string program_hash(const config::ExternalConfig& external);
+
+}  // namespace forge::run
