@@ -18,7 +18,7 @@ struct Identity {
   int threads = 0;              ///< on a CPU; 0 on other devices
   int numerics_version = 0;     ///< of the backend
   std::string initial_weights;  ///< hash of the weights that it begins from, "": they are drawn
-  std::string program;  ///< program_hash of an external backend's command, "" for forge's own
+  std::string program = {};  ///< program_hash of an external backend's command, "" for forge's own
 };
 
 template <class Visitor>
