@@ -450,7 +450,7 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
 
 namespace {
 
-/// Tokens of one answer are right or wrong together: so many rows tell no more than so many cases.
+/// Tokens of one answer are right or wrong together: each row counts as one case.
 int64_t independent_cases(const store::RunSummary& run,
                           const std::string& metric,
                           const worker::Score& score) {
