@@ -64,7 +64,7 @@ std::string run_key(Identity identity) {
   identity.experiment = nullptr;
   const bool has_program = !identity.program.empty();
   Json json = worker::write_fields(std::move(identity));
-  if (!has_program) json.erase("program");  // forge's own backends have the keys that they had
+  if (!has_program) json.erase("program");     // forge's own backends have the keys that they had
   json["experiment"] = std::move(experiment);  // copied once and not thrice: runs have many keys
   return hash_hex(json_text(json)).substr(0, 12);
 }

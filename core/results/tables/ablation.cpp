@@ -4,12 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"

@@ -275,7 +275,7 @@ void check_metric(const std::string& name, const SourceSpan& where) {
   throw Error("no run has a final '" + name + "'", where, meant);
 }
 
-/// Throws Error for a metric that decides nothing.
+/// Throws Error for a metric that tables do not test.
 void check_is_tested(const std::string& name, const SourceSpan& where) {
   if (results::metric_named(name).is_tested()) return;
   throw Error(

@@ -19,14 +19,6 @@ namespace {
 
 using namespace tests;
 
-std::string excluded_text(const Ablation& ablation) {
-  std::string text;
-  for (const ExcludedRuns& entry : ablation.excluded) {
-    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs.size()) + "\n";
-  }
-  return text;
-}
-
 TEST_CASE("every row shows the newest completed run and its change against the baseline",
           "[report]") {
   Lab lab;

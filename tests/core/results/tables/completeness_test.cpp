@@ -14,14 +14,6 @@ namespace {
 
 using namespace tests;
 
-std::string excluded_text(const Ablation& ablation) {
-  std::string text;
-  for (const ExcludedRuns& entry : ablation.excluded) {
-    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs.size()) + "\n";
-  }
-  return text;
-}
-
 /// Runs of llama and canon_a with seeds from 1 on, each created a day after the one before.
 /// `planned` are the seeds that the command of each asked for.
 Ablation table_of_plans(const std::vector<std::vector<int64_t>>& planned) {

@@ -26,6 +26,14 @@ tables::TableSpec small_table() {
   return table;
 }
 
+std::string excluded_text(const tables::Ablation& ablation) {
+  std::string text;
+  for (const tables::ExcludedRuns& entry : ablation.excluded) {
+    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs.size()) + "\n";
+  }
+  return text;
+}
+
 tables::Published small_published() {
   tables::Published published;
   published.source = "A paper";

@@ -16,6 +16,9 @@ tables::TableSpec small_table();
 /// Published results of two of its rows.
 tables::Published small_published();
 
+/// What a table leaves out, a line each: "canon_a: older than the run shown x1".
+std::string excluded_text(const tables::Ablation& ablation);
+
 /// Runs on disk, read through the store.
 struct Lab {
   TemporaryFolder folder;
