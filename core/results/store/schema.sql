@@ -31,6 +31,7 @@ CREATE TABLE runs (
   data_fingerprint      TEXT NOT NULL,
   tokenizer_fingerprint TEXT NOT NULL,
   initial_weights_hash  TEXT NOT NULL,      -- of the weights that it began from; '': they were drawn
+  program               TEXT NOT NULL,      -- hash of the files of an external backend's command; '': forge's own
   evaluation            TEXT NOT NULL,      -- e.g. "500 rows of 512 tokens"
   status                TEXT NOT NULL
     CHECK (status IN ('not started', 'queued', 'running', 'completed', 'stopped', 'failed')),

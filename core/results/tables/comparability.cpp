@@ -43,6 +43,8 @@ void add_config_key(const nlohmann::json& config,
 /// Runs that meet the same conditions.
 struct Group {
   std::vector<Condition> conditions;
+  /// By command the program of its newest run, completed if there is one.
+  std::map<std::string, std::tuple<bool, std::string, std::string>> programs;
   std::set<std::string> completed_rows;
   std::set<std::string> current_rows;  ///< with completed runs of the config as it is now
   size_t completed = 0;
@@ -81,6 +83,20 @@ bool compares_train_loss(const TableSpec& table) {
          std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
            return column.metric == name || column.value.find(name) != std::string::npos;
          });
+}
+
+/// An external backend's program, by its command: rows of other commands have programs of their
+/// own, while one command stands for one program in a whole table.
+constexpr const char* program_condition = "program of ";
+
+bool is_program(const Condition& condition) {
+  return condition.name.rfind(program_condition, 0) == 0;
+}
+
+std::optional<Condition> program_of(const ConfiguredRun& run) {
+  const nlohmann::json* const command = find_value(run.config, "external.command");
+  if (run.summary.program.empty() || !command) return std::nullopt;
+  return Condition{program_condition + plain_text(*command), run.summary.program};
 }
 
 /// Whether the key says how long to train.
@@ -194,6 +210,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
             (c.name == "begins with" || c.name == "seeds vary"));
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
+  if (std::optional<Condition> program = program_of(run)) conditions.push_back(std::move(*program));
   return conditions;
 }
 
@@ -234,10 +251,15 @@ std::optional<std::vector<Condition>> choose_group(
     const store::RunSummary& summary = run->summary;
     std::vector<Condition> conditions = conditions_of(*run, table);
     std::string key;
+    if (!conditions.empty() && is_program(conditions.back())) conditions.pop_back();
     for (const Condition& condition : conditions)
       key += condition.name + '\n' + condition.value + '\n';
     Group& group = groups[key];
     group.conditions = std::move(conditions);
+    if (const std::optional<Condition> program = program_of(*run)) {
+      auto& newest = group.programs[program->name];
+      newest = std::max(newest, {is_completed(run), summary.created, program->value});
+    }
     group.rows.insert(summary.config);
     if (is_completed(run)) {
       ++group.completed;
@@ -251,7 +273,10 @@ std::optional<std::vector<Condition>> choose_group(
         return a.second.rank() < b.second.rank();
       });
   if (best == groups.end()) return std::nullopt;
-  return best->second.conditions;
+  std::vector<Condition> conditions = best->second.conditions;
+  for (const auto& [command, program] : best->second.programs)
+    conditions.push_back({command, std::get<2>(program)});
+  return conditions;
 }
 
 run::Identity identity_without_seed(const store::ConfiguredRun& run) {
@@ -266,6 +291,7 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   identity.threads = static_cast<int>(summary.threads);
   identity.numerics_version = static_cast<int>(summary.numerics_version);
   identity.initial_weights = summary.initial_weights_hash;
+  identity.program = summary.program;
   return identity;
 }
 
@@ -290,7 +316,7 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
   for (const run::IdentityDifference& difference : run::identity_differences(own, shown)) {
     const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
     const bool is_hash = difference.what.find("fingerprint") != std::string::npos ||
-                         difference.what == "initial_weights";
+                         difference.what == "initial_weights" || difference.what == "program";
     parts.push_back(is_hash ? "other " + difference.what
                             : difference.what + " " + text(difference.left) +
                                   ", the run shown has " + text(difference.right));

@@ -20,7 +20,7 @@ struct Condition {
 };
 
 /// The conditions of `table` as they are for `run`; whether it begins with drawn weights, backend
-/// and numerics version last. A section of
+/// numerics version and an external backend's program last. A section of
 /// the config counts key by key, without the keys that cannot change a number and the one that
 /// best_of varies. The key that rows are grouped by is not a condition, nor is the seed unless the
 /// table names it: runs of several seeds are a sample.

@@ -52,6 +52,47 @@ TEST_CASE("runs of two backends do not mix in one table", "[report]") {
   CHECK(contains(ablation.excluded[0].reason, "backend "));
 }
 
+TEST_CASE("runs of an external program before and after an edit do not mix in one table",
+          "[report]") {
+  Lab lab;
+  const auto add = [&](const char* config, int day, uint64_t seed, const char* program) {
+    MadeRun made = Lab::run(config, day);
+    made.experiment.backend = "external";
+    made.experiment.external.command = {"python3", "worker.py"};
+    made.experiment.seed = seed;
+    made.program = program;
+    make_completed_run(lab.runs, made, {3.0 + 0.01 * day, 4000, 1000});
+  };
+  add("llama", 10, 1, "before");
+  add("canon_a", 11, 1, "before");
+  REQUIRE(lab.table().excluded.empty());
+  REQUIRE(lab.table().rows[1].is_comparable());
+  SECTION("of one row the newest program's runs are a sample") {
+    add("llama", 12, 2, "after");
+    add("llama", 13, 3, "after");
+    const Ablation ablation = lab.table();
+    CHECK(ablation.rows[0].runs.size() == 2);
+    CHECK(excluded_text(ablation) ==
+          "llama: program of [\"python3\",\"worker.py\"] before, this table shows after x1\n");
+    CHECK_FALSE(ablation.rows[1].is_comparable());
+  }
+  SECTION("a row of the program as it was is not compared with one as it is") {
+    add("canon_a", 12, 1, "after");
+    const Ablation ablation = lab.table();
+    CHECK_FALSE(ablation.rows[0].is_comparable());
+    CHECK(ablation.rows[1].run->id == "canon_a-12");
+  }
+  SECTION("rows may have programs of their own") {
+    MadeRun made = Lab::run("canon_b", 12);
+    made.experiment.backend = "external";
+    made.experiment.external.command = {"python3", "another.py"};
+    made.program = "another";
+    make_completed_run(lab.runs, made);
+    const Ablation ablation = lab.table();
+    for (const AblationRow& row : ablation.rows) CHECK(row.is_comparable());
+  }
+}
+
 TEST_CASE("training losses of other log intervals are not compared", "[report]") {
   std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
   two[0].config["train"]["log_every"] = 1;
