@@ -16,13 +16,13 @@ class Mamba2Block final : public LinearMixer {
     const model::Mamba2Config& mamba2 = config.mamba2;
     const std::string prefix = arguments.prefix + "mamba2.";
     const int64_t hidden = config.hidden_size, width = heads_.value_width(), heads = heads_.heads;
-    const int64_t projected = mamba2.projected_width(hidden);
+    projected_ = mamba2.projected_width(hidden);
     WeightStore& weights = arguments.weights;
-    input_ = weights.add_matrix({{prefix + "in_proj.weight", projected}}, hidden);
+    input_ = weights.add_padded_matrix({{prefix + "in_proj.weight", projected_}}, hidden);
     const bool with_silu =
         config.canon.has('b') && mamba2.conv_activation == model::Activation::silu;
     conv_ = MixerConv(arguments, {{"mamba2.conv1d", mamba2.conv_width(hidden)}}, true, with_silu);
-    canon_b_ = Canon(arguments, 'B', "mamba2.canonB", projected);
+    canon_b_ = Canon(arguments, 'B', "mamba2.canonB", projected_);
     a_log_ = weights.add_vector(prefix + "A_log", {heads});
     dt_bias_ = weights.add_vector(prefix + "dt_bias", {heads});
     skip_ = weights.add_vector(prefix + "D", {heads});
@@ -36,7 +36,7 @@ class Mamba2Block final : public LinearMixer {
  protected:
   at::Tensor mix(const at::Tensor& projection, const Generation* generation) const override {
     const std::vector<at::Tensor> parts =
-        conv_(canon_b(projection, generation), parts_, generation);
+        conv_(canon_b(projection.narrow(2, 0, projected_), generation), parts_, generation);
     const at::Tensor dt = at::softplus(parts[4].to(dt_bias_.scalar_type()) + dt_bias_);
     const at::Tensor outputs = attend({heads_of(parts[3], 1),
                                        heads_of(parts[2], 1),
@@ -50,6 +50,7 @@ class Mamba2Block final : public LinearMixer {
   }
 
  private:
+  int64_t projected_ = 0;              ///< columns of the projection
   at::Tensor a_log_, dt_bias_, skip_;  ///< [H]
   ops::GatedNorm norm_of_output_;
   std::vector<ops::ProjectionPart> parts_;
