@@ -40,11 +40,26 @@ void add_config_key(const nlohmann::json& config,
     add_leaves(*value, path, conditions);
 }
 
+struct ByNameAndValue {
+  bool operator()(const Condition& a, const Condition& b) const {
+    return std::tie(a.name, a.value) < std::tie(b.name, b.value);
+  }
+};
+
+/// The runs of one program among those of one command.
+struct ProgramRuns {
+  std::set<std::string> rows;  ///< with completed runs
+  bool is_current = false;
+  size_t completed = 0;
+  std::string newest;
+
+  auto rank() const { return std::make_tuple(rows.size(), is_current, completed, newest); }
+};
+
 /// Runs that meet the same conditions.
 struct Group {
   std::vector<Condition> conditions;
-  /// By command the program of its newest run, completed if there is one.
-  std::map<std::string, std::tuple<bool, std::string, std::string>> programs;
+  std::map<Condition, ProgramRuns, ByNameAndValue> programs;  ///< of the commands
   std::set<std::string> completed_rows;
   std::set<std::string> current_rows;  ///< with completed runs of the config as it is now
   size_t completed = 0;
@@ -132,11 +147,15 @@ std::string varied_by_seed(const nlohmann::json& config) {
 
 std::vector<std::string> differences_from_config(const ConfiguredRun& run,
                                                  const nlohmann::json& current,
+                                                 const std::string& current_program,
                                                  const TableSpec& table) {
-  const nlohmann::json own = computed_part(run.config), now = computed_part(current);
-  if (own == now) return {};
-  const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   std::vector<std::string> differences;
+  const std::optional<Condition> program = program_of(run);
+  if (program && !current_program.empty() && program->value != current_program)
+    differences.push_back(program->name + " " + program->value + " (now " + current_program + ")");
+  const nlohmann::json own = computed_part(run.config), now = computed_part(current);
+  if (own == now) return differences;
+  const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   for (const run::IdentityDifference& difference : run::config_differences(own, now)) {
     if (!is_varied_by(table, run.summary.config, difference.what))
       differences.push_back(difference.what + " " + text(difference.left) + " (now " +
@@ -256,9 +275,14 @@ std::optional<std::vector<Condition>> choose_group(
       key += condition.name + '\n' + condition.value + '\n';
     Group& group = groups[key];
     group.conditions = std::move(conditions);
-    if (const std::optional<Condition> program = program_of(*run)) {
-      auto& newest = group.programs[program->name];
-      newest = std::max(newest, {is_completed(run), summary.created, program->value});
+    if (const std::optional<Condition> name = program_of(*run)) {
+      ProgramRuns& program = group.programs[*name];
+      program.newest = std::max(program.newest, summary.created);
+      if (is_completed(run)) {
+        program.rows.insert(summary.config);
+        ++program.completed;
+        program.is_current = program.is_current || (is_current && is_current(*run));
+      }
     }
     group.rows.insert(summary.config);
     if (is_completed(run)) {
@@ -274,8 +298,14 @@ std::optional<std::vector<Condition>> choose_group(
       });
   if (best == groups.end()) return std::nullopt;
   std::vector<Condition> conditions = best->second.conditions;
-  for (const auto& [command, program] : best->second.programs)
-    conditions.push_back({command, std::get<2>(program)});
+  std::map<std::string, std::pair<std::string, const ProgramRuns*>> shown;
+  for (const auto& [program, its_runs] : best->second.programs) {
+    auto& [value, most] = shown[program.name];
+    if (most && most->rank() >= its_runs.rank()) continue;
+    value = program.value;
+    most = &its_runs;
+  }
+  for (const auto& [name, program] : shown) conditions.push_back({name, program.first});
   return conditions;
 }
 

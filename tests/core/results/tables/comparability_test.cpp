@@ -67,20 +67,35 @@ TEST_CASE("runs of an external program before and after an edit do not mix in on
   add("canon_a", 11, 1, "before");
   REQUIRE(lab.table().excluded.empty());
   REQUIRE(lab.table().rows[1].is_comparable());
-  SECTION("of one row the newest program's runs are a sample") {
+  SECTION("the program that fills the most rows is shown, whatever is newer") {
     add("llama", 12, 2, "after");
     add("llama", 13, 3, "after");
     const Ablation ablation = lab.table();
-    CHECK(ablation.rows[0].runs.size() == 2);
+    CHECK(ablation.rows[0].runs.size() == 1);
     CHECK(excluded_text(ablation) ==
-          "llama: program of [\"python3\",\"worker.py\"] before, this table shows after x1\n");
-    CHECK_FALSE(ablation.rows[1].is_comparable());
+          "llama: program of [\"python3\",\"worker.py\"] after, this table shows before x2\n");
+    CHECK(ablation.rows[1].is_comparable());
   }
-  SECTION("a row of the program as it was is not compared with one as it is") {
-    add("canon_a", 12, 1, "after");
-    const Ablation ablation = lab.table();
-    CHECK_FALSE(ablation.rows[0].is_comparable());
-    CHECK(ablation.rows[1].run->id == "canon_a-12");
+  SECTION("of two that fill as many rows it is the one as it is now") {
+    add("llama", 12, 1, "after");
+    add("canon_a", 13, 1, "after");
+    const std::vector<store::ConfiguredRun> runs = lab.read();
+    const auto shown = [&](const std::string& program) {
+      std::vector<const store::ConfiguredRun*> all;
+      for (const store::ConfiguredRun& run : runs) all.push_back(&run);
+      return choose_group(
+                 small_table(),
+                 all,
+                 [&](const store::ConfiguredRun& run) { return run.summary.program == program; })
+          ->back()
+          .value;
+    };
+    CHECK(shown("before") == "before");
+    CHECK(shown("after") == "after");
+    CHECK(differences_from_config(runs[0], runs[0].config, "as it is now", small_table()).size() ==
+          1);
+    CHECK(differences_from_config(runs[0], runs[0].config, runs[0].summary.program, small_table())
+              .empty());
   }
   SECTION("rows may have programs of their own") {
     MadeRun made = Lab::run("canon_b", 12);
@@ -297,17 +312,17 @@ TEST_CASE("what a table varies itself is no other setting, and neither is a move
   run.config["data"] = {{"path", "/old/home/books.txt"}};
   nlohmann::json current = {
       {"seed", 1}, {"optimizer", {{"lr", 0.1}}}, {"data", {{"path", "/new/books.txt"}}}};
-  CHECK(differences_from_config(run, current, table()) ==
+  CHECK(differences_from_config(run, current, "", table()) ==
         std::vector<std::string>{"optimizer.lr 0.3 (now 0.1)"});
   TableSpec sweep = table();
   sweep.best_of = BestOfSpec{"optimizer.lr", {0.1, 0.3}, "eval_loss", Extreme::lowest, 0};
-  CHECK(differences_from_config(run, current, sweep).empty());
+  CHECK(differences_from_config(run, current, "", sweep).empty());
   TableSpec divided = table();
   group_by(divided, "optimizer.lr");
-  CHECK(differences_from_config(run, current, divided).empty());
+  CHECK(differences_from_config(run, current, "", divided).empty());
   current["data"]["path"] = "/new/code.txt";
   current["train"] = {{"initial_weights", "w/model.safetensors"}};
-  CHECK(differences_from_config(run, current, sweep) ==
+  CHECK(differences_from_config(run, current, "", sweep) ==
         std::vector<std::string>{"data.path \"books.txt\" (now \"code.txt\")",
                                  "train.initial_weights none (now \"model.safetensors\")"});
 }
