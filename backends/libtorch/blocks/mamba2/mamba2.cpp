@@ -1,4 +1,5 @@
 #include "backends/libtorch/blocks/linear/linear_mixer.h"
+#include "backends/libtorch/ops/log_decay/log_decay.h"
 
 namespace forge::libtorch {
 namespace {
@@ -37,12 +38,12 @@ class Mamba2Block final : public LinearMixer {
   at::Tensor mix(const at::Tensor& projection, const Generation* generation) const override {
     const std::vector<at::Tensor> parts =
         conv_(canon_b(projection, generation), parts_, generation);
-    const at::Tensor dt = at::softplus(parts[4].to(dt_bias_.scalar_type()) + dt_bias_);
+    const ops::HeadGates gates = ops::head_gates({parts[4], {}, a_log_, dt_bias_});
     const at::Tensor outputs = attend({heads_of(parts[3], 1),
                                        heads_of(parts[2], 1),
                                        heads_of(parts[1], heads_.heads),
-                                       dt * -a_log_.exp(),
-                                       dt,
+                                       gates.log_decay,
+                                       gates.beta,
                                        {}},
                                       {},
                                       generation);
