@@ -51,12 +51,19 @@ cuda::ShortConvPass<T> arguments(const at::Tensor& x,
           mixed};
 }
 
+int64_t channels_of(const Parts& parts) {
+  int64_t channels = 0;
+  for (const ProjectionPart& part : parts) channels += part.channels;
+  return channels;
+}
+
 }  // namespace
 
 bool cuda_short_conv_supports(const at::Tensor& x, const ShortConv& conv, const Parts& parts) {
   int64_t mixed = 0;
   for (const ProjectionPart& part : parts) mixed += part.is_mixed ? 1 : 0;
-  const int64_t others = static_cast<int64_t>(parts.size()) - mixed;
+  const int64_t ignored = x.size(2) > channels_of(parts) ? 1 : 0;
+  const int64_t others = static_cast<int64_t>(parts.size()) - mixed + ignored;
   constexpr int64_t most_channels = 1 << 20;
   if (mixed == 0 || mixed > cuda::most_projection_parts || others > cuda::most_projection_parts ||
       x.size(2) > most_channels)

@@ -215,13 +215,15 @@ __device__ __forceinline__ void copy_others(const ShortConvPass<T>& in,
 #pragma unroll 4
         for (int n = lane; n < tokens * vectors; n += warp_size) {
           const int token = n / vectors, c = (n - token * vectors) * wide;
-          *reinterpret_cast<Vector<T, wide>*>(to + token * grad.stride + c) =
-              load_vector<T, wide>(from + token * part.channels + c);
+          Vector<T, wide> vector{};
+          if (part.data) vector = load_vector<T, wide>(from + token * part.channels + c);
+          *reinterpret_cast<Vector<T, wide>*>(to + token * grad.stride + c) = vector;
         }
       } else {
         for (int n = lane; n < tokens * part.channels; n += warp_size) {
           const int token = n / part.channels, c = n - token * part.channels;
-          to[token * grad.stride + c] = from[token * part.channels + c];
+          to[token * grad.stride + c] =
+              part.data ? from[token * part.channels + c] : from_float<T>(0);
         }
       }
     }

@@ -4,7 +4,7 @@
 
 namespace forge::ops::cuda {
 
-/// Mixed parts of a projection, and as many others, at most.
+/// Mixed parts of a projection, and as many others with what is ignored, at most.
 constexpr int most_projection_parts = 4;
 
 /// Channels of a projection that have a tensor of their own [B, T, channels], contiguous.
@@ -45,7 +45,8 @@ template <class T>
 struct ShortConvGradient {
   T* x;  ///< of the projection, all channels are written
   int64_t stride;
-  PartPlaces<T> others;  ///< gradients of the parts that are not mixed
+  /// Gradients of the parts that are not mixed; null: zeros, of channels that are ignored.
+  PartPlaces<T> others;
 };
 
 /// Whether the kernels take vectors of `width` channels, 4 or 8.

@@ -255,6 +255,7 @@ void short_conv_backward_cpu(const at::Tensor& x,
     using T = decltype(zero);
     const canon::Convolution<T> p = mixed_convolution<T>(x, conv, places);
     const int64_t width = x.size(2), chunks = p.chunk_count(), taps = p.kernel * p.channels;
+    const int64_t of_parts = places.parts.back().first + places.parts.back().part.channels;
     const int64_t biases = grad_bias.defined() ? p.channels : 0;
     std::vector<T> tap_sums(chunks * taps, T(0));
     const at::Tensor bias_sums = at::zeros({chunks, biases}, x.options());
@@ -267,6 +268,8 @@ void short_conv_backward_cpu(const at::Tensor& x,
           tap_sums.data() + chunk.index * taps,
           biases > 0 ? bias_sums.data_ptr<T>() + chunk.index * biases : nullptr};
       with_simd([&]() FORGE_SIMD_BODY {
+        for (int64_t t = chunk.begin; t < chunk.end; ++t)
+          std::fill(out.at(t) + of_parts, out.at(t) + width, T(0));
         for (size_t i = 0; i < places.parts.size(); ++i) {
           const auto& [part, first, first_mixed] = places.parts[i];
           const Tokens<const T> upstream{
@@ -366,10 +369,10 @@ std::vector<at::Tensor> short_conv(const at::Tensor& x, const ShortConv& conv, c
                 " channels has no heads of ",
                 head_width);
   }
-  TORCH_CHECK(x.dim() == 3 && x.size(2) == width,
+  TORCH_CHECK(x.dim() == 3 && x.size(2) >= width,
               "short_conv: x must be [batch, tokens, ",
               width,
-              "], is ",
+              " or more], is ",
               x.sizes());
   TORCH_CHECK(!conv.bias.defined() || conv.bias.numel() == mixed,
               "short_conv: the bias must be [",

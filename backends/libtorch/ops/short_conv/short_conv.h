@@ -22,7 +22,8 @@ struct ShortConv {
   double length_eps = 1e-6;  ///< added to the sum of squares of a head
 };
 
-/// Divides a projection x [B, T, W] into its parts. Mixed ones, which lie side by side, go through
+/// Divides a projection x [B, T, W] into its parts; channels behind them, which fill rows up, are
+/// ignored. Mixed parts, which lie side by side, go through
 ///     y = [silu](conv(x) + bias)
 ///     y / sqrt(sum(y^2) + length_eps)     over each head that gets length 1
 /// where conv is a depthwise causal convolution over time without residual.

@@ -84,6 +84,7 @@ struct ConvCase {
   int taps = 4;
   bool with_bias = true, silu = true, narrow = true;
   int64_t batch = 2, resident = 3;
+  int64_t ignored = 0;  ///< channels behind the parts, with gradients of zero
 };
 
 std::ostream& operator<<(std::ostream& out, const ConvCase& c) {
@@ -91,7 +92,7 @@ std::ostream& operator<<(std::ostream& out, const ConvCase& c) {
     out << part.channels << (part.is_mixed ? "m" : "") << "/" << part.head_width << " ";
   return out << "T " << c.length << " beyond " << c.beyond << " taps " << c.taps << " bias "
              << c.with_bias << " silu " << c.silu << " narrow " << c.narrow << " resident "
-             << c.resident;
+             << c.resident << " ignored " << c.ignored;
 }
 
 struct ConvRun {
@@ -107,6 +108,7 @@ struct ConvRun {
       width += part.channels;
       mixed += part.is_mixed ? part.channels : 0;
     }
+    width += c.ignored;
     x = in_wider_rows(draw({c.batch, c.length, width}, type), width + c.beyond);
     if (c.taps > 0) weight = draw({mixed, 1, c.taps}, at::kFloat);
     if (c.with_bias) bias = draw({mixed}, at::kFloat);
@@ -136,6 +138,7 @@ struct ConvRun {
     call.grad_stride = grad_stride;
     call.grad_x = grad_x.data_ptr();
     for (size_t i = 0; i < c.parts.size(); ++i) call.parts[i].data = upstream[i].data_ptr();
+    if (c.ignored > 0) call.parts.push_back({c.ignored, false, 0, nullptr});
     sums = run_emulated_backward(call);
   }
 };
@@ -183,6 +186,9 @@ TEST_CASE("emulated CUDA kernels: short_conv", "[ops][cuda_emulation]") {
     check({of_gdn2, 37, 0, 0, false, true, narrow});    // the activation alone
     check({of_gdn2, 6, 0, 0, false, false, narrow});    // heads' lengths alone
     check({of_gdn2, 300, 0, 4, false, true, narrow, 3, 1});
+    check({of_mamba2, 37, 0, 4, true, true, narrow, 2, 3, 4});
+    check({of_gdn2, 37, 0, 4, true, true, narrow, 2, 3, 8});
+    check({{{32}, {32, true}}, 9, 0, 4, true, true, narrow, 2, 3, 32});
     check({{{4, true}}, 9, 0, 4, true, true, narrow});
     // Heads that fill no power of two of lanes, and that need vectors of 8 channels.
     check({{{96, true, 48}, {24, true, 24}, {8, true}}, 21, 0, 4, true, true, narrow});
