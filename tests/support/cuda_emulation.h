@@ -1,10 +1,11 @@
 #pragma once
 
-// Compiles the kernels that use common/tensor_cores.cuh for the CPU, to test them where there is no
-// GPU: include this before them. A block's threads are fibers of one thread that change at each
-// barrier and each exchange between lanes; blocks run one after another. Instructions are those of
-// the PTX manual: bfloat16 rounds to nearest even, products of bfloat16 are exact, sums float32.
-// Not thread-safe. What it cannot show is speed, and the inline assembly itself.
+// Compiles the kernels that use common/cuda.cuh or common/tensor_cores.cuh for the CPU, to test
+// them where there is no GPU: include this before them. A block's threads are fibers of one thread
+// that change at each barrier and each exchange between lanes; blocks run one after another.
+// Instructions are those of the PTX manual: bfloat16 rounds to nearest even, products of bfloat16
+// are exact, sums float32. Not thread-safe. What it cannot show is speed, and the inline assembly
+// itself.
 
 #include <setjmp.h>
 #include <ucontext.h>
@@ -27,6 +28,7 @@
 #define __global__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __shared__ static  // blocks run one after another
 
 namespace forge::tests::cuda_emulation {
 
@@ -74,7 +76,7 @@ struct Block {
 constexpr size_t stack_bytes = 64 << 10;
 
 inline Block* block = nullptr;
-inline Index thread_index, block_index;
+inline Index thread_index, block_index, block_size, grid_size;
 
 inline void enter(int next) {
   block->current = next;
@@ -167,6 +169,8 @@ void launch(
   running.run = [&] { kernel(arguments...); };
   running.backwards = run_backwards;
   block = &running;
+  grid_size = grid;
+  block_size = {static_cast<unsigned>(threads), 1, 1};
   for (block_index.z = 0; block_index.z < grid.z; ++block_index.z)
     for (block_index.y = 0; block_index.y < grid.y; ++block_index.y)
       for (block_index.x = 0; block_index.x < grid.x; ++block_index.x)
@@ -179,9 +183,24 @@ void launch(
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
 
 #define threadIdx (::forge::tests::cuda_emulation::thread_index)
 #define blockIdx (::forge::tests::cuda_emulation::block_index)
+#define blockDim (::forge::tests::cuda_emulation::block_size)
+#define gridDim (::forge::tests::cuda_emulation::grid_size)
+
+template <class T>
+T __ldg(const T* p) {
+  if (reinterpret_cast<uintptr_t>(p) % sizeof(T) != 0)
+    throw std::logic_error("a read of memory that is not aligned");
+  T x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
 inline void __syncthreads() {
   ::forge::tests::cuda_emulation::meet(::forge::tests::cuda_emulation::block->all);
@@ -227,9 +246,15 @@ namespace forge::ops::cuda {
 
 namespace emulation = forge::tests::cuda_emulation;
 
+using cudaStream_t = void*;
+using std::max;
+using std::min;
+
 struct bfloat16 {
   uint16_t bits;
 };
+inline unsigned short bits_of(bfloat16 x) { return x.bits; }
+inline float to_float(float x) { return x; }
 inline float to_float(bfloat16 x) { return __uint_as_float(unsigned{x.bits} << 16); }
 template <class T>
 T from_float(float x);
@@ -249,6 +274,7 @@ inline float power_of_two(float x) {
   const float y = std::exp2(x);
   return y < 1.17549435e-38f ? 0 : y;
 }
+inline float reciprocal(float x) { return 1 / x; }
 
 inline unsigned char* shared_memory() { return emulation::block->shared_begin; }
 inline void copy_async(void* shared, const void* global, bool wanted) {

@@ -65,8 +65,7 @@ SavedActivations saved_activations(const ModelConfig& model) {
   SavedActivations saved = saved_by_projection(model, 'A');
   saved += saved_by_gated_heads(model, heads_of(model));
   if (model.canon.has('B')) saved += {2 * qkv_width(model), 0};  // Canon-B: input, output
-  // The logits of beta and of the decay; beta, the decay, the step size and its logit.
-  return saved += {2 * heads, 4 * heads};
+  return saved += {2 * heads, 2 * heads};  // beta and the decay: logits; themselves
 }
 
 StateSize state(const ModelConfig& model) {

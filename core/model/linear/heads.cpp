@@ -71,11 +71,9 @@ SavedActivations saved_by_gated_heads(const ModelConfig&, const GatedHeads& mixe
   // q, k and v as projected, and as linear attention reads them.
   SavedActivations saved{2 * (2 * key + value), 0};
   saved += {value, 0};  // the gated norm: the heads' outputs
-  // The gate as projected, as the wide half of its projection reads it, and itself.
-  const int64_t gate = mixer.output_gate_rank.value_or(value);
-  saved += {gate, 0};
-  if (mixer.output_gate_rank) saved += {gate, 0};
-  saved += {value, 0};
+  // The gate as projected; of low rank, also as the wide half of its projection reads it, and itself.
+  saved += {mixer.output_gate_rank.value_or(value), 0};
+  if (mixer.output_gate_rank) saved += {*mixer.output_gate_rank + value, 0};
   return saved += {value, 0};  // o_proj: its input
 }
 

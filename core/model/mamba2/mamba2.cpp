@@ -65,9 +65,9 @@ SavedActivations saved_activations(const ModelConfig& model) {
   SavedActivations saved = saved_by_projection(model, 'A');
   saved += {c.projected_width(hidden), 0};  // z, x, B, C and step sizes as projected
   if (model.canon.has('B')) saved += {c.projected_width(hidden), 0};  // Canon-B: its output
-  saved += {inner + c.conv_width(hidden), 0};  // z, x, B and C behind the short convolution
-  saved += {2 * inner, 0};                     // the heads' outputs; out_proj: its input
-  return saved += {0, 3 * heads};              // step sizes, their logits, decays
+  saved += {c.conv_width(hidden), 0};  // x, B and C behind the short convolution
+  saved += {2 * inner, 0};             // the heads' outputs; out_proj: its input
+  return saved += {0, 2 * heads};      // step sizes and decays
 }
 
 StateSize state(const ModelConfig& model) {

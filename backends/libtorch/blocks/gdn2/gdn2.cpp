@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "backends/libtorch/blocks/linear/linear_mixer.h"
+#include "backends/libtorch/ops/log_decay/log_decay.h"
 
 namespace forge::libtorch {
 namespace {
@@ -41,15 +42,13 @@ class Gdn2Block final : public LinearMixer {
  protected:
   at::Tensor mix(const at::Tensor& projection, const Generation* generation) const override {
     std::vector<at::Tensor> parts = parts_of(projection, generation);
-    const at::ScalarType type = a_log_.scalar_type();
-    const at::Tensor beta = at::sigmoid(parts[4].to(type));
-    const at::Tensor decay = at::softplus(parts[5].to(type) + dt_bias_) * -a_log_.exp();
+    const ops::HeadGates gates = ops::head_gates({parts[5], parts[4], a_log_, dt_bias_});
     const double scale = 1 / std::sqrt(static_cast<double>(heads_.key_dim));
     const at::Tensor outputs = attend({heads_of(parts[0], heads_.heads),
                                        heads_of(parts[1], heads_.heads),
                                        heads_of(parts[2], heads_.heads),
-                                       decay,
-                                       beta,
+                                       gates.log_decay,
+                                       gates.beta,
                                        {}},
                                       {scale, true},
                                       generation);

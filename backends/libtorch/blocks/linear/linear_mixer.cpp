@@ -100,8 +100,13 @@ at::Tensor LinearMixer::step(const at::Tensor& x,
 }
 
 at::Tensor LinearMixer::canon_b(const at::Tensor& x, const Generation* generation) const {
-  return generation ? canon_b_.step(x, generation->step, generation->state.canon_b)
-                    : ops::canon_layer(x, canon_b_.layer({}));
+  ops::CanonLayer layer = canon_b_.layer({});
+  if (!layer.weight.defined()) return x;
+  const int64_t channels = layer.weight.size(0), beyond = x.size(2) - channels;
+  if (generation)
+    return canon_b_.step(x.narrow(2, 0, channels), generation->step, generation->state.canon_b);
+  if (beyond > 0) layer.weight = at::constant_pad_nd(layer.weight, {0, 0, 0, 0, 0, beyond});
+  return ops::canon_layer(x, layer);
 }
 
 at::Tensor LinearMixer::attend(ops::LinearAttentionInputs inputs,

@@ -76,6 +76,7 @@ class LinearMixer : public Block {
   static at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
     return x.view({x.size(0), x.size(1), heads, x.size(2) / heads});
   }
+  /// Canon-B where there is one, else x. Channels of x behind those of the layer fill rows up.
   at::Tensor canon_b(const at::Tensor& x, const Generation* generation) const;
 
   model::LinearHeads heads_;

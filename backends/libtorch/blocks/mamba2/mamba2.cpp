@@ -1,4 +1,5 @@
 #include "backends/libtorch/blocks/linear/linear_mixer.h"
+#include "backends/libtorch/ops/log_decay/log_decay.h"
 
 namespace forge::libtorch {
 namespace {
@@ -16,13 +17,13 @@ class Mamba2Block final : public LinearMixer {
     const model::Mamba2Config& mamba2 = config.mamba2;
     const std::string prefix = arguments.prefix + "mamba2.";
     const int64_t hidden = config.hidden_size, width = heads_.value_width(), heads = heads_.heads;
-    projected_ = mamba2.projected_width(hidden);
+    const int64_t projected = mamba2.projected_width(hidden);
     WeightStore& weights = arguments.weights;
-    input_ = weights.add_padded_matrix({{prefix + "in_proj.weight", projected_}}, hidden);
+    input_ = weights.add_padded_matrix({{prefix + "in_proj.weight", projected}}, hidden);
     const bool with_silu =
         config.canon.has('b') && mamba2.conv_activation == model::Activation::silu;
     conv_ = MixerConv(arguments, {{"mamba2.conv1d", mamba2.conv_width(hidden)}}, true, with_silu);
-    canon_b_ = Canon(arguments, 'B', "mamba2.canonB", projected_);
+    canon_b_ = Canon(arguments, 'B', "mamba2.canonB", projected);
     a_log_ = weights.add_vector(prefix + "A_log", {heads});
     dt_bias_ = weights.add_vector(prefix + "dt_bias", {heads});
     skip_ = weights.add_vector(prefix + "D", {heads});
@@ -36,13 +37,13 @@ class Mamba2Block final : public LinearMixer {
  protected:
   at::Tensor mix(const at::Tensor& projection, const Generation* generation) const override {
     const std::vector<at::Tensor> parts =
-        conv_(canon_b(projection.narrow(2, 0, projected_), generation), parts_, generation);
-    const at::Tensor dt = at::softplus(parts[4].to(dt_bias_.scalar_type()) + dt_bias_);
+        conv_(canon_b(projection, generation), parts_, generation);
+    const ops::HeadGates gates = ops::head_gates({parts[4], {}, a_log_, dt_bias_});
     const at::Tensor outputs = attend({heads_of(parts[3], 1),
                                        heads_of(parts[2], 1),
                                        heads_of(parts[1], heads_.heads),
-                                       dt * -a_log_.exp(),
-                                       dt,
+                                       gates.log_decay,
+                                       gates.beta,
                                        {}},
                                       {},
                                       generation);
@@ -50,7 +51,6 @@ class Mamba2Block final : public LinearMixer {
   }
 
  private:
-  int64_t projected_ = 0;              ///< columns of the projection
   at::Tensor a_log_, dt_bias_, skip_;  ///< [H]
   ops::GatedNorm norm_of_output_;
   std::vector<ops::ProjectionPart> parts_;

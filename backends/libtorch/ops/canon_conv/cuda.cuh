@@ -253,7 +253,9 @@ struct ChannelPair {
 
 constexpr int pairs_of_block = warp_size, tiles_of_block = 4;
 constexpr int pair_threads = pairs_of_block * tiles_of_block;
+#ifndef FORGE_CUDA_EMULATION
 inline const dim3 pair_block(pairs_of_block, tiles_of_block);
+#endif
 
 /// The pair of channels c … c + width - 1 and those half of all channels behind them.
 template <int width>
@@ -263,6 +265,7 @@ __device__ __forceinline__ ChannelPair halves_pair(int lane, int64_t channels) {
   return {first, channels / 2 + first};
 }
 
+#ifndef FORGE_CUDA_EMULATION
 struct PairGrid {
   dim3 blocks;
   TimeTiles tiles;
@@ -278,6 +281,7 @@ PairGrid pair_grid(Kernel kernel, const Sequences& s, int64_t pairs) {
   return {dim3(static_cast<unsigned>(columns), static_cast<unsigned>(balanced_blocks(work, rows))),
           tiles};
 }
+#endif
 
 /// Calls run(tile) for each of a thread's tiles.
 template <class Run>

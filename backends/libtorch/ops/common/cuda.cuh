@@ -11,6 +11,8 @@ namespace forge::ops::cuda {
 
 constexpr int warp_size = 32;
 
+#ifndef FORGE_CUDA_EMULATION  // which defines the same for a CPU
+
 __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ float to_float(bfloat16 x) { return __bfloat162float(x); }
 
@@ -23,6 +25,37 @@ __device__ __forceinline__ float from_float<float>(float x) {
 template <>
 __device__ __forceinline__ bfloat16 from_float<bfloat16>(float x) {
   return __float2bfloat16_rn(x);
+}
+
+__device__ __forceinline__ unsigned short bits_of(bfloat16 x) { return __bfloat16_as_ushort(x); }
+/// Two bfloat16, the first in the lower half.
+__device__ __forceinline__ unsigned pack(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  unsigned word;
+  memcpy(&word, &pair, sizeof word);
+  return word;
+}
+
+constexpr float log2_of_e = 1.4426950408889634f;
+
+/// 2^x, to about 2 units in the last place; results below the normal numbers are zeros.
+__device__ __forceinline__ float power_of_two(float x) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+/// 1 / x, as closely.
+__device__ __forceinline__ float reciprocal(float x) {
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+
+#endif
+
+/// 1 / (1 + e^-x), to about 2 units in the last place.
+__device__ __forceinline__ float sigmoid(float x) {
+  return reciprocal(1 + power_of_two(-log2_of_e * x));
 }
 
 /// `count` neighbouring elements in registers, two bfloat16 in each: what one access moves.
@@ -58,29 +91,13 @@ __device__ __forceinline__ Vector<T, count> to_vector(const float* in) {
   } else if constexpr (count % 2 == 0) {
 #pragma unroll
     for (int i = 0; i < count / 2; ++i) {
-      const __nv_bfloat162 pair = __floats2bfloat162_rn(in[2 * i], in[2 * i + 1]);
-      memcpy(&vector.words[i], &pair, sizeof pair);
+      vector.words[i] = pack(in[2 * i], in[2 * i + 1]);
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < count; ++i) vector.words[i] = __bfloat16_as_ushort(from_float<T>(in[i]));
+    for (int i = 0; i < count; ++i) vector.words[i] = bits_of(from_float<T>(in[i]));
   }
   return vector;
-}
-
-constexpr float log2_of_e = 1.4426950408889634f;
-
-/// 2^x, to about 2 units in the last place; results below the normal numbers are zeros.
-__device__ __forceinline__ float power_of_two(float x) {
-  float out;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
-  return out;
-}
-/// 1 / (1 + e^-x), as closely.
-__device__ __forceinline__ float sigmoid(float x) {
-  float out;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(1 + power_of_two(-log2_of_e * x)));
-  return out;
 }
 
 /// x *= scale, RMSNorm's n = x / rms(x). With round_before_weight n is rounded to T, as Hugging
@@ -102,6 +119,13 @@ constexpr int vector_width = [] {
   while (count % width != 0) width /= 2;
   return width;
 }();
+
+/// Bytes of one access when vectors of `count` elements are read: their addresses are multiples of
+/// it.
+template <class T>
+constexpr int64_t access_bytes(int64_t count) {
+  return std::min<int64_t>(16, count * int64_t{sizeof(T)});
+}
 
 /// Loads `count` neighbouring elements in as few accesses as possible. p is aligned to one access.
 template <class T, int count>
@@ -175,6 +199,8 @@ __device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
   return x;
 }
 
+#ifndef FORGE_CUDA_EMULATION
+
 /// Blocks of a kernel that are resident on the GPU at the same time, at least one.
 template <class Kernel>
 int64_t resident_blocks(Kernel kernel, int threads) {
@@ -184,6 +210,24 @@ int64_t resident_blocks(Kernel kernel, int threads) {
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, 0);
   return std::max<int64_t>(int64_t{multiprocessors} * resident, 1);
 }
+
+/// Starts kernels on a stream: start(kernel, grid x, grid y, threads, arguments…). What tests
+/// emulate in its place has the same members.
+struct Start {
+  cudaStream_t stream;
+
+  template <class Kernel>
+  int64_t resident(Kernel kernel, int threads) const {
+    return resident_blocks(kernel, threads);
+  }
+  template <class Kernel, class... Arguments>
+  void operator()(
+      Kernel kernel, unsigned x, unsigned y, int threads, const Arguments&... arguments) const {
+    kernel<<<dim3(x, y), static_cast<unsigned>(threads), 0, stream>>>(arguments...);
+  }
+};
+
+#endif
 
 /// Blocks that share `count` equal pieces of work when `resident` blocks run at a time: as few as
 /// finish in the same number of waves.

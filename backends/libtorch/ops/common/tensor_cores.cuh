@@ -62,11 +62,6 @@ __device__ __forceinline__ void multiply_add(float (&sum)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-__device__ __forceinline__ unsigned pack(float low, float high) {
-  const float both[2] = {low, high};
-  return to_vector<bfloat16, 2>(both).words[0];
-}
-
 #endif
 
 constexpr int tile_warps = 8;

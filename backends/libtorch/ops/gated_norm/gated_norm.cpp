@@ -175,7 +175,7 @@ FORGE_INLINE void gated_token_gradient(const GatedLayout<T>& p,
   }
 }
 
-/// All tensors are contiguous, o and its like [N, C].
+/// o and its like are [N, C]. The rows of the gate may lie apart, all else is contiguous.
 struct GatedArguments {
   double eps;
   bool gate_first;
@@ -213,11 +213,78 @@ struct GatedTensors {
   GatedToken<T> token(int64_t row) const {
     const int64_t first = row * o.size(1);
     return {o.data_ptr<T>() + first,
-            gate.data_ptr<T>() + first,
+            gate.data_ptr<T>() + row * row_stride(gate),
             data_or_null<T>(bias),
             skip.defined() ? skip.data_ptr<T>() + first : nullptr};
   }
 };
+
+void gated_norm_forward_cpu(const GatedTensors& in,
+                            const GatedArguments& arguments,
+                            const at::Tensor& y) {
+  with_element_type(in.o.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto p = in.layout<T>(arguments);
+    for_each_row_chunk(in.o.size(0), [&](int64_t, int64_t begin, int64_t end) {
+      std::vector<T> memory(3 * p.width);
+      with_simd([&]() FORGE_SIMD_BODY {
+        for (int64_t row = begin; row < end; ++row)
+          gated_token(p, in.token<T>(row), memory.data(), y.data_ptr<T>() + row * p.channels);
+      });
+    });
+  });
+}
+
+/// What gated_norm_backward returns, on a CPU.
+GatedNormGradients gated_norm_backward_cpu(const GatedTensors& in,
+                                           const GatedArguments& arguments,
+                                           const at::Tensor& grad_y) {
+  const int64_t rows = in.o.size(0), chunks = chunk_count(rows);
+  // Sums over the tokens of each chunk: of weight, bias and factor side by side.
+  const int64_t bias_size = in.bias.defined() ? in.bias.size(0) : 0;
+  const int64_t heads = in.factor.defined() ? in.factor.size(0) : 0;
+  const int64_t width = in.weight.size(0);
+  const at::Tensor sums = at::zeros({chunks, width + bias_size + heads}, in.o.options());
+  const auto like_o = [&] { return at::empty(in.o.sizes(), in.o.options()); };
+  GatedNormGradients grads;
+  grads.o = like_o();
+  grads.gate = like_o();
+  if (heads > 0) grads.skip = like_o();
+  with_element_type(in.o.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto p = in.layout<T>(arguments);
+    for_each_row_chunk(rows, [&](int64_t chunk, int64_t begin, int64_t end) {
+      std::vector<T> memory(3 * p.width);
+      T* sum = sums.data_ptr<T>() + chunk * sums.size(1);
+      with_simd([&]() FORGE_SIMD_BODY {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t first = row * p.channels;
+          const GatedTokenGradients<T> grad{grads.o.data_ptr<T>() + first,
+                                            grads.gate.data_ptr<T>() + first,
+                                            heads > 0 ? grads.skip.data_ptr<T>() + first : nullptr,
+                                            sum,
+                                            bias_size > 0 ? sum + width : nullptr,
+                                            sum + width + bias_size};
+          const T* upstream = grad_y.data_ptr<T>() + first;
+          gated_token_gradient(p, in.token<T>(row), upstream, memory.data(), grad);
+        }
+      });
+    });
+  });
+  const std::vector<at::Tensor> parts = sums.sum(0).split_with_sizes({width, bias_size, heads});
+  grads.weight = parts[0];
+  if (bias_size > 0) grads.bias = parts[1];
+  if (heads > 0) grads.factor = parts[2];
+  return grads;
+}
+
+/// The saved tensors as the operation takes them.
+GatedNormInputs inputs_of(const GatedTensors& in, const GatedArguments& arguments) {
+  return {in.o,
+          in.gate,
+          {in.weight, in.bias, arguments.eps, arguments.gate_first},
+          {in.skip, in.factor}};
+}
 
 struct GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
   static at::Tensor forward(AutogradContext* context,
@@ -231,20 +298,10 @@ struct GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
     const variable_list saved = {o, gate, weight, bias, skip, factor};
     context->save_for_backward(saved);
     keep_arguments(context, arguments);
-    const GatedTensors tensors(saved);
-    at::Tensor y = at::empty_like(o);
-    with_element_type(o.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const auto p = tensors.layout<T>(arguments);
-      for_each_row_chunk(o.size(0), [&](int64_t, int64_t begin, int64_t end) {
-        std::vector<T> memory(3 * p.width);
-        with_simd([&]() FORGE_SIMD_BODY {
-          for (int64_t row = begin; row < end; ++row)
-            gated_token(
-                p, tensors.token<T>(row), memory.data(), y.data_ptr<T>() + row * p.channels);
-        });
-      });
-    });
+    const GatedTensors in(saved);
+    at::Tensor y = at::empty(o.sizes(), o.options());
+    o.is_cuda() ? gated_norm_forward_cuda(inputs_of(in, arguments), y)
+                : gated_norm_forward_cpu(in, arguments, y);
     return y;
   }
 
@@ -252,43 +309,10 @@ struct GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
     const GatedTensors in(context->get_saved_variables());
     const auto arguments = kept_arguments<GatedArguments>(context);
     const at::Tensor grad_y = grad_outputs[0].contiguous();
-    const int64_t rows = in.o.size(0), chunks = chunk_count(rows);
-    // Sums over the tokens of each chunk: of weight, bias and factor side by side.
-    const int64_t bias_size = in.bias.defined() ? in.bias.size(0) : 0;
-    const int64_t heads = in.factor.defined() ? in.factor.size(0) : 0;
-    const int64_t width = in.weight.size(0);
-    const at::Tensor sums = at::zeros({chunks, width + bias_size + heads}, in.o.options());
-    const at::Tensor grad_o = at::empty_like(in.o), grad_gate = at::empty_like(in.o);
-    const at::Tensor grad_skip = heads > 0 ? at::empty_like(in.o) : at::Tensor();
-    with_element_type(in.o.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const auto p = in.layout<T>(arguments);
-      for_each_row_chunk(rows, [&](int64_t chunk, int64_t begin, int64_t end) {
-        std::vector<T> memory(3 * p.width);
-        T* sum = sums.data_ptr<T>() + chunk * sums.size(1);
-        with_simd([&]() FORGE_SIMD_BODY {
-          for (int64_t row = begin; row < end; ++row) {
-            const int64_t first = row * p.channels;
-            const GatedTokenGradients<T> grad{grad_o.data_ptr<T>() + first,
-                                              grad_gate.data_ptr<T>() + first,
-                                              heads > 0 ? grad_skip.data_ptr<T>() + first : nullptr,
-                                              sum,
-                                              bias_size > 0 ? sum + width : nullptr,
-                                              sum + width + bias_size};
-            const T* upstream = grad_y.data_ptr<T>() + first;
-            gated_token_gradient(p, in.token<T>(row), upstream, memory.data(), grad);
-          }
-        });
-      });
-    });
-    const std::vector<at::Tensor> parts = sums.sum(0).split_with_sizes({width, bias_size, heads});
-    return {grad_o,
-            grad_gate,
-            parts[0],
-            bias_size > 0 ? parts[1] : at::Tensor(),
-            grad_skip,
-            heads > 0 ? parts[2] : at::Tensor(),
-            {}};
+    const GatedNormGradients grads =
+        in.o.is_cuda() ? gated_norm_backward_cuda(inputs_of(in, arguments), grad_y, {})
+                       : gated_norm_backward_cpu(in, arguments, grad_y);
+    return {grads.o, grads.gate, grads.weight, grads.bias, grads.skip, grads.factor, {}};
   }
 };
 
@@ -314,11 +338,18 @@ at::Tensor gated_norm(const at::Tensor& o,
   TORCH_CHECK(
       !skip.x.defined() || (skip.x.sizes() == o.sizes() && channels % skip.factor.size(0) == 0),
       "gated_norm: the skip must be shaped as o, with a factor for each head");
-  if (!has_cpu_kernel(o) || norm.weight.scalar_type() != o.scalar_type())
+  const auto has_type = [](const at::Tensor& x, at::ScalarType type) {
+    return !x.defined() || x.scalar_type() == type;
+  };
+  const at::ScalarType small = small_weight_type(o), type = o.scalar_type();
+  const bool on_gpu = has_cuda_kernel(o) && cuda_gated_norm_supports(o, norm, skip);
+  if (!(has_cpu_kernel(o) || on_gpu) || !has_type(norm.weight, small) ||
+      !has_type(norm.gate_bias, small) || !has_type(skip.factor, small) || !has_type(gate, type) ||
+      !has_type(skip.x, type))
     return gated_norm_reference(o, gate, norm, skip);
   const auto rows = [&](const at::Tensor& x) { return x.contiguous().view({-1, channels}); };
   return GatedNormFunction::apply(rows(o),
-                                  rows(gate),
+                                  rows_in_one_piece(gate),
                                   norm.weight.contiguous(),
                                   or_empty(norm.gate_bias),
                                   or_empty(skip.x.defined() ? rows(skip.x) : skip.x),

@@ -24,8 +24,9 @@ struct HeadSkip {
 ///     y = w n(o silu(g))           gate_first: Mamba-2
 /// of o + factor x in place of o where there is a skip.
 ///   o and gate [B, T, C], D divides C, H divides C
-/// Returns y [B, T, C]. Differentiable in all tensors. The backward pass keeps the inputs and
-/// computes the rest again.
+/// Returns y [B, T, C]. Differentiable in all tensors. The backward pass keeps the inputs, the gate
+/// as it lies in a wider tensor, and computes the rest again. On a GPU one kernel each way, where
+/// cuda_gated_norm_supports it; otherwise plain Torch operations.
 at::Tensor gated_norm(const at::Tensor& o,
                       const at::Tensor& gate,
                       const GatedNorm& norm,
@@ -34,5 +35,25 @@ at::Tensor gated_norm_reference(const at::Tensor& o,
                                 const at::Tensor& gate,
                                 const GatedNorm& norm,
                                 const HeadSkip& skip = {});
+
+/// Rows [N, C] of the same; those of the gate may lie apart.
+struct GatedNormInputs {
+  at::Tensor o, gate;
+  GatedNorm norm;
+  HeadSkip skip;
+};
+struct GatedNormGradients {
+  at::Tensor o, gate, weight, bias, skip, factor;  ///< undefined for what there is not
+};
+
+/// Whether the GPU has kernels for these widths: multiples of 8 channels, at most 4096 in all.
+FORGE_CUDA_ONLY bool cuda_gated_norm_supports(const at::Tensor& o,
+                                              const GatedNorm& norm,
+                                              const HeadSkip& skip);
+FORGE_CUDA_ONLY void gated_norm_forward_cuda(const GatedNormInputs& inputs, at::Tensor& y);
+/// Gradients of sum(y * grad_y), grad_y contiguous. Writes y again where it is defined.
+FORGE_CUDA_ONLY GatedNormGradients gated_norm_backward_cuda(const GatedNormInputs& inputs,
+                                                            const at::Tensor& grad_y,
+                                                            const at::Tensor& y);
 
 }  // namespace forge::ops

@@ -51,7 +51,7 @@ std::vector<at::Tensor> composed(const at::Tensor& x,
   for (const PlacedPart& place : places.parts) {
     const auto [channels, is_mixed, head_width] = place.part;
     if (!is_mixed) {
-      results.push_back(x.narrow(2, place.first, channels).contiguous());
+      results.push_back(x.narrow(2, place.first, channels));
       continue;
     }
     at::Tensor y = mixed.narrow(2, place.first_mixed, channels);
@@ -172,12 +172,9 @@ void short_conv_forward_cpu(const at::Tensor& x,
               p, chunk.token(t), p.all(), bias, in.from_channel(places.first_mixed), mixed);
           for (size_t i = 0; i < results.size(); ++i) {
             const auto& [part, first, first_mixed] = places.parts[i];
+            if (!part.is_mixed) continue;
             T* out = results[i].data_ptr<T>() + (chunk.row * p.length + t) * part.channels;
-            if (part.is_mixed) {
-              activate(part.channels, part.head_width, conv.silu, eps, memory + first_mixed, out);
-            } else {
-              std::copy(in.at(t) + first, in.at(t) + first + part.channels, out);
-            }
+            activate(part.channels, part.head_width, conv.silu, eps, memory + first_mixed, out);
           }
         }
       });
@@ -258,6 +255,7 @@ void short_conv_backward_cpu(const at::Tensor& x,
     using T = decltype(zero);
     const canon::Convolution<T> p = mixed_convolution<T>(x, conv, places);
     const int64_t width = x.size(2), chunks = p.chunk_count(), taps = p.kernel * p.channels;
+    const int64_t of_parts = places.parts.back().first + places.parts.back().part.channels;
     const int64_t biases = grad_bias.defined() ? p.channels : 0;
     std::vector<T> tap_sums(chunks * taps, T(0));
     const at::Tensor bias_sums = at::zeros({chunks, biases}, x.options());
@@ -270,6 +268,8 @@ void short_conv_backward_cpu(const at::Tensor& x,
           tap_sums.data() + chunk.index * taps,
           biases > 0 ? bias_sums.data_ptr<T>() + chunk.index * biases : nullptr};
       with_simd([&]() FORGE_SIMD_BODY {
+        for (int64_t t = chunk.begin; t < chunk.end; ++t)
+          std::fill(out.at(t) + of_parts, out.at(t) + width, T(0));
         for (size_t i = 0; i < places.parts.size(); ++i) {
           const auto& [part, first, first_mixed] = places.parts[i];
           const Tokens<const T> upstream{
@@ -315,12 +315,18 @@ struct ShortConvFunction : public torch::autograd::Function<ShortConvFunction> {
                                const ShortConvArguments& arguments) {
     context->save_for_backward({x, weight, bias});
     keep_arguments(context, arguments);
-    variable_list results;
-    for (const ProjectionPart& part : arguments.parts)
-      results.push_back(at::empty({x.size(0), x.size(1), part.channels}, x.options()));
     const ShortConv conv{
         or_undefined(weight), or_undefined(bias), arguments.silu, arguments.length_eps};
-    short_conv_forward_cpu(x, conv, placed(arguments.parts), results);
+    const PlacedParts places = placed(arguments.parts);
+    variable_list results;
+    for (const PlacedPart& place : places.parts) {
+      const int64_t channels = place.part.channels;
+      results.push_back(place.part.is_mixed
+                            ? at::empty({x.size(0), x.size(1), channels}, x.options())
+                            : x.narrow(2, place.first, channels));
+    }
+    x.is_cuda() ? short_conv_forward_cuda(x, conv, arguments.parts, results)
+                : short_conv_forward_cpu(x, conv, places, results);
     return results;
   }
 
@@ -329,12 +335,17 @@ struct ShortConvFunction : public torch::autograd::Function<ShortConvFunction> {
     const auto arguments = kept_arguments<ShortConvArguments>(context);
     const ShortConv conv{
         or_undefined(saved[1]), or_undefined(saved[2]), arguments.silu, arguments.length_eps};
-    at::Tensor grad_x = at::empty_like(saved[0]), grad_w, grad_bias;
+    at::Tensor grad_x = empty_token_rows(saved[0]), grad_w, grad_bias;
     if (conv.weight.defined()) grad_w = at::empty_like(conv.weight);
     if (conv.bias.defined()) grad_bias = at::empty_like(conv.bias);
     for (at::Tensor& grad : grad_outputs) grad = grad.contiguous();
-    short_conv_backward_cpu(
-        saved[0], conv, placed(arguments.parts), grad_outputs, grad_x, grad_w, grad_bias);
+    if (saved[0].is_cuda()) {
+      short_conv_backward_cuda(
+          saved[0], conv, arguments.parts, grad_outputs, grad_x, grad_w, grad_bias);
+    } else {
+      short_conv_backward_cpu(
+          saved[0], conv, placed(arguments.parts), grad_outputs, grad_x, grad_w, grad_bias);
+    }
     return {grad_x, grad_w, grad_bias, {}};
   }
 };
@@ -358,10 +369,10 @@ std::vector<at::Tensor> short_conv(const at::Tensor& x, const ShortConv& conv, c
                 " channels has no heads of ",
                 head_width);
   }
-  TORCH_CHECK(x.dim() == 3 && x.size(2) == width,
+  TORCH_CHECK(x.dim() == 3 && x.size(2) >= width,
               "short_conv: x must be [batch, tokens, ",
               width,
-              "], is ",
+              " or more], is ",
               x.sizes());
   TORCH_CHECK(!conv.bias.defined() || conv.bias.numel() == mixed,
               "short_conv: the bias must be [",
@@ -371,11 +382,14 @@ std::vector<at::Tensor> short_conv(const at::Tensor& x, const ShortConv& conv, c
   if (conv.weight.defined())
     check_canon_shapes(x.narrow(2, placed(parts).first_mixed, mixed), conv.weight, {});
   const auto fits = [&](const at::Tensor& small) {
-    return !small.defined() || small.scalar_type() == x.scalar_type();
+    return !small.defined() || small.scalar_type() == small_weight_type(x);
   };
-  if (!has_cpu_kernel(x) || !fits(conv.weight) || !fits(conv.bias))
-    return composed(x, conv, parts, canon_conv);
-  return ShortConvFunction::apply(x.contiguous(),
+  const at::Tensor tokens = x.is_cuda() && has_equal_tokens(x) ? x : x.contiguous();
+  const bool fused =
+      fits(conv.weight) && fits(conv.bias) &&
+      (has_cpu_kernel(x) || (has_cuda_kernel(x) && cuda_short_conv_supports(tokens, conv, parts)));
+  if (!fused) return composed(x, conv, parts, canon_conv);
+  return ShortConvFunction::apply(tokens,
                                   or_empty(conv.weight),
                                   or_empty(conv.bias),
                                   ShortConvArguments{conv.silu, conv.length_eps, parts});
