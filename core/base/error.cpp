@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <system_error>
 
@@ -90,6 +91,8 @@ std::string describe_remark(const std::string& headline,
 }
 
 Error system_error(const std::string& what, int errno_value, std::string hint) {
+  if (hint.empty() && (errno_value == EACCES || errno_value == EPERM))
+    hint = "the permissions there do not let you: name another place, or ask its owner";
   return Error("cannot " + what + ": " + std::strerror(errno_value),
                std::move(hint),
                is_of_storage(errno_value) ? ExitCode::storage : ExitCode::failed);
@@ -104,6 +107,9 @@ Error as_error(const std::exception& problem) {
                    "unset it, or name a folder that can be written",
                    ExitCode::failed);
     }
+    const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(refused);
+    if (file && !file->path1().empty())
+      return system_error("use '" + file->path1().string() + "'", file->code().value());
     const bool storage = is_of_storage(refused->code().value());
     return Error(refused->what(), storage ? ExitCode::storage : ExitCode::failed);
   }

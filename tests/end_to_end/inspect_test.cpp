@@ -413,7 +413,7 @@ TEST_CASE("a runs folder that cannot be written is refused before anything start
   check(forge, {tiny({"run", "train_llama"}), {"file/runs", "FORGE_RUNS_DIR"}}, 1);
 }
 
-TEST_CASE("runs in a folder that cannot be written are listed and compared and planned") {
+TEST_CASE("runs in a folder that cannot be written are listed and compared and planned and shown") {
   Program forge;
   REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
   using std::filesystem::perms;
@@ -433,7 +433,41 @@ TEST_CASE("runs in a folder that cannot be written are listed and compared and p
     CHECK(outcome.err.find("runs' cannot be written") != std::string::npos);
     CHECK(outcome.out.find("anon") != std::string::npos);
   }
+  const Outcome other = forge.call(tiny({"run", "train_canon_a"}, 5));
+  if (other.exit_code != 127) {
+    INFO(other.err);
+    CHECK(other.exit_code == 1);
+    CHECK(contains(other.err, "cannot write to the runs folder"));
+  }
+  // A folder that several users share, with the index of the first of them.
+  permissions(forge.runs_dir(), perms::all);
+  const Outcome shared = forge.call({"runs"});
+  if (shared.exit_code != 127) {
+    INFO(shared.err);
+    CHECK(shared.exit_code == 0);
+    CHECK(contains(shared.err, "the index of the runs folder"));
+    CHECK(contains(shared.out, "anon"));
+  }
   permissions(forge.runs_dir(), perms::owner_all);
+}
+
+TEST_CASE("a place that this user may not look at is said to be one") {
+  Program forge;
+  forge.folder().write("closed/file", "");
+  forge.folder().write("cache/file", "");
+  using std::filesystem::perms;
+  for (const char* name : {"", "cache"}) permissions(forge.folder() / name, perms::all);
+  permissions(forge.folder() / "closed", perms::owner_all);
+  forge.as_nobody = ::geteuid() == 0;
+  if (!forge.as_nobody) permissions(forge.folder() / "closed", perms::none);
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  const Outcome made = forge.call({"init", (forge.folder() / "closed/x").string()});
+  if (made.exit_code != 127) {  // 127: another user cannot reach the build folder
+    CHECK(made.exit_code == 1);
+    CHECK(contains(made.err, "Permission denied\nhint: the permissions there"));
+    CHECK_FALSE(contains(made.err, "workspace already"));
+  }
+  permissions(forge.folder() / "closed", perms::owner_all);
 }
 
 TEST_CASE("a database that is no results store is left alone") {

@@ -34,6 +34,10 @@ TEST_CASE("an exception has the exit code of whose fault it is") {
   CHECK(code(refused(std::errc::no_space_on_device)) == ExitCode::storage);
   CHECK(code(std::bad_alloc()) == ExitCode::failed);
   CHECK(code(std::out_of_range("map::at")) == ExitCode::internal);
+  const Error closed = as_error(std::filesystem::filesystem_error(
+      "status", "/root/x", std::make_error_code(std::errc::permission_denied)));
+  CHECK(closed.message() == "cannot use '/root/x': Permission denied");
+  CHECK(closed.hint().find("ask its owner") != std::string::npos);
   CHECK(as_error(std::out_of_range("map::at")).hint().find("report it") != std::string::npos);
 }
 
