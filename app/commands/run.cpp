@@ -1,5 +1,6 @@
 #include <unistd.h>
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -116,7 +117,7 @@ std::vector<CheckedRun> saved_runs(const Context& context, RunOptions& options) 
 /// Outside of any workspace runs go where few would look for them later.
 void tell_where_runs_go(const Context& context) {
   const char* chosen = std::getenv("FORGE_RUNS_DIR");
-  if (!context.workspace().shipped || (chosen && *chosen)) return;
+  if (context.own_workspace() || (chosen && *chosen)) return;
   std::cerr << "not in a workspace: runs are written to " << shown_path(context.runs_dir())
             << " ('forge init' makes this folder a workspace)\n";
 }
@@ -262,6 +263,7 @@ void try_to(const std::function<void()>& action) {
 }
 
 int supervise(const Context& context, const SuperviseOptions& options) {
+  std::signal(SIGUSR1, SIG_IGN);  // a scheduler may send it to all of a job: the worker saves
   const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
   const std::filesystem::path runs_dir = folder.path().parent_path();
   const config::Experiment experiment =

@@ -295,8 +295,7 @@ CreatedProject create_project(const NewProject& request,
   texts.config_prefix = request.config_prefix.empty() ? "configs" : request.config_prefix;
   check_relative(texts.config_prefix, "the folder of the configs");
   texts.folder_name = folder_for(request);
-  check_name(texts.folder_name.empty() ? request.name : texts.folder_name,
-             "the project's folder");
+  check_name(texts.folder_name.empty() ? request.name : texts.folder_name, "the project's folder");
   require_printable_path(parent / texts.folder_name, "the project", "choose another name");
   make_directories(parent);
   const bool library =
