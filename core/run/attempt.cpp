@@ -378,6 +378,7 @@ class Attempt {
     json.update(worker::to_json(*hello_));
     json.erase("event");
     json["host"] = host_name();
+    json["variables"] = numerics_variables();
     json["revision"] = run_.folder.record().revision;
     json["attempt"] = run_.number;
     write_file_atomic(run_.folder.environment_file(), json_text(json, 2) + "\n");

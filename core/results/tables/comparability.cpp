@@ -182,7 +182,17 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
   return keys;
 }
 
+std::string numerics_variables_of(const store::ConfiguredRun& run) {
+  const nlohmann::json* const variables = find_value(run.environment, "variables");
+  if (!variables || !variables->is_object()) return "";
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : variables->items())
+    if (value.is_string()) settings.push_back(name + "=" + value.get<std::string>());
+  return join(settings, " ");
+}
+
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table) {
+  const std::string variables = numerics_variables_of(run);
   const store::RunSummary& summary = run.summary;
   const nlohmann::json config = run::identity_config(run.config);
   // The fingerprint is the text's: how rows are made of it and in what order is in the section.
@@ -199,7 +209,8 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       {"device",
        {{"device", summary.device_type},
         {"device name", summary.device_name},
-        {"threads", std::to_string(summary.threads)}}}};
+        {"threads", std::to_string(summary.threads)},
+        {"environment", variables.empty() ? "without variables for numerics" : variables}}}};
   std::vector<Condition> conditions;
   for (const std::string& word : table.must_be_equal) {
     const auto found = of_word.find(word);
@@ -385,7 +396,11 @@ Runs runs_of_one_sample(const Runs& runs,
   if (runs.size() < 2) return runs;
   const auto identity_of = [kind](const ConfiguredRun& run) {
     run::Identity identity = identity_without_seed(run);
-    if (kind == SampleOf::one_setup_on_one_device) identity.device_type = run.summary.device_name;
+    if (kind == SampleOf::one_setup_on_one_device) {
+      const std::string variables = numerics_variables_of(run);
+      identity.device_type =
+          run.summary.device_name + (variables.empty() ? "" : " with " + variables);
+    }
     return identity;
   };
   std::vector<Alike> groups;

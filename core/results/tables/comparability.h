@@ -19,6 +19,10 @@ struct Condition {
   std::string value;  ///< "": not known (yet)
 };
 
+/// The variables that chose how the run's libraries computed, "DNNL_MAX_CPU_ISA=SSE41", as its
+/// environment records them; "" for none.
+std::string numerics_variables_of(const store::ConfiguredRun& run);
+
 /// The conditions of `table` as they are for `run`; whether it begins with drawn weights, backend
 /// numerics version and an external backend's program last. A section of
 /// the config counts key by key, without the keys that cannot change a number and the one that

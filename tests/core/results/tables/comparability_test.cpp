@@ -108,6 +108,28 @@ TEST_CASE("runs of an external program before and after an edit do not mix in on
   }
 }
 
+TEST_CASE("runs of libraries that were told to compute otherwise are not compared", "[report]") {
+  std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
+  two[1].environment["variables"] = {{"DNNL_MAX_CPU_ISA", "SSE41"}};
+  TableSpec of_one_device = table();
+  of_one_device.must_be_equal = {"device"};
+  const Ablation ablation = build_ablation(of_one_device, two);
+  const int comparable = ablation.rows[0].is_comparable() + ablation.rows[1].is_comparable();
+  CHECK(comparable == 1);
+  CHECK(numerics_variables_of(two[0]).empty());
+  CHECK(numerics_variables_of(two[1]) == "DNNL_MAX_CPU_ISA=SSE41");
+  // Nor are they two seeds of one sample.
+  two[1] = run_of("llama", "a", 50);
+  two[1].summary.id = "other";
+  two[1].summary.seed = 2;
+  two[1].environment["variables"] = {{"DNNL_MAX_CPU_ISA", "SSE41"}};
+  std::vector<ExcludedRuns> excluded;
+  const auto candidates = newest_first(two);
+  CHECK(sample_of(candidates, excluded, SampleOf::one_setup_on_one_device, {}).runs.size() == 1);
+  REQUIRE(excluded.size() == 1);
+  CHECK(contains(excluded[0].reason, "DNNL_MAX_CPU_ISA=SSE41"));
+}
+
 TEST_CASE("training losses of other log intervals are not compared", "[report]") {
   std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
   two[0].config["train"]["log_every"] = 1;
