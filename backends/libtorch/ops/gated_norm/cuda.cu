@@ -2,6 +2,12 @@
 
 namespace forge::ops::cuda {
 
+bool gated_norm_fits(int64_t channels, int64_t width) {
+  return channels % gate_vector == 0 && width % gate_vector == 0 && channels % width == 0 &&
+         channels <= int64_t{most_gate_threads} * gate_vector &&
+         gate_teams(channels, width).of_token <= most_gate_threads;
+}
+
 template <class T>
 void gated_norm_forward(const GatedNormPass<T>& in, cudaStream_t stream) {
   run_gated_norm_forward(in, Start{stream});

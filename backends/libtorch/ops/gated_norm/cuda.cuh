@@ -33,12 +33,6 @@ inline GateTeams gate_teams(int64_t channels, int64_t width) {
   return teams;
 }
 
-inline bool gated_norm_fits(int64_t channels, int64_t width) {
-  return channels % gate_vector == 0 && width % gate_vector == 0 && channels % width == 0 &&
-         channels <= int64_t{most_gate_threads} * gate_vector &&
-         gate_teams(channels, width).of_token <= most_gate_threads;
-}
-
 /// A thread's token among those of a block, and its channels.
 struct GateLane {
   int slot, channel, in_group;
