@@ -2,12 +2,15 @@
 
 #include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/gated_norm/gated_norm.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/linear_attention/linear_attention.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "backends/libtorch/ops/log_decay/log_decay.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
+#include "backends/libtorch/ops/short_conv/short_conv.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 
@@ -216,6 +219,48 @@ OperationCase linear_attention(const Sizes& s, const Options& o) {
   return result;
 }
 
+/// q, k and v of gdn2 from one projection: heads of q and k get length 1.
+OperationCase short_conv(const Sizes& s, const Options& o) {
+  const int64_t keys = s.heads * s.head_dim, channels = 4 * keys;
+  const std::vector<ops::ProjectionPart> parts = {
+      {keys, true, s.head_dim}, {keys, true, s.head_dim}, {2 * keys, true}};
+  const auto call = [=](const auto& operation) {
+    return [=](const Tensors& in) { return at::cat(operation(in[0], {in[1], {}}, parts), 2); };
+  };
+  return differentiated(call(&ops::short_conv),
+                        call(&ops::short_conv_reference),
+                        {stream(s, channels, o), taps(channels, o)},
+                        0,
+                        pass_bytes(s, 5 * channels, o));
+}
+
+OperationCase gated_norm(const Sizes& s, const Options& o) {
+  const int64_t width = 2 * s.head_dim, channels = s.heads * width;
+  const auto call = [](const auto& operation) {
+    return [=](const Tensors& in) { return operation(in[0], in[1], {in[2], in[3]}, {}); };
+  };
+  return differentiated(call(&ops::gated_norm),
+                        call(&ops::gated_norm_reference),
+                        {stream(s, channels, o),
+                         stream(s, channels, o),
+                         normal({width}, small(o)),
+                         normal({channels}, small(o))},
+                        0,
+                        pass_bytes(s, 8 * channels, o));
+}
+
+OperationCase log_decay(const Sizes& s, const Options& o) {
+  const int64_t keys = s.heads * s.head_dim;
+  const auto call = [](const auto& operation) {
+    return [=](const Tensors& in) { return operation(in[0], in[1], 16); };
+  };
+  return differentiated(call(&ops::log_decay),
+                        call(&ops::log_decay_reference),
+                        {stream(s, keys, o), normal({keys}, small(o))},
+                        0,
+                        pass_bytes(s, 3 * keys, o) + pass_bytes(s, 2 * keys, small(o)));
+}
+
 using Update = std::function<void(Tensors&)>;
 
 /// A call of `update` on a weight, its gradient and its moments.
@@ -302,6 +347,9 @@ const std::vector<OperationMaker>& operation_makers() {
       {"linear_attention.gla5", linear_attention<LinearFamily::gla5>},
       {"linear_attention.gdn2", linear_attention<LinearFamily::gdn2>},
       {"linear_attention.mamba2", linear_attention<LinearFamily::mamba2>},
+      {"short_conv", short_conv},
+      {"gated_norm", gated_norm},
+      {"log_decay", log_decay},
       {"adamw", adamw},
   };
   return makers;

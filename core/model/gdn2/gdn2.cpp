@@ -65,7 +65,7 @@ SavedActivations saved_activations(const ModelConfig& model) {
   SavedActivations saved = saved_by_projection(model, 'A');
   saved += saved_by_gated_heads(model, heads_of(model));
   if (model.canon.has('B')) saved += {2 * qkv_width(model), 0};  // Canon-B: input, output
-  return saved += {2 * heads, 2 * heads};  // beta and the decay: logits; themselves
+  return saved += {2 * heads, 0};                                // the logits of beta and the decay
 }
 
 StateSize state(const ModelConfig& model) {

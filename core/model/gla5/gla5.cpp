@@ -61,9 +61,8 @@ double mixing_flops(const ModelConfig& model, int64_t seq_len) {
 SavedActivations saved_activations(const ModelConfig& model) {
   SavedActivations saved = saved_by_projection(model, 'A');
   saved += saved_by_gated_heads(model, heads_of(model));
-  // The decay: its narrow half as projected and as the wide half reads it; its logits; itself.
-  const int64_t keys = gla5_heads(model).key_width();
-  return saved += {2 * int64_t{model.gla5.gate_rank} + keys, keys};
+  // The decay: its narrow half as projected, and its logits.
+  return saved += {int64_t{model.gla5.gate_rank} + gla5_heads(model).key_width(), 0};
 }
 
 StateSize state(const ModelConfig& model) {

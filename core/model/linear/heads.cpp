@@ -68,13 +68,13 @@ void add_output_parameters(const ModelConfig& model,
 
 SavedActivations saved_by_gated_heads(const ModelConfig&, const GatedHeads& mixer) {
   const int64_t key = mixer.sizes.key_width(), value = mixer.sizes.value_width();
-  // q, k and v as projected, and as linear attention reads them.
-  SavedActivations saved{2 * (2 * key + value), 0};
+  // q, k and v as projected; what linear attention and o_proj read is computed again.
+  SavedActivations saved{2 * key + value, 0};
   saved += {value, 0};  // the gated norm: the heads' outputs
-  // The gate as projected; of low rank, also as the wide half of its projection reads it, and itself.
+  // The gate as projected; of low rank, also itself.
   saved += {mixer.output_gate_rank.value_or(value), 0};
-  if (mixer.output_gate_rank) saved += {*mixer.output_gate_rank + value, 0};
-  return saved += {value, 0};  // o_proj: its input
+  if (mixer.output_gate_rank) saved += {value, 0};
+  return saved;
 }
 
 int64_t short_conv_state(const ModelConfig& model, int64_t channels) {

@@ -61,13 +61,11 @@ double mixing_flops(const ModelConfig& model, int64_t seq_len) {
 
 SavedActivations saved_activations(const ModelConfig& model) {
   const Mamba2Config& c = model.mamba2;
-  const int64_t hidden = model.hidden_size, inner = c.inner_width(hidden), heads = c.num_heads;
+  const int64_t hidden = model.hidden_size;
   SavedActivations saved = saved_by_projection(model, 'A');
   saved += {c.projected_width(hidden), 0};  // z, x, B, C and step sizes as projected
   if (model.canon.has('B')) saved += {c.projected_width(hidden), 0};  // Canon-B: its output
-  saved += {c.conv_width(hidden), 0};  // x, B and C behind the short convolution
-  saved += {2 * inner, 0};             // the heads' outputs; out_proj: its input
-  return saved += {0, 2 * heads};      // step sizes and decays
+  return saved += {c.inner_width(hidden), 0};  // the heads' outputs; all else is computed again
 }
 
 StateSize state(const ModelConfig& model) {

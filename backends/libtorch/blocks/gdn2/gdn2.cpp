@@ -40,39 +40,48 @@ class Gdn2Block final : public LinearMixer {
   }
 
  protected:
-  at::Tensor mix(const at::Tensor& projection, const Generation* generation) const override {
-    std::vector<at::Tensor> parts = parts_of(projection, generation);
-    const ops::HeadGates gates = ops::head_gates({parts[5], parts[4], a_log_, dt_bias_});
+  at::Tensor mix(const at::Tensor& projection,
+                 const at::Tensor& x,
+                 const Generation* generation) const override {
+    std::vector<ops::ProjectionPart> all = qkv_parts_;
+    if (has_canon_b_) all = {{all_channels(qkv_parts_), true}};
+    const size_t mixed = all.size();
+    all.insert(all.end(), gate_parts_.begin(), gate_parts_.end());
+    std::vector<at::Tensor> parts = conv_(projection, all, generation);
+    const at::Tensor gate = parts[mixed], write = parts[mixed + 1], step = parts[mixed + 2];
+    // Canon-B stands between the activation and the heads' lengths.
+    MixerConv last = conv_;
+    at::Tensor source = projection;
+    if (has_canon_b_) {
+      last = MixerConv::lengths_alone(model::gdn2_length_eps);
+      source = canon_b(parts[0], generation);
+      all = qkv_parts_;
+      parts = last(source, all, nullptr);
+    }
+    const auto attended = [heads = heads_.heads, a_log = a_log_, bias = dt_bias_](
+                              const std::vector<at::Tensor>& qkv,
+                              const at::Tensor& of_step,
+                              const at::Tensor& of_write) {
+      const ops::HeadGates gates = ops::head_gates({of_step, of_write, a_log, bias});
+      return std::vector<at::Tensor>{heads_of(qkv[0], heads),
+                                     heads_of(qkv[1], heads),
+                                     heads_of(qkv[2], heads),
+                                     gates.log_decay,
+                                     gates.beta};
+    };
+    const auto again = std::make_shared<ops::RecomputedTensors>(
+        [attended, last, all](const std::vector<at::Tensor>& sources) {
+          return attended(last(sources[0], all, nullptr), sources[1], sources[2]);
+        });
     const double scale = 1 / std::sqrt(static_cast<double>(heads_.key_dim));
-    const at::Tensor outputs = attend({heads_of(parts[0], heads_.heads),
-                                       heads_of(parts[1], heads_.heads),
-                                       heads_of(parts[2], heads_.heads),
-                                       gates.log_decay,
-                                       gates.beta,
-                                       {}},
+    const at::Tensor outputs = attend(inputs_of(attended(parts, step, write)),
                                       {scale, true},
+                                      {{source, step, write}, again},
                                       generation);
-    return gated_heads_.gated(outputs, parts[3]);
+    return gated_heads_.output(outputs, gate, output_, x);
   }
 
  private:
-  /// q, k, v, the gate's part, and the logits of beta and the decay.
-  std::vector<at::Tensor> parts_of(const at::Tensor& projection,
-                                   const Generation* generation) const {
-    std::vector<ops::ProjectionPart> parts = qkv_parts_;
-    if (has_canon_b_) parts = {{all_channels(qkv_parts_), true}};
-    const size_t mixed = parts.size();
-    parts.insert(parts.end(), gate_parts_.begin(), gate_parts_.end());
-    std::vector<at::Tensor> results = conv_(projection, parts, generation);
-    if (!has_canon_b_) return results;
-    // Canon-B stands between the activation and the heads' lengths.
-    const ops::ShortConv lengths_alone{{}, {}, false, model::gdn2_length_eps};
-    std::vector<at::Tensor> qkv =
-        ops::short_conv(canon_b(results[0], generation), lengths_alone, qkv_parts_);
-    qkv.insert(qkv.end(), results.begin() + static_cast<std::ptrdiff_t>(mixed), results.end());
-    return qkv;
-  }
-
   static int64_t all_channels(const std::vector<ops::ProjectionPart>& parts) {
     int64_t channels = 0;
     for (const ops::ProjectionPart& part : parts) channels += part.channels;

@@ -37,20 +37,29 @@ class Gla5Block final : public LinearMixer {
   }
 
  protected:
-  at::Tensor mix(const at::Tensor& projection, const Generation* generation) const override {
+  at::Tensor mix(const at::Tensor& projection,
+                 const at::Tensor& x,
+                 const Generation* generation) const override {
     const std::vector<at::Tensor> parts = conv_(projection, parts_, generation);
-    const at::Tensor decay =
-        ops::log_decay(ops::linear(parts[3], wide_decay_), decay_bias_, normalizer_);
+    const at::Tensor logits = ops::linear(parts[3], wide_decay_);
+    const auto attended = [heads = heads_.heads, bias = decay_bias_, normalizer = normalizer_](
+                              const std::vector<at::Tensor>& qkv, const at::Tensor& of_decay) {
+      return std::vector<at::Tensor>{heads_of(qkv[0], heads),
+                                     heads_of(qkv[1], heads),
+                                     heads_of(qkv[2], heads),
+                                     heads_of(ops::log_decay(of_decay, bias, normalizer), heads),
+                                     {}};
+    };
+    const auto again = std::make_shared<ops::RecomputedTensors>(
+        [attended, conv = conv_, all = parts_](const std::vector<at::Tensor>& sources) {
+          return attended(conv(sources[0], all, nullptr), sources[1]);
+        });
     const double scale = 1 / std::sqrt(static_cast<double>(heads_.key_dim));
-    const at::Tensor outputs = attend({heads_of(parts[0], heads_.heads),
-                                       heads_of(parts[1], heads_.heads),
-                                       heads_of(parts[2], heads_.heads),
-                                       heads_of(decay, heads_.heads),
-                                       {},
-                                       {}},
+    const at::Tensor outputs = attend(inputs_of(attended(parts, logits)),
                                       {scale, false},
+                                      {{projection, logits}, again},
                                       generation);
-    return gated_heads_.gated(outputs, parts[4]);
+    return gated_heads_.output(outputs, parts[4], output_, x);
   }
 
  private:

@@ -32,6 +32,12 @@ MixerConv::MixerConv(const BlockArguments& arguments,
   if (with_bias) conv_.bias = arguments.weights.add_vectors(biases, {});
 }
 
+MixerConv MixerConv::lengths_alone(double eps) {
+  MixerConv conv;
+  conv.conv_ = {{}, {}, false, eps};
+  return conv;
+}
+
 at::Tensor MixerConv::new_inputs(int64_t rows, const at::TensorOptions& options) const {
   if (!conv_.weight.defined()) return {};
   return at::zeros({rows, conv_.weight.size(2) - 1, conv_.weight.size(0)}, options);
@@ -75,7 +81,7 @@ LinearMixer::LinearMixer(const BlockArguments& arguments, const model::LinearHea
 at::Tensor LinearMixer::forward(const at::Tensor& x, const ops::Documents& documents) const {
   TORCH_CHECK(!documents.defined(), "a linear mixer does not keep documents of a row apart");
   const auto [projection, residual] = norm_.project(x, canon_a_.layer({}), input_);
-  return ops::linear(mix(projection, nullptr), output_, residual);
+  return mix(projection, residual, nullptr);
 }
 
 std::unique_ptr<BlockState> LinearMixer::new_state(int64_t rows,
@@ -96,7 +102,7 @@ at::Tensor LinearMixer::step(const at::Tensor& x,
   auto& state = static_cast<LinearState&>(block_state);
   const at::Tensor normed = canon_a_.step(norm_(x), step, state.canon_a);
   const Generation generation{step, state};
-  return ops::linear(mix(ops::linear(normed, input_), &generation), output_, x);
+  return mix(ops::linear(normed, input_), x, &generation);
 }
 
 at::Tensor LinearMixer::canon_b(const at::Tensor& x, const Generation* generation) const {
@@ -111,8 +117,10 @@ at::Tensor LinearMixer::canon_b(const at::Tensor& x, const Generation* generatio
 
 at::Tensor LinearMixer::attend(ops::LinearAttentionInputs inputs,
                                const ops::LinearAttentionOptions& options,
+                               const ops::Recomputation& again,
                                const Generation* generation) const {
-  if (!generation) return ops::linear_attention(inputs, options).output.flatten(2);
+  if (!generation)
+    return ops::recomputed_linear_attention(inputs, options, again).output.flatten(2);
   const at::Tensor& missing = generation->step.missing();
   if (missing.defined()) {  // such a token neither fades the state nor writes to it
     const at::Tensor of_heads = missing.unsqueeze(2);
@@ -149,9 +157,12 @@ GatedHeads::GatedHeads(const BlockArguments& arguments,
   norm_.eps = arguments.config.norm.eps;
 }
 
-at::Tensor GatedHeads::gated(const at::Tensor& outputs, const at::Tensor& gate) const {
-  return ops::gated_norm(
-      outputs, wide_gate_.defined() ? ops::linear(gate, wide_gate_) : gate, norm_);
+at::Tensor GatedHeads::output(const at::Tensor& outputs,
+                              const at::Tensor& gate,
+                              const ops::WeightMatrix& output,
+                              const at::Tensor& x) const {
+  return ops::gated_norm_linear(
+      outputs, wide_gate_.defined() ? ops::linear(gate, wide_gate_) : gate, norm_, {}, output, x);
 }
 
 }  // namespace forge::libtorch

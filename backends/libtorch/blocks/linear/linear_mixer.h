@@ -38,6 +38,9 @@ class MixerConv {
             const std::vector<WeightRows>& weights,
             bool with_bias,
             bool with_silu);
+  /// Neither convolution nor activation: parts that get length 1, with `eps` added to the sum of
+  /// their squares.
+  static MixerConv lengths_alone(double eps);
 
   at::Tensor new_inputs(int64_t rows, const at::TensorOptions& options) const;
   /// The parts of a projection [B, T, W], see ops::short_conv.
@@ -50,7 +53,7 @@ class MixerConv {
 };
 
 /// The frame of a linear mixer:
-///   p = CanonA(Norm(x)) W_in^T,   y = x + mix(p) W_out^T
+///   p = CanonA(Norm(x)) W_in^T,   y = x + mixed(p) W_out^T
 /// W_in holds all that reads the normed stream, so that one product serves it. A step goes through
 /// the same operations as a whole row: they begin with a state and end with one.
 class LinearMixer : public Block {
@@ -64,13 +67,16 @@ class LinearMixer : public Block {
                   BlockState& block_state) const final;
 
  protected:
-  /// From p [B, T, W] what W_out reads, [B, T, H V].
-  virtual at::Tensor mix(const at::Tensor& projection, const Generation* generation) const = 0;
+  /// From p [B, T, W] and x the block's output y.
+  virtual at::Tensor mix(const at::Tensor& projection,
+                         const at::Tensor& x,
+                         const Generation* generation) const = 0;
 
   /// Linear attention, flattened to [B, T, H V]; in generation from the state on. Tokens behind a
-  /// row's count leave it as it is.
+  /// row's count leave it as it is. `again` as for ops::recomputed_linear_attention.
   at::Tensor attend(ops::LinearAttentionInputs inputs,
                     const ops::LinearAttentionOptions& options,
+                    const ops::Recomputation& again,
                     const Generation* generation) const;
   /// x [B, T, heads * D] as [B, T, heads, D].
   static at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
@@ -78,6 +84,10 @@ class LinearMixer : public Block {
   }
   /// Canon-B where there is one, else x. Channels of x behind those of the layer fill rows up.
   at::Tensor canon_b(const at::Tensor& x, const Generation* generation) const;
+  /// q, k, v, log decay and beta, as a Recomputation of linear attention makes them.
+  static ops::LinearAttentionInputs inputs_of(const std::vector<at::Tensor>& list) {
+    return {list[0], list[1], list[2], list[3], list[4], {}};
+  }
 
   model::LinearHeads heads_;
   Norm norm_;
@@ -103,8 +113,12 @@ class GatedHeads {
   /// The same as channels of the short convolution.
   const std::vector<WeightRows>& convolutions() const { return convolutions_; }
 
-  /// From the heads' outputs [B, T, H V] and the gate's part of the projection.
-  at::Tensor gated(const at::Tensor& outputs, const at::Tensor& gate) const;
+  /// From the heads' outputs [B, T, H V] and the gate's part of the projection what the block adds
+  /// to x, by the matrix `output`, and x.
+  at::Tensor output(const at::Tensor& outputs,
+                    const at::Tensor& gate,
+                    const ops::WeightMatrix& output,
+                    const at::Tensor& x) const;
 
  private:
   std::vector<WeightRows> qkv_, convolutions_;

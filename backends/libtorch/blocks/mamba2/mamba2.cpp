@@ -35,19 +35,28 @@ class Mamba2Block final : public LinearMixer {
   }
 
  protected:
-  at::Tensor mix(const at::Tensor& projection, const Generation* generation) const override {
-    const std::vector<at::Tensor> parts =
-        conv_(canon_b(projection, generation), parts_, generation);
-    const ops::HeadGates gates = ops::head_gates({parts[4], {}, a_log_, dt_bias_});
-    const at::Tensor outputs = attend({heads_of(parts[3], 1),
-                                       heads_of(parts[2], 1),
-                                       heads_of(parts[1], heads_.heads),
-                                       gates.log_decay,
-                                       gates.beta,
-                                       {}},
-                                      {},
-                                      generation);
-    return ops::gated_norm(outputs, parts[0], norm_of_output_, {parts[1], skip_});
+  at::Tensor mix(const at::Tensor& projection,
+                 const at::Tensor& x,
+                 const Generation* generation) const override {
+    const at::Tensor source = canon_b(projection, generation);
+    const std::vector<at::Tensor> parts = conv_(source, parts_, generation);
+    const auto attended =
+        [heads = heads_.heads, a_log = a_log_, bias = dt_bias_](const std::vector<at::Tensor>& of) {
+          const ops::HeadGates gates = ops::head_gates({of[4], {}, a_log, bias});
+          return std::vector<at::Tensor>{heads_of(of[3], 1),
+                                         heads_of(of[2], 1),
+                                         heads_of(of[1], heads),
+                                         gates.log_decay,
+                                         gates.beta};
+        };
+    const auto again = std::make_shared<ops::RecomputedTensors>(
+        [attended, conv = conv_, all = parts_](const std::vector<at::Tensor>& sources) {
+          return attended(conv(sources[0], all, nullptr));
+        });
+    const ops::Recomputation from_source{{source}, again};
+    const at::Tensor outputs = attend(inputs_of(attended(parts)), {}, from_source, generation);
+    return ops::gated_norm_linear(
+        outputs, parts[0], norm_of_output_, {parts[1], skip_, from_source}, output_, x);
   }
 
  private:

@@ -58,7 +58,7 @@ std::string bfloat16_gemm_library();
 /// on the CPU, a contiguous copy rounded to the nearest bfloat16. Sums stay float32.
 at::Tensor as_operand(const at::Tensor& x, at::ScalarType type);
 
-/// A contiguous matrix on a GPU as a factor; where `transposed`, its transpose.
+/// A matrix on a GPU as a factor, its rows in one piece each; where `transposed`, its transpose.
 struct CudaOperand {
   at::Tensor matrix;
   bool transposed = false;

@@ -2,6 +2,7 @@
 
 #include "backends/libtorch/ops/common/activation.h"
 #include "backends/libtorch/ops/common/autograd.h"
+#include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -286,6 +287,29 @@ GatedNormInputs inputs_of(const GatedTensors& in, const GatedArguments& argument
           {in.skip, in.factor}};
 }
 
+struct GatedNormArguments {
+  GatedArguments norm;
+  WeightMatrix matrix;                       ///< of the product that follows; undefined: none does
+  bool adds;                                 ///< a residual
+  std::shared_ptr<RecomputedTensors> again;  ///< of the skip; or null
+};
+
+void gated_norm_pass(const GatedTensors& in, const GatedArguments& arguments, at::Tensor& y) {
+  in.o.is_cuda() ? gated_norm_forward_cuda(inputs_of(in, arguments), y)
+                 : gated_norm_forward_cpu(in, arguments, y);
+}
+
+/// y again, if it is defined, and the gradients of sum(y * grad_y).
+GatedNormGradients gated_norm_gradients(const GatedTensors& in,
+                                        const GatedArguments& arguments,
+                                        const at::Tensor& grad_y,
+                                        at::Tensor& y) {
+  if (in.o.is_cuda()) return gated_norm_backward_cuda(inputs_of(in, arguments), grad_y, y);
+  if (y.defined()) gated_norm_forward_cpu(in, arguments, y);
+  return gated_norm_backward_cpu(in, arguments, grad_y);
+}
+
+/// All but the gate, which may be a part of a wider tensor, are contiguous rows.
 struct GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& o,
@@ -294,34 +318,108 @@ struct GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
                             const at::Tensor& bias,
                             const at::Tensor& skip,
                             const at::Tensor& factor,
-                            const GatedArguments& arguments) {
-    const variable_list saved = {o, gate, weight, bias, skip, factor};
-    context->save_for_backward(saved);
+                            const at::Tensor&,  // the matrix
+                            const at::Tensor& residual,
+                            const GatedNormArguments& arguments,
+                            const std::vector<at::Tensor>& sources) {
+    const variable_list inputs = {o, gate, weight, bias, skip, factor};
+    variable_list kept = inputs;
+    if (arguments.again) {
+      arguments.again->add_user();
+      kept[4] = at::empty({0}, at::kInt);
+      kept.insert(kept.end(), sources.begin(), sources.end());
+    }
+    context->save_for_backward(kept);
     keep_arguments(context, arguments);
-    const GatedTensors in(saved);
     at::Tensor y = at::empty(o.sizes(), o.options());
-    o.is_cuda() ? gated_norm_forward_cuda(inputs_of(in, arguments), y)
-                : gated_norm_forward_cpu(in, arguments, y);
-    return y;
+    gated_norm_pass(GatedTensors(inputs), arguments.norm, y);
+    if (!arguments.matrix.defined()) return y;
+    const at::Tensor& w = arguments.matrix.operand();
+    at::Tensor out = at::empty({o.size(0), w.size(0)}, o.options());
+    linear_forward(as_operand(y, w.scalar_type()), w, or_undefined(residual), out);
+    return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
-    const GatedTensors in(context->get_saved_variables());
-    const auto arguments = kept_arguments<GatedArguments>(context);
-    const at::Tensor grad_y = grad_outputs[0].contiguous();
-    const GatedNormGradients grads =
-        in.o.is_cuda() ? gated_norm_backward_cuda(inputs_of(in, arguments), grad_y, {})
-                       : gated_norm_backward_cpu(in, arguments, grad_y);
-    return {grads.o, grads.gate, grads.weight, grads.bias, grads.skip, grads.factor, {}};
+    variable_list kept = context->get_saved_variables();
+    const auto arguments = kept_arguments<GatedNormArguments>(context);
+    const auto& [norm, matrix, adds, again] = arguments;
+    if (again) kept[4] = again->take({kept.begin() + 6, kept.end()})[2].reshape(kept[0].sizes());
+    const GatedTensors in(kept);
+    const at::Tensor grad_out = grad_outputs[0].contiguous();
+    at::Tensor grad_y = grad_out, y, grad_w;
+    if (!matrix.defined()) {
+      const GatedNormGradients grads = gated_norm_gradients(in, norm, grad_y, y);
+      return {
+          grads.o, grads.gate, grads.weight, grads.bias, grads.skip, grads.factor, {}, {}, {}, {}};
+    }
+    const at::Tensor& w = matrix.operand();
+    const at::Tensor grad = as_operand(grad_out, w.scalar_type());
+    y = at::empty(in.o.sizes(), in.o.options());
+    grad_y = at::empty(in.o.sizes(), in.o.options());
+    linear_backward_x(grad, w, grad_y);
+    const GatedNormGradients grads = gated_norm_gradients(in, norm, grad_y, y);
+    grad_w = at::empty_like(matrix.stored);
+    linear_backward_w(grad, as_operand(y, w.scalar_type()), grad_w);
+    return {grads.o,
+            grads.gate,
+            grads.weight,
+            grads.bias,
+            grads.skip,
+            grads.factor,
+            grad_w,
+            adds ? grad_out : at::Tensor(),
+            {},
+            {}};
   }
 };
 
-}  // namespace
+/// Whether there is a kernel for gated_norm.
+bool is_fused(const at::Tensor& o,
+              const at::Tensor& gate,
+              const GatedNorm& norm,
+              const HeadSkip& skip) {
+  const auto has_type = [](const at::Tensor& x, at::ScalarType type) {
+    return !x.defined() || x.scalar_type() == type;
+  };
+  const at::ScalarType small = small_weight_type(o), type = o.scalar_type();
+  const bool has_kernel =
+      has_cpu_kernel(o) || (has_cuda_kernel(o) && cuda_gated_norm_supports(o, norm, skip));
+  return has_kernel && has_type(norm.weight, small) && has_type(norm.gate_bias, small) &&
+         has_type(skip.factor, small) && has_type(gate, type) && has_type(skip.x, type);
+}
 
-at::Tensor gated_norm(const at::Tensor& o,
-                      const at::Tensor& gate,
-                      const GatedNorm& norm,
-                      const HeadSkip& skip) {
+/// gated_norm where is_fused, and the product with the matrix if it is defined.
+at::Tensor fused_gated_norm(const at::Tensor& o,
+                            const at::Tensor& gate,
+                            const GatedNorm& norm,
+                            const HeadSkip& skip,
+                            const WeightMatrix& matrix,
+                            const at::Tensor& residual) {
+  const auto rows = [](const at::Tensor& x) {
+    return x.defined() ? x.contiguous().view({-1, x.size(-1)}) : x;
+  };
+  std::vector<int64_t> shape = o.sizes().vec();
+  if (matrix.defined()) shape.back() = matrix.operand().size(0);
+  return GatedNormFunction::apply(
+             rows(o),
+             rows_in_one_piece(gate),
+             norm.weight.contiguous(),
+             or_empty(norm.gate_bias),
+             or_empty(rows(skip.x)),
+             or_empty(skip.factor),
+             or_empty(matrix.stored),
+             or_empty(rows(residual)),
+             GatedNormArguments{
+                 {norm.eps, norm.gate_first}, matrix, residual.defined(), skip.again.tensors},
+             skip.again.sources)
+      .view(shape);
+}
+
+void check_gated_norm_shapes(const at::Tensor& o,
+                             const at::Tensor& gate,
+                             const GatedNorm& norm,
+                             const HeadSkip& skip) {
   const int64_t channels = o.size(-1), width = norm.weight.size(0);
   TORCH_CHECK(gate.sizes() == o.sizes() && channels % width == 0,
               "gated_norm: o and gate must be [B, T, C] with C a multiple of ",
@@ -338,24 +436,35 @@ at::Tensor gated_norm(const at::Tensor& o,
   TORCH_CHECK(
       !skip.x.defined() || (skip.x.sizes() == o.sizes() && channels % skip.factor.size(0) == 0),
       "gated_norm: the skip must be shaped as o, with a factor for each head");
-  const auto has_type = [](const at::Tensor& x, at::ScalarType type) {
-    return !x.defined() || x.scalar_type() == type;
-  };
-  const at::ScalarType small = small_weight_type(o), type = o.scalar_type();
-  const bool on_gpu = has_cuda_kernel(o) && cuda_gated_norm_supports(o, norm, skip);
-  if (!(has_cpu_kernel(o) || on_gpu) || !has_type(norm.weight, small) ||
-      !has_type(norm.gate_bias, small) || !has_type(skip.factor, small) || !has_type(gate, type) ||
-      !has_type(skip.x, type))
-    return gated_norm_reference(o, gate, norm, skip);
-  const auto rows = [&](const at::Tensor& x) { return x.contiguous().view({-1, channels}); };
-  return GatedNormFunction::apply(rows(o),
-                                  rows_in_one_piece(gate),
-                                  norm.weight.contiguous(),
-                                  or_empty(norm.gate_bias),
-                                  or_empty(skip.x.defined() ? rows(skip.x) : skip.x),
-                                  or_empty(skip.factor),
-                                  GatedArguments{norm.eps, norm.gate_first})
-      .view(o.sizes());
+}
+
+}  // namespace
+
+at::Tensor gated_norm(const at::Tensor& o,
+                      const at::Tensor& gate,
+                      const GatedNorm& norm,
+                      const HeadSkip& skip) {
+  check_gated_norm_shapes(o, gate, norm, skip);
+  if (!is_fused(o, gate, norm, skip)) return gated_norm_reference(o, gate, norm, skip);
+  return fused_gated_norm(o, gate, norm, skip, {}, {});
+}
+
+at::Tensor gated_norm_linear(const at::Tensor& o,
+                             const at::Tensor& gate,
+                             const GatedNorm& norm,
+                             const HeadSkip& skip,
+                             const WeightMatrix& w,
+                             const at::Tensor& residual) {
+  check_gated_norm_shapes(o, gate, norm, skip);
+  TORCH_CHECK(w.operand().dim() == 2 && w.operand().size(1) == o.size(-1),
+              "gated_norm_linear: w must be [any, ",
+              o.size(-1),
+              "], is ",
+              w.operand().sizes());
+  const bool fused =
+      is_fused(o, gate, norm, skip) && has_product_kernel(o, w.operand().scalar_type());
+  return fused ? fused_gated_norm(o, gate, norm, skip, contiguous(w), residual)
+               : linear(gated_norm(o, gate, norm, skip), w, residual);
 }
 
 }  // namespace forge::ops

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "backends/libtorch/ops/common/dispatch.h"
+#include "backends/libtorch/ops/common/recomputation.h"
+#include "backends/libtorch/ops/linear/linear.h"
 
 namespace forge::ops {
 
@@ -17,6 +19,9 @@ struct GatedNorm {
 struct HeadSkip {
   at::Tensor x;       ///< [B, T, C]; undefined: there is none
   at::Tensor factor;  ///< [H], one for each head
+  /// Makes inputs of linear attention whose values v, flattened, are x. The backward pass keeps the
+  /// sources in place of x.
+  Recomputation again = {};
 };
 
 /// With RMSNorm n over D channels each, w its weight and g = gate + gate_bias:
@@ -35,6 +40,15 @@ at::Tensor gated_norm_reference(const at::Tensor& o,
                                 const at::Tensor& gate,
                                 const GatedNorm& norm,
                                 const HeadSkip& skip = {});
+
+/// linear(gated_norm(o, gate, norm, skip), w) [+ residual] for w [N, C] and residual [B, T, N]. The
+/// backward pass keeps no more than that of gated_norm.
+at::Tensor gated_norm_linear(const at::Tensor& o,
+                             const at::Tensor& gate,
+                             const GatedNorm& norm,
+                             const HeadSkip& skip,
+                             const WeightMatrix& w,
+                             const at::Tensor& residual = {});
 
 /// Rows [N, C] of the same; those of the gate may lie apart.
 struct GatedNormInputs {

@@ -27,6 +27,9 @@ void multiply(const at::Tensor& a,
   });
 }
 
+/// Rows as the product reads them: on a GPU they may lie apart.
+at::Tensor in_product(const at::Tensor& rows) { return rows.is_cuda() ? rows : rows.contiguous(); }
+
 struct Linear : public torch::autograd::Function<Linear> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& x,
@@ -34,8 +37,10 @@ struct Linear : public torch::autograd::Function<Linear> {
                             const at::Tensor& rounded_w,
                             const at::Tensor& residual) {
     const WeightMatrix matrix(w, or_undefined(rounded_w));
-    const at::Tensor read = as_operand(x, matrix.operand().scalar_type());
-    context->save_for_backward({read, matrix.operand()});
+    const at::Tensor read = as_operand(in_product(x), matrix.operand().scalar_type());
+    // x itself may be a part of a tensor that is kept anyway.
+    const bool same_type = x.scalar_type() == read.scalar_type();
+    context->save_for_backward({same_type ? x : read, matrix.operand()});
     context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
     context->saved_data["adds"] = or_undefined(residual).defined();
     at::Tensor y = at::empty({x.size(0), w.size(0)}, x.options());
@@ -51,7 +56,7 @@ struct Linear : public torch::autograd::Function<Linear> {
     const at::Tensor read = as_operand(grad, saved[1].scalar_type());
     at::Tensor grad_x = at::empty(saved[0].sizes(), grad.options());
     at::Tensor grad_w = at::empty(saved[1].sizes(), saved[1].options().dtype(weight_type));
-    linear_backward_w(read, saved[0], grad_w);
+    linear_backward_w(read, in_product(saved[0]), grad_w);
     linear_backward_x(read, saved[1], grad_x);
     const bool adds = context->saved_data["adds"].toBool();
     return {grad_x, grad_w, {}, adds ? grad : at::Tensor()};
@@ -90,8 +95,10 @@ at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& 
   const auto as_rows = [&](const at::Tensor& t) {
     return t.defined() ? t.contiguous().view({rows, t.size(-1)}) : t;
   };
-  return Linear::apply(
-             as_rows(x), w.stored.contiguous(), or_empty(w.rounded), or_empty(as_rows(residual)))
+  return Linear::apply(x.numel() > 0 ? rows_in_one_piece(x) : as_rows(x),
+                       w.stored.contiguous(),
+                       or_empty(w.rounded),
+                       or_empty(as_rows(residual)))
       .view(shape);
 }
 

@@ -53,9 +53,36 @@ void check_shapes(const LinearAttentionInputs& in, const LinearAttentionOptions&
 /// With vectors in one piece each.
 at::Tensor with_vectors(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
-LinearAttentionInputs inputs_of(const variable_list& saved) {
-  return {saved[0], saved[1], saved[2], saved[3], or_undefined(saved[4]), or_undefined(saved[5])};
+/// An undefined tensor is an empty one, as for or_empty.
+LinearAttentionInputs inputs_of(const variable_list& list) {
+  return {list[0], list[1], list[2], list[3], or_undefined(list[4]), or_undefined(list[5])};
 }
+variable_list list_of(const LinearAttentionInputs& in) {
+  return {in.q, in.k, in.v, in.log_decay, or_empty(in.beta), or_empty(in.state)};
+}
+
+/// As the kernels read them. A CPU computes bfloat16 in float32; a GPU reads tokens of bfloat16
+/// beside numbers of float32.
+LinearAttentionInputs in_kernel_types(const LinearAttentionInputs& in) {
+  const at::ScalarType type = in.v.scalar_type();
+  const at::ScalarType wide = type == at::kBFloat16 ? at::kFloat : type;
+  const at::ScalarType of_tokens = in.v.is_cuda() ? type : wide;
+  const auto token = [&](const at::Tensor& x) { return with_vectors(x.to(of_tokens)); };
+  const auto number = [&](const at::Tensor& x) {
+    return x.defined() ? x.to(wide).contiguous() : x;
+  };
+  return {token(in.q),
+          token(in.k),
+          token(in.v),
+          number(in.log_decay),
+          number(in.beta),
+          number(in.state)};
+}
+
+struct LinearAttentionArguments {
+  LinearAttentionOptions options;
+  std::shared_ptr<RecomputedTensors> again;  ///< null: the inputs are kept
+};
 
 struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentionFunction> {
   static variable_list forward(AutogradContext* context,
@@ -65,22 +92,30 @@ struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentio
                                const at::Tensor& log_decay,
                                const at::Tensor& beta,
                                const at::Tensor& state,
-                               const LinearAttentionOptions& options) {
+                               const LinearAttentionOptions& options,
+                               const Recomputation& again) {
     context->set_materialize_grads(false);
-    const variable_list saved = {q, k, v, log_decay, beta, state};
-    context->save_for_backward(saved);
-    keep_arguments(context, options);
+    const variable_list inputs = {q, k, v, log_decay, beta, state};
+    if (again.tensors) {
+      again.tensors->add_user();
+      variable_list kept = {state};
+      kept.insert(kept.end(), again.sources.begin(), again.sources.end());
+      context->save_for_backward(kept);
+    } else {
+      context->save_for_backward(inputs);
+    }
+    keep_arguments(context, LinearAttentionArguments{options, again.tensors});
     LinearAttention results{
         at::empty(v.sizes(), v.options()),
         at::empty({v.size(0), v.size(2), k.size(3), v.size(3)}, log_decay.options())};
     (v.is_cuda() ? linear_attention_forward_cuda : linear_attention_forward_cpu)(
-        inputs_of(saved), options, results);
+        inputs_of(inputs), options, results);
     return {results.output, results.state};
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
-    const LinearAttentionInputs inputs = inputs_of(context->get_saved_variables());
-    const auto options = kept_arguments<LinearAttentionOptions>(context);
+    const auto arguments = kept_arguments<LinearAttentionArguments>(context);
+    const LinearAttentionInputs inputs = kept_inputs(context, arguments);
     LinearAttention upstream{contiguous(grad_outputs[0]), contiguous(grad_outputs[1])};
     if (!upstream.output.defined())
       upstream.output = at::zeros(inputs.v.sizes(), inputs.v.options());
@@ -94,8 +129,17 @@ struct LinearAttentionFunction : public torch::autograd::Function<LinearAttentio
                                 like(inputs.beta),
                                 like(inputs.state)};
     (inputs.v.is_cuda() ? linear_attention_backward_cuda : linear_attention_backward_cpu)(
-        inputs, options, upstream, grads);
-    return {grads.q, grads.k, grads.v, grads.log_decay, grads.beta, grads.state, {}};
+        inputs, arguments.options, upstream, grads);
+    return {grads.q, grads.k, grads.v, grads.log_decay, grads.beta, grads.state, {}, {}};
+  }
+
+ private:
+  static LinearAttentionInputs kept_inputs(AutogradContext* context,
+                                           const LinearAttentionArguments& arguments) {
+    const variable_list kept = context->get_saved_variables();
+    if (!arguments.again) return inputs_of(kept);
+    variable_list list = arguments.again->take({kept.begin() + 1, kept.end()});
+    return in_kernel_types({list[0], list[1], list[2], list[3], list[4], or_undefined(kept[0])});
   }
 };
 
@@ -111,24 +155,20 @@ bool cuda_linear_attention_supports(const LinearAttentionInputs& in) {
 
 LinearAttention linear_attention(const LinearAttentionInputs& inputs,
                                  const LinearAttentionOptions& options) {
+  return recomputed_linear_attention(inputs, options, {});
+}
+
+LinearAttention recomputed_linear_attention(const LinearAttentionInputs& inputs,
+                                            const LinearAttentionOptions& options,
+                                            const Recomputation& again) {
   check_shapes(inputs, options);
   const at::ScalarType type = inputs.v.scalar_type();
-  const bool narrow = type == at::kBFloat16;
-  const bool on_gpu = cuda_linear_attention_supports(inputs);
-  if (!on_gpu && !has_cpu_kernel(inputs.v) && !(inputs.v.is_cpu() && narrow))
-    return linear_attention_composed(inputs, options);
-  // A CPU computes bfloat16 in float32; a GPU reads tokens of bfloat16 beside numbers of float32.
-  const at::ScalarType wide = narrow ? at::kFloat : type;
-  const auto token = [&](const at::Tensor& x) { return with_vectors(x.to(on_gpu ? type : wide)); };
-  const auto or_none = [&](const at::Tensor& x) { return or_empty(x.defined() ? x.to(wide) : x); };
-  const variable_list results =
-      LinearAttentionFunction::apply(token(inputs.q),
-                                     token(inputs.k),
-                                     token(inputs.v),
-                                     inputs.log_decay.to(wide).contiguous(),
-                                     or_none(inputs.beta),
-                                     or_none(inputs.state),
-                                     options);
+  const bool has_kernels = cuda_linear_attention_supports(inputs) || has_cpu_kernel(inputs.v) ||
+                           (inputs.v.is_cpu() && type == at::kBFloat16);
+  if (!has_kernels) return linear_attention_composed(inputs, options);
+  const variable_list list = list_of(in_kernel_types(inputs));
+  const variable_list results = LinearAttentionFunction::apply(
+      list[0], list[1], list[2], list[3], list[4], list[5], options, again);
   return {results[0].to(type), results[1]};
 }
 

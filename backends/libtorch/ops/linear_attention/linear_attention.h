@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/libtorch/ops/common/dispatch.h"
+#include "backends/libtorch/ops/common/recomputation.h"
 
 namespace forge::ops {
 
@@ -46,6 +47,12 @@ struct LinearAttention {
 /// shape or type.
 LinearAttention linear_attention(const LinearAttentionInputs& inputs,
                                  const LinearAttentionOptions& options);
+
+/// The same of q, k, v, log_decay and beta that `again` computes as they are here: the backward
+/// pass keeps its sources in place of them.
+LinearAttention recomputed_linear_attention(const LinearAttentionInputs& inputs,
+                                            const LinearAttentionOptions& options,
+                                            const Recomputation& again);
 
 /// The same token by token with plain Torch operations, on any device and in any type.
 LinearAttention linear_attention_reference(const LinearAttentionInputs& inputs,

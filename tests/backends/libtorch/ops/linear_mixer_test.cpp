@@ -2,6 +2,7 @@
 // decays, and the gated norm of the heads' outputs.
 
 #include "backends/libtorch/ops/gated_norm/gated_norm.h"
+#include "backends/libtorch/ops/linear_attention/linear_attention.h"
 #include "backends/libtorch/ops/log_decay/log_decay.h"
 #include "backends/libtorch/ops/short_conv/short_conv.h"
 #include "tests/support/tensors.h"
@@ -195,6 +196,94 @@ TEST_CASE("gated_norm agrees with its reference", "[ops]") {
       }
     }
   }
+}
+
+TEST_CASE("gated_norm_linear agrees with its reference", "[ops]") {
+  at::manual_seed(46);
+  for (const Types& types : types_of_products()) {
+    for (const auto& [channels, width, heads] :
+         {std::tuple<int64_t, int64_t, int64_t>{24, 8, 3}, {256, 64, 4}, {128, 128, 2}}) {
+      for (const int64_t length : {0, 1, 65}) {
+        for (const bool with_skip : {false, true}) {
+          INFO(types.name << " C " << channels << " D " << width << " T " << length << " skip "
+                          << with_skip);
+          const bool adds = length != 65;
+          const auto norm_of = [&](const Tensors& in) {
+            return ops::GatedNorm{in[2], in[3], 1e-5, with_skip};
+          };
+          const auto skip_of = [&](const Tensors& in) {
+            return with_skip ? ops::HeadSkip{in[4], in[5]} : ops::HeadSkip();
+          };
+          const auto fused = [&](const Tensors& in) {
+            return ops::gated_norm_linear(in[0],
+                                          in[1],
+                                          norm_of(in),
+                                          skip_of(in),
+                                          types.matrix(in[6]),
+                                          adds ? in[7] : at::Tensor());
+          };
+          const auto reference = [&](const Tensors& in) {
+            const at::Tensor y = at::linear(
+                ops::gated_norm_reference(in[0], in[1], norm_of(in), skip_of(in)), in[6]);
+            return adds ? in[7] + y : y;
+          };
+          REQUIRE(fused_against_reference(types,
+                                          fused,
+                                          reference,
+                                          {activation({2, length, channels}),
+                                           activation({2, length, channels}),
+                                           weight({width}),
+                                           weight({channels}),
+                                           activation({2, length, channels}),
+                                           weight({heads}),
+                                           weight({16, channels}, 0.1),
+                                           activation({2, length, 16})}) <= types.tolerance);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("what two operations compute again is computed once, with the same gradients", "[ops]") {
+  at::manual_seed(47);
+  const int64_t heads = 2, width = 8;
+  const Tensors drawn = {at::randn({2, 70, 3 * heads * width}),
+                         at::randn({3 * heads * width, 1, 4}),
+                         at::randn({2, 70, heads}),
+                         at::randn({heads}),
+                         at::rand({heads * width})};
+  int computed = 0;
+  const auto gradients = [&](bool recomputed, int passes) {
+    Tensors leaves;
+    for (const at::Tensor& x : drawn) leaves.push_back(x.clone().requires_grad_(true));
+    const std::vector<ops::ProjectionPart> parts(3, {heads * width, true, 0});
+    const auto inputs_of = [&, parts, weight = leaves[1]](const Tensors& from) {
+      ++computed;
+      Tensors qkv = ops::short_conv(from[0], {weight, {}}, parts);
+      for (at::Tensor& x : qkv) x = x.unflatten(2, {heads, width});
+      return Tensors{qkv[0], qkv[1], qkv[2], -from[1].square(), {}};
+    };
+    const Tensors sources = {leaves[0], leaves[2]};
+    ops::Recomputation again;
+    if (recomputed) again = {sources, std::make_shared<ops::RecomputedTensors>(inputs_of)};
+    const Tensors in = inputs_of(sources);
+    const at::Tensor o = ops::recomputed_linear_attention(
+                             {in[0], in[1], in[2], in[3], in[4], {}}, {0.5, false}, again)
+                             .output.flatten(2);
+    const at::Tensor y =
+        ops::gated_norm(o, o, {leaves[4], {}}, ops::HeadSkip{in[2].flatten(2), leaves[3], again});
+    for (int i = 0; i < passes; ++i) y.square().sum().backward({}, /*retain_graph=*/i + 1 < passes);
+    Tensors flat;
+    for (const at::Tensor& x : leaves) flat.push_back(x.grad().flatten());
+    return at::cat(flat);
+  };
+  const at::Tensor kept = gradients(false, 1);
+  computed = 0;
+  REQUIRE(at::equal(kept, gradients(true, 1)));
+  REQUIRE(computed == 2);  // forward, and once backward
+  computed = 0;
+  REQUIRE(at::allclose(2 * kept, gradients(true, 2)));
+  REQUIRE(computed == 3);
 }
 
 }  // namespace
