@@ -458,7 +458,8 @@ TEST_CASE("runs in a folder that cannot be written are listed and compared and p
   for (const std::vector<std::string>& command : {std::vector<std::string>{"runs"},
                                                   {"status"},
                                                   {"compare", "-p", "canon"},
-                                                  tiny({"run", "train_canon_a", "--dry-run"}, 4)}) {
+                                                  tiny({"run", "train_canon_a", "--dry-run"}, 4),
+                                                  tiny({"run", "train_canon_a"}, 4)}) {
     const Outcome outcome = forge.call(command);
     if (outcome.exit_code == 127) break;  // another user cannot reach the build folder
     INFO(command[0] << ": " << outcome.err);
