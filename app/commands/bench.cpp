@@ -220,7 +220,10 @@ int bench(const Context& context, const BenchOptions& options) {
     const CheckedRun launch = check_config(context, context.document(name), options.launch);
     benchmark::BenchTarget target = bench_target(context, launch, options.launch, options.steps);
     call.configs.push_back(target.name);
-    configs.push_back({launch.resolved.project, target.name, launch.resolved.json});
+    configs.push_back({launch.resolved.project,
+                       target.name,
+                       launch.resolved.json,
+                       context.program_hash(launch.resolved.experiment)});
     targets.push_back(std::move(target));
   }
   const std::vector<benchmark::Measurement> measurements = benchmark::measure_interleaved(

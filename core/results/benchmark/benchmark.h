@@ -115,6 +115,7 @@ struct Record {
   std::string config;
   std::string profile;
   std::string config_hash;  ///< of the resolved config, less what cannot change a number
+  std::string program;      ///< hash of an external backend's files, see run::Identity
   std::string precision;    ///< of operations too
   nlohmann::json model = nlohmann::json::object();  ///< section of the resolved config
   nlohmann::json train = nlohmann::json::object();  ///< keys that decide the speed
@@ -144,6 +145,7 @@ struct MeasuredConfig {
   std::string project;
   std::string config;
   nlohmann::json experiment;  ///< resolved
+  std::string program = {};   ///< see run::Identity
 };
 
 /// Records of what measure_interleaved gave, in its order. MFU is taken against the highest ceiling

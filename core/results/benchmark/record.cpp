@@ -83,6 +83,7 @@ void training_fields(Visitor& visit, Record& record) {
   visit.field("config", record.config);
   visit.optional("profile", record.profile);
   visit.optional("config_hash", record.config_hash);
+  visit.optional("program", record.program);
   visit.field("model", record.model);
   visit.field("train", record.train);
   visit.field("window_steps", record.window_steps);
@@ -152,6 +153,7 @@ Record make_record(const BenchInvocation& call,
   record.config = measured.config;
   record.profile = experiment.profile;
   record.config_hash = hash_hex(json_text(run::identity_config(measured.experiment)));
+  record.program = measured.program;
   record.precision = measured.experiment.at("train").at("precision").get<std::string>();
   record.model = measured.experiment.at("model");
   record.train = speed_keys(measured.experiment);

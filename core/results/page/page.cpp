@@ -1,7 +1,9 @@
 #include "core/results/page/page.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -217,16 +219,36 @@ Json run_json(const Run& run, size_t config) {
   return json;
 }
 
+/// The runs' configs, with what decides their numbers beside the config where runs differ in it: so
+/// that curves of another text or program are no seeds of one mean.
+std::vector<nlohmann::json> configs_of(const std::vector<Run>& runs) {
+  using Part = std::pair<const char*, std::function<nlohmann::json(const store::RunSummary&)>>;
+  const std::vector<Part> parts = {
+      {"/data/fingerprint", [](const auto& run) { return run.data_fingerprint; }},
+      {"/tokenizer/fingerprint", [](const auto& run) { return run.tokenizer_fingerprint; }},
+      {"/train/initial_weights_hash", [](const auto& run) { return run.initial_weights_hash; }},
+      {"/external/program", [](const auto& run) { return run.program; }},
+      {"/device/type", [](const auto& run) { return run.device_type; }},
+      {"/device/threads", [](const auto& run) { return run.threads; }},
+      {"/numerics_version", [](const auto& run) { return run.numerics_version; }}};
+  std::vector<nlohmann::json> configs;
+  for (const Run& run : runs) configs.push_back(run.config);
+  for (const auto& [place, value_of] : parts) {
+    std::set<nlohmann::json> values;
+    for (const Run& run : runs) values.insert(value_of(run.summary));
+    for (size_t i = 0; values.size() > 1 && i < runs.size(); ++i)
+      if (configs[i].is_object())
+        configs[i][nlohmann::json::json_pointer(place)] = value_of(runs[i].summary);
+  }
+  return configs;
+}
+
 }  // namespace
 
 Json to_json(const Page& page) {
   Places places;
-  std::vector<nlohmann::json> configs_of_runs;
-  for (const Run& run : page.runs) {
-    places[run.summary.id] = configs_of_runs.size();
-    configs_of_runs.push_back(run.config);
-  }
-  const Configs configs = compare_configs(configs_of_runs);
+  for (const Run& run : page.runs) places.emplace(run.summary.id, places.size());
+  const Configs configs = compare_configs(configs_of(page.runs));
   Json tables = Json::array(), runs = Json::array();
   for (const Table& table : page.tables) tables.push_back(table_json(table, places));
   for (size_t i = 0; i < page.runs.size(); ++i)

@@ -295,7 +295,13 @@ void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& abla
   std::vector<std::optional<MeasuredSpeed>> speeds = choose_speeds(ablation.table, benchmarks);
   const std::string text = describe_speeds(speeds);
   if (!text.empty()) ablation.setup.push_back({"Speed", text, "speed: " + text});
-  for (size_t i = 0; i < speeds.size(); ++i) ablation.rows[i].speed = std::move(speeds[i]);
+  for (size_t i = 0; i < speeds.size(); ++i) {
+    AblationRow& row = ablation.rows[i];
+    row.speed = std::move(speeds[i]);
+    if (row.speed && row.completed() && row.run->program != row.speed->record.program)
+      row.speed->not_comparable_because =
+          "measured with other files of its command than the runs: 'forge bench' measures anew";
+  }
 }
 
 /// The runs of the table's own configs.
@@ -391,6 +397,8 @@ Ablation build_ablation(const TableSpec& declared,
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
   for (AblationRow& row : ablation.rows)
     check_completeness(options, row.run ? builder.find(row.run->id) : nullptr, row);
+  for (AblationRow& row : ablation.rows)
+    if (row.runs.size() > 1) count_other_sets(own, *builder.find(row.run->id), row);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));

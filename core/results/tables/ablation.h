@@ -81,6 +81,8 @@ struct AblationRow : Sample {
   /// The number of seeds that was planned when the second one's run was made, before anything could
   /// be compared; below 2: nobody planned.
   size_t planned_seeds = 0;
+  /// How often else its seeds were run: with other threads, on another device, by another version.
+  size_t other_sets = 0;
 
   bool is_comparable() const { return violations.empty(); }
 };

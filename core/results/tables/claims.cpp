@@ -373,6 +373,13 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
   const Look look = look_at(rows);
+  if (look.is_chosen) {
+    JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);
+    judged.reason = "the seeds that its rows have in common are not the first ones of each";
+    judged.verdict = Verdict::not_decidable;
+    judged.p.reset();
+    return judged;
+  }
   std::optional<Ablation> less;
   if (look.seeds) less = with_seeds_in(rows, ablation, *look.seeds);
   const Ablation& seen = less ? *less : ablation;

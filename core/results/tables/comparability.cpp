@@ -443,15 +443,13 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
 
 namespace {
 
-/// Whether different seeds may have the same loss by chance: losses that differ, rounded.
-bool have_rounded_losses(const std::map<int64_t, const store::RunSummary*>& runs) {
-  std::vector<double> losses;
-  for (const auto& [seed, run] : runs) {
-    const double loss = run->metric(results::eval_loss_name).value_or(std::nan(""));
-    if (std::isfinite(loss)) losses.push_back(loss);
-  }
-  return std::set<double>(losses.begin(), losses.end()).size() > 1 &&
-         statistics::rounding_step(losses) > 0;
+/// Whether the seeds have one loss to the last bit: then they change nothing. Where they change
+/// something, equal losses are chance, or what runs that collapse come to: they all count, or the
+/// mean would be that of those that differ.
+bool have_one_loss(const std::map<int64_t, const store::RunSummary*>& runs) {
+  return std::all_of(runs.begin(), runs.end(), [&](const auto& each) {
+    return have_same_loss(*each.second, *runs.begin()->second);
+  });
 }
 
 }  // namespace
@@ -474,7 +472,7 @@ Sample sample_of(const Runs& candidates,
   std::map<int64_t, const store::RunSummary*> firsts;
   for (auto each = runs.rbegin(); each != runs.rend(); ++each)
     if (is_completed(*each)) firsts.emplace((*each)->summary.seed, &(*each)->summary);
-  const bool are_rounded = have_rounded_losses(firsts);
+  const bool are_one = have_one_loss(firsts);
   for (const ConfiguredRun* each : runs) {
     const store::RunSummary& run = each->summary;
     std::string reason;
@@ -486,7 +484,7 @@ Sample sample_of(const Runs& candidates,
       reason = "older than the run shown";
     } else if (sample.run && varied_by_seed(each->config) == "nothing") {
       reason = "its seed varies nothing: train.initial_weights and data.order_seed are fixed";
-    } else if (!are_rounded) {
+    } else if (are_one) {
       reason = why_no_other_draw(run, seed_of_loss);
     }
     if (reason.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -134,6 +135,26 @@ void check_completeness(const AblationOptions& options,
                              "(complete them: 'forge runs resume')");
 }
 
+void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow& row) {
+  const run::Identity own = identity_without_seed(shown);
+  std::map<std::string, NotShown> sets;
+  for (const ConfiguredRun* run : runs) {
+    if (run->summary.config != row.spec.config || !is_completed(run)) continue;
+    const run::Identity other = identity_without_seed(*run);
+    const bool is_alike =
+        other.experiment == own.experiment && other.data_fingerprint == own.data_fingerprint &&
+        other.tokenizer_fingerprint == own.tokenizer_fingerprint &&
+        other.initial_weights == own.initial_weights && other.program == own.program;
+    if (!is_alike) continue;
+    const store::RunSummary* seen = shown_of_seed(row, run->summary.seed);
+    if (!seen || have_same_loss(*seen, run->summary)) continue;
+    sets[run::run_key(other) + run->summary.device_name + numerics_variables_of(*run)]
+        .results.insert(run->summary.seed);
+  }
+  row.other_sets = static_cast<size_t>(std::count_if(
+      sets.begin(), sets.end(), [](const auto& set) { return set.second.results.size() > 1; }));
+}
+
 namespace {
 
 /// Whether as many seeds were trained as were planned before anything could be compared.
@@ -175,7 +196,14 @@ SetupEntry describe_plan(const Ablation& ablation) {
                 " seeds were planned, and others were added when these were known; differences "
                 "must be clearer",
             "reopened: " + planned + " seeds planned"};
-  return {"Plan", planned + " seeds were planned, and all are there", "as planned"};
+  const bool are_all =
+      std::all_of(ablation.rows.begin(), ablation.rows.end(), [](const AblationRow& row) {
+        return !row.completed() || (row.is_comparable() && row.runs.size() > 1);
+      });
+  return {"Plan",
+          planned + " seeds were planned, and all " + (are_all ? "" : "of the tested rows ") +
+              "are there",
+          are_all ? "as planned" : "as planned where tested"};
 }
 
 /// Whether the table is as it was when its runs were made: rows, columns and conditions that are
@@ -205,6 +233,50 @@ SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) 
           "table " + verb + " after its runs"};
 }
 
+/// Whether the seeds of a row were run in several ways, of which the table shows one.
+SetupEntry describe_other_sets(const Ablation& ablation) {
+  size_t most = 0;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) most = std::max(most, row.other_sets);
+  if (most == 0) return {};
+  return {"Other runs",
+          "the same seeds were also run " + counted(most, "time") +
+              " with other threads, on another device or by another version, and gave other losses:"
+              " each counts as a look",
+          counted(most, "other set") + " of runs of these seeds"};
+}
+
+/// Whether speeds of rows were measured in turn. What changes from hour to hour is no noise between
+/// seeds, and else lies between the rows.
+SetupEntry describe_speeds(const Ablation& ablation) {
+  const bool shows_speed =
+      ablation.table.tokens_per_second != SpeedSource::benchmark &&
+      std::any_of(ablation.table.columns.begin(), ablation.table.columns.end(), [](const auto& c) {
+        return results::find_metric(c.metric) && results::metric_named(c.metric).is_timing;
+      });
+  if (!shows_speed) return {};
+  std::vector<std::pair<std::string, size_t>> runs;  // when each was begun, and its row
+  size_t fewest = std::numeric_limits<size_t>::max(), rows = 0;
+  for (size_t i = 0; i < ablation.rows.size(); ++i) {
+    const AblationRow& row = ablation.rows[i];
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    for (const store::RunSummary& run : row.runs) runs.emplace_back(run.created, i);
+    fewest = std::min(fewest, row.runs.size());
+    ++rows;
+  }
+  if (rows < 2) return {};
+  std::sort(runs.begin(), runs.end());
+  size_t changes = 0;
+  for (size_t i = 1; i < runs.size(); ++i) changes += runs[i].second != runs[i - 1].second;
+  if (changes >= fewest * (rows - 1)) return {};  // one after the other: rows - 1
+  return {
+      "Speed",
+      "the runs of a row were made one after another, not in turn with those of other rows: what "
+      "changed on the machine meanwhile is in the differences of speeds, and in no interval "
+      "('forge bench' measures in turn, and tables show it with tokens_per_second: benchmark)",
+      "speeds not measured in turn"};
+}
+
 /// Runs that were repeated until they completed are the better ones if what made them fail was
 /// their result.
 SetupEntry describe_repeated(const Ablation& ablation) {
@@ -226,8 +298,11 @@ SetupEntry describe_repeated(const Ablation& ablation) {
 
 std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablation& ablation) {
   std::vector<SetupEntry> entries;
-  for (SetupEntry entry :
-       {describe_plan(ablation), describe_design(declared, ablation), describe_repeated(ablation)})
+  for (SetupEntry entry : {describe_plan(ablation),
+                           describe_design(declared, ablation),
+                           describe_repeated(ablation),
+                           describe_other_sets(ablation),
+                           describe_speeds(ablation)})
     if (!entry.name.empty()) entries.push_back(std::move(entry));
   return entries;
 }

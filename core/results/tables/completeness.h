@@ -20,6 +20,13 @@ void check_completeness(const AblationOptions& options,
                         const store::ConfiguredRun* shown,
                         AblationRow& row);
 
+/// Counts the other sets of runs of the row's config and seeds, of the same experiment: with other
+/// threads, on another device, of another version. Who may show any of them has as many looks.
+/// `runs`: all of the table.
+void count_other_sets(const std::vector<const store::ConfiguredRun*>& runs,
+                      const store::ConfiguredRun& shown,
+                      AblationRow& row);
+
 /// Of the plan, of the table itself, and of repeated runs: what the line above the table says.
 std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablation& ablation);
 

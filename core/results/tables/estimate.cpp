@@ -73,11 +73,13 @@ std::optional<std::set<int64_t>> common_seeds(const std::vector<SampledMetric>& 
   return common;
 }
 
-double value_at(const MetricSample& sample, int64_t seed) {
-  return std::find_if(sample.values.begin(),
-                      sample.values.end(),
-                      [&](const SeededValue& each) { return each.seed == seed; })
-      ->value;
+/// A metric's values in the order of the seeds, each of which it has once.
+std::vector<double> in_order_of_seeds(const MetricSample& sample) {
+  std::map<int64_t, double> by_seed;
+  for (const SeededValue& each : sample.values) by_seed.emplace(each.seed, each.value);
+  std::vector<double> values;
+  for (const auto& [seed, value] : by_seed) values.push_back(value);
+  return values;
 }
 
 void take(Estimate& estimate, const Difference& found, EstimateMethod method) {
@@ -160,25 +162,52 @@ statistics::MeanError evaluation_error_of(const Expression& expression,
   return statistics::joint_error(others);
 }
 
-/// False where the expression has no value for one of the seeds, or none of them changes it.
+/// The values of the expression where the metrics are what `value_of(metric, seed)` says, one for
+/// each of n seeds; none where it has no value for one of them.
+template <class ValueOf>
+std::optional<std::vector<double>> evaluate_each(const Expression& expression,
+                                                 const std::vector<SampledMetric>& metrics,
+                                                 size_t n,
+                                                 const ValueOf& value_of) {
+  std::vector<double> values;
+  for (size_t seed = 0; seed < n; ++seed) {
+    const std::optional<double> value =
+        evaluate_with(expression, metrics, [&](size_t i) { return value_of(i, seed); });
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
+/// Quenouille's and Tukey's jackknife: n numbers whose mean is the expression of the means but for
+/// its bias, and whose spread says how sure that is: n f(means) - (n - 1) f(means without a seed).
+/// Of an expression without bends they are its values for each seed, whose mean is biased for any
+/// other: the mean of squares is no square of means. False where the expression has no value for
+/// one of the seeds, or none of them changes it.
 bool estimate_by_seed(Estimate& estimate,
                       const Expression& expression,
                       const std::vector<SampledMetric>& metrics,
-                      const std::set<int64_t>& seeds,
+                      size_t seeds,
                       double confidence) {
-  std::vector<double> values;
-  for (const int64_t seed : seeds) {
-    const std::optional<double> value = evaluate_with(
-        expression, metrics, [&](size_t i) { return value_at(metrics[i].sample, seed); });
-    if (!value) return false;
-    values.push_back(*value);
-  }
+  std::vector<std::vector<double>> by_seed;
+  for (const SampledMetric& metric : metrics) by_seed.push_back(in_order_of_seeds(metric.sample));
+  const auto n = static_cast<double>(seeds);
+  const auto values = evaluate_each(
+      expression, metrics, seeds, [&](size_t i, size_t seed) { return by_seed[i][seed]; });
+  const auto without = evaluate_each(expression, metrics, seeds, [&](size_t i, size_t seed) {
+    const double mean = metrics[i].moments.mean;
+    return mean + (mean - by_seed[i][seed]) / (n - 1);
+  });
+  if (!values || !without) return false;
   const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
-  if (!sampling_error || (*sampling_error == 0 && statistics::is_hidden_by_rounding(values)))
+  if (!sampling_error || (*sampling_error == 0 && statistics::is_hidden_by_rounding(*values)))
     return false;
+  std::vector<double> unbiased;
+  for (const double part : *without)
+    unbiased.push_back(*estimate.value + (n - 1) * (*estimate.value - part));
   const statistics::MeanError evaluation_error = evaluation_error_of(expression, metrics);
   const auto found =
-      statistics::one_sample_test(values, 0, confidence, *sampling_error, evaluation_error);
+      statistics::one_sample_test(unbiased, 0, confidence, *sampling_error, evaluation_error);
   if (!found) return false;
   take(estimate, *found, EstimateMethod::paired_by_seed);
   return true;
@@ -324,8 +353,9 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
     return result;
   }
   const std::optional<std::set<int64_t>> seeds = common_seeds(metrics);
-  const bool known = seeds ? estimate_by_seed(result, expression, metrics, *seeds, confidence)
-                           : estimate_by_slopes(result, expression, metrics, confidence);
+  const bool known = seeds
+                         ? estimate_by_seed(result, expression, metrics, seeds->size(), confidence)
+                         : estimate_by_slopes(result, expression, metrics, confidence);
   if (!known) result.missing = "it has no value for all that the runs vary over, or does not vary";
   if (!known && evaluates_one_row(metrics))
     result.missing = "one row of text was evaluated: nothing says how much another would change";

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
@@ -127,6 +128,34 @@ std::set<int64_t> common_seeds(const std::vector<const AblationRow*>& rows) {
   return common;
 }
 
+/// The row's seeds in the order in which they were run: that of its command, if one made them all.
+std::vector<int64_t> seeds_in_order(const AblationRow& row) {
+  const std::string& command = row.runs.front().planned_seeds;
+  const bool is_one_command =
+      std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+        return run.planned_seeds == command;
+      });
+  const std::vector<std::string> planned = split(is_one_command ? command : "", ',');
+  const auto place = [&](const store::RunSummary& run) {
+    const auto found = std::find(planned.begin(), planned.end(), std::to_string(run.seed));
+    return std::make_tuple(found - planned.begin(), run.created, run.seed);
+  };
+  std::vector<store::RunSummary> runs = row.runs;
+  std::sort(
+      runs.begin(), runs.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  std::vector<int64_t> seeds;
+  for (const store::RunSummary& run : runs) seeds.push_back(run.seed);
+  return seeds;
+}
+
+/// Whether the seeds, which the row has, are the first ones that it was run with.
+bool are_first_of(const AblationRow& row, const std::set<int64_t>& seeds) {
+  const std::vector<int64_t> order = seeds_in_order(row);
+  return std::all_of(order.begin(),
+                     order.begin() + static_cast<std::ptrdiff_t>(seeds.size()),
+                     [&](int64_t seed) { return seeds.count(seed) > 0; });
+}
+
 }  // namespace
 
 const char* name_of(Standing standing) {
@@ -157,10 +186,20 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
   }
   if (rows.empty()) return {};
   const bool is_planned = fewest_planned >= 2;
-  // Each run beyond the plan makes another look: they are counted over all rows.
-  if (is_planned && !is_short)
-    return {std::nullopt, statistics::look_factor(most_planned + seeds - planned, most_planned)};
   const std::set<int64_t> common = common_seeds(rows);
+  const bool are_first = std::all_of(
+      rows.begin(), rows.end(), [&](const AblationRow* row) { return are_first_of(*row, common); });
+  // Each run beyond the plan makes another look: they are counted over all rows.
+  if (is_planned && !is_short) {
+    const double factor = statistics::look_factor(most_planned + seeds - planned, most_planned);
+    // Seeds that nearly all rows have make the rows dependent, which Welch's test does not know.
+    const bool are_most = std::all_of(rows.begin(), rows.end(), [&](const AblationRow* row) {
+      return 4 * common.size() >= 3 * row->runs.size();
+    });
+    if (common.size() >= 2 && are_most && are_first) return {common, factor};
+    return {std::nullopt, factor};
+  }
+  if (common.size() >= 2 && !are_first) return {std::nullopt, 1, true};
   if (common.size() >= 2)
     return {common, statistics::look_factor(common.size(), is_planned ? most_planned : 0)};
   // Rows of other seeds are tested as they are, anew with each run.
@@ -224,6 +263,7 @@ std::optional<RowDifference> difference_between(const AblationRow& own_row,
                                                 double confidence) {
   if (!results::metric_named(metric).is_tested()) return std::nullopt;
   const Look look = look_at({&own_row, &other_row});
+  if (look.is_chosen) return std::nullopt;
   if (look.seeds &&
       (look.seeds->size() < own_row.runs.size() || look.seeds->size() < other_row.runs.size()))
     return difference_between(

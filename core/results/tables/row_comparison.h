@@ -53,6 +53,9 @@ struct Look {
   /// nobody planned, those that all rows have: so a test sees each number of seeds once only.
   std::optional<std::set<int64_t>> seeds;
   double factor = 1;  ///< of p, see statistics::look_factor; 1 where there is nothing to test
+  /// The seeds that all rows have are not the first ones of each: they may have been chosen when
+  /// the others' results were known. Nothing is tested.
+  bool is_chosen = false;
 };
 Look look_at(const std::vector<const AblationRow*>& rows);
 

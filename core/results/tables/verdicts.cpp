@@ -34,6 +34,14 @@ size_t hidden_rows(const Ablation& ablation) {
       }));
 }
 
+/// How many other sets of runs the table could have shown. Each counts as if it had been tested.
+size_t other_tables(const Ablation& ablation) {
+  size_t most = 0;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) most = std::max(most, row.other_sets);
+  return most;
+}
+
 /// Adds tests that share one part of the error. `hidden` ones show nothing.
 void add(const std::vector<TestedP>& tests,
          size_t hidden,
@@ -61,7 +69,8 @@ std::string tested_metric(const std::string& metric, const Ablation& ablation) {
 }
 
 /// Adjusts all p together.
-void adjust(const std::string& primary, size_t hidden, Verdicts& verdicts) {
+void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verdicts) {
+  const size_t hidden = hidden_rows(ablation), others_shown = other_tables(ablation);
   std::vector<TestedP> of_primary, others, all;
   for (auto& [metric, cells] : verdicts.cells) {
     const std::vector<TestedP> tests = tests_of(cells);
@@ -72,8 +81,11 @@ void adjust(const std::string& primary, size_t hidden, Verdicts& verdicts) {
     if (claim.p) others.push_back(&claim.p);
   }
   std::vector<statistics::WeightedTest> weighted, of_hidden;
-  add(of_primary, hidden, all, weighted, of_hidden);
-  if (!others.empty()) add(others, hidden * (verdicts.cells.size() - 1), all, weighted, of_hidden);
+  add(of_primary, hidden + others_shown * of_primary.size(), all, weighted, of_hidden);
+  if (!others.empty()) {
+    const size_t columns = verdicts.cells.size() - 1;
+    add(others, hidden * columns + others_shown * others.size(), all, weighted, of_hidden);
+  }
   weighted.insert(weighted.end(), of_hidden.begin(), of_hidden.end());
   const auto adjusted = statistics::weighted_holm_adjusted(weighted);
   for (size_t i = 0; i < all.size(); ++i) *all[i] = adjusted[i];
@@ -123,7 +135,7 @@ Verdicts verdicts_of(const Ablation& ablation) {
   }
   verdicts.claims = measured_claims(ablation);
   const std::string primary = tested_metric(primary_metric(ablation.table), ablation);
-  adjust(primary, hidden_rows(ablation), verdicts);
+  adjust(primary, ablation, verdicts);
   for (const std::string& metric : shown) {
     const std::string tested = tested_metric(metric, ablation);
     if (metric != tested)

@@ -82,8 +82,8 @@ TEST_CASE("several seeds decide a claim where the difference stands", "[report]"
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "not decidable: "));
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "; within noise)"));
   // Of other seeds the samples are compared: their spread hides what the pairs showed.
-  CHECK(
-      contains(verdict(ablation({1.50, 1.60, 1.40, 1.5}, {1.35, 1.44, 1.23})), "not decidable: "));
+  const std::vector<double> more = {1.50, 1.60, 1.40, 1.5, 1.5};
+  CHECK(contains(verdict(ablation(more, {1.35, 1.44, 1.23})), "not decidable: "));
 }
 
 TEST_CASE("a claim that is newer than its runs says so", "[report]") {

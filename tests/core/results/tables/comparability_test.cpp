@@ -276,17 +276,14 @@ TEST_CASE("seeds that change nothing are one run", "[report]") {
     all.push_back(tuned("llama", 0.3, seed));
     all.back().summary.metrics["eval_loss"] = seed == 3 ? 1.51234567 : 1.25123456;
   }
-  const Ablation ablation = build_ablation(table(), all);
-  CHECK(ablation.rows[0].runs.size() == 2);
-  REQUIRE(ablation.excluded.size() == 1);
-  CHECK(ablation.excluded[0].reason ==
-        "its loss is that of seed 2 to the last bit: the seed changes nothing here");
-  // Rounded losses of different seeds may be the same by chance.
-  for (store::ConfiguredRun& run : all)
-    run.summary.metrics["eval_loss"] = run.summary.seed == 3 ? 1.5 : 1.25;
+  // Where one seed changes something, those that agree count too: runs that collapse to one loss
+  // are the poor ones, and the mean of the others would be too good.
   CHECK(build_ablation(table(), all).rows[0].runs.size() == 3);
-  for (store::ConfiguredRun& run : all) run.summary.metrics["eval_loss"] = 1.25;
-  CHECK(build_ablation(table(), all).rows[0].runs.size() == 1);
+  for (store::ConfiguredRun& run : all) run.summary.metrics["eval_loss"] = 1.25123456;
+  const Ablation ablation = build_ablation(table(), all);
+  CHECK(ablation.rows[0].runs.size() == 1);
+  REQUIRE(ablation.excluded.size() == 1);
+  CHECK(contains(ablation.excluded[0].reason, " to the last bit: the seed changes nothing here"));
 }
 
 TEST_CASE("one stray run does not take the place of three seeds", "[report]") {

@@ -53,6 +53,68 @@ TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
   CHECK(plan_of(table_of_plans({{1}})) == "");
 }
 
+std::string setup_of(const Ablation& ablation, const std::string& name) {
+  for (const SetupEntry& entry : ablation.setup)
+    if (entry.name == name) return entry.short_text;
+  return "";
+}
+
+TEST_CASE("who runs the same seeds again with other threads has another look", "[report][plan]") {
+  Lab lab;
+  const auto add = [&](int threads, int day) {
+    for (const char* config : {"llama", "canon_a"}) {
+      for (const int seed : {1, 2, 3}) {
+        MadeRun run = Lab::run(config, day);
+        run.id = config + std::to_string(seed) + "-" + std::to_string(threads);
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.threads = threads;
+        make_completed_run(lab.runs, run, {3 + 0.01 * seed * threads + (config[0] == 'l')});
+      }
+    }
+  };
+  add(2, 10);
+  CHECK(lab.table().rows[1].other_sets == 0);
+  add(1, 11);
+  add(4, 12);
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].other_sets == 2);
+  CHECK(ablation.rows[1].other_sets == 2);
+  CHECK(setup_of(ablation, "Other runs") == "2 other sets of runs of these seeds");
+}
+
+TEST_CASE("a plan is carried out where each row has its seeds", "[report][plan]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a", "canon_b"}) {
+    for (const int seed : {1, 2}) {
+      if (seed == 2 && config == std::string("canon_b")) continue;
+      MadeRun run = Lab::run(config, 10 + seed);
+      run.id = config + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.planned_seeds = {1, 2};
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+    }
+  }
+  CHECK(plan_of(lab.table()) == "as planned where tested");
+}
+
+TEST_CASE("a table says where the speeds of its rows were not measured in turn", "[report]") {
+  const auto speed_of = [](bool in_turn) {
+    Lab lab;
+    int day = 10;
+    const auto add = [&](const char* config, int seed) {
+      MadeRun run = Lab::run(config, day++);
+      run.id = config + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+    };
+    for (int i = 0; i < 6; ++i)
+      add((in_turn ? i % 2 : i / 3) == 0 ? "llama" : "canon_a", (in_turn ? i / 2 : i % 3) + 1);
+    return setup_of(lab.table(), "Speed");
+  };
+  CHECK(speed_of(true) == "");
+  CHECK(speed_of(false) == "speeds not measured in turn");
+}
+
 /// What the setup of a table of two rows with two seeds says of the table itself, if its runs
 /// recorded these tables.
 std::string design_text(const std::optional<std::map<std::string, std::string>>& planned_tables,

@@ -84,6 +84,36 @@ TEST_CASE("before the planned number the seeds count that all rows have", "[verd
   CHECK(cell.standing == Standing::tie);
 }
 
+TEST_CASE("seeds that were chosen from another row's are compared with nothing", "[verdicts]") {
+  AblationRow all = row_of("llama", baseline, 5), some = row_of("canon", better, 5);
+  some.runs = {some.runs[2], some.runs[4]};  // seeds 3 and 5 of 1 to 5
+  Ablation table = table_of({all, some});
+  table.table.claims = {below("canon", "llama")};
+  const Verdicts chosen = verdicts_of(table);
+  CHECK(cells_of(chosen)[1].standing == Standing::not_tested);
+  CHECK(chosen.claims[0].verdict == Verdict::not_decidable);
+  CHECK(contains(chosen.claims[0].reason, "not the first ones of each"));
+  // By the order of its command they may be the first ones.
+  for (store::RunSummary& run : all.runs) run.planned_seeds = "5,3,1,2,4";
+  table = table_of({all, some});
+  CHECK(cells_of(verdicts_of(table))[1].paired);
+}
+
+TEST_CASE("rows that share nearly all seeds are compared seed by seed", "[verdicts]") {
+  AblationRow four = row_of("canon", better, 4);
+  four.runs.pop_back();
+  const Cell cell = cells_of(verdicts_of(table_of({row_of("llama", baseline, 5), four})))[1];
+  CHECK(cell.paired);
+  CHECK(cell.difference->degrees_of_freedom == 3);
+}
+
+TEST_CASE("other runs of the same seeds count as tables that could have been shown", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  const double alone = *cells_of(verdicts_of(table))[1].p;
+  table.rows[1].other_sets = 3;
+  CHECK(*cells_of(verdicts_of(table))[1].p == Approx(std::min(1.0, 4 * alone)));
+}
+
 TEST_CASE("seeds that are added to a plan that was carried out need a clearer difference",
           "[verdicts]") {
   const Ablation table = table_of({row_of("llama", baseline, 3), row_of("canon", better, 5)});
