@@ -43,6 +43,7 @@ const project::Workspace& Context::workspace() const {
   if (!workspace_) {
     if (const auto folder = chosen_folder(globals_.project, here_)) {
       workspace_ = project::find_workspace(*folder);
+      if (workspace_) workspace_->shipped = project::is_shipped(*workspace_, here_, program_);
     }
     if (!workspace_) workspace_ = project::locate_workspace(here_, program_);
   }
@@ -160,9 +161,15 @@ config::ResolvedConfig Context::resolve(const config::Document& document,
   return config::resolve(document, resolve_options(overrides));
 }
 
+std::optional<project::Workspace> Context::own_workspace() const {
+  if (!workspace().shipped) return workspace();
+  const auto around = project::find_workspace(here_);
+  return around && !project::is_shipped(*around, here_, program_) ? around : std::nullopt;
+}
+
 std::filesystem::path Context::runs_dir() const {
-  // Nothing is written into the workspace that came with the program, even where it could be.
-  return run::runs_dir(workspace().shipped ? here_ : workspace().root);
+  const auto own = own_workspace();
+  return run::runs_dir(own ? own->root : here_);
 }
 
 std::vector<std::filesystem::path> Context::backend_folders() const {

@@ -87,6 +87,9 @@ class Context {
   /// Throws Error at an unknown option where a command names no config that may declare it.
   void require_no_template_arguments() const;
 
+  /// The workspace to write into: that of the command, or, where that came with the program, the
+  /// one around the current folder, if any. Nothing is written into one that came with the program.
+  std::optional<project::Workspace> own_workspace() const;
   std::filesystem::path runs_dir() const;
   /// Where backends may be declared: in the project, the workspace and forge's own library.
   std::vector<std::filesystem::path> backend_folders() const;

@@ -149,6 +149,7 @@ class RunFollower {
       if (ended_ == followed_.size()) break;
       if (detach_requested()) leave_runs(true);
       answer_interrupts();
+      if (take_save_request()) request_saves();
       show();
       std::this_thread::sleep_for(poll_interval);
     }
@@ -303,6 +304,15 @@ class RunFollower {
     stop_active();
     withdraw_queued();
     stop_active();
+  }
+
+  void request_saves() {
+    for (const auto& followed : followed_) {
+      const run::RunFolder& folder = followed->run.planned.folder;
+      if (followed->outcome || !is_own(*followed) || !folder.is_running()) continue;
+      folder.request_save();
+      print_line(*followed, "asking " + followed->run.label + " for a checkpoint; it goes on");
+    }
   }
 
   void stop_active() {

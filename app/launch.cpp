@@ -255,6 +255,7 @@ std::vector<SelectedConfig> select_configs(const Context& context, const RunSele
   std::vector<SelectedConfig> selected;
   if (selection.all) {
     const project::Project project = context.project();
+    print_new_warnings(project::misnamed_warnings(project));
     for (const project::Config& config : project.configs)
       selected.push_back({{project, config}, {}});
   }

@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
@@ -46,18 +49,14 @@ void add_commands(const Command& app) {
   add_supervise(app);
 }
 
-/// What others call a command; "" for words that have no such meaning.
-std::string usual_name(const std::string& word) {
+/// What the word may mean among forge's commands: others' name of one, or commands of commands.
+std::vector<std::string> usual_names(const CLI::App& app, const std::string& word) {
   static const std::map<std::string, std::string> names = {{"train", "run"},
                                                            {"sweep", "run --sweep"},
                                                            {"start", "run"},
                                                            {"list", "ls"},
                                                            {"ps", "status"},
                                                            {"log", "runs logs"},
-                                                           {"logs", "runs logs"},
-                                                           {"stop", "runs stop"},
-                                                           {"resume", "runs resume"},
-                                                           {"rm", "runs rm"},
                                                            {"delete", "runs rm"},
                                                            {"evaluate", "eval"},
                                                            {"table", "compare"},
@@ -67,7 +66,12 @@ std::string usual_name(const std::string& word) {
                                                            {"lint", "check"},
                                                            {"version", "--version"}};
   const auto found = names.find(word);
-  return found == names.end() ? "" : found->second;
+  if (found != names.end()) return {found->second};
+  std::vector<std::string> paths;
+  for (const CLI::App* command : listed_commands(app)) {
+    if (find_command(*command, word)) paths.push_back(command->get_name() + " " + word);
+  }
+  return paths;
 }
 
 /// Index of the word that names the command, known or not; words.size() if there is none. Options
@@ -94,11 +98,11 @@ const CLI::App* find_named_command(const CLI::App& app,
     if (!child && needs_one && !starts_with(word, "-")) {
       const auto names = texts_of(listed_commands(*command), &CLI::App::get_name);
       const std::string path = command == &app ? "forge" : "forge " + command->get_name();
-      const std::string usual = command == &app ? usual_name(word) : "";
+      const auto usual = command == &app ? usual_names(app, word) : std::vector<std::string>();
       throw Error("no command '" + word + "'",
                   usual.empty()
                       ? did_you_mean(word, names, "'" + path + " --help' lists the commands")
-                      : "did you mean '" + usual + "'?");
+                      : "did you mean '" + join(usual, "' or '") + "'?");
     }
     if (!child) break;
     command = child;
@@ -169,6 +173,27 @@ std::vector<std::string> with_help_option(const CLI::App& app, std::vector<std::
   return words;
 }
 
+/// A closed standard stream would be the first file that is opened, and be written into. In its
+/// place comes one that cannot be used.
+void occupy_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    const int unusable = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", unusable) != stream) std::_Exit(static_cast<int>(ExitCode::failed));
+  }
+}
+
+/// Why not all of the output could be written.
+Error lost_output() {
+  if ((::fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY)
+    return Error("cannot write to standard output: it is closed",
+                 "let it go somewhere, such as '> /dev/null'",
+                 ExitCode::failed);
+  return Error("cannot write to standard output: part of it is lost",
+               "look for a full disk, or a limit on file sizes ('ulimit -f')",
+               ExitCode::storage);
+}
+
 int run_program(int argument_count, char** arguments) {
   Program program;
   CLI::App app("Run controlled experiments on language-model architectures", "forge");
@@ -212,6 +237,7 @@ int run_program(int argument_count, char** arguments) {
 }  // namespace forge::app
 
 int main(int argument_count, char** arguments) {
+  forge::app::occupy_closed_streams();
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file beyond 'ulimit -f' is then an error, told like a full disk
   std::signal(SIGCHLD, SIG_DFL);  // who ignores it passes that on, and no child could be waited for
@@ -220,9 +246,7 @@ int main(int argument_count, char** arguments) {
     forge::app::require_limits();
     const int code = forge::app::run_program(argument_count, arguments);
     if (std::cout.flush()) return code;
-    throw forge::Error("cannot write to standard output: part of it is lost",
-                       "look for a full disk, or a limit on file sizes ('ulimit -f')",
-                       forge::ExitCode::storage);
+    throw forge::app::lost_output();
   } catch (const std::exception& problem) {
     const forge::Error error = forge::as_error(problem);
     std::cerr << forge::describe(error) << "\n";

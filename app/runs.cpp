@@ -68,8 +68,9 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 store::ResultStore open_store(const Context& context) {
   const std::filesystem::path runs_dir = context.runs_dir();
   run::require_runs_dir(runs_dir);
-  if (!run::can_write(runs_dir)) {
-    std::cerr << "note: the runs folder '" << shown_path(runs_dir)
+  if (!store::can_write_store(runs_dir)) {
+    std::cerr << "note: " << (run::can_write(runs_dir) ? "the index of " : "")
+              << "the runs folder '" << shown_path(runs_dir)
               << "' cannot be written; what it holds is listed in '"
               << shown_path(store::store_path(runs_dir)) << "'\n";
   }
@@ -507,7 +508,7 @@ ExecutedRuns execute_runs(const Context& context,
     return follow_and_report(context, runs, own, interrupts);
   queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
-  return {0, true, {}};
+  return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};
 }
 
 namespace {

@@ -297,6 +297,7 @@ std::function<void(double, const std::string&)> interruptible(
 namespace {
 
 volatile std::sig_atomic_t detach = 0;
+volatile std::sig_atomic_t save = 0;
 
 }  // namespace
 
@@ -308,8 +309,16 @@ void allow_detaching() {
     ::sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
   }
+  action.sa_handler = [](int) { save = 1; };
+  ::sigaction(SIGUSR1, &action, nullptr);
 }
 
 bool detach_requested() { return detach != 0; }
+
+bool take_save_request() {
+  if (save == 0) return false;
+  save = 0;
+  return true;
+}
 
 }  // namespace forge::app

@@ -158,8 +158,10 @@ std::function<void(double, const std::string&)> interruptible(
 
 /// From here on a closed terminal (SIGHUP) and Ctrl-\ (SIGQUIT) no longer end the program, but ask
 /// it to leave its runs running and end. Where the starter ignores one of them, as nohup does, it
-/// stays ignored.
+/// stays ignored. SIGUSR1 asks for checkpoints, as it does a worker.
 void allow_detaching();
 bool detach_requested();
+/// Whether checkpoints were asked for since the last call.
+bool take_save_request();
 
 }  // namespace forge::app

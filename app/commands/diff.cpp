@@ -35,15 +35,9 @@ struct Side {
 };
 
 Side run_side(const run::RunFolder& folder) {
-  const auto read = [](const std::filesystem::path& file) { return read_json_file(file); };
-  const nlohmann::json config = read(folder.config_file());
-  if (config.is_discarded()) {
-    throw Error(shown_path(folder.config_file()) + " is damaged: it is not JSON",
-                "restore the file",
-                ExitCode::failed);
-  }
+  const nlohmann::json config = folder.config();  // it throws where it was changed
   const bool has_origins = path_exists(folder.origin_file());
-  const nlohmann::json origins = has_origins ? read(folder.origin_file()) : nullptr;
+  const nlohmann::json origins = has_origins ? read_json_file(folder.origin_file()) : nullptr;
   return {"run " + folder.id(), config::leaves_of_run(config, origins), folder};
 }
 

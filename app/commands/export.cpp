@@ -238,7 +238,8 @@ void print_written(const ExportOptions& options, const WrittenFiles& written) {
   }
   if (options.format == "tensorboard") {
     std::cerr << "wrote " << with_thousands(static_cast<long long>(written.metrics))
-              << " metrics of " << written.runs << " runs below " << options.output << "\n";
+              << (written.metrics == 1 ? " metric of " : " metrics of ")
+              << counted(written.runs, "run") << " below " << options.output << "\n";
     return;
   }
   for (const std::string& file : written.files) std::cerr << "wrote " << file << "\n";
@@ -313,7 +314,7 @@ int write_report(const Context& context, const PageOptions& options) {
         {"file", options.output}, {"bytes", html.size()}, {"runs", page.runs.size()}};
     std::cout << tables::printable_json(json_text(result)) << "\n";
   } else {
-    std::cerr << "wrote " << options.output << " with " << page.runs.size() << " runs\n";
+    std::cerr << "wrote " << options.output << " with " << counted(page.runs.size(), "run") << "\n";
   }
   return 0;
 }

@@ -83,6 +83,8 @@ int list(const Context& context, const LsOptions& options) {
       print_configs(listing, context.workspace().root);
     }
   }
+  for (const ListedProject& listing : listings)
+    print_warnings(project::misnamed_warnings(listing.project));
   for (const Error& problem : projects.problems) std::cerr << describe(problem) << "\n";
   bool broken = !projects.problems.empty();
   for (const ListedProject& listing : listings) {

@@ -1,8 +1,10 @@
 #include <unistd.h>
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <optional>
 
 #include "app/command_line.h"
 #include "app/follow_runs.h"
@@ -115,7 +117,7 @@ std::vector<CheckedRun> saved_runs(const Context& context, RunOptions& options) 
 /// Outside of any workspace runs go where few would look for them later.
 void tell_where_runs_go(const Context& context) {
   const char* chosen = std::getenv("FORGE_RUNS_DIR");
-  if (!context.workspace().shipped || (chosen && *chosen)) return;
+  if (context.own_workspace() || (chosen && *chosen)) return;
   std::cerr << "not in a workspace: runs are written to " << shown_path(context.runs_dir())
             << " ('forge init' makes this folder a workspace)\n";
 }
@@ -124,6 +126,34 @@ void tell_where_runs_go(const Context& context) {
 SelectedRuns next_runs(const Context& context, RunOptions& options) {
   if (!options.saved_plan.empty()) return {saved_runs(context, options), ""};
   return check_selected_configs(context, options.selection, options.launch);
+}
+
+/// The ids of the runs if every one is completed already. Nothing is written into the runs folder.
+std::optional<std::vector<std::string>> completed_ids(const Context& context,
+                                                      const SelectedRuns& selected,
+                                                      const RunOptions& options) {
+  if (!selected.later.empty()) return std::nullopt;
+  std::vector<std::string> ids;
+  for (const CheckedRun& run : selected.runs) {
+    const ForeseenRun foreseen = foresee_run(context, run, options.launch);
+    const run::PlannedRun planned =
+        foreseen.planned ? *foreseen.planned : prepare_run(context, run, options.launch).planned;
+    if (planned.action != run::Action::cached) return std::nullopt;
+    ids.push_back(planned.record.id);
+  }
+  return ids;
+}
+
+/// Prints the results that a runs folder which cannot be written has already. False where runs are
+/// left to be made.
+bool print_completed(const Context& context,
+                     const SelectedRuns& selected,
+                     const RunOptions& options) {
+  const auto completed = completed_ids(context, selected, options);
+  if (!completed) return false;
+  for (const CheckedRun& run : selected.runs) std::cerr << run.label << ": already completed\n";
+  print_results(context, *completed, options.json);
+  return true;
 }
 
 /// Throws Error if these are the runs that the table has just got: it does not count them.
@@ -194,6 +224,9 @@ int run_configs(const Context& context, RunOptions options) {
     return static_cast<int>(whole ? ExitCode::done : ExitCode::failed);
   }
   tell_where_runs_go(context);
+  const bool is_read_only = is_folder(context.runs_dir()) && !run::can_write(context.runs_dir());
+  if (is_read_only && print_completed(context, selected, options))
+    return static_cast<int>(ExitCode::done);
   run::make_runs_dir(context.runs_dir());
   open_store(context);  // a damaged or newer store is found before anything is prepared
   allow_detaching();
@@ -230,6 +263,7 @@ void try_to(const std::function<void()>& action) {
 }
 
 int supervise(const Context& context, const SuperviseOptions& options) {
+  std::signal(SIGUSR1, SIG_IGN);  // a scheduler may send it to all of a job: the worker saves
   const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
   const std::filesystem::path runs_dir = folder.path().parent_path();
   const config::Experiment experiment =

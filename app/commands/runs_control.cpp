@@ -234,6 +234,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   context.require_allowed_command(record.id, record.key, experiment);
+  run::require_same_program(record, experiment);
   const worker::BackendInfo& backend =
       context.describe_backend(experiment, request.device, request.threads);
   run::require_same_backend(record, backend);

@@ -1,8 +1,10 @@
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <system_error>
 
@@ -44,14 +46,30 @@ Error::Error(const std::string& message, SourceSpan where, std::string hint, Exi
 
 namespace {
 
-/// The source line and a caret under the column, each indented; "" when the line is unknown.
+/// The place of the next character at or after a byte of the text.
+size_t character_at(std::string_view text, size_t byte) {
+  const auto is_within = [&] { return byte < text.size() && (text[byte] & 0xC0) == 0x80; };
+  for (int rest = 3; rest > 0 && is_within(); --rest) ++byte;
+  return std::min(byte, text.size());
+}
+
+/// The source line and a caret under the column, each indented; "" when the line is unknown. Of a
+/// long line it is the part around the column.
 std::string caret_lines(const SourceSpan& where) {
+  constexpr size_t most = 200, most_before = 100;  // bytes
   const std::string line = where.line_text();
   if (line.find_first_not_of(" \t") == std::string::npos) return "";
-  std::string lines = "\n    " + line;
-  if (where.column < 1 || where.column > static_cast<int>(line.size()) + 1) return lines;
-  std::string pad;
-  for (int i = 0; i < where.column - 1; ++i) pad += line[i] == '\t' ? '\t' : ' ';
+  const bool is_known = where.column >= 1 && static_cast<size_t>(where.column) <= line.size() + 1;
+  const size_t column = is_known ? static_cast<size_t>(where.column) - 1 : 0;
+  const bool is_long = line.size() > most;
+  const size_t begin =
+      is_long && column > most_before ? character_at(line, column - most_before) : 0;
+  const size_t end = is_long ? character_at(line, begin + most) : line.size();
+  const std::string lines = std::string("\n    ") + (begin > 0 ? "…" : "") +
+                            line.substr(begin, end - begin) + (end < line.size() ? "…" : "");
+  if (!is_known) return lines;
+  std::string pad = begin > 0 ? " " : "";
+  for (size_t i = begin; i < column; ++i) pad += line[i] == '\t' ? '\t' : ' ';
   return lines + "\n    " + pad + "^";
 }
 
@@ -90,6 +108,8 @@ std::string describe_remark(const std::string& headline,
 }
 
 Error system_error(const std::string& what, int errno_value, std::string hint) {
+  if (hint.empty() && (errno_value == EACCES || errno_value == EPERM))
+    hint = "the permissions there do not let you: name another place, or ask its owner";
   return Error("cannot " + what + ": " + std::strerror(errno_value),
                std::move(hint),
                is_of_storage(errno_value) ? ExitCode::storage : ExitCode::failed);
@@ -104,6 +124,9 @@ Error as_error(const std::exception& problem) {
                    "unset it, or name a folder that can be written",
                    ExitCode::failed);
     }
+    const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(refused);
+    if (file && !file->path1().empty())
+      return system_error("use '" + file->path1().string() + "'", file->code().value());
     const bool storage = is_of_storage(refused->code().value());
     return Error(refused->what(), storage ? ExitCode::storage : ExitCode::failed);
   }

@@ -59,7 +59,9 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::vector<std::string> near_misses(std::string_view word, const std::vector<std::string>& known) {
-  const int limit = std::max(1, static_cast<int>(word.size()) / 3);
+  // Nobody misspells the dashes of an option.
+  const size_t dashes = std::min(word.find_first_not_of('-'), word.size());
+  const int limit = std::max(1, static_cast<int>(word.size() - dashes) / 3);
   std::vector<std::pair<int, std::string>> found;
   for (const std::string& candidate : known) {
     const int distance = edit_distance(word, candidate);

@@ -25,6 +25,8 @@ void check_project(const project::Project& project, Findings& findings) {
                         hint,
                         unknown.key});
   }
+  for (const std::string& misnamed : project::misnamed_warnings(project))
+    findings.push_back({Severity::warning, "config-name", {}, misnamed, "rename them", ""});
 }
 
 namespace {

@@ -286,7 +286,7 @@ Finding check_store(const fs::path& runs_dir) {
     const store::SyncReport report = store.sync(runs_dir);
     store::RunFilter all;
     all.archived = true;
-    finding.text = std::to_string(store.runs(all).size()) + " runs in " + shown_path(store.path());
+    finding.text = counted(store.runs(all).size(), "run") + " in " + shown_path(store.path());
     const auto differences = store::compare_store(store.path(), runs_dir).differences;
     if (!differences.empty()) {
       finding.health = Health::problem;
@@ -319,7 +319,7 @@ Finding check_queue(const fs::path& runs_dir) {
             "'forge runs resume " + shell_quoted(unserved) + "' serves it"};
   }
   const size_t runs = queue::read_entries(runs_dir).size();
-  return {"queue", Health::ok, runs == 0 ? "no runs" : std::to_string(runs) + " runs"};
+  return {"queue", Health::ok, runs == 0 ? "no runs" : counted(runs, "run")};
 }
 
 Finding check_build_tools(const std::string& path_variable) {

@@ -18,6 +18,7 @@
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/open_model.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 
@@ -158,6 +159,8 @@ run::RunRecord checked_record(const run::RunFolder& folder) {
   // An imported model has none, and a run without one can still be looked at.
   if (fs::exists(fs::symlink_status(folder.request_file()))) run::read_request(folder);
   run::for_each_event(folder.events_file(), [](const run::StoredEvent&) {});
+  if (!record.identity.tokenizer_fingerprint.empty() && is_plain_file(folder.tokenizer_file()))
+    run::require_recorded_tokenizer(folder);
   folder.require_undamaged(folder.status());
   return record;
 }
@@ -297,17 +300,26 @@ class MadeFolders {
   bool kept_ = false;
 };
 
-}  // namespace
+/// The text with another path for one that it names, and for all below.
+std::string renamed(std::string text, const fs::path& path, const fs::path& instead) {
+  const std::string shown = shown_path(instead);
+  for (const std::string& name : {path.string(), shown_path(path)}) {
+    for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + shown.size()))
+      text.replace(at, name.size(), shown);
+  }
+  return text;
+}
 
-ImportResult import_packed_run(const fs::path& origin,
-                               const fs::path& runs_dir,
-                               const OnBytes& on_bytes) {
-  require_origin(fs::absolute(origin));
-  MadeFolders made(runs_dir);
-  run::make_runs_dir(runs_dir);
-  const ScratchFolder aside(runs_dir /
-                            (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
-  const fs::path unpacked = aside.path() / "pack";
+/// Where a pack is unpacked. It is gone when somebody reads of it.
+fs::path unpacked_in(const fs::path& aside) { return aside / "pack"; }
+
+/// Imports by way of the folder `aside`, which errors and notes may name.
+ImportResult import_through(const fs::path& aside,
+                            const fs::path& origin,
+                            const fs::path& runs_dir,
+                            MadeFolders& made,
+                            const OnBytes& on_bytes) {
+  const fs::path unpacked = unpacked_in(aside);
   make_directories(unpacked);
   const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked, on_bytes));
   if (source.is_running())
@@ -319,8 +331,10 @@ ImportResult import_packed_run(const fs::path& origin,
   for (RequiredData& need : required_data(config::experiment_from_json(source.config()))) {
     if (!need.is_here) imported.missing.push_back(std::move(need));
   }
-  const run::RunFolder copy(aside.path() / record.id);
+  const run::RunFolder copy(aside / record.id);
   if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes, on_bytes);
+  for (std::string& note : imported.notes)
+    note = renamed(renamed(note, copy.path(), source.path()), unpacked, origin);
   const queue::Queue one_at_a_time(runs_dir);
   if (fs::exists(imported.folder.path())) {
     require_same_run(imported.folder, source, record);
@@ -331,6 +345,29 @@ ImportResult import_packed_run(const fs::path& origin,
   sync_path(runs_dir);
   imported.created = true;
   return imported;
+}
+
+}  // namespace
+
+ImportResult import_packed_run(const fs::path& origin,
+                               const fs::path& runs_dir,
+                               const OnBytes& on_bytes) {
+  require_origin(fs::absolute(origin));
+  MadeFolders made(runs_dir);
+  run::make_runs_dir(runs_dir);
+  const ScratchFolder aside(runs_dir /
+                            (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
+  try {
+    return import_through(aside.path(), origin, runs_dir, made, on_bytes);
+  } catch (const Error& problem) {
+    const auto of_origin = [&](const std::string& text) {
+      return renamed(renamed(text, unpacked_in(aside.path()), origin), aside.path(), runs_dir);
+    };
+    throw Error(of_origin(problem.message()),
+                problem.where(),
+                of_origin(problem.hint()),
+                problem.exit_code());
+  }
 }
 
 }  // namespace forge::manage

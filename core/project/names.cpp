@@ -111,13 +111,30 @@ std::string broken_project_hint(const std::vector<Error>& problems) {
          problems.front().message();
 }
 
+/// The projects that came with forge, unless this is their workspace.
+std::vector<Project> shipped_projects(const Workspace& workspace,
+                                      const HostEnvironment& host_environment,
+                                      const std::shared_ptr<RenderCache>& shared) {
+  const fs::path library = host_environment.library_dir;
+  const auto shipped = library.empty() ? std::nullopt : find_workspace(library);
+  if (!shipped || shipped->root == workspace.root) return {};
+  return load_projects(projects_of(*shipped), host_environment, shared).projects;
+}
+
+/// What to type for a project that came with forge and is not one of this workspace.
+std::string shipped_hint(const Project& project, const std::string& what) {
+  return what + " came with forge: name its folder, -p " + shell_quoted(project.folder.string());
+}
+
 /// For "train.max_steps=5" in the place of a config.
 std::string override_hint(const std::string& name) {
   const bool is_override = name.find('=') != std::string::npos && name[0] != '=';
   return is_override ? "a key of the config is set with --set " + shell_quoted(name) : "";
 }
 
-[[noreturn]] void throw_unknown_config(const std::string& name, const ProjectList& list) {
+[[noreturn]] void throw_unknown_config(const std::string& name,
+                                       const ProjectList& list,
+                                       const std::vector<Project>& shipped) {
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
     for (const Config& config : project.configs) {
@@ -126,6 +143,8 @@ std::string override_hint(const std::string& name) {
     }
   }
   std::string hint = override_hint(name);
+  for (const NamedConfig& found : candidates(shipped, name, Match::whole))
+    hint = shipped_hint(found.project, "the project '" + found.project.path + "' with that config");
   if (hint.empty()) hint = did_you_mean(without_yaml(name), known);
   if (hint.empty()) hint = broken_project_hint(list.problems);
   if (hint.empty()) hint = "'forge ls -r' lists every project's configs";
@@ -180,6 +199,11 @@ Project find_project(const Workspace& workspace,
   }
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) {
+    for (const Project& project : shipped_projects(workspace, host_environment, shared)) {
+      if (matches_name(project, name))
+        throw Error("no project '" + name + "' in this workspace",
+                    shipped_hint(project, "a project of that name"));
+    }
     throw Error("no project '" + name + "' in this workspace",
                 did_you_mean(name, known, broken_project_hint(list.problems)));
   }
@@ -210,7 +234,7 @@ NamedConfig find_config(const Workspace& workspace,
   }
   if (const auto found = single_match(candidates(list.projects, name, Match::prefix), name))
     return *found;
-  throw_unknown_config(name, list);
+  throw_unknown_config(name, list, shipped_projects(workspace, host_environment, shared));
 }
 
 const Config& config_of(const Project& project, const std::string& name) {

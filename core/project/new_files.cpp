@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/staging.h"
@@ -153,12 +154,13 @@ std::string config_text(const std::string& name,
 
 bool is_taken(const fs::path& path) {
   std::error_code ignored;
-  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+  return fs::exists(fs::symlink_status(path, ignored));  // what cannot be looked at is not known
 }
 
 /// Writes files into a new folder, which appears whole.
 std::vector<fs::path> write_folder(const fs::path& folder, const NewFiles& files) {
   if (is_taken(folder)) throw Error("'" + shown_path(folder) + "' exists already");
+  make_directories(folder.parent_path());
   FolderWriter writer(folder);
   std::vector<fs::path> written;
   for (const auto& [name, text] : files) {
@@ -168,6 +170,26 @@ std::vector<fs::path> write_folder(const fs::path& folder, const NewFiles& files
   }
   writer.create();
   return written;
+}
+
+/// Refuses a name that would be an option, a pattern or a path that leads elsewhere.
+void check_name(const std::string& name, const std::string& what) {
+  if (!is_plain_name(name))
+    throw Error("'" + tables::printable(name) + "' cannot name " + what, plain_name_rule);
+}
+
+/// The folder that a project of this display name gets.
+std::string folder_for(const NewProject& request) {
+  if (!request.folder_name.empty()) return request.folder_name;
+  if (request.name.find('/') == std::string::npos) return folder_name_of(request.name);
+  fs::path path(request.name);
+  if (!path.has_filename()) path = path.parent_path();  // "x/"
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  throw Error("'" + tables::printable(request.name) + "' is a path, and NAME is the name alone",
+              quoted_command("forge project create " + shell_quoted(path.filename().string()) +
+                             " --in " + shell_quoted(parent)) +
+                  " makes it in that folder; --project-dir-name names the folder of a name with "
+                  "'/'");
 }
 
 /// A name that may stand in a path below a folder.
@@ -272,9 +294,8 @@ CreatedProject create_project(const NewProject& request,
   texts.description = request.description;
   texts.config_prefix = request.config_prefix.empty() ? "configs" : request.config_prefix;
   check_relative(texts.config_prefix, "the folder of the configs");
-  texts.folder_name =
-      request.folder_name.empty() ? folder_name_of(request.name) : request.folder_name;
-  check_relative(texts.folder_name, "the project's folder");
+  texts.folder_name = folder_for(request);
+  check_name(texts.folder_name.empty() ? request.name : texts.folder_name, "the project's folder");
   require_printable_path(parent / texts.folder_name, "the project", "choose another name");
   make_directories(parent);
   const bool library =
@@ -283,7 +304,7 @@ CreatedProject create_project(const NewProject& request,
   texts.default_config = !request.default_config.empty() ? without_yaml(request.default_config)
                          : runs                          ? "train_baseline"
                                                          : "default";
-  check_relative(texts.default_config, "a config");
+  check_name(texts.default_config, "a config");
   if (!request.copied_config.empty()) texts.copied_config = read_file(request.copied_config);
 
   CreatedProject created;
@@ -298,7 +319,7 @@ fs::path create_config(const NewConfig& request, const jinja::HostEnvironment& h
   const Workspace workspace = workspace_around(request.project);
   const Project project = load_project(workspace, request.project, host_environment);
   const std::string name = without_yaml(request.name);
-  check_relative(name, "a config");
+  check_name(name, "a config");
   check_text(name, "name");
   check_text(request.description, "description");
   const fs::path own =

@@ -1,8 +1,10 @@
 #include "core/project/project.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -69,19 +71,23 @@ void read_key(const yaml::Entry& entry, Project& project) {
 
 bool is_yaml(const fs::path& file) { return file.extension() == ".yaml"; }
 
-ConfigList find_config_files(const Project& project) {
+void find_config_files(Project& project) {
   std::map<std::string, Config> found;
   for (const fs::path& folder : project.search_path) {
     const fs::path top = folder / project.config_prefix;
     for (const std::string& below : files_below(top, is_yaml)) {
       const std::string name = without_yaml(below);
+      if (!is_plain_name(name)) {
+        project.misnamed_configs.push_back(top / below);
+        continue;
+      }
       const fs::path template_name = (fs::path(project.config_prefix) / below).lexically_normal();
       found.emplace(name, Config{name, template_name.generic_string(), top / below});
     }
   }
   std::vector<Config> configs;
   for (auto& [name, config] : found) configs.push_back(std::move(config));
-  return ConfigList(std::move(configs));
+  project.configs = ConfigList(std::move(configs));
 }
 
 /// A summary tells no origins, and they cost as much as the rest; but an error has its place.
@@ -116,7 +122,7 @@ Project read_project(const Workspace& workspace,
     throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
   }
   for (const yaml::Entry& entry : root->entries) read_key(entry, project);
-  project.configs = find_config_files(project);
+  find_config_files(project);
   if (project.default_config.empty() && !project.configs.empty()) {
     project.default_config = project.configs.front().name;
   }
@@ -144,6 +150,36 @@ std::vector<std::string> files_below(const fs::path& folder, bool (*is_wanted)(c
 std::string without_yaml(std::string_view name) {
   if (ends_with(name, ".yaml")) name.remove_suffix(5);
   return std::string(name);
+}
+
+const char* const plain_name_rule =
+    "names have letters, digits, '_', '-' and '.', and begin with a letter, digit or '_'";
+
+bool is_plain_name(const std::string& name) {
+  const auto is_letter = [](char c) {  // those beyond ASCII too
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x80 || std::isalnum(byte) || c == '_';
+  };
+  const auto is_plain = [&](char c) { return is_letter(c) || c == '-' || c == '.'; };
+  for (const std::string& part : split(name, '/')) {
+    if (part.empty() || !is_letter(part[0]) || !std::all_of(part.begin(), part.end(), is_plain))
+      return false;
+  }
+  return tables::printable(name) == name;
+}
+
+std::vector<std::string> misnamed_warnings(const Project& project) {
+  constexpr size_t most = 3;
+  const std::vector<fs::path>& files = project.misnamed_configs;
+  if (files.empty()) return {};
+  std::vector<std::string> shown;
+  for (const fs::path& file : files) {
+    if (shown.size() < most) shown.push_back(shell_quoted(shown_path(file)));
+  }
+  if (files.size() > most) shown.emplace_back("…");
+  return {counted(files.size(), "file") + " of the project '" + project.path +
+          "' cannot be a config because of the name (" + join(shown, ", ") +
+          "): " + plain_name_rule};
 }
 
 const Config* Project::find(std::string_view config_name) const {

@@ -64,6 +64,8 @@ struct Project {
   ConfigList configs;
   std::string default_config;  ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
+  /// Files among the configs that are none, since no command could take their names.
+  std::vector<std::filesystem::path> misnamed_configs;
   std::shared_ptr<RenderCache> shared;  ///< with the other projects of the command
 
   /// The config of that name, with or without ".yaml", or null.
@@ -134,6 +136,16 @@ std::vector<std::string> files_below(const std::filesystem::path& folder,
 
 /// `name` less a final ".yaml".
 std::string without_yaml(std::string_view name);
+
+/// Whether a config, or a project's folder, may have this name: a path whose parts have letters,
+/// digits, '_', '-' and '.', and begin with a letter, digit or '_'. Others would be an option or a
+/// pattern in a command.
+bool is_plain_name(const std::string& name);
+/// The same rule in words.
+extern const char* const plain_name_rule;
+
+/// One warning about the files that are no configs for their names, if there are any.
+std::vector<std::string> misnamed_warnings(const Project& project);
 
 /// Renders a config and reads it as a graph. Throws Error with the place in the template.
 graph::Graph load_graph(const Project& project,

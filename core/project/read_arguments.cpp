@@ -135,11 +135,14 @@ class ArgumentParser {
       known.insert(known.end(), names.begin(), names.end());
     }
     std::string hint = did_you_mean(name, known);
-    for (const std::string& key : reader_.keys) {
-      const bool is_key = ends_with("." + key, "." + underscored(name));
-      if (is_key && hint.empty())
-        hint = "a key of the config is set with --set " + key + "=" +
-               (values.empty() ? "VALUE" : shell_quoted(values[0]));
+    // "--max-steps" is train.max_steps, and so is "--steps".
+    for (const char* beginning : {".", ".max_"}) {
+      for (const std::string& key : reader_.keys) {
+        const bool is_key = ends_with("." + key, beginning + underscored(name));
+        if (is_key && hint.empty())
+          hint = "a key of the config is set with --set " + key + "=" +
+                 (values.empty() ? "VALUE" : shell_quoted(values[0]));
+      }
     }
     if (!declared_.empty() || hint.empty()) hint += (hint.empty() ? "" : "\n") + what_it_takes();
     throw Error("the config '" + reader_.config + "' takes no argument '" + name + "'", hint);

@@ -95,7 +95,6 @@ std::optional<Workspace> find_workspace(const fs::path& from) {
 Workspace locate_workspace(const fs::path& here, const fs::path& program) {
   const fs::path share = share_folder(program);
   std::optional<Workspace> workspace = find_workspace(here);
-  const bool is_around = workspace.has_value();
   if (!workspace && !share.empty()) workspace = open_workspace(share, *settings_folder_of(share));
   if (!workspace) workspace = find_workspace(absolute_folder(program).parent_path());
   if (!workspace) {
@@ -103,8 +102,16 @@ Workspace locate_workspace(const fs::path& here, const fs::path& program) {
                     " nor a folder above it holds forge_workspace/",
                 "change to a workspace, or make the current folder one with 'forge init'");
   }
-  workspace->shipped = !is_around || (!share.empty() && workspace->root == share);
+  workspace->shipped = is_shipped(*workspace, here, program);
   return *workspace;
+}
+
+bool is_shipped(const Workspace& workspace, const fs::path& here, const fs::path& program) {
+  const fs::path share = share_folder(program);
+  if (!share.empty()) return workspace.root == share;
+  if (lies_below(absolute_folder(here), workspace.root)) return false;
+  const auto source_tree = find_workspace(absolute_folder(program).parent_path());
+  return source_tree && source_tree->root == workspace.root;
 }
 
 fs::path library_folder(const fs::path& program) {

@@ -26,6 +26,11 @@ std::optional<Workspace> find_workspace(const std::filesystem::path& from);
 /// Throws Error where there is none.
 Workspace locate_workspace(const std::filesystem::path& here, const std::filesystem::path& program);
 
+/// Whether the workspace came with the program and `here` is outside of it (Workspace::shipped).
+bool is_shipped(const Workspace& workspace,
+                const std::filesystem::path& here,
+                const std::filesystem::path& program);
+
 /// Folder of the templates that came with the program, "" where it finds none.
 std::filesystem::path library_folder(const std::filesystem::path& program);
 

@@ -86,7 +86,7 @@ class EventChecker {
       require_within("started", started->first_step);
       require_equal("max_steps", started->max_steps, max_steps_);
       require_equal("tokens_per_step", started->tokens_per_step, tokens_per_step_);
-      step_ = started->first_step;
+      step_ = first_step_ = started->first_step;
     } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
       take_step("train", metrics->step);
       require_positive("loss", metrics->loss);
@@ -123,7 +123,14 @@ class EventChecker {
       throw Error("it finished as completed without eval_loss",
                   "the config asks for an evaluation after the last step (train.eval_rows)");
     }
-    if (!finished.eval_loss || !evaluation_ || evaluation_->step != finished.step) return;
+    const bool is_evaluated = evaluation_ && evaluation_->step == finished.step;
+    // A worker that only had to finish did not evaluate again.
+    if (finished.completed && evaluates_ && !is_evaluated && first_step_ < max_steps_) {
+      throw Error("it finished as completed without an 'evaluation' of step " +
+                      std::to_string(finished.step),
+                  "the config asks for an evaluation after the last step (train.eval_rows)");
+    }
+    if (!finished.eval_loss || !is_evaluated) return;
     const double said = evaluation_->loss, now = *finished.eval_loss;
     constexpr double rounding = 1e-5;
     const bool same = std::abs(said - now) <= rounding * std::max(1.0, std::abs(said));
@@ -180,6 +187,7 @@ class EventChecker {
   bool evaluates_;
   bool said_hello_ = false;
   bool started_ = false;
+  int64_t first_step_ = 0;
   int64_t step_ = 0;  ///< the newest that it told of
   std::optional<worker::Evaluation> evaluation_;
 };
@@ -303,10 +311,22 @@ class Attempt {
 
   void on_hello(const worker::Hello& hello) {
     hello_ = hello;
-    if (hello.protocol == worker::version) return;
-    fail("the worker speaks version " + std::to_string(hello.protocol) +
-             " of the protocol and forge version " + std::to_string(worker::version),
-         "build forge and its worker from the same sources");
+    if (hello.protocol != worker::version) {
+      fail("the worker speaks version " + std::to_string(hello.protocol) +
+               " of the protocol and forge version " + std::to_string(worker::version),
+           "build forge and its worker from the same sources");
+      return;
+    }
+    const RunRecord record = run_.folder.record();
+    const auto text = [](const std::string& backend, int numerics) {
+      return "'" + backend + "' with numerics version " + std::to_string(numerics);
+    };
+    const std::string is = text(hello.backend, hello.numerics_version);
+    const std::string was = text(record.identity.backend, record.identity.numerics_version);
+    if (is == was) return;
+    fail("the worker is " + is + ", and the run is one of " + was,
+         quoted_command("forge run " + shell_quoted(record.config)) +
+             " asks the worker again and makes a run of what it is now");
   }
 
   void on_answers(const worker::Answers& answers) {
@@ -358,6 +378,7 @@ class Attempt {
     json.update(worker::to_json(*hello_));
     json.erase("event");
     json["host"] = host_name();
+    json["variables"] = numerics_variables();
     json["revision"] = run_.folder.record().revision;
     json["attempt"] = run_.number;
     write_file_atomic(run_.folder.environment_file(), json_text(json, 2) + "\n");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 
 namespace forge::run {
 
@@ -15,6 +16,36 @@ std::string host_name() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name;
+}
+
+std::map<std::string, std::string> numerics_variables() {
+  constexpr const char* names[] = {"MKL_CBWR",
+                                   "ATEN_CPU_CAPABILITY",
+                                   "NVIDIA_TF32_OVERRIDE",
+                                   "CUBLAS_WORKSPACE_CONFIG",
+                                   "OPENBLAS_CORETYPE"};
+  constexpr const char* beginnings[] = {"DNNL_", "ONEDNN_", "TORCH_"};
+  // They choose what a library says and where it keeps files.
+  constexpr const char* harmless[] = {"DNNL_VERBOSE",
+                                      "ONEDNN_VERBOSE",
+                                      "TORCH_HOME",
+                                      "TORCH_LOGS",
+                                      "TORCH_SHOW_CPP_STACKTRACES",
+                                      "TORCH_CPP_LOG_LEVEL",
+                                      "TORCH_EXTENSIONS_DIR"};
+  constexpr size_t most_bytes = 200;
+  std::map<std::string, std::string> variables;
+  for (char** variable = environ; variable && *variable; ++variable) {
+    const std::string text = *variable;
+    const std::string name = text.substr(0, text.find('='));
+    const auto is_name = [&](const char* other) { return name == other; };
+    const auto begins = [&](const char* beginning) { return starts_with(name, beginning); };
+    const bool counts = std::any_of(std::begin(names), std::end(names), is_name) ||
+                        std::any_of(std::begin(beginnings), std::end(beginnings), begins);
+    if (counts && std::none_of(std::begin(harmless), std::end(harmless), is_name))
+      variables[name] = text.substr(std::min(name.size() + 1, text.size()), most_bytes);
+  }
+  return variables;
 }
 
 std::string device_text(const std::string& type, const std::string& name, int64_t threads) {

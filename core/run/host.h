@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,10 @@ namespace forge::run {
 
 /// Name of this machine.
 std::string host_name();
+
+/// The variables of this process's environment that choose how libraries compute, and with it the
+/// last bits of a loss: the instructions that oneDNN may use, say. Values are cut to 200 bytes.
+std::map<std::string, std::string> numerics_variables();
 
 /// "Intel Xeon, 4 threads", "NVIDIA H200": the name, or else the type, and the threads of a CPU.
 std::string device_text(const std::string& type, const std::string& name, int64_t threads);

@@ -38,6 +38,18 @@ FoundCheckpoint checkpoint_of(const RunFolder& folder, std::optional<int64_t> st
       ExitCode::failed);
 }
 
+}  // namespace
+
+void require_recorded_tokenizer(const RunFolder& folder) {
+  const data::Tokenizer tokenizer = data::load_tokenizer(folder.tokenizer_file());
+  if (tokenizer.fingerprint() == folder.record().identity.tokenizer_fingerprint) return;
+  throw Error("'" + shown_path(folder.tokenizer_file()) + "' is not the tokenizer that run '" +
+                  folder.record().id + "' was trained with",
+              ExitCode::failed);
+}
+
+namespace {
+
 void read_tokenizer(const RunFolder& folder, RunModel& model) {
   const Identity identity = folder.record().identity;
   model.tokenizer_fingerprint = identity.tokenizer_fingerprint;
@@ -51,11 +63,7 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
                 "run --force' of its config trains it anew",
                 ExitCode::failed);
   }
-  const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
-  if (tokenizer.fingerprint() == model.tokenizer_fingerprint) return;
-  throw Error("'" + shown_path(model.tokenizer) + "' is not the tokenizer that run '" +
-                  folder.id() + "' was trained with",
-              ExitCode::failed);
+  require_recorded_tokenizer(folder);
 }
 
 }  // namespace

@@ -35,6 +35,9 @@ struct RunModel {
 /// run has no such checkpoint.
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step = std::nullopt);
 
+/// Throws Error unless the run folder's copy of the tokenizer is that of the run's identity.
+void require_recorded_tokenizer(const RunFolder& folder);
+
 /// The model that a user means by RUN|DIR: a model folder of Hugging Face, else a run as
 /// find_run_by_name_or_path finds it, at the checkpoint of `step`, else its newest. Throws Error
 /// where there is neither.

@@ -137,23 +137,22 @@ int runs_of(const std::string& id, const fs::path& runs_dir) {
   return number;
 }
 
-/// Whether the run is of another project. Projects have runs of their own, since each project's
-/// tables show its own runs.
-bool is_of_another(const RunFolder& folder, const std::string& project) {
+/// Whether the folder holds a run of another project, or was renamed. Projects have runs of their
+/// own, since each project's tables show its own runs.
+bool is_another(const RunFolder& folder, const RunRecord& planned) {
   try {
-    return folder.record().project != project;
+    const RunRecord record = folder.record();
+    return record.project != planned.project || record.key != planned.key;
   } catch (const Error&) {
     return false;  // it is damaged, which is said where it is planned
   }
 }
 
-/// The number of the project's newest run of this id among the `existing` ones, else of a new one.
-int own_run(const std::string& id,
-            int existing,
-            const std::string& project,
-            const fs::path& runs_dir) {
+/// The number of the newest folder of the planned run among the `existing` ones of its id, else of
+/// a new one.
+int own_run(const RunRecord& planned, int existing, const fs::path& runs_dir) {
   for (int number = existing; number > 0; --number)
-    if (!is_of_another(RunFolder(runs_dir / with_suffix(id, number)), project)) return number;
+    if (!is_another(RunFolder(runs_dir / with_suffix(planned.id, number)), planned)) return number;
   return existing + 1;
 }
 
@@ -276,8 +275,7 @@ const std::string& name_of(Action action) {
 PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
   RunRecord record = record_of(inputs);
   const int existing = runs_of(record.id, runs_dir);
-  record.id = with_suffix(
-      record.id, force ? existing + 1 : own_run(record.id, existing, record.project, runs_dir));
+  record.id = with_suffix(record.id, force ? existing + 1 : own_run(record, existing, runs_dir));
   const RunFolder folder(runs_dir / record.id);
   PlannedRun planned{std::move(record), folder};
   decide(planned);

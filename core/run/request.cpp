@@ -8,6 +8,7 @@
 #include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/run/program_hash.h"
 
 namespace forge::run {
 std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepared,
@@ -140,6 +141,7 @@ void require_request_of(const RunRecord& record,
       {"job", request.job == worker::Job::train},
       {"identity", request.identity == record.key},
       {"initial_weights_hash", request.initial_weights_hash == identity.initial_weights},
+      {"initial_weights", request.initial_weights.empty() == identity.initial_weights.empty()},
       {"device", starts_with(request.device, identity.device_type)},
       {"threads", !on_cpu || request.threads == identity.threads}};
   for (const auto& [key, is_same] : parts) {
@@ -171,6 +173,16 @@ worker::Request read_request(const RunFolder& folder) {
   const worker::Request request = parse_request(file, record);
   require_request_of(record, request, file);
   return request;
+}
+
+void require_same_program(const RunRecord& record, const config::Experiment& experiment) {
+  const std::string& program = record.identity.program;
+  if (program.empty() || program_hash(experiment.external) == program) return;
+  throw Error("run '" + record.id + "' cannot go on: the files of its command '" +
+                  join(experiment.external.command, " ") +
+                  "' are not those that it was planned with",
+              "restore them, or " + quoted_command("forge run " + shell_quoted(record.config)) +
+                  " makes a new run of what is there now");
 }
 
 void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend) {

@@ -38,6 +38,10 @@ void require_readable(worker::Job job,
 /// that cannot be read or is not that of the run's identity: it would make another run.
 worker::Request read_request(const RunFolder& folder);
 
+/// Throws Error where the files that an external backend's command names are not those of the run's
+/// identity.
+void require_same_program(const RunRecord& record, const config::Experiment& experiment);
+
 /// Throws Error where this backend, on this machine, would make another run of it: its name,
 /// device, threads or numerics are not those of the run's identity.
 void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend);

@@ -207,6 +207,7 @@ class Supervisor {
     const config::Experiment experiment = config::experiment_from_json(request_.experiment);
     if (request_.resume_from.empty() && request_.initial_weights.empty())
       request_.weights = worker::weights_json(experiment.model);
+    require_same_program(folder_.record(), experiment);
     check_checkpoint_space(folder_.path(), experiment);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation

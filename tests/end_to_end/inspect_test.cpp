@@ -6,6 +6,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sys/inotify.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/files.h"
@@ -335,6 +336,11 @@ TEST_CASE("a wrong command line is refused in plain words") {
       {{"runs", "-n", "0"}, {"--limit must be at least 1, not 0"}},
       {{"run", "train_llama", "--jobs", "0"}, {"--jobs must be at least 1, not 0"}},
       {{"train"}, {"no command 'train'", "did you mean 'run'?"}},
+      {{"undo"}, {"no command 'undo'", "did you mean 'runs undo'?"}},
+      {{"create"}, {"did you mean 'ws create' or 'project create'?"}},
+      {{"run", "train_llama", "--steps", "5"},
+       {"takes no argument '--steps'\nhint: a key of the config is set with --set "
+        "train.max_steps=5"}},
       {{"logs", "--help"}, {"no command 'logs'", "did you mean 'runs logs'?"}},
       {{"compare", "positions"}, {"unexpected argument 'positions'", "--table positions"}},
       {{"doctor", "now"}, {"unexpected argument 'now'"}},
@@ -343,6 +349,14 @@ TEST_CASE("a wrong command line is refused in plain words") {
       {{"data", "shwo", "--help"}, {"no command 'shwo'", "did you mean 'show'"}},
   };
   for (const Mistake& mistake : mistakes) check(forge, mistake);
+}
+
+TEST_CASE("a closed standard output is said to be closed") {
+  const Program forge;
+  const std::string words = (forge.folder() / "words").string();
+  const std::string command = forge.binary.string() + " keys >&- 2> " + words;
+  REQUIRE(WEXITSTATUS(std::system(command.c_str())) == 1);
+  REQUIRE(contains(read_file(words), "standard output: it is closed"));
 }
 
 TEST_CASE("an option that may be repeated takes one value each time") {
@@ -382,6 +396,25 @@ TEST_CASE("a resolved config says whose it is") {
   REQUIRE(starts_with(shown, "# config train_llama of the project projects/canon\n"));
 }
 
+TEST_CASE("the projects that came with forge are found from a workspace of one's own") {
+  Program forge;
+  forge.environment["FORGE_RUNS_DIR"] = "";
+  REQUIRE(forge.call({"init", (forge.folder() / "space").string()}).exit_code == 0);
+  forge.folder().write("space/deep/file", "");
+  forge.working_directory = forge.folder() / "space/deep";
+  const std::string canon = (tests_dir().parent_path() / "projects/canon").string();
+  check(forge, {{"ls", "-p", "canon"}, {"no project 'canon'", "-p " + canon}});
+  check(forge, {{"show", "train_canon_ac"}, {"no config 'train_canon_ac'", "-p " + canon}});
+  REQUIRE(contains(forge.call({"ls", "-p", canon}).out, "train_canon_ac"));
+  // Its runs are the user's, and lie in his workspace.
+  const Outcome trained = forge.call(tiny({"run", "-p", canon, "train_canon_ac", "--json"}, 2));
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  REQUIRE_FALSE(contains(trained.err, "not in a workspace"));
+  const std::string id = json::parse(trained.out)[0].at("id");
+  REQUIRE(std::filesystem::exists(forge.folder() / "space/runs" / id / "DONE"));
+}
+
 TEST_CASE("a name that two projects have lists the candidates") {
   const Program forge;
   for (const char* project : {"one", "two"}) {
@@ -413,7 +446,7 @@ TEST_CASE("a runs folder that cannot be written is refused before anything start
   check(forge, {tiny({"run", "train_llama"}), {"file/runs", "FORGE_RUNS_DIR"}}, 1);
 }
 
-TEST_CASE("runs in a folder that cannot be written are listed and compared and planned") {
+TEST_CASE("runs in a folder that cannot be written are listed and compared and planned and shown") {
   Program forge;
   REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
   using std::filesystem::perms;
@@ -433,7 +466,41 @@ TEST_CASE("runs in a folder that cannot be written are listed and compared and p
     CHECK(outcome.err.find("runs' cannot be written") != std::string::npos);
     CHECK(outcome.out.find("anon") != std::string::npos);
   }
+  const Outcome other = forge.call(tiny({"run", "train_canon_a"}, 5));
+  if (other.exit_code != 127) {
+    INFO(other.err);
+    CHECK(other.exit_code == 1);
+    CHECK(contains(other.err, "cannot write to the runs folder"));
+  }
+  // A folder that several users share, with the index of the first of them.
+  permissions(forge.runs_dir(), perms::all);
+  const Outcome shared = forge.call({"runs"});
+  if (shared.exit_code != 127) {
+    INFO(shared.err);
+    CHECK(shared.exit_code == 0);
+    CHECK(contains(shared.err, "the index of the runs folder"));
+    CHECK(contains(shared.out, "anon"));
+  }
   permissions(forge.runs_dir(), perms::owner_all);
+}
+
+TEST_CASE("a place that this user may not look at is said to be one") {
+  Program forge;
+  forge.folder().write("closed/file", "");
+  forge.folder().write("cache/file", "");
+  using std::filesystem::perms;
+  for (const char* name : {"", "cache"}) permissions(forge.folder() / name, perms::all);
+  permissions(forge.folder() / "closed", perms::owner_all);
+  forge.as_nobody = ::geteuid() == 0;
+  if (!forge.as_nobody) permissions(forge.folder() / "closed", perms::none);
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  const Outcome made = forge.call({"init", (forge.folder() / "closed/x").string()});
+  if (made.exit_code != 127) {  // 127: another user cannot reach the build folder
+    CHECK(made.exit_code == 1);
+    CHECK(contains(made.err, "Permission denied\nhint: the permissions there"));
+    CHECK_FALSE(contains(made.err, "workspace already"));
+  }
+  permissions(forge.folder() / "closed", perms::owner_all);
 }
 
 TEST_CASE("a database that is no results store is left alone") {

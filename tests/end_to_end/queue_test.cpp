@@ -228,6 +228,49 @@ TEST_CASE("closing the terminal ends forge and leaves its runs running and queue
   REQUIRE(count(forge, "completed") == 2);
 }
 
+TEST_CASE("a terminal that closes while runs are prepared leaves them queued and exits with 3") {
+  const Program forge;
+  const SignalDisposition usual(SIGHUP, SIG_DFL);
+  REQUIRE(forge.call(runs_of("1", 2, {})).exit_code == 0);  // prepares the data
+  const bool detach = GENERATE(false, true);
+  int pid = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    std::vector<std::string> command = runs_of("2,3", 2, {});
+    if (detach) command.emplace_back("--detach");
+    pid = forge.start(command);
+    REQUIRE(wait_until([&] { return run::list_runs(forge.runs_dir()).size() > 1; }));
+    REQUIRE(::kill(pid, SIGHUP) == 0);
+  }
+  REQUIRE(Program::wait_for(pid).exit_code == (detach ? 0 : 3));
+  wait_for_the_end(forge, 1);
+  REQUIRE(count(forge, "completed") == 3);
+}
+
+TEST_CASE("SIGUSR1 saves a checkpoint and ends neither forge nor its run") {
+  const Program forge;
+  const int pid =
+      forge.start(runs_of("1", endless_steps, {"--set", "train.checkpoint_every=900000"}));
+  REQUIRE(wait_until([&] { return is_running(forge); }));
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "%  step"); }));
+  const auto checkpoints = [&] {
+    size_t count = 0;
+    for (const json& event : forge.events(forge.only_run()))
+      count += event.at("event") == "checkpoint" ? 1 : 0;
+    return count;
+  };
+  const size_t before = checkpoints();
+  REQUIRE(::kill(pid, SIGUSR1) == 0);
+  REQUIRE(wait_until([&] { return checkpoints() > before || !is_running(forge); }));
+  REQUIRE(contains(forge.errors(), "for a checkpoint; it goes on"));
+  REQUIRE(::kill(supervisor_of(forge), SIGUSR1) == 0);
+  const int64_t step = forge.steps_done();
+  REQUIRE(wait_until([&] { return forge.steps_done() > step || !is_running(forge); }));
+  REQUIRE(::kill(pid, SIGINT) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  REQUIRE(count(forge, "stopped") == 1);
+}
+
 TEST_CASE("under nohup forge follows its runs to their ends") {
   Program forge;
   const WorkerGate gate(forge);

@@ -104,6 +104,7 @@ run::Identity identity_of(const MadeRun& run) {
   identity.data_fingerprint = run.data_fingerprint;
   identity.tokenizer_fingerprint = run.tokenizer_fingerprint;
   identity.initial_weights = run.initial_weights;
+  identity.program = run.program;
   identity.backend = run.experiment.backend;
   identity.device_type = run.device_type;
   identity.threads = run.threads;

@@ -78,6 +78,7 @@ struct MadeRun {
   std::string data_fingerprint = "d1d1d1d1d1d1";
   std::string tokenizer_fingerprint = "e2e2e2e2e2e2";
   std::string initial_weights = "";  ///< their hash; "": they were drawn
+  std::string program = "";          ///< hash of an external backend's files
   std::string device_type = "cpu";
   std::string device_name = "Test CPU";
   int threads = 2;

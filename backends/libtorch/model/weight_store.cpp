@@ -12,10 +12,23 @@ int64_t row_count(const std::vector<WeightRows>& weights) {
 }  // namespace
 
 ops::WeightMatrix WeightStore::add_matrix(const std::vector<WeightRows>& weights, int64_t columns) {
+  return add(weights, row_count(weights), columns);
+}
+
+ops::WeightMatrix WeightStore::add_padded_matrix(const std::vector<WeightRows>& weights,
+                                                 int64_t columns) {
   const int64_t rows = row_count(weights);
+  return add(weights, device_.is_cuda() ? (rows + 7) / 8 * 8 : rows, columns);
+}
+
+ops::WeightMatrix WeightStore::add(const std::vector<WeightRows>& weights,
+                                   int64_t rows,
+                                   int64_t columns) {
+  const int64_t named = row_count(weights);
   const at::TensorOptions options(device_);
-  ops::WeightMatrix matrix =
-      at::empty({rows, columns}, options.dtype(types_.matrices)).requires_grad_(true);
+  at::Tensor stored = at::empty({rows, columns}, options.dtype(types_.matrices));
+  stored.narrow(0, named, rows - named).zero_();
+  ops::WeightMatrix matrix = stored.requires_grad_(true);
   if (types_.products) matrix.rounded = at::empty({rows, columns}, options.dtype(*types_.products));
   entries_.push_back({matrix, weights});
   return matrix;

@@ -36,6 +36,10 @@ class WeightStore {
 
   /// A matrix of several weights one below another: [sum of rows, columns]. Not initialised.
   ops::WeightMatrix add_matrix(const std::vector<WeightRows>& weights, int64_t columns);
+  /// The same, on a GPU with rows of zeros behind them up to a multiple of 8: products of bfloat16
+  /// are fast there where each row of the result begins at a word of 16 bytes. Who multiplies by it
+  /// ignores those columns of the product, so that the gradient of the zeros is zero.
+  ops::WeightMatrix add_padded_matrix(const std::vector<WeightRows>& weights, int64_t columns);
   /// A weight that is no operand of a matrix product. Not initialised.
   at::Tensor add_vector(const std::string& name, at::IntArrayRef shape);
   /// Several of them one below another, [sum of rows, row_shape].
@@ -50,6 +54,8 @@ class WeightStore {
   std::vector<ops::WeightMatrix> rounded_matrices() const;
 
  private:
+  ops::WeightMatrix add(const std::vector<WeightRows>& weights, int64_t rows, int64_t columns);
+
   struct Entry {
     ops::WeightMatrix matrix;
     std::vector<WeightRows> weights;

@@ -318,6 +318,8 @@ const std::vector<OperationSizes>& operation_sizes() {
       {"4m", 8, 512, 256, 768, 2000, 4, 4, 64, true, false},
       {"4m_large_batch", 32, 512, 256, 768, 2000, 4, 4, 64, false, true},
       {"162m", 32, 1024, 768, 2048, 32000, 8, 8, 96, false, true},
+      {"162m_heads_of_128", 32, 1024, 768, 2048, 32000, 6, 6, 128, false, false},
+      {"long_rows", 8, 4096, 1024, 2816, 32000, 8, 8, 128, false, false},
       {"162m_one_row", 1, 1024, 768, 2048, 32000, 8, 8, 96, false, false},
   };
   return sizes;

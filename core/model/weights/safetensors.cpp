@@ -49,17 +49,17 @@ std::string quoted(const std::string& name) {
 }
 
 std::string_view header_text(const std::byte* bytes, size_t size) {
-  if (size < length_bytes) throw Error("is shorter than the length of its header");
+  if (size < length_bytes) throw Error("it is shorter than the length of its header");
   uint64_t length = 0;
   for (size_t i = 0; i < length_bytes; ++i) length |= static_cast<uint64_t>(bytes[i]) << (8 * i);
   if (length > largest_header) {
-    throw Error("claims a header of " + std::to_string(length) + " bytes; at most " +
+    throw Error("it claims a header of " + std::to_string(length) + " bytes; at most " +
                 std::to_string(largest_header) + " are allowed");
   }
-  if (length > size - length_bytes) throw Error("ends within its header");
+  if (length > size - length_bytes) throw Error("it ends within its header");
   const std::string_view text(reinterpret_cast<const char*>(bytes) + length_bytes,
                               static_cast<size_t>(length));
-  if (text.empty() || text[0] != '{') throw Error("has a header that does not begin with '{'");
+  if (text.empty() || text[0] != '{') throw Error("it has a header that does not begin with '{'");
   return text;
 }
 
@@ -115,7 +115,8 @@ Entry entry_of(const std::string& name, const Json& json) {
 std::map<std::string, std::string> metadata_of(const Json& json) {
   std::map<std::string, std::string> metadata;
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) throw Error("has a __metadata__ " + quoted(key) + " that is no text");
+    if (!value.is_string())
+      throw Error("it has a __metadata__ " + quoted(key) + " that is no text");
     metadata[key] = value.get<std::string>();
   }
   return metadata;
@@ -133,10 +134,10 @@ class HeaderReader {
           });
     } catch (const Json::parse_error& error) {
       const bool encoding = std::string_view(error.what()).find("UTF-8") != std::string_view::npos;
-      throw Error("has a header that is not JSON: byte " + std::to_string(error.byte) +
+      throw Error("it has a header that is not JSON: byte " + std::to_string(error.byte) +
                   (encoding ? " is not UTF-8" : " is out of place"));
     } catch (const Json::exception&) {
-      throw Error("has a header that is not JSON");
+      throw Error("it has a header that is not JSON");
     }
   }
 
@@ -174,7 +175,7 @@ class HeaderReader {
   }
 
   void begin(int depth, bool object) {
-    if (depth >= deepest) throw Error("has a header that is nested too deeply");
+    if (depth >= deepest) throw Error("it has a header that is nested too deeply");
     if (depth == 1 && !object) refuse_description();
     names_[static_cast<size_t>(depth) + 1].clear();
     numbers_ = 0;
@@ -182,13 +183,14 @@ class HeaderReader {
 
   void take_name(int depth, const std::string& name) {
     std::set<std::string>& names = names_[static_cast<size_t>(depth)];
-    if (!names.insert(name).second) throw Error("names " + quoted(name) + " twice in its header");
+    if (!names.insert(name).second)
+      throw Error("it names " + quoted(name) + " twice in its header");
     if (depth == 1) {
       name_ = name;
       is_metadata_ = name == "__metadata__";
       described_ = is_metadata_ ? name : "tensor " + quoted(name);
     } else if (depth == 2 && is_metadata_ && names.size() > most_metadata) {
-      throw Error("has a __metadata__ of more than " + std::to_string(most_metadata) + " keys");
+      throw Error("it has a __metadata__ of more than " + std::to_string(most_metadata) + " keys");
     } else if (depth == 2 && !is_metadata_ && name != "dtype" && name != "shape" &&
                name != "data_offsets") {
       throw Error(described_ + " has more than dtype, shape and data_offsets: " + quoted(name));
@@ -196,7 +198,7 @@ class HeaderReader {
   }
 
   [[noreturn]] void refuse_description() const {
-    if (is_metadata_) throw Error("has a __metadata__ that is no object");
+    if (is_metadata_) throw Error("it has a __metadata__ that is no object");
     throw Error(described_ + " is not described by an object");
   }
 
@@ -205,7 +207,7 @@ class HeaderReader {
       metadata = metadata_of(parsed);
     } else {
       if (entries.size() == most_tensors)
-        throw Error("has more than " + std::to_string(most_tensors) + " tensors");
+        throw Error("it has more than " + std::to_string(most_tensors) + " tensors");
       entries.push_back(entry_of(name_, parsed));
     }
   }
@@ -226,14 +228,15 @@ void check_coverage(std::vector<Entry>& entries, uint64_t data_bytes) {
   for (const Entry& entry : entries) {
     const std::string tensor = "tensor " + quoted(entry.name);
     if (entry.begin < covered) throw Error(tensor + " overlaps another one");
-    if (entry.begin > covered) throw Error("has a gap before " + tensor);
+    if (entry.begin > covered) throw Error("it has a gap before " + tensor);
     if (entry.end > data_bytes) {
-      throw Error("ends within " + tensor + ": it was cut short, or its header is wrong");
+      throw Error("it ends within " + tensor + ": it was cut short, or its header is wrong");
     }
     covered = entry.end;
   }
   if (covered != data_bytes) {
-    throw Error("has " + std::to_string(data_bytes - covered) + " bytes that belong to no tensor");
+    throw Error("it has " + std::to_string(data_bytes - covered) +
+                " bytes that belong to no tensor");
   }
 }
 
@@ -260,7 +263,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   try {
     contents_ = read_safetensors(file_.data(), file_.size());
   } catch (const Error& error) {
-    throw Error("'" + shown_path(path) + "' is not a sound safetensors file: it " + error.message(),
+    throw Error("'" + shown_path(path) + "' is not a sound safetensors file: " + error.message(),
                 ExitCode::failed);
   }
 }

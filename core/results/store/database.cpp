@@ -93,6 +93,29 @@ bool use_other_store(const fs::path& runs_dir) {
   return true;
 }
 
+namespace {
+
+constexpr const char* store_name = "forge.sqlite";
+/// Files that SQLite keeps beside a database, less its name.
+constexpr const char* companions[] = {"-wal", "-shm", "-journal"};
+constexpr const char* lock_suffix = ".lock";
+
+fs::path beside(const fs::path& path, const char* suffix) { return path.string() + suffix; }
+
+}  // namespace
+
+bool can_write_store(const fs::path& runs_dir) {
+  if (!run::can_write(existing_ancestor(fs::absolute(runs_dir)))) return false;
+  const auto is_closed = [](const fs::path& file) {
+    return path_exists(file) && ::access(file.c_str(), R_OK | W_OK) != 0;
+  };
+  const fs::path store = runs_dir / store_name;
+  return !is_closed(store) && !is_closed(beside(store, lock_suffix)) &&
+         std::none_of(std::begin(companions), std::end(companions), [&](const char* suffix) {
+           return is_closed(beside(store, suffix));
+         });
+}
+
 fs::path store_path(const fs::path& runs_dir) {
   {
     const std::lock_guard lock(other_stores().mutex);
@@ -103,8 +126,8 @@ fs::path store_path(const fs::path& runs_dir) {
   struct statfs status {};
   const bool remote =
       ::statfs(folder.c_str(), &status) == 0 && is_remote_file_system(status.f_type);
-  if (remote || ::access(folder.c_str(), W_OK) != 0) return cached_store_path(runs_dir);
-  return runs_dir / "forge.sqlite";
+  if (remote || !can_write_store(runs_dir)) return cached_store_path(runs_dir);
+  return runs_dir / store_name;
 }
 
 extern const char* const schema_sql;  // schema.sql, embedded by CMake
@@ -198,11 +221,9 @@ void bring_up_to_date(SQLite::Database& database) {
 /// Batches of writers take milliseconds; one that waits this long waits for something stuck.
 constexpr int busy_timeout_ms = 30000;
 
-fs::path beside(const fs::path& path, const char* suffix) { return path.string() + suffix; }
-
 /// Held while a database is opened or replaced: a connection that opened the old file must not
 /// meet the new file's log. Released at once, so it never waits for a running query.
-FileLock opening_lock(const fs::path& path) { return FileLock::acquire(beside(path, ".lock")); }
+FileLock opening_lock(const fs::path& path) { return FileLock::acquire(beside(path, lock_suffix)); }
 
 }  // namespace
 
@@ -226,8 +247,8 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   }
   const FileLock lock = opening_lock(path);
   // SQLite would follow a link, and change what it leads to.
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"})
-    require_own_file(beside(path, suffix));
+  require_own_file(path);
+  for (const char* suffix : companions) require_own_file(beside(path, suffix));
   return with_store_errors(path, [&] {
     // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
     auto database = std::make_unique<SQLite::Database>(
@@ -252,7 +273,7 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
 void replace_database(const fs::path& built, const fs::path& path) {
   const FileLock lock = opening_lock(path);
   // The old log goes first: beside the new file SQLite would take it for the new file's own.
-  for (const char* suffix : {"-wal", "-shm", "-journal"}) remove_tree(beside(path, suffix));
+  for (const char* suffix : companions) remove_tree(beside(path, suffix));
   std::error_code problem;
   fs::rename(built, path, problem);
   if (problem) {

@@ -70,6 +70,7 @@ Description describe(const run::RunFolder& folder) {
   run.data_fingerprint = record.identity.data_fingerprint;
   run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
   run.initial_weights_hash = record.identity.initial_weights;
+  run.program = record.identity.program;
   run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
                    std::to_string(experiment.train.seq_len) + " tokens";
   run.max_steps = experiment.train.max_steps;

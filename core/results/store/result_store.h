@@ -23,9 +23,13 @@ namespace forge::store {
 /// Such file systems lack the shared memory and locks that SQLite's write-ahead log needs.
 bool is_remote_file_system(int64_t type);
 
+/// Whether this user can write a store into `runs_dir`, and to the one that another user may have
+/// made there.
+bool can_write_store(const std::filesystem::path& runs_dir);
+
 /// The file of the store of `runs_dir`: `runs_dir`/forge.sqlite, or a file in the user's cache
-/// folder if `runs_dir` is on a remote file system or cannot be written. Where that folder cannot
-/// be written either, it is one for temporary files.
+/// folder if `runs_dir` is on a remote file system or its store cannot be written. Where that
+/// folder cannot be written either, it is one for temporary files.
 std::filesystem::path store_path(const std::filesystem::path& runs_dir);
 
 /// Where the disk of `runs_dir` has no room for its store: from here on `store_path` names, in this

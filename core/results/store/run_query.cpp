@@ -259,6 +259,28 @@ bool names_columns_only(const RunQuery& query) {
   return are_columns(names);
 }
 
+namespace {
+
+/// The key that a leaf belongs to: an element of a list, "external.command.2", to the list.
+std::string key_of_leaf(std::string leaf) {
+  const auto ends_in_index = [&](size_t dot) {
+    return dot != std::string::npos && dot + 1 < leaf.size() &&
+           leaf.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+  };
+  for (size_t dot = leaf.rfind('.'); ends_in_index(dot); dot = leaf.rfind('.')) leaf.resize(dot);
+  return leaf;
+}
+
+/// The config as texts by key.
+std::map<std::string, std::string> texts_by_key(const Json& config) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [leaf, value] : run::dotted_leaves(config))
+    texts[key_of_leaf(leaf)] += json_text(value) + ",";
+  return texts;
+}
+
+}  // namespace
+
 std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most) {
   struct Values {
     size_t runs = 0;
@@ -272,10 +294,10 @@ std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, siz
     const auto config =
         std::make_tuple(run.summary.project, run.summary.config, run.summary.profile);
     ++sizes[config];
-    for (const auto& [key, value] : run::dotted_leaves(run::identity_config(run.config))) {
+    for (const auto& [key, text] : texts_by_key(run::identity_config(run.config))) {
       Values& values = alike[config][key];
       ++values.runs;
-      values.texts.insert(json_text(value));
+      values.texts.insert(text);
     }
   }
   for (const auto& [config, keys] : alike) {

@@ -46,7 +46,8 @@ struct RunSummary {
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::string initial_weights_hash;  ///< of the weights that it began from, "": they were drawn
-  std::string evaluation;            ///< e.g. "500 rows of 512 tokens"
+  std::string program;     ///< hash of the files of an external backend's command, "": forge's own
+  std::string evaluation;  ///< e.g. "500 rows of 512 tokens"
   run::RunState status = run::RunState::not_started;
   int64_t damaged = 0;  ///< 1: failed, and was completed: run::RunStatus::damaged
   int64_t attempts = 0;
@@ -110,6 +111,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("data_fingerprint", run.data_fingerprint);
   visit.column("tokenizer_fingerprint", run.tokenizer_fingerprint);
   visit.column("initial_weights_hash", run.initial_weights_hash);
+  visit.column("program", run.program);
   visit.column("evaluation", run.evaluation);
   visit.column("status", run.status);
   visit.column("damaged", run.damaged);

@@ -31,6 +31,7 @@ CREATE TABLE runs (
   data_fingerprint      TEXT NOT NULL,
   tokenizer_fingerprint TEXT NOT NULL,
   initial_weights_hash  TEXT NOT NULL,      -- of the weights that it began from; '': they were drawn
+  program               TEXT NOT NULL,      -- hash of the files of an external backend's command; '': forge's own
   evaluation            TEXT NOT NULL,      -- e.g. "500 rows of 512 tokens"
   status                TEXT NOT NULL
     CHECK (status IN ('not started', 'queued', 'running', 'completed', 'stopped', 'failed')),
@@ -147,3 +148,38 @@ CREATE TABLE benchmarks (
 ) STRICT;
 
 CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
+
+-- For other programs, see docs/STORE.md: there the tables and views that they may rely on are listed.
+
+-- Every number that a run reported while it trained: a row each.
+CREATE VIEW metrics AS
+  SELECT run_id, step, 'train_loss' AS name, loss AS value FROM train_metrics WHERE loss IS NOT NULL
+  UNION ALL
+  SELECT run_id, step, 'learning_rate', learning_rate FROM train_metrics WHERE learning_rate IS NOT NULL
+  UNION ALL
+  SELECT run_id, step, 'gradient_norm', gradient_norm FROM train_metrics WHERE gradient_norm IS NOT NULL
+  UNION ALL
+  SELECT run_id, step, 'tokens_per_second', tokens_per_second FROM train_metrics
+    WHERE tokens_per_second IS NOT NULL
+  UNION ALL
+  SELECT run_id, step, 'elapsed_seconds', elapsed_seconds FROM train_metrics
+    WHERE elapsed_seconds IS NOT NULL
+  UNION ALL
+  SELECT run_id, step, 'eval_loss', loss FROM evaluations WHERE loss IS NOT NULL;
+
+-- The keys in which runs of one config and profile differ, with the value of each of those runs.
+CREATE VIEW sweeps AS
+  WITH leaves AS MATERIALIZED (
+    SELECT runs.id AS run_id, runs.project, runs.config, runs.profile,
+           substr(leaf.fullkey, 3) AS key, leaf.atom AS value
+    FROM runs JOIN configs ON configs.run_id = runs.id, json_tree(configs.config) AS leaf
+    WHERE leaf.type NOT IN ('object', 'array')),
+  varied AS MATERIALIZED (
+    SELECT project, config, profile, key FROM leaves
+    WHERE key NOT IN ('seed', 'name', 'description')
+    GROUP BY project, config, profile, key
+    HAVING min(ifnull(value, '')) <> max(ifnull(value, '')))
+  SELECT run_id, key, value FROM leaves JOIN varied USING (project, config, profile, key);
+
+-- Of what this file promises to other programs: it grows where a name or a meaning changes.
+CREATE VIEW store_version AS SELECT 1 AS version;

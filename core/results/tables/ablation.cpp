@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/base/text.h"
+#include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
@@ -18,6 +19,7 @@
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/provenance.h"
 #include "core/run/identity.h"
+#include "core/run/program_hash.h"
 
 namespace forge::tables {
 namespace {
@@ -41,12 +43,16 @@ ConfigDifferences find_config_differences(const TableSpec& table,
                                           const CurrentConfig& current_config) {
   ConfigDifferences differences;
   if (!current_config) return differences;
+  std::map<const nlohmann::json*, std::string> programs;  // of the configs
   for (const ConfiguredRun* run : runs) {
     const store::RunSummary& summary = run->summary;
     const nlohmann::json& current =
         current_config(summary.config, summary.profile, summary.device_type);
     if (current.is_null()) continue;
-    std::vector<std::string> found = differences_from_config(*run, current, table);
+    const auto [program, is_new] = programs.try_emplace(&current);
+    if (is_new && !summary.program.empty())
+      program->second = run::program_hash(config::experiment_from_json(current).external);
+    std::vector<std::string> found = differences_from_config(*run, current, program->second, table);
     if (!found.empty()) differences[run] = std::move(found);
   }
   return differences;

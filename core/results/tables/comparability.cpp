@@ -40,9 +40,26 @@ void add_config_key(const nlohmann::json& config,
     add_leaves(*value, path, conditions);
 }
 
+struct ByNameAndValue {
+  bool operator()(const Condition& a, const Condition& b) const {
+    return std::tie(a.name, a.value) < std::tie(b.name, b.value);
+  }
+};
+
+/// The runs of one program among those of one command.
+struct ProgramRuns {
+  std::set<std::string> rows;  ///< with completed runs
+  bool is_current = false;
+  size_t completed = 0;
+  std::string newest;
+
+  auto rank() const { return std::make_tuple(rows.size(), is_current, completed, newest); }
+};
+
 /// Runs that meet the same conditions.
 struct Group {
   std::vector<Condition> conditions;
+  std::map<Condition, ProgramRuns, ByNameAndValue> programs;  ///< of the commands
   std::set<std::string> completed_rows;
   std::set<std::string> current_rows;  ///< with completed runs of the config as it is now
   size_t completed = 0;
@@ -83,6 +100,20 @@ bool compares_train_loss(const TableSpec& table) {
          });
 }
 
+/// An external backend's program, by its command: rows of other commands have programs of their
+/// own, while one command stands for one program in a whole table.
+constexpr const char* program_condition = "program of ";
+
+bool is_program(const Condition& condition) {
+  return condition.name.rfind(program_condition, 0) == 0;
+}
+
+std::optional<Condition> program_of(const ConfiguredRun& run) {
+  const nlohmann::json* const command = find_value(run.config, "external.command");
+  if (run.summary.program.empty() || !command) return std::nullopt;
+  return Condition{program_condition + plain_text(*command), run.summary.program};
+}
+
 /// Whether the key says how long to train.
 bool is_length(const std::string& key) {
   return key == "train.max_steps" || key == "train.max_tokens";
@@ -116,11 +147,15 @@ std::string varied_by_seed(const nlohmann::json& config) {
 
 std::vector<std::string> differences_from_config(const ConfiguredRun& run,
                                                  const nlohmann::json& current,
+                                                 const std::string& current_program,
                                                  const TableSpec& table) {
-  const nlohmann::json own = computed_part(run.config), now = computed_part(current);
-  if (own == now) return {};
-  const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   std::vector<std::string> differences;
+  const std::optional<Condition> program = program_of(run);
+  if (program && !current_program.empty() && program->value != current_program)
+    differences.push_back(program->name + " " + program->value + " (now " + current_program + ")");
+  const nlohmann::json own = computed_part(run.config), now = computed_part(current);
+  if (own == now) return differences;
+  const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   for (const run::IdentityDifference& difference : run::config_differences(own, now)) {
     if (!is_varied_by(table, run.summary.config, difference.what))
       differences.push_back(difference.what + " " + text(difference.left) + " (now " +
@@ -147,7 +182,17 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
   return keys;
 }
 
+std::string numerics_variables_of(const store::ConfiguredRun& run) {
+  const nlohmann::json* const variables = find_value(run.environment, "variables");
+  if (!variables || !variables->is_object()) return "";
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : variables->items())
+    if (value.is_string()) settings.push_back(name + "=" + value.get<std::string>());
+  return join(settings, " ");
+}
+
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table) {
+  const std::string variables = numerics_variables_of(run);
   const store::RunSummary& summary = run.summary;
   const nlohmann::json config = run::identity_config(run.config);
   // The fingerprint is the text's: how rows are made of it and in what order is in the section.
@@ -164,7 +209,8 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       {"device",
        {{"device", summary.device_type},
         {"device name", summary.device_name},
-        {"threads", std::to_string(summary.threads)}}}};
+        {"threads", std::to_string(summary.threads)},
+        {"environment", variables.empty() ? "without variables for numerics" : variables}}}};
   std::vector<Condition> conditions;
   for (const std::string& word : table.must_be_equal) {
     const auto found = of_word.find(word);
@@ -194,6 +240,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
             (c.name == "begins with" || c.name == "seeds vary"));
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
+  if (std::optional<Condition> program = program_of(run)) conditions.push_back(std::move(*program));
   return conditions;
 }
 
@@ -234,10 +281,20 @@ std::optional<std::vector<Condition>> choose_group(
     const store::RunSummary& summary = run->summary;
     std::vector<Condition> conditions = conditions_of(*run, table);
     std::string key;
+    if (!conditions.empty() && is_program(conditions.back())) conditions.pop_back();
     for (const Condition& condition : conditions)
       key += condition.name + '\n' + condition.value + '\n';
     Group& group = groups[key];
     group.conditions = std::move(conditions);
+    if (const std::optional<Condition> name = program_of(*run)) {
+      ProgramRuns& program = group.programs[*name];
+      program.newest = std::max(program.newest, summary.created);
+      if (is_completed(run)) {
+        program.rows.insert(summary.config);
+        ++program.completed;
+        program.is_current = program.is_current || (is_current && is_current(*run));
+      }
+    }
     group.rows.insert(summary.config);
     if (is_completed(run)) {
       ++group.completed;
@@ -251,7 +308,16 @@ std::optional<std::vector<Condition>> choose_group(
         return a.second.rank() < b.second.rank();
       });
   if (best == groups.end()) return std::nullopt;
-  return best->second.conditions;
+  std::vector<Condition> conditions = best->second.conditions;
+  std::map<std::string, std::pair<std::string, const ProgramRuns*>> shown;
+  for (const auto& [program, its_runs] : best->second.programs) {
+    auto& [value, most] = shown[program.name];
+    if (most && most->rank() >= its_runs.rank()) continue;
+    value = program.value;
+    most = &its_runs;
+  }
+  for (const auto& [name, program] : shown) conditions.push_back({name, program.first});
+  return conditions;
 }
 
 run::Identity identity_without_seed(const store::ConfiguredRun& run) {
@@ -266,6 +332,7 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   identity.threads = static_cast<int>(summary.threads);
   identity.numerics_version = static_cast<int>(summary.numerics_version);
   identity.initial_weights = summary.initial_weights_hash;
+  identity.program = summary.program;
   return identity;
 }
 
@@ -290,7 +357,7 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
   for (const run::IdentityDifference& difference : run::identity_differences(own, shown)) {
     const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
     const bool is_hash = difference.what.find("fingerprint") != std::string::npos ||
-                         difference.what == "initial_weights";
+                         difference.what == "initial_weights" || difference.what == "program";
     parts.push_back(is_hash ? "other " + difference.what
                             : difference.what + " " + text(difference.left) +
                                   ", the run shown has " + text(difference.right));
@@ -329,7 +396,11 @@ Runs runs_of_one_sample(const Runs& runs,
   if (runs.size() < 2) return runs;
   const auto identity_of = [kind](const ConfiguredRun& run) {
     run::Identity identity = identity_without_seed(run);
-    if (kind == SampleOf::one_setup_on_one_device) identity.device_type = run.summary.device_name;
+    if (kind == SampleOf::one_setup_on_one_device) {
+      const std::string variables = numerics_variables_of(run);
+      identity.device_type =
+          run.summary.device_name + (variables.empty() ? "" : " with " + variables);
+    }
     return identity;
   };
   std::vector<Alike> groups;

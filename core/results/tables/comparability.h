@@ -19,8 +19,12 @@ struct Condition {
   std::string value;  ///< "": not known (yet)
 };
 
+/// The variables that chose how the run's libraries computed, "DNNL_MAX_CPU_ISA=SSE41", as its
+/// environment records them; "" for none.
+std::string numerics_variables_of(const store::ConfiguredRun& run);
+
 /// The conditions of `table` as they are for `run`; whether it begins with drawn weights, backend
-/// and numerics version last. A section of
+/// numerics version and an external backend's program last. A section of
 /// the config counts key by key, without the keys that cannot change a number and the one that
 /// best_of varies. The key that rows are grouped by is not a condition, nor is the seed unless the
 /// table names it: runs of several seeds are a sample.
@@ -36,9 +40,11 @@ std::vector<std::string> violations(const std::vector<Condition>& run,
 
 /// In what a run differs from its config as it resolves now, by --set or because the config was
 /// edited since: "train.max_steps 60 (now 800)". Paths count by the file's name, because a folder
-/// may move. Neither the seed counts, nor what the table itself varies.
+/// may move. Neither the seed counts, nor what the table itself varies. `current_program`: hash of
+/// the files that an external backend's command names now; "" of forge's own backends.
 std::vector<std::string> differences_from_config(const store::ConfiguredRun& run,
                                                  const nlohmann::json& current,
+                                                 const std::string& current_program,
                                                  const TableSpec& table);
 
 /// The keys outside of the model that the runs do not have in common: what the table's conditions
@@ -54,8 +60,9 @@ using IsCurrent = std::function<bool(const store::ConfiguredRun&)>;
 
 /// The conditions that completed runs of the most rows meet; of several the one with runs of the
 /// configs as they are now in the most rows, then the one with the most completed runs, then with
-/// runs of any state in the most rows, then that of the newest run. None without runs. All `runs`
-/// are of the table's configs.
+/// runs of any state in the most rows, then that of the newest run. Of the programs that one
+/// external command started it is one, chosen in the same way. None without runs. All `runs` are of
+/// the table's configs.
 std::optional<std::vector<Condition>> choose_group(
     const TableSpec& table,
     const std::vector<const store::ConfiguredRun*>& runs,

@@ -80,7 +80,9 @@ std::string tokenizer_of(const ConfiguredRun& run) {
 }
 
 std::string device_of(const ConfiguredRun& run) {
-  return run::device_text(run.summary.device_type, run.summary.device_name, run.summary.threads);
+  const std::string variables = numerics_variables_of(run);
+  return run::device_text(run.summary.device_type, run.summary.device_name, run.summary.threads) +
+         (variables.empty() ? "" : " with " + variables);
 }
 
 /// Backend and libraries; what a library is known by only as a path says nothing to a reader.

@@ -24,6 +24,21 @@
 namespace forge {
 namespace {
 
+TEST_CASE("of a long line an error shows the part around its place") {
+  const std::string line = std::string(100'000, '[') + "äx" + std::string(100'000, ']');
+  const auto source = std::make_shared<SourceText>(SourceText{"deep.yaml", "", line, 1});
+  const std::string text = describe(Error("too deep", make_span(source, 1, 100'003)));
+  INFO(text);
+  CHECK(text.size() < 600);
+  const auto lines = split(text, '\n');
+  REQUIRE(lines.size() == 3);
+  CHECK(starts_with(lines[1], "    …[[["));
+  CHECK(ends_with(lines[1], "]]…"));
+  // The caret is below the x; "…" has three bytes and "ä" two, of a column each.
+  CHECK(lines[2].find('^') == lines[1].find('x') - 2);
+  CHECK(describe(Error("short", make_span(source, 1, 1))).size() < 600);
+}
+
 TEST_CASE("an exception has the exit code of whose fault it is") {
   const auto code = [](const std::exception& problem) { return as_error(problem).exit_code(); };
   CHECK(code(Error("no such key")) == ExitCode::usage);
@@ -34,6 +49,10 @@ TEST_CASE("an exception has the exit code of whose fault it is") {
   CHECK(code(refused(std::errc::no_space_on_device)) == ExitCode::storage);
   CHECK(code(std::bad_alloc()) == ExitCode::failed);
   CHECK(code(std::out_of_range("map::at")) == ExitCode::internal);
+  const Error closed = as_error(std::filesystem::filesystem_error(
+      "status", "/root/x", std::make_error_code(std::errc::permission_denied)));
+  CHECK(closed.message() == "cannot use '/root/x': Permission denied");
+  CHECK(closed.hint().find("ask its owner") != std::string::npos);
   CHECK(as_error(std::out_of_range("map::at")).hint().find("report it") != std::string::npos);
 }
 

@@ -6,6 +6,13 @@
 namespace forge::tests {
 namespace {
 
+TEST_CASE("a config that no command can name is warned about") {
+  CheckFixture check;
+  check.config("fine", "main: 1\n").config("*", "main: 1\n");
+  CHECK(check.only("config-name").severity == lint::Severity::warning);
+  CHECK(check.only("config-name").message.find("*.yaml") != std::string::npos);
+}
+
 TEST_CASE("an unknown key of meta.yaml is found once whatever the configs are") {
   CheckFixture check("searchpath: [templates]\ncolour: red\n");
   check.config("a", "k: 1\n").config("b", "k: 1\n");

@@ -103,7 +103,7 @@ TEST_CASE("the index says how many runs there are and what is damaged", "[upkeep
   const TemporaryFolder folder;
   REQUIRE(check_store(folder / "none").text == "no runs yet");
   const run::RunFolder run = make_completed_run(folder.path(), {});
-  REQUIRE(contains(check_store(folder.path()).text, "1 runs in"));
+  REQUIRE(contains(check_store(folder.path()).text, "1 run in"));
   REQUIRE(check_store(folder.path()).health == Health::ok);
   append_line(run, "rubbish\n");
   REQUIRE(check_store(folder.path()).health == Health::warning);

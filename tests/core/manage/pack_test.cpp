@@ -2,7 +2,9 @@
 #include "core/base/archive.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/weights/checkpoint.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
@@ -114,6 +116,8 @@ TEST_CASE("a run folder is imported in without links and without damaged checkpo
   const ImportResult imported = import_packed_run(scene.run.path(), scene.here.path());
   REQUIRE(imported.notes.size() == 1);
   REQUIRE(contains(imported.notes[0], "000000009"));
+  REQUIRE(contains(imported.notes[0], shown_path(scene.run.path())));
+  REQUIRE_FALSE(contains(imported.notes[0], ".tmp-import"));
   REQUIRE_FALSE(fs::exists(imported.folder.environment_file()));
   REQUIRE(weights::list_checkpoints(imported.folder.checkpoints()).size() == 1);
 }
@@ -209,6 +213,17 @@ TEST_CASE("a run whose config or request was changed is refused", "[upkeep][impo
   config["seed"] = 43;
   write_file_atomic(folder.config_file(), config.dump());
   CHECK(contains(message(), "seed was 42 and is 43"));
+}
+
+TEST_CASE("a run with another tokenizer than it was trained with is not imported",
+          "[upkeep][import][hostile]") {
+  const Scene scene;
+  data::save_tokenizer(data::Tokenizer(data::initial_vocabulary()), scene.run.tokenizer_file());
+  const std::string error =
+      error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); });
+  INFO(error);
+  REQUIRE(contains(error, "is not the tokenizer that run"));
+  REQUIRE(run::list_runs(scene.here.path()).empty());
 }
 
 TEST_CASE("another run of the same name is not replaced and a running one not imported",
@@ -320,6 +335,24 @@ TEST_CASE("what is no run says what it might be", "[upkeep][import]") {
                    "is no pack"));
   REQUIRE(
       contains(error_of([&] { import_packed_run(folder / "none", here.path()); }), "there is no"));
+}
+
+TEST_CASE("what is wrong with a packed file is said of the pack, since nothing else is left") {
+  const Scene scene;
+  const fs::path out = scene.here / "out";
+  extract_archive(scene.there / "run.pack", out);
+  write_file_atomic(out / "run/run.json", "[]");
+  nlohmann::json manifest = parse_json(read_file(out / "pack.json"));
+  manifest["files"]["run/run.json"] = {{"bytes", 2}, {"hash", hash_file(out / "run/run.json")}};
+  const fs::path pack = scene.here / "changed.pack";
+  ArchiveWriter archive(pack);
+  archive.add_text("pack.json", json_text(manifest));
+  for (const auto& [name, entry] : manifest["files"].items()) archive.add_file(name, out / name);
+  archive.finish();
+  const std::string error = error_of([&] { import_packed_run(pack, scene.here / "runs"); });
+  INFO(error);
+  REQUIRE(contains(error, shown_path(pack / "run/run.json")));
+  REQUIRE_FALSE(contains(error, ".tmp-import"));
 }
 
 TEST_CASE("what pack.json does not list is refused before it is written",

@@ -121,6 +121,25 @@ TEST_CASE("names that lead elsewhere or hold template code are refused") {
   }
 }
 
+TEST_CASE("a name that commands would read as an option, a pattern or a path is refused") {
+  const Lab lab;
+  const CreatedProject created = lab.add("One");
+  NewConfig request;
+  request.project = created.folder;
+  for (const char* name : {"-rf", "*", ".hid", "new\nline", "deep/-x", "a//b", "a b", "../x", ""}) {
+    INFO(name);
+    request.name = name;
+    const std::string error = error_of([&] { create_config(request, with_library()); });
+    CHECK(error.find("cannot name a config") != std::string::npos);
+    CHECK(error.find("begin with a letter") != std::string::npos);
+  }
+  CHECK(error_of([&] { lab.add("*"); }).find("'*' cannot name the project's folder") !=
+        std::string::npos);
+  CHECK(error_of([&] { lab.add("../x"); }).find("forge project create x --in ..") !=
+        std::string::npos);
+  CHECK_FALSE(fs::exists(lab.folder / "_x"));
+}
+
 TEST_CASE("a new config extends the default one and can be resolved at once") {
   const Lab lab;
   const CreatedProject created = lab.add("One");

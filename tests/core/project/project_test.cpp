@@ -216,6 +216,21 @@ TEST_CASE("meta.yaml is a template that sees the workspace's settings folder") {
   REQUIRE(project.unknown_keys[0].origin.line == 10);
 }
 
+TEST_CASE("files with names that commands cannot take are no configs, and one warning names them") {
+  TemporaryWorkspace workspace;
+  workspace.add_project("p");
+  for (const char* name : {"fine", "*", "-rf", "new\nline", "deep/a b"})
+    workspace.add_config("p", name);
+  const Project project = workspace.project("p");
+  REQUIRE(names(project) == std::vector<std::string>{"fine"});
+  const std::vector<std::string> warnings = misnamed_warnings(project);
+  REQUIRE(warnings.size() == 1);
+  INFO(warnings[0]);
+  CHECK(warnings[0].find("4 files of the project 'projects/p'") != std::string::npos);
+  CHECK(warnings[0].find("configs/*.yaml'") != std::string::npos);
+  CHECK(warnings[0].find('\n') == std::string::npos);
+}
+
 TEST_CASE("a wrong meta.yaml is refused at its place in the template") {
   TemporaryWorkspace workspace;
   const auto error_for = [&](const std::string& meta) {

@@ -1,6 +1,7 @@
 #include "core/run/host.h"
 
 #include <unistd.h>
+#include <cstdlib>
 
 #include "core/base/files.h"
 #include "tests/support/catch.h"
@@ -35,6 +36,21 @@ class Machine {
  private:
   TemporaryFolder folder_;
 };
+
+TEST_CASE("variables that change how libraries compute are told from others", "[run][host]") {
+  const auto before = numerics_variables();
+  ::setenv("DNNL_MAX_CPU_ISA", "SSE41", 1);
+  ::setenv("NVIDIA_TF32_OVERRIDE", std::string(1000, '1').c_str(), 1);
+  ::setenv("TORCH_HOME", "/nowhere", 1);
+  auto after = numerics_variables();
+  for (const char* name : {"DNNL_MAX_CPU_ISA", "NVIDIA_TF32_OVERRIDE", "TORCH_HOME"})
+    ::unsetenv(name);
+  CHECK(after.at("DNNL_MAX_CPU_ISA") == "SSE41");
+  CHECK(after.at("NVIDIA_TF32_OVERRIDE").size() == 200);
+  after.erase("DNNL_MAX_CPU_ISA");
+  after.erase("NVIDIA_TF32_OVERRIDE");
+  CHECK(after == before);
+}
 
 const long second = ::sysconf(_SC_CLK_TCK);
 

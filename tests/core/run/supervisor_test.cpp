@@ -112,6 +112,7 @@ TEST_CASE("what the worker runs on is kept beside the events", "[run][supervisor
   REQUIRE(json.at("numerics_version") == 1);
   REQUIRE(json.at("revision") == "0123456789ab");
   REQUIRE(json.contains("host"));
+  REQUIRE(json.at("variables").is_object());
 }
 
 TEST_CASE("progress is shown in a file of its own and not stored", "[run][supervisor]") {

@@ -25,7 +25,7 @@ class Gdn2Block final : public LinearMixer {
     const int64_t gate = rows.back().rows;
     rows.push_back({prefix + "b_proj.weight", heads});
     rows.push_back({prefix + "a_proj.weight", heads});
-    input_ = weights.add_matrix(rows, config.hidden_size);
+    input_ = weights.add_padded_matrix(rows, config.hidden_size);
     conv_ = MixerConv(arguments,
                       gated_heads_.convolutions(),
                       false,

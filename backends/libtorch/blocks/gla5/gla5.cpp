@@ -24,7 +24,7 @@ class Gla5Block final : public LinearMixer {
     std::vector<WeightRows> rows = gated_heads_.qkv();
     rows.push_back({prefix + "gk_proj.0.weight", rank});
     rows.push_back(gated_heads_.gate());
-    input_ = weights.add_matrix(rows, config.hidden_size);
+    input_ = weights.add_padded_matrix(rows, config.hidden_size);
     wide_decay_ = weights.add_matrix({{prefix + "gk_proj.1.weight", keys}}, rank);
     decay_bias_ = weights.add_vector(prefix + "gk_proj.1.bias", {keys});
     conv_ = MixerConv(arguments,

@@ -19,7 +19,7 @@ class Mamba2Block final : public LinearMixer {
     const int64_t hidden = config.hidden_size, width = heads_.value_width(), heads = heads_.heads;
     const int64_t projected = mamba2.projected_width(hidden);
     WeightStore& weights = arguments.weights;
-    input_ = weights.add_matrix({{prefix + "in_proj.weight", projected}}, hidden);
+    input_ = weights.add_padded_matrix({{prefix + "in_proj.weight", projected}}, hidden);
     const bool with_silu =
         config.canon.has('b') && mamba2.conv_activation == model::Activation::silu;
     conv_ = MixerConv(arguments, {{"mamba2.conv1d", mamba2.conv_width(hidden)}}, true, with_silu);

@@ -287,13 +287,18 @@ TEST_CASE("writing into a missing folder names the path") {
 TEST_CASE("a file shorter than its header is refused") {
   REQUIRE(contains(fault_of(""), "is shorter than the length of its header"));
   REQUIRE(contains(fault_of("1234567"), "is shorter than the length of its header"));
-  REQUIRE(contains(fault_of(file_bytes("{}", "").substr(0, 9)), "ends within its header"));
+  REQUIRE(contains(fault_of(file_bytes("{}", "").substr(0, 9)),
+                   "is not a sound safetensors file: it ends within its header"));
 }
 
 TEST_CASE("a header length beyond the limit is refused before it is read") {
   REQUIRE(contains(fault_of(std::string(8, '\xff') + "{}"), "at most 50000000"));
   REQUIRE(
       contains(fault_of(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}"), "at most 50000000"));
+}
+
+TEST_CASE("the fault of a tensor is told as a sentence about it") {
+  REQUIRE(contains(fault_of("{\"a\":{}}", 0), "safetensors file: tensor 'a' has no dtype"));
 }
 
 TEST_CASE("a header that is no JSON object is refused") {

@@ -149,5 +149,18 @@ TEST_CASE("runs are chosen and sorted by keys of their configs, and show those t
   REQUIRE(varied_keys(runs, 4).empty());
 }
 
+TEST_CASE("a list that varies is one column, which can be asked for", "[store][query]") {
+  std::vector<ConfiguredRun> runs(2);
+  for (ConfiguredRun& run : runs) {
+    run.config = config::to_json(tests::MadeRun().experiment);
+    run.config["external"]["command"] = {"python3", "worker.py"};
+  }
+  runs[1].config["external"]["command"] = {"python3", "worker.py", "slow"};
+  runs[1].config["optimizer"]["betas"] = {0.5, 0.75};
+  REQUIRE(varied_keys(runs, 4) == Texts{"external.command", "optimizer.betas"});
+  require_names(varied_keys(runs, 4));
+  REQUIRE(value_of(runs[1], "optimizer.betas") == nlohmann::json{0.5, 0.75});
+}
+
 }  // namespace
 }  // namespace forge::store

@@ -52,6 +52,84 @@ TEST_CASE("runs of two backends do not mix in one table", "[report]") {
   CHECK(contains(ablation.excluded[0].reason, "backend "));
 }
 
+TEST_CASE("runs of an external program before and after an edit do not mix in one table",
+          "[report]") {
+  Lab lab;
+  const auto add = [&](const char* config, int day, uint64_t seed, const char* program) {
+    MadeRun made = Lab::run(config, day);
+    made.experiment.backend = "external";
+    made.experiment.external.command = {"python3", "worker.py"};
+    made.experiment.seed = seed;
+    made.program = program;
+    make_completed_run(lab.runs, made, {3.0 + 0.01 * day, 4000, 1000});
+  };
+  add("llama", 10, 1, "before");
+  add("canon_a", 11, 1, "before");
+  REQUIRE(lab.table().excluded.empty());
+  REQUIRE(lab.table().rows[1].is_comparable());
+  SECTION("the program that fills the most rows is shown, whatever is newer") {
+    add("llama", 12, 2, "after");
+    add("llama", 13, 3, "after");
+    const Ablation ablation = lab.table();
+    CHECK(ablation.rows[0].runs.size() == 1);
+    CHECK(excluded_text(ablation) ==
+          "llama: program of [\"python3\",\"worker.py\"] after, this table shows before x2\n");
+    CHECK(ablation.rows[1].is_comparable());
+  }
+  SECTION("of two that fill as many rows it is the one as it is now") {
+    add("llama", 12, 1, "after");
+    add("canon_a", 13, 1, "after");
+    const std::vector<store::ConfiguredRun> runs = lab.read();
+    const auto shown = [&](const std::string& program) {
+      std::vector<const store::ConfiguredRun*> all;
+      for (const store::ConfiguredRun& run : runs) all.push_back(&run);
+      return choose_group(
+                 small_table(),
+                 all,
+                 [&](const store::ConfiguredRun& run) { return run.summary.program == program; })
+          ->back()
+          .value;
+    };
+    CHECK(shown("before") == "before");
+    CHECK(shown("after") == "after");
+    CHECK(differences_from_config(runs[0], runs[0].config, "as it is now", small_table()).size() ==
+          1);
+    CHECK(differences_from_config(runs[0], runs[0].config, runs[0].summary.program, small_table())
+              .empty());
+  }
+  SECTION("rows may have programs of their own") {
+    MadeRun made = Lab::run("canon_b", 12);
+    made.experiment.backend = "external";
+    made.experiment.external.command = {"python3", "another.py"};
+    made.program = "another";
+    make_completed_run(lab.runs, made);
+    const Ablation ablation = lab.table();
+    for (const AblationRow& row : ablation.rows) CHECK(row.is_comparable());
+  }
+}
+
+TEST_CASE("runs of libraries that were told to compute otherwise are not compared", "[report]") {
+  std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
+  two[1].environment["variables"] = {{"DNNL_MAX_CPU_ISA", "SSE41"}};
+  TableSpec of_one_device = table();
+  of_one_device.must_be_equal = {"device"};
+  const Ablation ablation = build_ablation(of_one_device, two);
+  const int comparable = ablation.rows[0].is_comparable() + ablation.rows[1].is_comparable();
+  CHECK(comparable == 1);
+  CHECK(numerics_variables_of(two[0]).empty());
+  CHECK(numerics_variables_of(two[1]) == "DNNL_MAX_CPU_ISA=SSE41");
+  // Nor are they two seeds of one sample.
+  two[1] = run_of("llama", "a", 50);
+  two[1].summary.id = "other";
+  two[1].summary.seed = 2;
+  two[1].environment["variables"] = {{"DNNL_MAX_CPU_ISA", "SSE41"}};
+  std::vector<ExcludedRuns> excluded;
+  const auto candidates = newest_first(two);
+  CHECK(sample_of(candidates, excluded, SampleOf::one_setup_on_one_device, {}).runs.size() == 1);
+  REQUIRE(excluded.size() == 1);
+  CHECK(contains(excluded[0].reason, "DNNL_MAX_CPU_ISA=SSE41"));
+}
+
 TEST_CASE("training losses of other log intervals are not compared", "[report]") {
   std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
   two[0].config["train"]["log_every"] = 1;
@@ -256,17 +334,17 @@ TEST_CASE("what a table varies itself is no other setting, and neither is a move
   run.config["data"] = {{"path", "/old/home/books.txt"}};
   nlohmann::json current = {
       {"seed", 1}, {"optimizer", {{"lr", 0.1}}}, {"data", {{"path", "/new/books.txt"}}}};
-  CHECK(differences_from_config(run, current, table()) ==
+  CHECK(differences_from_config(run, current, "", table()) ==
         std::vector<std::string>{"optimizer.lr 0.3 (now 0.1)"});
   TableSpec sweep = table();
   sweep.best_of = BestOfSpec{"optimizer.lr", {0.1, 0.3}, "eval_loss", Extreme::lowest, 0};
-  CHECK(differences_from_config(run, current, sweep).empty());
+  CHECK(differences_from_config(run, current, "", sweep).empty());
   TableSpec divided = table();
   group_by(divided, "optimizer.lr");
-  CHECK(differences_from_config(run, current, divided).empty());
+  CHECK(differences_from_config(run, current, "", divided).empty());
   current["data"]["path"] = "/new/code.txt";
   current["train"] = {{"initial_weights", "w/model.safetensors"}};
-  CHECK(differences_from_config(run, current, sweep) ==
+  CHECK(differences_from_config(run, current, "", sweep) ==
         std::vector<std::string>{"data.path \"books.txt\" (now \"code.txt\")",
                                  "train.initial_weights none (now \"model.safetensors\")"});
 }
