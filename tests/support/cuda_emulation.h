@@ -26,6 +26,7 @@
 #define cuda emulated_cuda
 #define __device__
 #define __global__
+#define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static  // blocks run one after another
