@@ -235,6 +235,7 @@ inline float __shfl_from(float x, int from) {
       [&](auto& all, int lane) { all.words[lane][0] = __float_as_uint(x); });
   return __uint_as_float(shown.words[from][0]);
 }
+inline float __shfl_sync(unsigned, float x, int from) { return __shfl_from(x, from); }
 inline float __shfl_xor_sync(unsigned, float x, int mask) {
   return __shfl_from(x, ::forge::tests::cuda_emulation::own_lane() ^ mask);
 }

@@ -30,6 +30,8 @@ class Scratch {
     in.q_begin = start(operands_[0]);
     in.k_end = start(operands_[1]);
     in.k_begin = start(operands_[2]);
+    if (in.kind == ops::cuda::Recurrence::scalar_decay)
+      in.q_begin = in.k_end = in.k_begin = nullptr;
     in.states = start(states_[0]);
     in.grad_states = start(states_[1]);
     in.writes = start(values_[0]);

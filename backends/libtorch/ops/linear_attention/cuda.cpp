@@ -56,8 +56,10 @@ struct Call {
     a.beta = cuda::read<float>(in.beta);
     a.state = cuda::read<float>(in.state);
     a.scores = halves({batch, heads, chunks, 64, 64});
-    a.q_begin = halves({batch, heads, chunks, 64, keys});
-    a.k_end = halves({batch, heads, chunks, 64, keys});
+    if (a.kind != cuda::Recurrence::scalar_decay) {
+      a.q_begin = halves({batch, heads, chunks, 64, keys});
+      a.k_end = halves({batch, heads, chunks, 64, keys});
+    }
     if (options.delta_rule) {
       a.inverse = halves({batch, heads, chunks, 64, 64});
       a.k_begin = halves({batch, heads, chunks, 64, keys});

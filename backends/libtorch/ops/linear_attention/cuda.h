@@ -33,7 +33,7 @@ struct LinearAttentionArguments {
 
   // Scratch. Those of the delta rule alone are null for the others.
   bfloat16 *scores, *inverse;           ///< [B, H, NC, 64, 64]: P or A; Tm
-  bfloat16 *q_begin, *k_end, *k_begin;  ///< [B, H, NC, 64, K]: Qb, Ke, Kb
+  bfloat16 *q_begin, *k_end, *k_begin;  ///< [B, H, NC, 64, K]: Qb, Ke, Kb; of scalar decay null
   float* whole;                         ///< [B, H, NC, K]: exp b_n
 
   // Of the backward pass alone.

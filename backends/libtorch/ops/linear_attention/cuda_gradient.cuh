@@ -167,12 +167,8 @@ __device__ __forceinline__ void sum_slices(const LinearAttentionArguments& in,
   }
 }
 
-struct alignas(8) TwoFloats {
-  float first, second;
-};
-
-/// A chunk's gradient of q or k, [64, keys] in registers. That of heads with one q and k is added to
-/// those of the block's heads before; the last of all heads writes the rounded sum.
+/// A chunk's gradient of q or k, [64, keys] in registers. That of heads with one q and k is added
+/// to those of the block's heads before; the last of all heads writes the rounded sum.
 template <int keys>
 __device__ __forceinline__ void write_gradient(const LinearAttentionArguments& in,
                                                const ChunkPlace& place,
@@ -532,12 +528,12 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     in.grad_log_decay[place.number(in, i / keys) * keys + i % keys] = grad_sums[i] + into_state[i];
 }
 
-/// dq, dk, dlog_decay, dbeta of a chunk; formulas above. A block takes one head, or several with one q
-/// and k, one after the other: what it adds up stays in the L2 cache.
-/// Grid: chunks, groups of heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at most 127 KiB.
-/// Reads S and dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and
-/// head (8 K more for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V).
-/// Multiply-adds of a token and head: 2 K V + 64 V + 192 K (delta rule 3 K V + 128 V + 384 K).
+/// dq, dk, dlog_decay, dbeta of a chunk; formulas above. A block takes one head, or several with
+/// one q and k, one after the other: what it adds up stays in the L2 cache. Grid: chunks, groups of
+/// heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at most 127 KiB. Reads S and
+/// dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and head (8 K more
+/// for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V). Multiply-adds of a
+/// token and head: 2 K V + 64 V + 192 K (delta rule 3 K V + 128 V + 384 K).
 template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, kind == Recurrence::scalar_decay ? 2 : 1)
     gradient_kernel(LinearAttentionArguments in) {
