@@ -529,11 +529,12 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
 }
 
 /// dq, dk, dlog_decay, dbeta of a chunk; formulas above. A block takes one head, or several with
-/// one q and k, one after the other: what it adds up stays in the L2 cache. Grid: chunks, groups of
-/// heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at most 127 KiB. Reads S and
-/// dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and head (8 K more
-/// for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V). Multiply-adds of a
-/// token and head: 2 K V + 64 V + 192 K (delta rule 3 K V + 128 V + 384 K).
+/// one q and k, one after the other: what it adds up stays in the L2 cache.
+/// Grid: chunks, groups of heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at
+/// most 127 KiB.
+/// Reads S and dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and
+/// head (8 K more for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V).
+/// Multiply-adds of a token and head: 2 K V + 64 V + 192 K (delta rule 3 K V + 128 V + 384 K).
 template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, kind == Recurrence::scalar_decay ? 2 : 1)
     gradient_kernel(LinearAttentionArguments in) {

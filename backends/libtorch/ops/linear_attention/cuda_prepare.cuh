@@ -206,10 +206,10 @@ struct PrepareMemory {
 };
 
 /// P and w; Qb and Ke but for scalar decay, whose scans read q and k themselves; of the delta rule
-/// Kb and Tm too. Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at
-/// most 70 KiB. Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 8 K (channels
-/// 12 K, delta rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 128 K (256 K)
-/// multiply-adds.
+/// Kb and Tm too.
+/// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at most 70 KiB.
+/// Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 4 K (channels 12 K, delta
+/// rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 128 K (256 K) multiply-adds.
 template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<PrepareMemory<kind, keys>*>(shared_memory());
