@@ -26,6 +26,7 @@
 #define cuda emulated_cuda
 #define __device__
 #define __global__
+#define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ static  // blocks run one after another
@@ -234,6 +235,7 @@ inline float __shfl_from(float x, int from) {
       [&](auto& all, int lane) { all.words[lane][0] = __float_as_uint(x); });
   return __uint_as_float(shown.words[from][0]);
 }
+inline float __shfl_sync(unsigned, float x, int from) { return __shfl_from(x, from); }
 inline float __shfl_xor_sync(unsigned, float x, int mask) {
   return __shfl_from(x, ::forge::tests::cuda_emulation::own_lane() ^ mask);
 }

@@ -30,6 +30,8 @@ class Scratch {
     in.q_begin = start(operands_[0]);
     in.k_end = start(operands_[1]);
     in.k_begin = start(operands_[2]);
+    if (in.kind == ops::cuda::Recurrence::scalar_decay)
+      in.q_begin = in.k_end = in.k_begin = nullptr;
     in.states = start(states_[0]);
     in.grad_states = start(states_[1]);
     in.writes = start(values_[0]);
@@ -70,8 +72,11 @@ ops::cuda::LinearAttentionArguments arguments_of(const EmulatedLinearAttention& 
   in.final_state = call.final_state;
   in.grad_output = halves(call.grad_output);
   in.grad_final_state = call.grad_final_state;
-  in.grad_q_heads = call.grad_q;
-  in.grad_k_heads = call.grad_k;
+  in.heads_of_block = call.heads_of_block;
+  in.grad_q = out(call.rounded_grad_q);
+  in.grad_k = out(call.rounded_grad_k);
+  in.grad_q_groups = call.grad_q;
+  in.grad_k_groups = call.grad_k;
   in.grad_v = out(call.grad_v);
   in.grad_log_decay = call.grad_log_decay;
   in.grad_beta = call.grad_beta;

@@ -18,7 +18,9 @@ struct EmulatedLinearAttention {
   /// Of the backward pass.
   const uint16_t* grad_output;
   const float* grad_final_state;
-  float *grad_q, *grad_k;  ///< [B, T, H, K], of each head
+  float *grad_q, *grad_k;  ///< [B, T, G, K], of each group of heads
+  int heads_of_block;      ///< heads of a group, more than 1 only of shared q and k
+  uint16_t *rounded_grad_q, *rounded_grad_k;  ///< [B, T, 1, K] in place of them where G is 1
   uint16_t* grad_v;
   float *grad_log_decay, *grad_beta, *grad_state;
   /// Threads change in the other order. Results must not.

@@ -28,7 +28,8 @@ struct GatedNormGradient {
   T *o, *gate, *skip;  ///< are written; skip null where there is none
 };
 
-/// Most channels, and how many of them a block of the kernels has threads for.
+/// Whether the kernels take C channels of which D are normed together: a block has threads for
+/// them.
 bool gated_norm_fits(int64_t channels, int64_t width);
 
 template <class T>

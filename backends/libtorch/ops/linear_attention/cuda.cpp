@@ -47,6 +47,7 @@ struct Call {
     a.heads = heads;
     a.keys = keys;
     a.values = v.size(3);
+    a.heads_of_block = 1;
     a.scale = static_cast<float>(options.scale);
     a.q = token_rows(q);
     a.k = token_rows(k);
@@ -55,8 +56,10 @@ struct Call {
     a.beta = cuda::read<float>(in.beta);
     a.state = cuda::read<float>(in.state);
     a.scores = halves({batch, heads, chunks, 64, 64});
-    a.q_begin = halves({batch, heads, chunks, 64, keys});
-    a.k_end = halves({batch, heads, chunks, 64, keys});
+    if (a.kind != cuda::Recurrence::scalar_decay) {
+      a.q_begin = halves({batch, heads, chunks, 64, keys});
+      a.k_end = halves({batch, heads, chunks, 64, keys});
+    }
     if (options.delta_rule) {
       a.inverse = halves({batch, heads, chunks, 64, 64});
       a.k_begin = halves({batch, heads, chunks, 64, keys});
@@ -94,13 +97,22 @@ void linear_attention_backward_cuda(const LinearAttentionInputs& inputs,
     a.writes = halves({a.batch, a.length, a.heads, a.values});
     a.grad_writes = halves({a.batch, a.length, a.heads, a.values});
   }
-  at::Tensor q_heads, k_heads;
+  at::Tensor q_groups, k_groups;
+  int64_t groups = a.heads;
   if (inputs.k.size(2) != a.heads) {
-    q_heads = call.take({a.batch, a.length, a.heads, a.keys}, at::kFloat);
-    k_heads = call.take({a.batch, a.length, a.heads, a.keys}, at::kFloat);
-    a.grad_q_heads = cuda::write<float>(q_heads);
-    a.grad_k_heads = cuda::write<float>(k_heads);
-  } else {
+    // Few groups write little; enough of them keep a GPU busy. By shapes alone, so that the order
+    // of the sums is that of all machines.
+    constexpr int64_t enough_blocks = 1024;
+    const int64_t of_group = a.batch * chunks;
+    groups = std::min(a.heads, (enough_blocks + of_group - 1) / of_group);
+    a.heads_of_block = static_cast<int>((a.heads + groups - 1) / groups);
+    groups = (a.heads + a.heads_of_block - 1) / a.heads_of_block;
+    q_groups = call.take({a.batch, a.length, groups, a.keys}, at::kFloat);
+    k_groups = call.take({a.batch, a.length, groups, a.keys}, at::kFloat);
+    a.grad_q_groups = cuda::write<float>(q_groups);
+    a.grad_k_groups = cuda::write<float>(k_groups);
+  }
+  if (!q_groups.defined() || groups == 1) {
     a.grad_q = cuda::write<cuda::bfloat16>(gradients.q);
     a.grad_k = cuda::write<cuda::bfloat16>(gradients.k);
   }
@@ -109,9 +121,9 @@ void linear_attention_backward_cuda(const LinearAttentionInputs& inputs,
   a.grad_beta = cuda::write<float>(gradients.beta);
   a.grad_state = cuda::write<float>(gradients.state);
   cuda::linear_attention_backward(a, cuda::current_stream());
-  if (q_heads.defined()) {
-    gradients.q = q_heads.sum(2, true).to(at::kBFloat16);
-    gradients.k = k_heads.sum(2, true).to(at::kBFloat16);
+  if (q_groups.defined() && groups > 1) {
+    gradients.q = q_groups.sum(2, true).to(at::kBFloat16);
+    gradients.k = k_groups.sum(2, true).to(at::kBFloat16);
   }
 }
 

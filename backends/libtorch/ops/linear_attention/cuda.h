@@ -33,7 +33,7 @@ struct LinearAttentionArguments {
 
   // Scratch. Those of the delta rule alone are null for the others.
   bfloat16 *scores, *inverse;           ///< [B, H, NC, 64, 64]: P or A; Tm
-  bfloat16 *q_begin, *k_end, *k_begin;  ///< [B, H, NC, 64, K]: Qb, Ke, Kb
+  bfloat16 *q_begin, *k_end, *k_begin;  ///< [B, H, NC, 64, K]: Qb, Ke, Kb; of scalar decay null
   float* whole;                         ///< [B, H, NC, K]: exp b_n
 
   // Of the backward pass alone.
@@ -41,12 +41,14 @@ struct LinearAttentionArguments {
   const float* grad_final_state;   ///< [B, H, K, V]; null: zeros
   bfloat16 *states, *grad_states;  ///< scratch [B, H, NC, K, V]: S before, dS' behind each chunk
   bfloat16 *writes, *grad_writes;  ///< scratch of the delta rule [B, T, H, V]: U, dR
-  bfloat16 *grad_q, *grad_k;       ///< [B, T, H, K]; null: the next two
-  float *grad_q_heads, *grad_k_heads;  ///< the same in float32, to be summed over heads
-  bfloat16* grad_v;                    ///< [B, T, H, V]
-  float* grad_log_decay;               ///< as log_decay
-  float* grad_beta;                    ///< as beta, or null
-  float* grad_state;                   ///< as state, or null
+  /// Heads with one q and k whose gradients a block adds up, G groups of them; 1: H groups.
+  int heads_of_block;
+  bfloat16 *grad_q, *grad_k;  ///< [B, T, H, K]; of shared q and k [B, T, 1, K], where G is 1
+  float *grad_q_groups, *grad_k_groups;  ///< of shared q and k [B, T, G, K], else null
+  bfloat16* grad_v;                      ///< [B, T, H, V]
+  float* grad_log_decay;                 ///< as log_decay
+  float* grad_beta;                      ///< as beta, or null
+  float* grad_state;                     ///< as state, or null
 };
 
 #ifndef FORGE_CUDA_EMULATION

@@ -13,6 +13,11 @@ namespace forge::ops::cuda {
 
 constexpr int larger(int a, int b) { return a > b ? a : b; }
 
+/// Blocks that share the heads of a chunk.
+__device__ __host__ __forceinline__ int head_groups(const LinearAttentionArguments& in) {
+  return (static_cast<int>(in.heads) + in.heads_of_block - 1) / in.heads_of_block;
+}
+
 template <Recurrence kind, int keys>
 struct GradientMemory {
   static constexpr bool channels = kind == Recurrence::channel_decay;
@@ -162,22 +167,33 @@ __device__ __forceinline__ void sum_slices(const LinearAttentionArguments& in,
   }
 }
 
-/// A chunk's gradient of q or k, [64, keys] in registers.
+/// A chunk's gradient of q or k, [64, keys] in registers. That of heads with one q and k is added
+/// to those of the block's heads before; the last of all heads writes the rounded sum.
 template <int keys>
 __device__ __forceinline__ void write_gradient(const LinearAttentionArguments& in,
                                                const ChunkPlace& place,
                                                KeyTile<keys>& tile,
                                                bfloat16* rounded,
-                                               float* of_heads) {
+                                               float* of_groups) {
+  const int group = static_cast<int>(blockIdx.y), groups = head_groups(in);
+  const bool is_first = place.head == group * in.heads_of_block;
+  const bool is_last = place.head + 1 == in.heads;
   tile.for_each_pair([&](int t, int c, float a, float b) {
     if (t >= place.tokens) return;
-    const int64_t to = place.number(in, t) * keys + c;
-    if (of_heads) {
-      of_heads[to] = a;
-      of_heads[to + 1] = b;
-    } else {
-      word_at(rounded + to) = pack(a, b);
+    if (!of_groups) {
+      word_at(rounded + place.number(in, t) * keys + c) = pack(a, b);
+      return;
     }
+    const int64_t token = place.first_token + t;
+    auto& sum = *reinterpret_cast<TwoFloats*>(of_groups + (token * groups + group) * keys + c);
+    if (!is_first) {
+      a += sum.first;
+      b += sum.second;
+    }
+    if (is_last && rounded)
+      word_at(rounded + token * keys + c) = pack(a, b);
+    else
+      sum = {a, b};
   });
 }
 
@@ -238,7 +254,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
   __syncthreads();
   sums.read.template add_product<chunk_tokens, false, false>(h, slice_stride, memory.k, stride);
   row_products(sums.read, memory.q, stride, memory.row_sums[0]);
-  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_heads);
+  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_groups);
   row_products(sums.written, memory.k, stride, memory.row_sums[1]);
   KeyTile<keys>& through_scores = sums.read;
   through_scores.clear();
@@ -256,7 +272,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     for (int j = 0; j < KeyTile<keys>::n; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) sums.written.x[i][j][e] += through_scores.x[i][j][e];
-  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_heads);
+  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_groups);
   __syncthreads();
   if (thread < chunk_tokens) {
     const auto total = [&](int which) {
@@ -323,7 +339,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
   __syncthreads();
   sums.read.template add_product<chunk_tokens, false, false>(h, slice_stride, memory.k, stride);
   row_products(sums.read, memory.q, stride, memory.row_sums[0]);
-  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_heads);
+  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_groups);
   row_products(sums.written, memory.k, stride, memory.row_sums[1]);
   row_products(sums.erased, memory.k, stride, memory.row_sums[2]);
   sums.written.for_each_pair([&](int t, int, float& x, float& y) {
@@ -362,7 +378,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
   part.template add_product<chunk_tokens, true, false>(h, slice_stride, memory.q, stride);
   row_products(part, memory.k, stride, memory.row_sums[4]);
   add_part();
-  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_heads);
+  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_groups);
   __syncthreads();
   if (thread < chunk_tokens) {
     const auto total = [&](int which) {
@@ -463,7 +479,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     for (int j = 0; j < KeyTile<keys>::n; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) sums.read.x[i][j][e] += through_q.x[i][j][e];
-  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_heads);
+  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_groups);
   const auto values = [&](const bfloat16* matrix, int t, int c) {
     return word_at(matrix + t * stride + c);
   };
@@ -488,7 +504,7 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     for (int j = 0; j < KeyTile<keys>::n; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) sums.written.x[i][j][e] += through_k.x[i][j][e];
-  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_heads);
+  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_groups);
   __syncthreads();
   if (thread < keys) {
     float sum = 0;
@@ -512,8 +528,10 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     in.grad_log_decay[place.number(in, i / keys) * keys + i % keys] = grad_sums[i] + into_state[i];
 }
 
-/// dq, dk, dlog_decay, dbeta of a chunk; formulas above.
-/// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at most 127 KiB.
+/// dq, dk, dlog_decay, dbeta of a chunk; formulas above. A block takes one head, or several with
+/// one q and k, one after the other: what it adds up stays in the L2 cache.
+/// Grid: chunks, groups of heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at
+/// most 127 KiB.
 /// Reads S and dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and
 /// head (8 K more for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V).
 /// Multiply-adds of a token and head: 2 K V + 64 V + 192 K (delta rule 3 K V + 128 V + 384 K).
@@ -521,21 +539,30 @@ template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, kind == Recurrence::scalar_decay ? 2 : 1)
     gradient_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<GradientMemory<kind, keys>*>(shared_memory());
-  const ChunkPlace place(in, blockIdx.z, blockIdx.y, blockIdx.x);
-  copy_rows<chunk_tokens, keys>(memory.q, place.rows(in.q), in.q.token, place.tokens);
-  copy_rows<chunk_tokens, keys>(memory.k, place.rows(in.k), in.k.token, place.tokens);
-  if constexpr (kind == Recurrence::channel_decay)
-    sum_channel_decays<keys>(in, place, memory.sums);
-  else
-    sum_decays(in, place, memory.sums, memory.betas);
-  prefetch_slices<kind, keys>(in, place);
-  SliceSums<kind, keys> sums;
-  sum_slices<kind, keys>(in, place, memory, sums);
-  __syncthreads();
-  finish<keys>(in, place, memory, sums);
-  if constexpr (kind != Recurrence::channel_decay) {
+  constexpr bool may_share = kind == Recurrence::scalar_decay;
+  const int heads = static_cast<int>(in.heads);
+  const int first = may_share ? static_cast<int>(blockIdx.y) * in.heads_of_block : blockIdx.y;
+  const int behind = may_share ? min(first + in.heads_of_block, heads) : first + 1;
+  {
+    const ChunkPlace place(in, blockIdx.z, first, blockIdx.x);
+    copy_rows<chunk_tokens, keys>(memory.q, place.rows(in.q), in.q.token, place.tokens);
+    copy_rows<chunk_tokens, keys>(memory.k, place.rows(in.k), in.k.token, place.tokens);
+  }
+  for (int head = first; head < behind; ++head) {
+    const ChunkPlace place(in, blockIdx.z, head, blockIdx.x);
+    if constexpr (kind == Recurrence::channel_decay)
+      sum_channel_decays<keys>(in, place, memory.sums);
+    else
+      sum_decays(in, place, memory.sums, memory.betas);
+    prefetch_slices<kind, keys>(in, place);
+    SliceSums<kind, keys> sums;
+    sum_slices<kind, keys>(in, place, memory, sums);
     __syncthreads();
-    write_token_gradients<kind, keys>(in, place, memory);
+    finish<keys>(in, place, memory, sums);
+    if constexpr (kind != Recurrence::channel_decay) {
+      __syncthreads();
+      write_token_gradients<kind, keys>(in, place, memory);
+    }
   }
 }
 

@@ -78,7 +78,7 @@ void run_backward(const LinearAttentionArguments& in, const Launch& launch) {
            in);
     launch(gradient_kernel<k, d>,
            grid.chunks,
-           grid.heads,
+           static_cast<unsigned>(head_groups(in)),
            grid.rows,
            sizeof(GradientMemory<k, d>),
            in);

@@ -24,6 +24,10 @@ __device__ __forceinline__ float faded(float difference) {
   return power_of_two(log2_of_e * (difference < 0 ? difference : 0));
 }
 
+struct alignas(8) TwoFloats {
+  float first, second;
+};
+
 /// Where a block's chunk lies.
 struct ChunkPlace {
   int row, head, index;
@@ -51,7 +55,26 @@ struct ChunkPlace {
   }
 };
 
-/// sums[t] = b_t and betas[t] in shared memory, by the first warp and the second; the caller sets
+/// b_t of tokens 2 l and 2 l + 1 in lane l of a warp, all of whose lanes call it.
+__device__ __forceinline__ TwoFloats sum_decays_in_warp(const LinearAttentionArguments& in,
+                                                        const ChunkPlace& place,
+                                                        int lane) {
+  const int t = 2 * lane;
+  const float first = t < place.tokens ? in.log_decay[place.number(in, t)] : 0;
+  const float second = t + 1 < place.tokens ? in.log_decay[place.number(in, t + 1)] : 0;
+  float sum = first + second;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const float before = __shfl_up_sync(0xffffffffu, sum, distance);
+    if (lane >= distance) sum += before;
+  }
+  float before = __shfl_up_sync(0xffffffffu, sum, 1);
+  if (lane == 0) before = 0;
+  // Each as the sum up to the one before it and its own: never above it.
+  return {before + first, before + first + second};
+}
+
+/// sums[t] = b_t and betas[t] in shared memory, by the first warp and two others; the caller sets
 /// the barrier behind it.
 __device__ __forceinline__ void sum_decays(const LinearAttentionArguments& in,
                                            const ChunkPlace& place,
@@ -59,20 +82,9 @@ __device__ __forceinline__ void sum_decays(const LinearAttentionArguments& in,
                                            float* betas) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < 32) {
-    const int t = 2 * thread;
-    const float first = t < place.tokens ? in.log_decay[place.number(in, t)] : 0;
-    const float second = t + 1 < place.tokens ? in.log_decay[place.number(in, t + 1)] : 0;
-    float sum = first + second;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const float before = __shfl_up_sync(0xffffffffu, sum, distance);
-      if (thread >= distance) sum += before;
-    }
-    float before = __shfl_up_sync(0xffffffffu, sum, 1);
-    if (thread == 0) before = 0;
-    // Each as the sum up to the one before it and its own: never above it.
-    sums[t] = before + first;
-    sums[t + 1] = before + first + second;
+    const TwoFloats own = sum_decays_in_warp(in, place, thread);
+    sums[2 * thread] = own.first;
+    sums[2 * thread + 1] = own.second;
   } else if (thread >= 64 && thread < 64 + chunk_tokens) {
     const int t = thread - 64;
     const bool inside = t < place.tokens;
@@ -193,9 +205,10 @@ struct PrepareMemory {
   float products[kind == Recurrence::delta_rule ? 3 * 256 : 1];
 };
 
-/// Qb, Ke, P, w; of the delta rule Kb and Tm too.
+/// P and w; Qb and Ke but for scalar decay, whose scans read q and k themselves; of the delta rule
+/// Kb and Tm too.
 /// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at most 70 KiB.
-/// Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 8 K (channels 12 K, delta
+/// Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 4 K (channels 12 K, delta
 /// rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 128 K (256 K) multiply-adds.
 template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentionArguments in) {
@@ -219,7 +232,8 @@ __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentio
   __syncthreads();
 
   const int64_t rows = place.chunk_index * chunk_tokens;
-  for (int i = thread; i < chunk_tokens * keys / 8; i += tile_threads) {
+  constexpr bool scalar = kind == Recurrence::scalar_decay;
+  for (int i = thread; !scalar && i < chunk_tokens * keys / 8; i += tile_threads) {
     const int t = i / (keys / 8), c = i % (keys / 8) * 8;
     bfloat16 *own_q = memory.q + t * stride + c, *own_k = memory.k + t * stride + c;
     const Eight q = Eight::from(own_q), k = Eight::from(own_k);
@@ -234,8 +248,8 @@ __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentio
     } else {
       const float e = faded(sums[t]), f = faded(sums[last] - sums[t]), beta = memory.betas[t];
       q.times([&](int) { return in.scale * e; }).write(in.q_begin + to);
-      k.times([&](int) { return delta ? f : f * beta; }).write(in.k_end + to);
-      if (delta) k.times([&](int) { return -beta * e; }).write(in.k_begin + to);
+      k.times([&](int) { return f; }).write(in.k_end + to);
+      k.times([&](int) { return -beta * e; }).write(in.k_begin + to);
     }
   }
   if (thread < keys)

@@ -20,6 +20,8 @@ struct Slice {
 
 template <int keys>
 struct ScanMemory {
+  /// Qb and Ke; of scalar decay Q and K, which heads may share: factors of a token are then those
+  /// of rows of the products and of V or dO.
   bfloat16 q_begin[chunk_tokens * padded(keys)], k_end[chunk_tokens * padded(keys)];
   bfloat16 state[keys * slice_stride];
   bfloat16 values[chunk_tokens * slice_stride], scores[chunk_tokens * slice_stride];
@@ -29,9 +31,50 @@ struct DeltaScanMemory : ScanMemory<keys> {
   bfloat16 k_begin[chunk_tokens * padded(keys)], inverse[chunk_tokens * slice_stride];
   float betas[chunk_tokens];
 };
+template <int keys>
+struct ScalarScanMemory : ScanMemory<keys> {
+  float from_begin[chunk_tokens], to_end[chunk_tokens];  ///< s e, f beta
+};
 template <Recurrence kind, int keys>
-using ScanMemoryOf =
-    std::conditional_t<kind == Recurrence::delta_rule, DeltaScanMemory<keys>, ScanMemory<keys>>;
+using ScanMemoryOf = std::conditional_t<
+    kind == Recurrence::delta_rule,
+    DeltaScanMemory<keys>,
+    std::conditional_t<kind == Recurrence::scalar_decay, ScalarScanMemory<keys>, ScanMemory<keys>>>;
+
+/// Both by the first warp; the caller sets the barrier behind it.
+template <int keys>
+__device__ __forceinline__ void find_factors(const LinearAttentionArguments& in,
+                                             const ChunkPlace& place,
+                                             ScalarScanMemory<keys>& memory) {
+  const int lane = static_cast<int>(threadIdx.x), t = 2 * lane;
+  if (lane >= 32) return;
+  const auto beta = [&](int token) {
+    return token >= place.tokens ? 0 : in.beta ? in.beta[place.number(in, token)] : 1;
+  };
+  const float beta_first = beta(t), beta_second = beta(t + 1);
+  const TwoFloats own = sum_decays_in_warp(in, place, lane);
+  const float last = __shfl_sync(0xffffffffu, own.second, 31);
+  memory.from_begin[t] = in.scale * faded(own.first);
+  memory.from_begin[t + 1] = in.scale * faded(own.second);
+  memory.to_end[t] = faded(last - own.first) * beta_first;
+  memory.to_end[t + 1] = faded(last - own.second) * beta_second;
+}
+
+/// Multiplies the rows of a tile, or of [64, 64] in shared memory, by a factor each.
+template <class AnyTile>
+__device__ __forceinline__ void scale_rows(AnyTile& tile, const float* factors) {
+  tile.for_each_pair([&](int t, int, float& a, float& b) {
+    a *= factors[t];
+    b *= factors[t];
+  });
+}
+__device__ __forceinline__ void scale_rows(bfloat16* matrix, const float* factors) {
+  for_each_piece<chunk_tokens, slice_columns>([&](int t, int column) {
+    bfloat16* at = matrix + t * slice_stride + column;
+    const float x = factors[t];
+    Eight::from(at).times([&](int) { return x; }).write(at);
+  });
+}
 
 /// A state of float32 from memory, zeros without; and back.
 template <int keys>
@@ -77,14 +120,47 @@ __device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments
   const auto ask_square = [&](const bfloat16* x) {
     prefetch_rows<chunk_tokens, chunk_tokens>(x, chunk_tokens);
   };
-  ask(in.k_end + rows * keys);
-  if (reads) {
-    ask(in.q_begin + rows * keys);
-    ask_square(in.scores + rows * chunk_tokens);
+  if constexpr (kind == Recurrence::scalar_decay) {
+    prefetch_rows<chunk_tokens, keys>(place.rows(in.k), in.k.token, place.tokens);
+    if (reads) prefetch_rows<chunk_tokens, keys>(place.rows(in.q), in.q.token, place.tokens);
+    const int t = static_cast<int>(threadIdx.x);
+    if (t < place.tokens) {
+      prefetch(in.log_decay + place.number(in, t));
+      if (in.beta) prefetch(in.beta + place.number(in, t));
+    }
+  } else {
+    ask(in.k_end + rows * keys);
+    if (reads) ask(in.q_begin + rows * keys);
   }
+  if (reads) ask_square(in.scores + rows * chunk_tokens);
   if constexpr (kind == Recurrence::delta_rule) {
     ask(in.k_begin + rows * keys);
     ask_square(in.inverse + rows * chunk_tokens);
+  }
+}
+
+/// Starts copying a chunk's keys, or queries; of scalar decay the keys' factors are computed too.
+template <Recurrence kind, int keys>
+__device__ __forceinline__ void copy_keys(const LinearAttentionArguments& in,
+                                          const ChunkPlace& place,
+                                          ScanMemoryOf<kind, keys>& memory) {
+  if constexpr (kind == Recurrence::scalar_decay) {
+    copy_rows<chunk_tokens, keys>(memory.k_end, place.rows(in.k), in.k.token, place.tokens);
+    find_factors(in, place, memory);
+  } else {
+    const int64_t row = place.chunk_index * chunk_tokens;
+    copy_rows<chunk_tokens, keys>(memory.k_end, in.k_end + row * keys, keys);
+  }
+}
+template <Recurrence kind, int keys>
+__device__ __forceinline__ void copy_queries(const LinearAttentionArguments& in,
+                                             const ChunkPlace& place,
+                                             ScanMemoryOf<kind, keys>& memory) {
+  if constexpr (kind == Recurrence::scalar_decay) {
+    copy_rows<chunk_tokens, keys>(memory.q_begin, place.rows(in.q), in.q.token, place.tokens);
+  } else {
+    const int64_t row = place.chunk_index * chunk_tokens;
+    copy_rows<chunk_tokens, keys>(memory.q_begin, in.q_begin + row * keys, keys);
   }
 }
 
@@ -93,12 +169,14 @@ __device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments
 /// With `keep`, for the backward pass, writes S before each chunk (and U) and no O.
 /// Grid: slices, heads, rows. Block: 256 threads. Shared memory: a ScanMemoryOf, at most 97 KiB.
 /// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm), 128 of V, mostly
-/// from the L2 cache for all slices but the first, and writes 128 of O, or 2 K of S. Multiply-adds
+/// from the L2 cache for all slices but the first (and for all heads but one that share q and k),
+/// and writes 128 of O, or 2 K of S. Multiply-adds
 /// of a slice: 128 K + 4096 (192 K + 8192) a token; these and not bytes are the limit on a GPU.
 template <Recurrence kind, int keys, bool keep>
 __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<ScanMemoryOf<kind, keys>*>(shared_memory());
   constexpr bool delta = kind == Recurrence::delta_rule;
+  constexpr bool scalar = kind == Recurrence::scalar_decay;
   constexpr int stride = padded(keys);
   const int row = blockIdx.z, head = blockIdx.y;
   const Slice slice(in, blockIdx.x);
@@ -110,7 +188,7 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const ChunkPlace place(in, row, head, chunk);
     const int64_t rows = place.chunk_index * chunk_tokens;
-    copy_rows<chunk_tokens, keys>(memory.k_end, in.k_end + rows * keys, keys, chunk_tokens);
+    copy_keys<kind, keys>(in, place, memory);
     copy_rows<chunk_tokens, slice_columns>(
         memory.values, place.rows(in.v) + slice.begin, in.v.token, place.tokens, slice.columns);
     if constexpr (delta) {
@@ -120,7 +198,7 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
       copy_betas(in, place, memory.betas);
     }
     if constexpr (!keep) {
-      copy_rows<chunk_tokens, keys>(memory.q_begin, in.q_begin + rows * keys, keys, chunk_tokens);
+      copy_queries<kind, keys>(in, place, memory);
       copy_rows<chunk_tokens, chunk_tokens>(
           memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
     }
@@ -170,10 +248,15 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
       output.clear();
       output.template add_product<keys, false, false>(
           memory.q_begin, stride, memory.state, slice_stride);
+      if constexpr (scalar) scale_rows(output, memory.from_begin);
       output.template add_product<chunk_tokens, false, false>(
           memory.scores, slice_stride, memory.values, slice_stride);
       __syncthreads();  // scores have been read
       output.round_to(memory.scores, slice_stride);
+    }
+    if constexpr (scalar) {
+      scale_rows(memory.values, memory.to_end);
+      __syncthreads();
     }
     state.for_each_pair([&](int c, int, float& a, float& b) {
       a *= whole[c];
@@ -207,6 +290,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
     state_gradient_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<ScanMemoryOf<kind, keys>*>(shared_memory());
   constexpr bool delta = kind == Recurrence::delta_rule;
+  constexpr bool scalar = kind == Recurrence::scalar_decay;
   constexpr int stride = padded(keys);
   const int row = blockIdx.z, head = blockIdx.y;
   const Slice slice(in, blockIdx.x);
@@ -223,8 +307,8 @@ __global__ void __launch_bounds__(tile_threads, 2)
     const int64_t rows = place.chunk_index * chunk_tokens;
     const int64_t values = place.number(in, 0) * in.values + slice.begin;
     const int64_t value_stride = in.heads * in.values;
-    copy_rows<chunk_tokens, keys>(memory.k_end, in.k_end + rows * keys, keys, chunk_tokens);
-    copy_rows<chunk_tokens, keys>(memory.q_begin, in.q_begin + rows * keys, keys, chunk_tokens);
+    copy_keys<kind, keys>(in, place, memory);
+    copy_queries<kind, keys>(in, place, memory);
     copy_rows<chunk_tokens, slice_columns>(
         memory.values, in.grad_output + values, value_stride, place.tokens, slice.columns);
     copy_rows<chunk_tokens, chunk_tokens>(
@@ -254,12 +338,14 @@ __global__ void __launch_bounds__(tile_threads, 2)
                                     slice.columns);
     Tile<chunk_tokens, slice_columns> writes;
     writes.clear();
-    writes.template add_product<chunk_tokens, true, false>(
-        memory.scores, slice_stride, memory.values, slice_stride);
     writes.template add_product<keys, false, false>(
         memory.k_end, stride, memory.state, slice_stride);
+    if constexpr (scalar) scale_rows(writes, memory.to_end);
+    writes.template add_product<chunk_tokens, true, false>(
+        memory.scores, slice_stride, memory.values, slice_stride);
     __syncthreads();  // scores have been read
     writes.round_to(memory.scores, slice_stride);
+    if constexpr (scalar) scale_rows(memory.values, memory.from_begin);
     __syncthreads();
     const float* whole = in.whole + place.chunk_index * keys;
     state.for_each_pair([&](int c, int, float& a, float& b) {

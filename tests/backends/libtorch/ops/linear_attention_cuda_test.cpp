@@ -21,13 +21,14 @@ struct Case {
   bool with_state;  ///< an initial state, and gradients of the final one
   int64_t keys = 32, values = 32, heads = 1, batch = 1;
   bool shared_keys = false, with_beta = true;
+  int heads_of_block = 1;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << "kind " << int(c.kind) << " T " << c.length << " decay " << int(c.decay)
              << " state " << c.with_state << " K " << c.keys << " V " << c.values << " H "
              << c.heads << " B " << c.batch << " shared " << c.shared_keys << " beta "
-             << c.with_beta;
+             << c.with_beta << " heads of a block " << c.heads_of_block;
 }
 
 at::Tensor log_decays(at::IntArrayRef shape, Decay decay) {
@@ -117,8 +118,9 @@ Results emulated(const Case& c,
       like(in.v),
       at::full({c.batch, c.heads, c.keys, c.values}, std::nan("")),
       {like(in.q), like(in.k), like(in.v), like(in.log_decay), like(in.beta), like(in.state)}};
-  const at::Tensor of_heads = at::full({c.batch, c.length, c.heads, c.keys}, std::nan(""));
-  const at::Tensor grad_q = of_heads.clone(), grad_k = of_heads.clone();
+  const int64_t groups = (c.heads + c.heads_of_block - 1) / c.heads_of_block;
+  const at::Tensor of_groups = at::full({c.batch, c.length, groups, c.keys}, std::nan(""));
+  const at::Tensor grad_q = of_groups.clone(), grad_k = of_groups.clone();
   const at::Tensor grad_output = upstream.output.to(at::kBFloat16).contiguous();
   const at::Tensor grad_state =
       upstream.state.defined() ? upstream.state.to(at::kFloat) : at::Tensor();
@@ -143,6 +145,10 @@ Results emulated(const Case& c,
   call.grad_final_state = pointer<float>(grad_state);
   call.grad_q = pointer<float>(grad_q);
   call.grad_k = pointer<float>(grad_k);
+  call.heads_of_block = c.heads_of_block;
+  const bool rounds = c.shared_keys && groups == 1;
+  call.rounded_grad_q = rounds ? pointer<uint16_t>(out.grads.q) : nullptr;
+  call.rounded_grad_k = rounds ? pointer<uint16_t>(out.grads.k) : nullptr;
   call.grad_v = pointer<uint16_t>(out.grads.v);
   call.grad_log_decay = pointer<float>(out.grads.log_decay);
   call.grad_beta = pointer<float>(out.grads.beta);
@@ -150,8 +156,8 @@ Results emulated(const Case& c,
   call.backwards = backwards;
   run_emulated_forward(call);
   run_emulated_backward(call);
-  out.grads.q = c.shared_keys ? grad_q.sum(2, true) : grad_q;
-  out.grads.k = c.shared_keys ? grad_k.sum(2, true) : grad_k;
+  if (!rounds) out.grads.q = c.shared_keys ? grad_q.sum(2, true) : grad_q;
+  if (!rounds) out.grads.k = c.shared_keys ? grad_k.sum(2, true) : grad_k;
   return out;
 }
 
@@ -218,6 +224,9 @@ TEST_CASE("emulated CUDA kernels: a decay for each head", "[ops][cuda_emulation]
   check_lengths_and_decays(Kind::scalar_decay);
   check({Kind::scalar_decay, 100, Decay::weak, true, 64, 80, 2, 2, true});
   check({Kind::scalar_decay, 70, Decay::weak, true, 128, 16, 2, 1, true, false});
+  // Blocks that add the gradients of several heads up.
+  check({Kind::scalar_decay, 70, Decay::weak, true, 128, 64, 3, 2, true, true, 3});
+  check({Kind::scalar_decay, 100, Decay::mixed, true, 32, 16, 5, 1, true, true, 2});
 }
 
 TEST_CASE("emulated CUDA kernels: the delta rule", "[ops][cuda_emulation]") {
@@ -237,7 +246,8 @@ TEST_CASE("emulated CUDA kernels: a decay for each channel", "[ops][cuda_emulati
 TEST_CASE("emulated CUDA kernels do not depend on the order of threads", "[ops][cuda_emulation]") {
   at::manual_seed(44);
   for (const Kind kind : {Kind::scalar_decay, Kind::delta_rule, Kind::channel_decay}) {
-    const Case c{kind, 80, Decay::weak, true};
+    const bool shared = kind == Kind::scalar_decay;
+    const Case c{kind, 80, Decay::weak, true, 32, 32, 2, 1, shared, true, shared ? 2 : 1};
     const ops::LinearAttentionInputs in = draw_inputs(c);
     const ops::LinearAttention upstream = draw_upstream(c, in);
     const auto one = list(emulated(c, in, upstream)), other = list(emulated(c, in, upstream, true));
@@ -294,6 +304,9 @@ TEST_CASE("linear attention of bfloat16 on a GPU", "[ops]") {
     check({kind, 70, Decay::weak, true, 24, 40, 2}, on_gpu);  // no kernels: in plain Torch
   }
   check({Kind::scalar_decay, 300, Decay::weak, true, 128, 256, 4, 2, true}, on_gpu);
+  // Many rows: blocks add the gradients of several heads up, and of all.
+  check({Kind::scalar_decay, 70, Decay::weak, true, 64, 64, 6, 200, true}, on_gpu);
+  check({Kind::scalar_decay, 70, Decay::weak, true, 64, 64, 3, 600, true}, on_gpu);
 }
 
 TEST_CASE("the GPU's kernels take bfloat16 on a GPU alone", "[ops]") {
