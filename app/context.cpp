@@ -160,6 +160,11 @@ config::ResolvedConfig Context::resolve(const config::Document& document,
   return config::resolve(document, resolve_options(overrides));
 }
 
+void Context::describe_own_blocks(config::ResolvedConfig& resolved) const {
+  worker::LocalLauncher launcher;  // of its own: several threads may ask
+  backends::describe_own_blocks(resolved, backend_folders(), launcher);
+}
+
 std::filesystem::path Context::runs_dir() const {
   // Nothing is written into the workspace that came with the program, even where it could be.
   return run::runs_dir(workspace().shipped ? here_ : workspace().root);

@@ -8,18 +8,21 @@ namespace forge::model {
 namespace {
 
 void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
-  const std::vector<std::string> names = texts_of(mixer_kinds(), &BlockKind::name);
+  std::vector<std::string> names = texts_of(mixer_kinds(), &BlockKind::name);
   if (model.layers.empty()) {
     throw checks.complaint(
         {"model.layers"}, "model.layers is empty", "for example [" + names.front() + "]");
   }
+  for (const auto& [name, block] : model.blocks) names.push_back(name);
   for (const LayerSpec& spec : model.layers) {
     const std::string& name = spec.mixer;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string hint = did_you_mean(name, names);
     throw checks.complaint({"model.layers"},
                            "model.layers has '" + name + "', which is no kind of mixer",
-                           hint.empty() ? "the kinds are " + join(names, ", ") : hint);
+                           hint.empty() ? "the kinds are " + join(names, ", ") +
+                                              "; 'forge block new' begins one of your own"
+                                        : hint);
   }
 }
 
@@ -126,8 +129,13 @@ const BlockKind& mixer_kind(const std::string& name) {
   throw Error("'" + name + "' is no kind of mixer");
 }
 
+const BlockKind& mixer_of_layer(const ModelConfig& model, int layer) {
+  const std::string& name = model.mixer(layer);
+  return model.blocks.count(name) > 0 ? own_mixer_block : mixer_kind(name);
+}
+
 std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int layer) {
-  return {&mixer_kind(model.mixer(layer)), &mlp_block};
+  return {&mixer_of_layer(model, layer), &mlp_block};
 }
 
 std::vector<const BlockKind*> kinds_in(const ModelConfig& model) {
