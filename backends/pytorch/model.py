@@ -1,6 +1,6 @@
 """A language model of residual blocks in plain PyTorch. Weights are named as Hugging Face does.
 
-A new kind of mixer is a class and a line in BLOCKS; own_blocks.py takes those of the user.
+A new kind of mixer is a class and a line in MIXERS; own_blocks.py makes those of the user.
 """
 import torch
 import torch.nn.functional as F
@@ -81,58 +81,49 @@ class MLP(nn.Module):
         return self.down_proj(GATES[self.kind](gate) * up)
 
 
-class MixerBlock(nn.Module):
-    """A mixer, under the name that its weights have."""
+class Block(nn.Module):
+    """x + inner(norm(x)), with what stands between: a Canon layer, blocks of the user's own. `layer` is
+    the number of the layer; `seed` that of what the user's constructors draw."""
 
-    def __init__(self, model, name, mixer):
+    NORMS = {"A": "input_layernorm", "C": "post_attention_layernorm"}
+
+    def __init__(self, model, position, inner_name, inner, layer, seed):
         super().__init__()
-        self.input_layernorm = norm(model)
-        self.canonA = maybe_canon(model, "A", model["hidden_size"])
-        self.name = name
-        self.add_module(name, mixer(model))
+        self.norm_name, self.inner_name, self.layer = self.NORMS[position], inner_name, layer
+        self.add_module(self.norm_name, norm(model))
+        canon = maybe_canon(model, position, model["hidden_size"])
+        self.between = ["canon" + position] if canon else []
+        if canon:
+            self.add_module("canon" + position, canon)
+        self.own = set()
+        for name in sorted(model.get("blocks", {})):
+            if position in model["blocks"][name]["at"]:
+                self.add_own(name, model, own_blocks.build(name, model, layer, seed, position), position)
+        if inner is None:
+            inner = own_blocks.build(inner_name, model, layer, seed)
+            self.inner_name = own_blocks.module_name(inner_name, inner)
+            self.own.add(self.inner_name)
+        own_blocks.require_free_name(self.inner_name, self)
+        self.add_module(self.inner_name, inner)
 
-    def forward(self, x):
-        normed = self.input_layernorm(x)
-        return x + getattr(self, self.name)(self.canonA(normed) if self.canonA else normed)
-
-
-class OwnMixerBlock(nn.Module):
-    """A mixer of the user's own. What it does not get from forge its constructor draws, by a seed of
-    its layer."""
-
-    def __init__(self, model, name, layer, seed):
-        super().__init__()
-        self.input_layernorm = norm(model)
-        self.canonA = maybe_canon(model, "A", model["hidden_size"])
-        mixer = own_blocks.build(name, model, layer, seed)
-        self.name = own_blocks.module_name(name, mixer)
-        self.add_module(self.name, mixer)
-        self.layer = layer
+    def add_own(self, name, model, built, position):
+        module = own_blocks.module_name(name, built) + position
+        own_blocks.require_free_name(module, self)
+        self.add_module(module, built)
+        self.between.append(module)
+        self.own.add(module)
 
     def forward(self, x, ids):
-        normed = self.input_layernorm(x)
-        mixer = getattr(self, self.name)
-        context = own_blocks.Context(layer=self.layer, ids=ids)
-        return x + mixer(self.canonA(normed) if self.canonA else normed, context)
+        inside = getattr(self, self.norm_name)(x)
+        for name in (*self.between, self.inner_name):
+            module = getattr(self, name)
+            inside = (module(inside, own_blocks.Context(self.layer, ids)) if name in self.own else
+                      module(inside))
+        return x + inside
 
 
-class MLPBlock(nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.post_attention_layernorm = norm(model)
-        self.canonC = maybe_canon(model, "C", model["hidden_size"])
-        self.mlp = MLP(model)
-
-    def forward(self, x):
-        normed = self.post_attention_layernorm(x)
-        return x + self.mlp(self.canonC(normed) if self.canonC else normed)
-
-
-BLOCKS = {
-    "attention": lambda model: MixerBlock(model, "self_attn", Attention),
-    "gla5": lambda model: MixerBlock(model, "gla5", GLA5),
-    "gdn2": lambda model: MixerBlock(model, "gdn2", GDN2),
-    "mamba2": lambda model: MixerBlock(model, "mamba2", Mamba2)}
+MIXERS = {"attention": ("self_attn", Attention), "gla5": ("gla5", GLA5), "gdn2": ("gdn2", GDN2),
+          "mamba2": ("mamba2", Mamba2)}
 
 
 def mixer_and_model(model, layer):
@@ -159,19 +150,21 @@ class Layer(nn.Module):
     def __init__(self, model, layer, seed):
         super().__init__()
         mixer, own = mixer_and_model(model, layer)
-        self.is_own = mixer in model.get("blocks", {})
-        if self.is_own:
-            first = OwnMixerBlock(own, mixer, layer, seed)
-        else:
-            first = BLOCKS[mixer](own)
-        self.blocks = (first, MLPBlock(own))
+        names = own.get("blocks", {})
+        name, kind = (mixer, None) if mixer in names else MIXERS[mixer]
+        first = Block(own, "A", name, kind and kind(own), layer, seed)
+        mlp = own["mlp"]["kind"]
+        name, inner = (mlp, None) if mlp in names else ("mlp", MLP(own))
+        self.blocks = (first, Block(own, "C", name, inner, layer, seed))
         for block in self.blocks:
             for name, module in block.named_children():
+                own_blocks.require_free_name(name, self)
                 self.add_module(name, module)
 
     def forward(self, x, ids):
-        mixer, mlp = self.blocks
-        return mlp(mixer(x, ids) if self.is_own else mixer(x))
+        for block in self.blocks:
+            x = block(x, ids)
+        return x
 
 
 class Body(nn.Module):

@@ -16,7 +16,7 @@ from torch import nn
 from numbers_by_counter import philox, stream_number
 from protocol import WrongRequest
 
-FORGES_KEYS = ("file", "source", "described")
+FORGES_KEYS = ("file", "at", "source", "described")
 ROLES = ("projection", "gate", "mixer_output", "mlp_output")
 RULES = {"constant": ("value",), "normal": ("std",), "truncated_normal": ("std", "cut"),
          "uniform": ("bound",), "log_uniform": ("low", "high"), "inverse_softplus": ("low", "high")}
@@ -152,22 +152,22 @@ def load_class(name, block):
     return found
 
 
-def layer_seed(name, layer, seed):
+def layer_seed(name, layer, seed, position):
     """Of all that the constructor of a layer's block draws."""
-    stream = stream_number(f"model.layers.{layer}.{name}")
+    stream = stream_number(f"model.layers.{layer}.{name}{position}")
     low, high, *_ = philox((0, 0, stream & 0xFFFFFFFF, stream >> 32), seed)
     return (high & 0x7FFFFFFF) << 32 | low
 
 
-def build(name, model, layer, seed):
-    """The block of a layer, constructed with the layer's own seed."""
+def build(name, model, layer, seed, position=""):
+    """The block of a layer, or of a position in it, constructed with a seed of its own."""
     block = model["blocks"][name]
     found = load_class(name, block)
     settings = Settings(name, {key: value for key, value in block.items()
                                if key not in FORGES_KEYS})
     others = {key: value for key, value in model.items() if key != "blocks"}
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), blaming(name, "its constructor"):
-        torch.manual_seed(layer_seed(name, layer, seed))
+        torch.manual_seed(layer_seed(name, layer, seed, position))
         built = found(settings, others)
     unread = sorted(set(settings.keys_given()) - settings.read)
     if unread:
@@ -182,9 +182,14 @@ def module_name(name, built):
     given = getattr(built, "module", name)
     if not isinstance(given, str) or not given.isidentifier():
         raise wrong(name, f"has module = {given!r}, which is no name")
-    if given in ("mlp", "input_layernorm", "post_attention_layernorm", "canonA", "canonC"):
-        raise wrong(name, f"has module = '{given}', which the layer has already")
     return given
+
+
+def require_free_name(name, parent):
+    """Two modules of one name would be one."""
+    if name in dict(parent.named_children()):
+        raise WrongRequest(f"two blocks of a layer have weights called {name}.…", "model.layers",
+                           "`module` of a block's class is what its weights are called by")
 
 
 def has_own_blocks(model):

@@ -28,6 +28,9 @@ template <class T>
 Json value_to_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
+inline Json value_to_json(const model::MlpChoice& choice) {
+  return choice.own.empty() ? name_of(choice.kind) : choice.own;
+}
 inline Json value_to_json(const schema::JsonText& value) {
   return value.text.empty() ? Json(nullptr) : Json::parse(value.text);
 }
@@ -113,6 +116,14 @@ inline void value_from_json(const Json& json, std::vector<model::LayerSpec>& lay
     element.erase("mixer");
     layer.settings = element.dump();
   }
+}
+/// A word that is no kind of forge's is a block's name, which is checked with the whole model.
+inline void value_from_json(const Json& json, model::MlpChoice& choice) {
+  const auto names = names_of(model::MlpKind{});
+  const auto text = json.get<std::string>();
+  const auto found = std::find(names.begin(), names.end(), text);
+  choice = static_cast<model::MlpKind>(found == names.end() ? 0 : found - names.begin());
+  if (found == names.end()) choice.own = text;
 }
 inline void value_from_json(const Json& json, schema::JsonText& value) { value.text = json.dump(); }
 template <class T>

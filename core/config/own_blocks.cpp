@@ -41,13 +41,50 @@ bool is_module_name(const std::string& name) {
          !(name[0] >= '0' && name[0] <= '9');
 }
 
-/// Names in model.layers that no kind of forge's has.
-std::set<std::string> named_in_layers(const ModelConfig& model) {
-  std::set<std::string> names;
+/// The name of a block that an element of model.layers gives as the kind of its MLP; "": none.
+std::string own_mlp_of(const model::LayerSpec& layer) {
+  if (layer.settings.empty()) return "";
+  const Json settings = parse_json(layer.settings);
+  const Json* const kind = find_value(settings, "mlp.kind");
+  if (!kind || !kind->is_string()) return "";
+  const std::vector<std::string> known = names_of(model::MlpKind{});
+  const auto name = kind->get<std::string>();
+  return std::find(known.begin(), known.end(), name) == known.end() ? name : "";
+}
+
+/// Names that the model uses and no kind of forge's has.
+std::set<std::string> named_blocks(const ModelConfig& model) {
+  std::set<std::string> names = {model.mlp.kind.own};
   for (const model::LayerSpec& layer : model.layers) {
+    names.insert(own_mlp_of(layer));
     if (!is_forges_kind(layer.mixer)) names.insert(layer.mixer);
   }
+  for (const auto& [name, block] : model.blocks) {
+    if (!block.at.empty()) names.insert(name);
+  }
+  names.erase("");
   return names;
+}
+
+/// The key that makes the block part of the model.
+std::string naming_key(const Draft& draft, const std::string& name) {
+  const ModelConfig& model = draft.experiment.model;
+  const bool in_layers =
+      std::any_of(model.layers.begin(), model.layers.end(), [&](const model::LayerSpec& layer) {
+        return layer.mixer == name || own_mlp_of(layer) == name;
+      });
+  if (in_layers) return "model.layers";
+  return model.mlp.kind.own == name ? "model.mlp.kind" : section + name + ".at";
+}
+
+void check_positions(const Draft& draft, const std::string& name) {
+  const std::string& at = draft.experiment.model.blocks.at(name).at;
+  if (at.empty() || at == "A" || at == "C" || at == "AC") return;
+  const std::string key = section + name + ".at";
+  throw complaint(draft,
+                  {key},
+                  key + " '" + at + "' is none of A, C and AC",
+                  "A: before the mixer of every layer; C: before its MLP");
 }
 
 fs::path file_in(const std::vector<fs::path>& folders, const std::string& name) {
@@ -62,9 +99,10 @@ void refuse_unnamed(Draft& draft, const std::string& name) {
   for (const auto& [path, origin] : draft.origins) {
     if (!starts_with(path, own) || origin.set_by.layer == default_layer) continue;
     if (rank(origin.set_by) < rank(draft.origins.at("model.layers").set_by)) continue;
-    throw Error(path + " has no meaning where model.layers has no " + name,
+    throw Error(path + " has no meaning where no layer has the block " + name,
                 origin.set_by.origin,
-                "leave the section out, or name " + name + " in model.layers");
+                "name " + name + " in model.layers or model.mlp.kind, or give it a position, " +
+                    section + name + ".at");
   }
 }
 
@@ -94,24 +132,24 @@ void refuse_given(const Draft& draft, const std::string& name) {
 
 void read_source(Draft& draft, const PathBases& bases, const std::string& name) {
   model::OwnBlock& block = draft.experiment.model.blocks.at(name);
-  const std::string key = section + name + ".file";
+  const std::string key = section + name + ".file", naming = naming_key(draft, name);
   if (block.file.empty()) {
     block.file = file_in(bases.blocks, name).string();
-    derive(draft, key, "model.layers", block.file);
+    derive(draft, key, naming, block.file);
   } else {
     complete_path(draft, key, block.file, bases);
   }
   if (block.file.empty()) {
     throw complaint(draft,
-                    {key, "model.layers"},
+                    {naming},
                     "no file " + shown_path(bases.blocks.front() / (name + ".py")),
                     "'forge block new " + name + "' writes one to begin with");
   }
   block.source = read_file_within(block.file, longest_source);
   const bool is_text = python::find_invalid_utf8(block.source) == std::string::npos;
   if (!is_text || block.source.find('\0') != std::string::npos)
-    throw complaint(draft, {key, "model.layers"}, shown_path(block.file) + " is no text of UTF-8");
-  derive(draft, section + name + ".source", "model.layers", shown_source(block.source));
+    throw complaint(draft, {key}, shown_path(block.file) + " is no text of UTF-8");
+  derive(draft, section + name + ".source", naming, shown_source(block.source));
 }
 
 /// The name of the block whose key of that name the path is; "" for another path.
@@ -132,7 +170,7 @@ std::vector<fs::path> own_block_folders(const fs::path& project, const fs::path&
 
 void read_own_blocks(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
   ModelConfig& model = draft.experiment.model;
-  const std::set<std::string> named = named_in_layers(model);
+  const std::set<std::string> named = named_blocks(model);
   std::vector<std::string> unnamed;
   for (const auto& [name, block] : model.blocks) {
     if (named.count(name) == 0) unnamed.push_back(name);
@@ -156,6 +194,7 @@ void read_own_blocks(Draft& draft, const PathBases& bases, const ProblemSink& on
     model.blocks[name];
     add_defaults_of_all_named(draft);
     attempt(on_problem, Problem::Kind::wrong_value, [&] { refuse_given(draft, name); });
+    attempt(on_problem, Problem::Kind::wrong_value, [&] { check_positions(draft, name); });
     attempt(on_problem, Problem::Kind::missing_file, [&] { read_source(draft, bases, name); });
   }
 }
@@ -168,7 +207,8 @@ void choose_backend_of_own_blocks(Draft& draft) {
   const std::string& name = experiment.model.blocks.begin()->first;
   // The templates that came with forge name libtorch; who asks for it later means it.
   const int asked = rank(draft.origins.at("backend").set_by);
-  if (asked > rank(draft.origins.at("model.layers").set_by) || asked == rank_of_command_line) {
+  const int named = rank(draft.origins.at(naming_key(draft, name)).set_by);
+  if (asked > named || asked == rank_of_command_line) {
     throw complaint(
         draft,
         {"backend"},
@@ -176,7 +216,7 @@ void choose_backend_of_own_blocks(Draft& draft) {
         "--backend pytorch computes it; forge chooses it where nobody asks for another");
   }
   experiment.backend = own_block_backend;
-  derive(draft, "backend", "model.layers", own_block_backend);
+  derive(draft, "backend", naming_key(draft, name), own_block_backend);
 }
 
 void set_descriptions(ResolvedConfig& resolved, const std::map<std::string, Json>& found) {

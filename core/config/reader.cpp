@@ -155,6 +155,19 @@ schema::JsonText to_json_text(const yaml::Node& node, const std::string& path) {
   return {json_text(to_any(node, path))};
 }
 
+model::MlpChoice to_mlp_choice(const yaml::Node& node,
+                               const std::string& path,
+                               bool plain_is_text) {
+  const std::vector<std::string> names = names_of(model::MlpKind{});
+  const bool is_word = node.is_scalar() && is_allowed_name(node.text);
+  if (is_word && std::find(names.begin(), names.end(), node.text) == names.end()) {
+    model::MlpChoice choice;
+    choice.own = node.text;
+    return choice;
+  }
+  return static_cast<model::MlpKind>(to_choice(node, path, names, plain_is_text));
+}
+
 size_t to_choice(const yaml::Node& node,
                  const std::string& path,
                  const std::vector<std::string>& names,

@@ -98,6 +98,8 @@ double to_real(const yaml::Node& node, const std::string& path);
 /// An integer in [low, high]; a number such as 1e6 counts where it is one.
 int64_t to_integer(const yaml::Node& node, const std::string& path, int64_t low, int64_t high);
 std::string to_text(const yaml::Node& node, const std::string& path, bool plain_is_text);
+/// A word that is no kind of forge's is a block's name, which is checked with the whole model.
+model::MlpChoice to_mlp_choice(const yaml::Node& node, const std::string& path, bool plain_is_text);
 /// A scalar of any type, or a list of such.
 schema::JsonText to_json_text(const yaml::Node& node, const std::string& path);
 size_t to_choice(const yaml::Node& node,
@@ -197,6 +199,8 @@ class MappingReader {
       }
     } else if (limits.nullable && node.is_null()) {
       value = T{};
+    } else if constexpr (std::is_same_v<T, model::MlpChoice>) {
+      value = to_mlp_choice(node, path, options_.plain_is_text);
     } else if constexpr (std::is_same_v<T, schema::JsonText>) {
       value = to_json_text(node, path);
     } else if constexpr (std::is_same_v<T, model::LayerSpec>) {

@@ -35,6 +35,7 @@ std::string yaml_text(bool value) { return value ? "true" : "false"; }
 std::string yaml_text(double value) { return shortest(value); }
 std::string yaml_text(const model::LayerSpec& layer) { return yaml_text(layer.mixer); }
 
+std::string yaml_text(const model::MlpChoice& value) { return config::name_of(value.kind); }
 std::string yaml_text(const schema::JsonText& value) { return value.text; }
 
 template <class T>

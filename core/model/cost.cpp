@@ -109,8 +109,11 @@ TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
   for (const std::string& mixer : mixers) {
     double operations = 0;
     for (int layer = 0; layer < model.num_layers; ++layer) {
+      const ModelConfig& own = model.of_layer(layer);
       if (model.mixer(layer) == mixer)
-        operations += mixer_of_layer(model, layer).mixing_flops(model.of_layer(layer), seq_len);
+        operations += mixer_of_layer(model, layer).mixing_flops(own, seq_len);
+      if (own.mlp.kind.own == mixer) operations += own_mlp_block.mixing_flops(own, seq_len);
+      if (model.blocks.count(mixer) > 0) operations += flops_of_blocks_at(model, mixer, seq_len);
     }
     if (operations > 0) flops.mixing.emplace_back(mixer, operations);
   }
@@ -130,6 +133,7 @@ int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape) {
   for (int layer = 0; layer < model.num_layers; ++layer) {
     for (const BlockKind* block : blocks_of_layer(model, layer))
       saved += block->saved_activations(model.of_layer(layer));
+    saved += saved_by_blocks_at(model);
   }
   saved += saved_by_norm(model);    // the last one
   saved += {model.hidden_size, 0};  // output projection and loss: the gradient of their input

@@ -183,6 +183,11 @@ void ParameterList::qk_norm(const std::string& module, int64_t width) {
 }
 
 void ParameterList::canon(char position, const std::string& module, int64_t channels) {
+  add_canon(position, module, channels);
+  add_blocks_at(position, *model_, *this);
+}
+
+void ParameterList::add_canon(char position, const std::string& module, int64_t channels) {
   if (!model_->canon.has(position)) return;
   const int64_t kernel = model_->canon.kernel;
   // PyTorch's default for a depthwise convolution.

@@ -99,12 +99,13 @@ class ParameterList {
   void short_conv(const std::string& module, int64_t channels, const InitRule& init, bool bias);
   /// RMSNorm of queries or keys.
   void qk_norm(const std::string& module, int64_t width);
-  /// The Canon layer at `position`, where the model has one.
+  /// The Canon layer at `position`, where the model has one, and blocks of one's own there.
   void canon(char position, const std::string& module, int64_t channels);
 
   std::vector<Parameter> take() { return std::move(parameters_); }
 
  private:
+  void add_canon(char position, const std::string& module, int64_t channels);
   /// The parameter's name is the one that it has within its layer.
   void add(Parameter parameter);
 

@@ -21,12 +21,16 @@ struct Named {
   const OwnBlock& block;
 };
 
-/// That of a layer's own model.
-Named block_of(const ModelConfig& model) {
-  const auto found = model.blocks.find(model.layers.front().mixer);
-  if (model.layers.size() == 1 && found != model.blocks.end()) return {found->first, found->second};
-  throw Error("the layer has no block of one's own");
+Named block_called(const ModelConfig& model, const std::string& name) {
+  const auto found = model.blocks.find(name);
+  if (found != model.blocks.end()) return {found->first, found->second};
+  throw Error("the model has no block '" + name + "'");
 }
+
+/// The mixer of a layer's own model.
+Named mixer_of(const ModelConfig& model) { return block_called(model, model.layers.front().mixer); }
+
+Named mlp_of(const ModelConfig& model) { return block_called(model, model.mlp.kind.own); }
 
 Json description_of(const Named& own) {
   if (!own.block.described.text.empty()) return parse_json(own.block.described.text);
@@ -85,39 +89,67 @@ auto reading(const std::string& name, const Read& read) {
 
 void complete(ModelConfig&, ConfigChecks&) {}
 
-void add_parameters(const ModelConfig& model, ParameterList& list) {
-  const Named own = block_of(model);
+/// Behind the module's name stands `ending`.
+void add_weights(const Named& own, const std::string& ending, ParameterList& list) {
   const Json description = description_of(own);
-  list.norm("input_layernorm", model.hidden_size);
-  list.canon('A', "canonA", model.hidden_size);
   reading(own.name, [&] {
-    const auto module = description.at("module").get<std::string>();
+    const auto module = description.at("module").get<std::string>() + ending;
     for (const Json& weight : description.at("weights")) add_weight(weight, module, own.name, list);
   });
 }
 
+void add_mixer(const ModelConfig& model, ParameterList& list) {
+  list.norm("input_layernorm", model.hidden_size);
+  list.canon('A', "canonA", model.hidden_size);
+  add_weights(mixer_of(model), "", list);
+}
+
+void add_mlp(const ModelConfig& model, ParameterList& list) {
+  list.norm("post_attention_layernorm", model.hidden_size);
+  list.canon('C', "canonC", model.hidden_size);
+  add_weights(mlp_of(model), "", list);
+}
+
 /// All operations of the block: fixed ones of each token, and some for each token of its row.
-double mixing_flops(const ModelConfig& model, int64_t seq_len) {
-  const Named own = block_of(model);
+double flops_of(const Named& own, int64_t seq_len) {
   const Json description = description_of(own);
   return reading(own.name, [&] {
     const Json& flops = description.at("flops");
-    return std::max(0.0,
-                    flops.at("fixed").get<double>() +
-                        flops.at("per_length").get<double>() * static_cast<double>(seq_len));
+    const double growing = flops.at("per_length").get<double>() * static_cast<double>(seq_len);
+    return std::max(0.0, flops.at("fixed").get<double>() + growing);
   });
 }
 
-/// What was measured of one row, and the norm in front.
-SavedActivations saved_activations(const ModelConfig& model) {
-  const Named own = block_of(model);
+double mixer_flops(const ModelConfig& model, int64_t seq_len) {
+  return flops_of(mixer_of(model), seq_len);
+}
+
+double mlp_flops(const ModelConfig& model, int64_t seq_len) {
+  return flops_of(mlp_of(model), seq_len);
+}
+
+/// As measured of one row.
+SavedActivations saved_by(const Named& own) {
   const Json description = description_of(own);
-  SavedActivations saved = saved_by_norm(model);
-  if (model.canon.has('A')) saved += {model.hidden_size, 0};
-  saved.values += reading(own.name, [&] {
-    return static_cast<int64_t>(std::llround(description.at("saved").get<double>()));
+  return reading(own.name, [&] {
+    const auto values = std::llround(description.at("saved").get<double>());
+    return SavedActivations{static_cast<int64_t>(values), 0};
   });
-  return saved;
+}
+
+/// With the norm in front and the Canon layer.
+SavedActivations saved_with_norm(const ModelConfig& model, char position, const Named& own) {
+  SavedActivations saved = saved_by_norm(model);
+  if (model.canon.has(position)) saved += {model.hidden_size, 0};
+  return saved += saved_by(own);
+}
+
+SavedActivations saved_by_mixer(const ModelConfig& model) {
+  return saved_with_norm(model, 'A', mixer_of(model));
+}
+
+SavedActivations saved_by_mlp(const ModelConfig& model) {
+  return saved_with_norm(model, 'C', mlp_of(model));
 }
 
 /// Every token is computed from its whole row again.
@@ -137,22 +169,51 @@ bool has_counted_flops(const OwnBlock& block) {
 
 void check_description(const std::string& name, const OwnBlock& block) {
   ModelConfig model;
-  model.layers = {name};
-  model.blocks[name] = block;
   model.hidden_size = model.num_layers = 1;
   ParameterList list(model);
-  own::add_parameters(model, list);
-  own::mixing_flops(model, 1);
-  own::saved_activations(model);
+  const own::Named named{name, block};
+  own::add_weights(named, "", list);
+  own::flops_of(named, 1);
+  own::saved_by(named);
 }
 
-const BlockKind own_mixer_block = {"own block",
+void add_blocks_at(char position, const ModelConfig& model, ParameterList& list) {
+  for (const auto& [name, block] : model.blocks) {
+    if (block.at.find(position) != std::string::npos)
+      own::add_weights({name, block}, std::string(1, position), list);
+  }
+}
+
+double flops_of_blocks_at(const ModelConfig& model, const std::string& name, int64_t seq_len) {
+  const own::Named named = own::block_called(model, name);
+  const auto places = static_cast<double>(named.block.at.size());
+  return places > 0 ? places * own::flops_of(named, seq_len) : 0;
+}
+
+SavedActivations saved_by_blocks_at(const ModelConfig& model) {
+  SavedActivations saved;
+  for (const auto& [name, block] : model.blocks) {
+    for (size_t place = 0; place < block.at.size(); ++place) saved += own::saved_by({name, block});
+  }
+  return saved;
+}
+
+const BlockKind own_mixer_block = {"own mixer",
                                    "A",
                                    own::complete,
-                                   own::add_parameters,
-                                   own::mixing_flops,
-                                   own::saved_activations,
+                                   own::add_mixer,
+                                   own::mixer_flops,
+                                   own::saved_by_mixer,
                                    own::state,
                                    own::huggingface_keys};
+
+const BlockKind own_mlp_block = {"own mlp",
+                                 "C",
+                                 own::complete,
+                                 own::add_mlp,
+                                 own::mlp_flops,
+                                 own::saved_by_mlp,
+                                 own::state,
+                                 own::huggingface_keys};
 
 }  // namespace forge::model

@@ -31,8 +31,8 @@ def model_of(source, **settings):
     return {"vocab_size": 17, "hidden_size": 8, "num_layers": 2, "layers": ["my_mixer"],
             "tie_embeddings": False, "norm": {"kind": "rms_norm", "eps": 1e-5}, "canon": {"set": ""},
             "mlp": {"kind": "swiglu", "intermediate_size": 16},
-            "blocks": {"my_mixer": {"file": "/project/blocks/my_mixer.py", "source": source,
-                                    **settings}}}
+            "blocks": {"my_mixer": {"file": "/project/blocks/my_mixer.py", "at": "",
+                                    "source": source, **settings}}}
 
 
 def describe(source, precision="float32", **settings):
@@ -135,8 +135,10 @@ class Mistakes(unittest.TestCase):
         self.assert_said("no role", declaring({"out.weight": "output"}))
         self.assert_said("no initial distribution", declaring({"out.weight": {"kind": "cauchy"}}))
         self.assert_said("has the numbers std", declaring({"out.weight": {"kind": "normal"}}))
-        self.assert_said("which the layer has already",
-                         GOOD.replace(HEAD, HEAD + "    module = 'mlp'\n\n"))
+        self.assert_said("which is no name", GOOD.replace(HEAD, HEAD + "    module = 'a.b'\n\n"))
+        with self.assertRaises(own_blocks.WrongRequest) as caught:
+            Model(model_of(GOOD.replace(HEAD, HEAD + "    module = 'mlp'\n\n")))
+        self.assertIn("two blocks of a layer have weights called mlp", str(caught.exception))
 
 
 class Models(unittest.TestCase):
@@ -147,6 +149,27 @@ class Models(unittest.TestCase):
         self.assertTrue(torch.equal(first[0], again[0]) and torch.equal(first[1], again[1]))
         self.assertFalse(torch.equal(first[0], first[1]))
         self.assertFalse(torch.equal(first[0], other[0]))
+
+    def test_a_block_is_an_mlp_and_stands_beside_canon_layers(self):
+        model = model_of(GOOD, at="AC")
+        model["mlp"]["kind"] = "my_mixer"
+        with self.assertRaises(own_blocks.WrongRequest):  # as the mixer, too, it would be two of a name
+            Model(model)
+        model["layers"] = ["attention"]
+        model["attention"] = {"num_heads": 2, "num_kv_heads": 2, "head_dim": 4, "qk_norm": "none",
+                              "position": {"kind": "nope"}}
+        names = [name for name, _ in Model(model, 1).named_parameters() if ".layers.0." in name]
+        self.assertEqual([name.split("layers.0.")[1] for name in names], [
+            "input_layernorm.weight", "my_mixerA.out.weight", "self_attn.q_proj.weight",
+            "self_attn.k_proj.weight", "self_attn.v_proj.weight", "self_attn.o_proj.weight",
+            "post_attention_layernorm.weight", "my_mixerC.out.weight", "my_mixer.out.weight"])
+        layer = Model(model, 1).double().model.layers[0]
+        x, ids = torch.randn(1, 5, 8, dtype=torch.float64), torch.zeros(1, 5, dtype=torch.int64)
+        inside = layer.my_mixerA(layer.input_layernorm(x), None)
+        y = x + layer.self_attn(inside)
+        inside = layer.my_mixerC(layer.post_attention_layernorm(y), None)
+        expected = y + layer.my_mixer(inside, None)
+        self.assertTrue(torch.equal(layer(x, ids), expected))
 
     def test_constructors_leave_torchs_generator_alone(self):
         torch.manual_seed(5)
