@@ -40,6 +40,10 @@ void refuse_unused_sections(Draft& draft,
                             const std::vector<const model::BlockKind*>& mixers,
                             const ProblemSink& on_problem = nullptr);
 
+/// Whether a template that knew other mixers gave the key its value: another file replaced
+/// model.layers.
+bool is_of_replaced_layers(const Draft& draft, const std::string& key);
+
 // Helpers of the checks.
 
 /// Place of a setting's layer in the order in which layers are applied.

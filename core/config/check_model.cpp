@@ -84,9 +84,6 @@ class DraftChecks : public model::ConfigChecks {
 
 }  // namespace
 
-namespace {
-
-/// Whether a template that knew other mixers gave the value: another file named the mixers anew.
 bool is_of_replaced_layers(const Draft& draft, const std::string& key) {
   const Origin& layers = draft.origins.at("model.layers");
   const SourceSpan& changed = layers.set_by.origin;
@@ -94,8 +91,6 @@ bool is_of_replaced_layers(const Draft& draft, const std::string& key) {
   const bool are_known = changed.source != nullptr && given.source != nullptr;
   return !layers.overrode.empty() && are_known && changed.source->name != given.source->name;
 }
-
-}  // namespace
 
 void refuse_unused_sections(Draft& draft,
                             const std::vector<const model::BlockKind*>& mixers,

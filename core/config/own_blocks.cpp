@@ -99,6 +99,7 @@ void refuse_unnamed(Draft& draft, const std::string& name) {
   for (const auto& [path, origin] : draft.origins) {
     if (!starts_with(path, own) || origin.set_by.layer == default_layer) continue;
     if (rank(origin.set_by) < rank(draft.origins.at("model.layers").set_by)) continue;
+    if (is_of_replaced_layers(draft, path)) continue;
     throw Error(path + " has no meaning where no layer has the block " + name,
                 origin.set_by.origin,
                 "name " + name + " in model.layers or model.mlp.kind, or give it a position, " +
@@ -212,7 +213,7 @@ void choose_backend_of_own_blocks(Draft& draft) {
     throw complaint(
         draft,
         {"backend"},
-        "backend libtorch cannot compute '" + name + "' of model.layers, a block in Python",
+        "backend libtorch cannot compute '" + name + "', a block in Python",
         "--backend pytorch computes it; forge chooses it where nobody asks for another");
   }
   experiment.backend = own_block_backend;

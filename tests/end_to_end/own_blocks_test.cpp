@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -45,8 +46,11 @@ std::string text_of(const Outcome& outcome) { return outcome.out + outcome.err; 
 TEST_CASE("a block that is attention's twin has attention's losses", "[own_blocks]") {
   if (!has_python_torch()) return;
   const Project project;
-  const std::vector<std::string> fifty = {"--set", "train.max_steps=50"};
-  const json twin = project.run("train_twin", fifty);
+  const std::vector<std::string> fifty = {
+      "--set", "train.max_steps=50", "--set", "train.batch_size=8", "--set", "train.seq_len=64"};
+  std::vector<std::string> heads = fifty;  // the tiny model's
+  heads.insert(heads.end(), {"--set", "model.blocks.gated_attention.num_heads=2"});
+  const json twin = project.run("train_twin", heads);
   const json own = project.run("train_attention", fifty);
   CHECK(twin.at("parameters") == own.at("parameters"));
   const auto a = project.losses(twin), b = project.losses(own);
@@ -70,8 +74,12 @@ TEST_CASE("a run of a block is stopped and resumes with the same bits, chance in
                  end.size(),
                  "return self.o_proj(torch.nn.functional.dropout(mixed, 0.2, self.training))");
   write_file_atomic(file, source);
-  const std::vector<std::string> whole = {"--set", "train.max_steps=9", "--set",
-                                          "train.micro_batch_size=1"};
+  const std::vector<std::string> whole = {"--set",
+                                          "train.max_steps=9",
+                                          "--set",
+                                          "train.micro_batch_size=1",
+                                          "--set",
+                                          "data.order=sequential"};
   const auto expected = project.losses(project.run("train_gated", whole));
   std::vector<std::string> first = whole;
   first[1] = "train.max_steps=5";
@@ -106,8 +114,15 @@ TEST_CASE("an edited block is another run, and diff, why and show tell what chan
   const Outcome shown = forge.call({"block", "show", before.at("id")});
   CHECK(starts_with(shown.out, old.substr(0, old.size() - 1)));
   // A run computes the text that it was begun with.
-  const Outcome said = forge.call({"generate", before.at("id"), "--prompt", "Once", "--seed", "1",
-                                   "--max-tokens", "5", "--json"});
+  const Outcome said = forge.call({"generate",
+                                   before.at("id"),
+                                   "--prompt",
+                                   "Once",
+                                   "--seed",
+                                   "1",
+                                   "--max-tokens",
+                                   "5",
+                                   "--json"});
   INFO(text_of(said));
   CHECK(said.exit_code == 0);
 }
@@ -131,22 +146,39 @@ TEST_CASE("mistakes of a block are named before anything is trained", "[own_bloc
     CHECK(contains(text, "return self.o_proj(mixed[:, :, 1:])"));
   }
   CHECK(folder_entries(project.forge.runs_dir()).empty());
-  const Outcome libtorch =
-      project.forge.call({"run", "train_gated", "--backend", "libtorch"});
+  const Outcome libtorch = project.forge.call({"run", "train_gated", "--backend", "libtorch"});
   CHECK(libtorch.exit_code == 2);
   CHECK(contains(text_of(libtorch), "backend libtorch cannot compute 'gated_attention'"));
   // Looking at configs runs no code.
   CHECK(project.forge.call({"show", "train_gated"}).exit_code == 0);
 }
 
-TEST_CASE("the code of a block that came with a run does not run unasked", "[own_blocks][hostile]") {
+TEST_CASE("where Python has no torch, a block says what is missing", "[own_blocks]") {
+  const Project project;
+  const fs::path root = tests_dir().parent_path();
+  write_file_atomic(project.forge.folder() / "torch.py",
+                    "raise ModuleNotFoundError(\"No module named 'torch'\")\n");
+  fs::create_directories(project.folder() / "backends/pytorch");
+  write_file_atomic(
+      project.folder() / "backends/pytorch/backend.yaml",
+      "command: [/usr/bin/python3, -B, " + (root / "backends/pytorch/worker.py").string() +
+          "]\nenvironment: [PYTHONPATH=" + project.forge.folder().path().string() + "]\n");
+  const Outcome outcome = project.forge.call({"model", "train_gated"});
+  INFO(text_of(outcome));
+  CHECK(outcome.exit_code != 0);
+  CHECK(contains(outcome.err, "a block in Python needs torch"));
+  CHECK(contains(outcome.err, "apt install python3-torch"));
+}
+
+TEST_CASE("the code of a block that came with a run does not run unasked",
+          "[own_blocks][hostile]") {
   if (!has_python_torch()) return;
   const Project project;
   const Program& forge = project.forge;
   const fs::path mark = forge.folder() / "ran";
   const fs::path file = project.folder() / "blocks/gated_attention.py";
-  write_file_atomic(file, "open(" + json(mark.string()).dump() + ", 'a').write('x')\n" +
-                              read_file(file));
+  write_file_atomic(file,
+                    "open(" + json(mark.string()).dump() + ", 'a').write('x')\n" + read_file(file));
   const std::string id = project.run("train_gated").at("id");
   const fs::path pack = forge.folder() / "run.tar.gz";
   REQUIRE(forge.call({"pack", id, "-o", pack.string()}).exit_code == 0);
@@ -159,14 +191,20 @@ TEST_CASE("the code of a block that came with a run does not run unasked", "[own
   const Outcome imported = other.call({"import", pack.string()});
   INFO(text_of(imported));
   REQUIRE(imported.exit_code == 0);
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"runs"}, {"block", "show", id}, {"diff", id, id}, {"compare"}, {"generate", id}})
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"runs"},
+                                             {"block", "show", id},
+                                             {"diff", id, id},
+                                             {"compare"},
+                                             {"generate", id, "--prompt", "Once"}})
     other.call(words);
   CHECK_FALSE(path_exists(mark));
-  const Outcome refused = other.call({"generate", id, "--max-tokens", "1"});
+  const Outcome refused = other.call({"generate", id, "--prompt", "Once", "--max-tokens", "1"});
   CHECK(refused.exit_code == 2);
+  INFO(text_of(refused));
   CHECK(contains(text_of(refused), "which would run the Python code of gated_attention"));
-  const Outcome allowed = other.call({"generate", id, "--max-tokens", "1", "--allow-command"});
+  const Outcome allowed =
+      other.call({"generate", id, "--prompt", "Once", "--max-tokens", "1", "--allow-command"});
   INFO(text_of(allowed));
   CHECK(allowed.exit_code == 0);
   CHECK(path_exists(mark));
@@ -186,9 +224,10 @@ TEST_CASE("a new block, its config, table and test pass at once", "[own_blocks]"
     CHECK(checked.exit_code == 0);
     CHECK(forge.call({"block", "new", name}).exit_code == 2);  // nothing is written over
     const fs::path test = project.folder() / "tests" / ("test_" + name + ".py");
-    CHECK(std::system(("/usr/bin/python3 -B '" + test.string() + "' 2>&-").c_str()) == 0);
+    CHECK(std::system(("/usr/bin/python3 -B '" + test.string() + "' > /dev/null 2>&1").c_str()) ==
+          0);
     CHECK(project.run("train_" + name).at("status") == "completed");
-    const Outcome table = forge.call({"compare", name});
+    const Outcome table = forge.call({"compare", "--table", name});
     INFO(text_of(table));
     CHECK(table.exit_code == 0);
     CHECK(contains(forge.call({"model", "train_" + name}).out, name));

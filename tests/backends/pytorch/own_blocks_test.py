@@ -4,7 +4,10 @@ import os
 import sys
 import unittest
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError:
+    sys.exit(77)
 
 BACKEND = os.path.join(os.path.dirname(__file__), "../../../backends/pytorch")
 sys.path.insert(0, BACKEND)

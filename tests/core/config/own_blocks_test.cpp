@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
+#include "core/base/text.h"
 #include "core/config/explain.h"
 #include "core/config/leaves.h"
 #include "core/model/cost.h"
@@ -107,8 +110,7 @@ TEST_CASE("libtorch is refused where somebody asks for it", "[own_blocks]") {
 
 TEST_CASE("what is wrong with a block is said at its place", "[own_blocks]") {
   CHECK(contains(Place("model.layers: [my_mixr]\n").error(), "which is no kind of mixer"));
-  CHECK(contains(Place("model.layers: [other]\nmodel.blocks.other.a: 1\n").error(),
-                 "no file"));
+  CHECK(contains(Place("model.layers: [other]\nmodel.blocks.other.a: 1\n").error(), "no file"));
   CHECK(contains(Place("model.layers: [attention]\nmodel.attention.num_heads: 2\n"
                        "model.blocks.my_mixer.width: 8\n")
                      .error(),
@@ -125,9 +127,15 @@ TEST_CASE("what is wrong with a block is said at its place", "[own_blocks]") {
 
 TEST_CASE("another file that names mixers anew drops a template's settings of the old ones",
           "[own_blocks]") {
-  const Place place("-- include 'part.yaml'\n" + mixer);
+  const Place place("");
   place.folder.write("p/templates/part.yaml",
-                     "model.layers: [attention]\nmodel.attention.num_heads: 2\n");
+                     "model:\n  vocab_size: 300\n  hidden_size: 16\n  num_layers: 2\n"
+                     "  layers: [attention]\n  attention: {num_heads: 2}\n"
+                     "  mlp: {intermediate_size: 32}\n\n");
+  place.folder.write("p/templates/configs/c.yaml",
+                     "-- include 'part.yaml'\ntokenizer: {vocab_size: 300}\n"
+                     "train: {max_steps: 4}\n" +
+                         mixer);
   const ResolvedConfig resolved = place.resolved();
   CHECK(resolved.experiment.model.attention.num_heads == 0);
   CHECK(resolved.origins.at("model.attention.num_heads").set_by.derived_from == "model.layers");
@@ -210,8 +218,9 @@ TEST_CASE("a described block has weights, operations and memory like forge's own
 
 TEST_CASE("a block is an MLP, of a layer too, and stands beside Canon layers", "[own_blocks]") {
   ResolvedConfig resolved =
-      Place("model.attention.num_heads: 2\nmodel.blocks.my_mixer.at: AC\nmodel.layers: [attention, "
-            "{mixer: attention, mlp: {kind: my_mixer}}]\n")
+      Place(
+          "model.attention.num_heads: 2\nmodel.blocks.my_mixer.at: AC\nmodel.layers: [attention, "
+          "{mixer: attention, mlp: {kind: my_mixer}}]\n")
           .resolved();
   set_descriptions(resolved, {{"my_mixer", described()}});
   const model::ModelConfig& model = resolved.experiment.model;
