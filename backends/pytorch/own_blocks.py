@@ -7,6 +7,7 @@ import contextlib
 import linecache
 import os
 import sys
+import textwrap
 import traceback
 import types
 
@@ -86,7 +87,7 @@ def frames_of_user(problem):
     hidden = len(kept) - MOST_FRAMES
     if hidden > 0:
         kept = [kept[0]] + kept[1 + hidden:]
-    text = "".join(traceback.format_list(kept))
+    text = textwrap.dedent("".join(traceback.format_list(kept)))
     return text + "".join(traceback.format_exception_only(type(problem), problem))
 
 
@@ -108,8 +109,8 @@ def failure(name, doing, problem):
             "forward(self, x, context)" if not frames else "")
     if isinstance(problem, ModuleNotFoundError):
         hint = "a block is one file, whose text is kept with the run: it imports installed modules only"
-    return OwnBlockError(message + ("\n" + frames.rstrip("\n") if frames else ""),
-                         f"model.blocks.{name}.file", hint)
+    said = [part for part in (frames.rstrip("\n"), hint) if part]
+    return OwnBlockError(message, f"model.blocks.{name}.file", "\n".join(said))
 
 
 @contextlib.contextmanager

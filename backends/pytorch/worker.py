@@ -181,13 +181,13 @@ def exit_status_of(problem):
 
 
 def described_problem(problem):
-    """What went wrong, and the config key of it. Of a user's own block the lines of its file."""
+    """What went wrong, the config key of it and a hint: of a user's own block the lines of its file."""
     own_blocks = sys.modules.get("own_blocks")  # not there where torch is not
     name = own_blocks.name_of_problem(problem) if own_blocks else ""
     if not name:
-        return f"{type(problem).__name__}: {problem}", ""
+        return f"{type(problem).__name__}: {problem}", "", ""
     failure = own_blocks.failure(name, "training", problem)
-    return str(failure), failure.field
+    return str(failure), failure.field, failure.hint
 
 
 def main():
@@ -206,8 +206,8 @@ def main():
         return protocol.WRONG_REQUEST
     except Exception as problem:  # whatever it is, forge is told
         traceback.print_exc()
-        message, field = described_problem(problem)
-        events.send("failed", message=message, field=field, hint="")
+        message, field, hint = described_problem(problem)
+        events.send("failed", message=message, field=field, hint=hint)
         return exit_status_of(problem)
 
 

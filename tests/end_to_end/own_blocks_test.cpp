@@ -106,6 +106,9 @@ TEST_CASE("an edited block is another run, and diff, why and show tell what chan
   const json after = project.run("train_gated");
   CHECK(after.at("id") != before.at("id"));
   CHECK(after.at("eval_loss") != before.at("eval_loss"));
+  const Outcome table = forge.call({"compare"});
+  INFO(text_of(table));
+  CHECK(contains(table.out, "model.blocks.gated_attention.source is"));
   const Outcome why = forge.call({"why", before.at("id"), after.at("id")});
   CHECK(contains(why.out, "model.blocks.gated_attention.source"));
   const Outcome diff = forge.call({"diff", before.at("id"), "train_gated"});
@@ -230,6 +233,7 @@ TEST_CASE("a new block, its config, table and test pass at once", "[own_blocks]"
     const Outcome table = forge.call({"compare", "--table", name});
     INFO(text_of(table));
     CHECK(table.exit_code == 0);
+    CHECK_FALSE(contains(table.out, "not the config's"));  // the run is that of the config
     CHECK(contains(forge.call({"model", "train_" + name}).out, name));
   }
   CHECK(contains(text_of(forge.call({"block", "new", "attention"})), "is taken"));

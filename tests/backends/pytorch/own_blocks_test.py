@@ -188,7 +188,8 @@ class Models(unittest.TestCase):
             self.fail("nothing was thrown")
         except AttributeError as problem:
             self.assertEqual(own_blocks.name_of_problem(problem), "my_mixer")
-            said = str(own_blocks.failure("my_mixer", "training", problem))
+            failure = own_blocks.failure("my_mixer", "training", problem)
+            said = str(failure) + failure.hint
         self.assertIn("fails in training: AttributeError", said)
         self.assertIn("x.nothing", said)
 

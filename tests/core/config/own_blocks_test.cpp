@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 /// A workspace with one project of one config, and a declared backend of the name pytorch.
-struct Place {
-  explicit Place(const std::string& text) {
+struct BlockProject {
+  explicit BlockProject(const std::string& text) {
     folder.write("forge_workspace/base_directories.yaml", "");
     folder.write("backends/pytorch/backend.yaml", "command: [worker]\n");
     folder.write("p/blocks/my_mixer.py", "class MyMixer: 1\n");
@@ -52,9 +52,9 @@ struct Place {
   TemporaryFolder folder;
 };
 
-const std::string mixer = "model.layers: [my_mixer]\nmodel.blocks.my_mixer.width: 8\n";
+const std::string with_my_mixer = "model.layers: [my_mixer]\nmodel.blocks.my_mixer.width: 8\n";
 
-Json described(const std::string& init = R"({"role": "mixer_output"})") {
+Json described_mixer(const std::string& init = R"({"role": "mixer_output"})") {
   return {{"module", "my_mixer"},
           {"weights",
            {{{"name", "out.weight"}, {"shape", {16, 8}}, {"init", Json::parse(init)}},
@@ -64,7 +64,7 @@ Json described(const std::string& init = R"({"role": "mixer_output"})") {
 }
 
 TEST_CASE("a file of the project is a mixer, its text a part of the config", "[own_blocks]") {
-  const Place place(mixer);
+  const BlockProject place(with_my_mixer);
   const ResolvedConfig resolved = place.resolved();
   const model::OwnBlock& block = resolved.experiment.model.blocks.at("my_mixer");
   CHECK(block.source == "class MyMixer: 1\n");
@@ -78,7 +78,7 @@ TEST_CASE("a file of the project is a mixer, its text a part of the config", "[o
 }
 
 TEST_CASE("the project's file of a block comes before the workspace's", "[own_blocks]") {
-  const Place place("model.layers: [shared, my_mixer]\n");
+  const BlockProject place("model.layers: [shared, my_mixer]\n");
   place.folder.write("blocks/shared.py", "far\n");
   place.folder.write("blocks/my_mixer.py", "far\n");
   const auto blocks = place.resolved().experiment.model.blocks;
@@ -88,9 +88,10 @@ TEST_CASE("the project's file of a block comes before the workspace's", "[own_bl
 
 TEST_CASE("settings of a block are values of any type, and the command line changes them",
           "[own_blocks]") {
-  const Place place(mixer +
-                    "model.blocks.my_mixer.sizes: [1, 2.5, a]\nmodel.blocks.my_mixer.gate: true\n"
-                    "model.blocks.my_mixer.rate: 1e-3\nmodel.blocks.my_mixer.kind: none\n");
+  const BlockProject place(
+      with_my_mixer +
+      "model.blocks.my_mixer.sizes: [1, 2.5, a]\nmodel.blocks.my_mixer.gate: true\n"
+      "model.blocks.my_mixer.rate: 1e-3\nmodel.blocks.my_mixer.kind: none\n");
   const Json block = place.resolved({"model.blocks.my_mixer.width=12"}).json["model"]["blocks"];
   CHECK(block["my_mixer"]["sizes"] == Json::parse(R"([1, 2.5, "a"])"));
   CHECK(block["my_mixer"]["gate"] == true);
@@ -102,32 +103,35 @@ TEST_CASE("settings of a block are values of any type, and the command line chan
 }
 
 TEST_CASE("libtorch is refused where somebody asks for it", "[own_blocks]") {
-  const Place place("backend: libtorch\n" + mixer);  // as a template of forge's has it
+  const BlockProject place("backend: libtorch\n" +
+                           with_my_mixer);  // as a template of forge's has it
   CHECK(place.resolved().experiment.backend == "pytorch");
   CHECK(contains(place.error({"backend=libtorch"}),
                  "backend libtorch cannot compute 'my_mixer', a block in Python"));
 }
 
 TEST_CASE("what is wrong with a block is said at its place", "[own_blocks]") {
-  CHECK(contains(Place("model.layers: [my_mixr]\n").error(), "which is no kind of mixer"));
-  CHECK(contains(Place("model.layers: [other]\nmodel.blocks.other.a: 1\n").error(), "no file"));
-  CHECK(contains(Place("model.layers: [attention]\nmodel.attention.num_heads: 2\n"
-                       "model.blocks.my_mixer.width: 8\n")
+  CHECK(contains(BlockProject("model.layers: [my_mixr]\n").error(), "which is no kind of mixer"));
+  CHECK(contains(BlockProject("model.layers: [other]\nmodel.blocks.other.a: 1\n").error(),
+                 "no file"));
+  CHECK(contains(BlockProject("model.layers: [attention]\nmodel.attention.num_heads: 2\n"
+                              "model.blocks.my_mixer.width: 8\n")
                      .error(),
                  "has no meaning where no layer has the block my_mixer"));
-  CHECK(contains(Place(mixer + "model.blocks.my_mixer.at: B\n").error(), "is none of A, C and AC"));
-  CHECK(contains(Place("model.layers: [attention]\nmodel.attention.num_heads: 2\n"
-                       "model.mlp.kind: swigul\n")
+  CHECK(contains(BlockProject(with_my_mixer + "model.blocks.my_mixer.at: B\n").error(),
+                 "is none of A, C and AC"));
+  CHECK(contains(BlockProject("model.layers: [attention]\nmodel.attention.num_heads: 2\n"
+                              "model.mlp.kind: swigul\n")
                      .error(),
                  "did you mean 'swiglu'"));
-  const Place bytes(mixer);
+  const BlockProject bytes(with_my_mixer);
   bytes.folder.write("p/blocks/my_mixer.py", "\xff\n");
   CHECK(contains(bytes.error(), "is no text of UTF-8"));
 }
 
 TEST_CASE("another file that names mixers anew drops a template's settings of the old ones",
           "[own_blocks]") {
-  const Place place("");
+  const BlockProject place("");
   place.folder.write("p/templates/part.yaml",
                      "model:\n  vocab_size: 300\n  hidden_size: 16\n  num_layers: 2\n"
                      "  layers: [attention]\n  attention: {num_heads: 2}\n"
@@ -135,21 +139,22 @@ TEST_CASE("another file that names mixers anew drops a template's settings of th
   place.folder.write("p/templates/configs/c.yaml",
                      "-- include 'part.yaml'\ntokenizer: {vocab_size: 300}\n"
                      "train: {max_steps: 4}\n" +
-                         mixer);
+                         with_my_mixer);
   const ResolvedConfig resolved = place.resolved();
   CHECK(resolved.experiment.model.attention.num_heads == 0);
   CHECK(resolved.origins.at("model.attention.num_heads").set_by.derived_from == "model.layers");
   // In one file the two contradict each other.
-  CHECK(contains(Place("model.attention.num_heads: 2\n" + mixer).error(), "has no meaning"));
+  CHECK(contains(BlockProject("model.attention.num_heads: 2\n" + with_my_mixer).error(),
+                 "has no meaning"));
 }
 
 TEST_CASE("the identity has the hash of a block's text and its settings, and no place",
           "[own_blocks]") {
-  const Place place(mixer), other(mixer);
+  const BlockProject place(with_my_mixer), other(with_my_mixer);
   ResolvedConfig resolved = place.resolved();
   const Json undescribed = run::identity_config(resolved.json);
   CHECK(undescribed == run::identity_config(other.resolved().json));
-  set_descriptions(resolved, {{"my_mixer", described()}});
+  set_descriptions(resolved, {{"my_mixer", described_mixer()}});
   CHECK(run::identity_config(resolved.json) == undescribed);
   CHECK(undescribed["model"]["blocks"]["my_mixer"].size() == 3);  // at, source, width
   CHECK(undescribed["model"]["blocks"]["my_mixer"]["source"] != "class MyMixer: 1\n");
@@ -163,8 +168,8 @@ TEST_CASE("the identity has the hash of a block's text and its settings, and no 
 }
 
 TEST_CASE("people are shown a hash and a size for the text of a block", "[own_blocks]") {
-  ResolvedConfig resolved = Place(mixer).resolved();
-  set_descriptions(resolved, {{"my_mixer", described()}});
+  ResolvedConfig resolved = BlockProject(with_my_mixer).resolved();
+  set_descriptions(resolved, {{"my_mixer", described_mixer()}});
   for (const Leaf& leaf : leaves_of(resolved)) {
     CHECK(leaf.path != "model.blocks.my_mixer.described");
     if (leaf.path == "model.blocks.my_mixer.source")
@@ -174,10 +179,10 @@ TEST_CASE("people are shown a hash and a size for the text of a block", "[own_bl
 }
 
 TEST_CASE("a described block has weights, operations and memory like forge's own", "[own_blocks]") {
-  ResolvedConfig resolved = Place("model.canon.set: A\n" + mixer).resolved();
+  ResolvedConfig resolved = BlockProject("model.canon.set: A\n" + with_my_mixer).resolved();
   CHECK(contains(error_of([&] { model::parameters(resolved.experiment.model); }),
                  "the block 'my_mixer' is not described"));
-  set_descriptions(resolved, {{"my_mixer", described()}});
+  set_descriptions(resolved, {{"my_mixer", described_mixer()}});
   const model::ModelConfig& model = resolved.experiment.model;
   std::vector<std::string> names;
   const auto parameters = model::parameters(model);
@@ -218,11 +223,11 @@ TEST_CASE("a described block has weights, operations and memory like forge's own
 
 TEST_CASE("a block is an MLP, of a layer too, and stands beside Canon layers", "[own_blocks]") {
   ResolvedConfig resolved =
-      Place(
+      BlockProject(
           "model.attention.num_heads: 2\nmodel.blocks.my_mixer.at: AC\nmodel.layers: [attention, "
           "{mixer: attention, mlp: {kind: my_mixer}}]\n")
           .resolved();
-  set_descriptions(resolved, {{"my_mixer", described()}});
+  set_descriptions(resolved, {{"my_mixer", described_mixer()}});
   const model::ModelConfig& model = resolved.experiment.model;
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model::parameters(model)) {
@@ -241,21 +246,22 @@ TEST_CASE("a block is an MLP, of a layer too, and stands beside Canon layers", "
   CHECK(resolved.json["model"]["mlp"]["kind"] == "swiglu");
   CHECK(resolved.json["model"]["layers"][1]["mlp"]["kind"] == "my_mixer");
   CHECK(to_json(experiment_from_json(resolved.json)) == resolved.json);
-  const auto whole = Place("model.attention.num_heads: 2\nmodel.mlp.kind: my_mixer\n").resolved();
+  const auto whole =
+      BlockProject("model.attention.num_heads: 2\nmodel.mlp.kind: my_mixer\n").resolved();
   CHECK(whole.json["model"]["mlp"]["kind"] == "my_mixer");
   CHECK(whole.origins.at("backend").set_by.derived_from == "model.mlp.kind");
 }
 
 TEST_CASE("a description that is none is refused", "[own_blocks]") {
-  ResolvedConfig resolved = Place(mixer).resolved();
+  ResolvedConfig resolved = BlockProject(with_my_mixer).resolved();
   const auto refused = [&](Json description) {
     return error_of([&] { set_descriptions(resolved, {{"my_mixer", std::move(description)}}); });
   };
-  Json wrong = described();
+  Json wrong = described_mixer();
   wrong["weights"][0]["shape"] = {0, 3};
   CHECK(contains(refused(wrong), "has no numbers"));
-  CHECK(contains(refused(described(R"({"kind": "cauchy"})")), "is no initial distribution"));
-  wrong = described();
+  CHECK(contains(refused(described_mixer(R"({"kind": "cauchy"})")), "is no initial distribution"));
+  wrong = described_mixer();
   wrong.erase("flops");
   CHECK(contains(refused(wrong), "the description of the block 'my_mixer' is not one"));
   CHECK(contains(error_of([&] { set_descriptions(resolved, {}); }), "nothing was said of"));
