@@ -25,9 +25,7 @@ std::string type_name(const T& value) {
     return "text";
   }
 }
-std::string type_name(const model::MlpChoice& choice) {
-  return type_name(choice.kind) + " | NAME";
-}
+std::string type_name(const model::MlpChoice& choice) { return type_name(choice.kind) + " | NAME"; }
 std::string type_name(const schema::JsonText&) { return "any value"; }
 std::string type_name(const std::optional<bool>&) { return "true, false or null"; }
 template <class T>

@@ -32,9 +32,10 @@ void check_mlp_kind(const ModelConfig& model, const ConfigChecks& checks) {
   std::vector<std::string> names = names_of(MlpKind{});
   for (const auto& [name, block] : model.blocks) names.push_back(name);
   const std::string hint = did_you_mean(own, names);
-  throw checks.complaint({"model.mlp.kind"},
-                         "'model.mlp.kind' must be one of " + join(names, ", ") + ", not '" + own + "'",
-                         hint.empty() ? "'forge block new' begins one of your own" : hint);
+  throw checks.complaint(
+      {"model.mlp.kind"},
+      "'model.mlp.kind' must be one of " + join(names, ", ") + ", not '" + own + "'",
+      hint.empty() ? "'forge block new' begins one of your own" : hint);
 }
 
 /// Letters of Canon positions in the order in which a token meets them, each once.

@@ -227,8 +227,8 @@ TEST_CASE("the keys are exactly those of the JSON") {
   for (const auto& [pointer, value] : flat.items()) {
     if (pointer.find("/betas/") == std::string::npos) ++leaves;
   }
-  // And the list of betas, and what is written only where it is set: a window, a block's description
-  // and its settings.
+  // And the list of betas, and what is written only where it is set: a window, a block's
+  // description and its settings.
   REQUIRE(to_json(experiment)["model"]["attention"].count("window") == 0);
   REQUIRE(all_keys().size() == leaves + 4);
 }
