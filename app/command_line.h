@@ -178,6 +178,7 @@ void add_arguments(const Command& app);
 void add_backend_test(const Command& app);
 void add_backends(const Command& app);
 void add_bench(const Command& app);
+void add_block(const Command& app);
 void add_check(const Command& app);
 void add_compare(const Command& app);
 void add_completion(const Command& app);

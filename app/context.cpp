@@ -167,6 +167,11 @@ std::optional<project::Workspace> Context::own_workspace() const {
   return around && !project::is_shipped(*around, here_, program_) ? around : std::nullopt;
 }
 
+void Context::describe_own_blocks(config::ResolvedConfig& resolved) const {
+  worker::LocalLauncher launcher;  // of its own: several threads may ask
+  backends::describe_own_blocks(resolved, backend_folders(), launcher);
+}
+
 std::filesystem::path Context::runs_dir() const {
   const auto own = own_workspace();
   return run::runs_dir(own ? own->root : here_);

@@ -84,6 +84,10 @@ class Context {
   config::ResolvedConfig resolve(const config::Document& document,
                                  const std::vector<std::string>& overrides) const;
 
+  /// Gives the config's blocks of one's own, if it has any, their descriptions: their code runs
+  /// (backends::describe_own_blocks).
+  void describe_own_blocks(config::ResolvedConfig& resolved) const;
+
   /// Throws Error at an unknown option where a command names no config that may declare it.
   void require_no_template_arguments() const;
 

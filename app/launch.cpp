@@ -14,6 +14,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/config/own_blocks.h"
 #include "core/data/rows/prepare.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/open_model.h"
@@ -46,6 +47,20 @@ void require_some_device(const config::Document& document,
   if (!config::resolve(document, options).obstacles.empty()) config::require_no_obstacles(resolved);
 }
 
+/// Blocks in Python choose their backend, which is said once.
+void say_chosen_backend(const CheckedRun& run) {
+  const auto origin = run.resolved.origins.find("backend");
+  if (origin == run.resolved.origins.end()) return;
+  const config::Setting& setting = origin->second.set_by;
+  if (!config::has_own_blocks(run.resolved.experiment.model) || setting.derived_from.empty())
+    return;
+  std::vector<std::string> names;
+  for (const auto& [name, block] : run.resolved.experiment.model.blocks) names.push_back(name);
+  static std::set<std::string> said;
+  const std::string text = "backend pytorch, which computes blocks in Python: " + join(names, ", ");
+  if (said.insert(text).second) std::cerr << text << "\n";
+}
+
 /// Checks that the backend can train the config, and finds its initial weights.
 void check_backend(const Context& context, CheckedRun& run) {
   run::require_job(worker::Job::train, run.backend);
@@ -72,6 +87,8 @@ CheckedRun check_config(const Context& context,
   require_training(run.resolved, "it has nothing to train");
   config::require_no_obstacles(run.resolved);
   config::settle_for_device(run.resolved, run.backend.environment.device_type);
+  say_chosen_backend(run);
+  context.describe_own_blocks(run.resolved);
   check_backend(context, run);
   return run;
 }

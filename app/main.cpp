@@ -36,7 +36,7 @@ void add_commands(const Command& app) {
        {add_ls, add_show, add_explain, add_diff, add_check, add_keys, add_arguments}},
       {"Inspect templates",
        {add_pp, add_trefs, add_tlist, add_targets, add_graph, add_meta, add_index}},
-      {"Create", {add_init, add_workspace, add_project, add_import_lingua}},
+      {"Create", {add_init, add_workspace, add_project, add_block, add_import_lingua}},
       {"Data, machine and speed",
        {add_data, add_bench, add_backends, add_backend_test, add_doctor, add_gc, add_store}},
       {"Shell", {add_completion, add_man}}};

@@ -8,6 +8,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/own_blocks.h"
 #include "core/config/resolve.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
@@ -72,9 +73,10 @@ class CurrentConfigs {
                          const std::string& profile,
                          const nlohmann::json& other) {
     const nlohmann::json& current = current_config(config, profile, "cpu");
-    if (current.is_null() || other == current.at("model")) return "";
-    const nlohmann::json& model = current.at("model");
-    const nlohmann::json changes = nlohmann::json::diff(model.flatten(), other.flatten());
+    if (current.is_null()) return "";
+    const nlohmann::json model = deciding_part(current.at("model")), theirs = deciding_part(other);
+    if (model == theirs) return "";
+    const nlohmann::json changes = nlohmann::json::diff(model.flatten(), theirs.flatten());
     // The pointer of a flattened key: "/~1canon~1set" is "canon.set".
     std::string key;
     const auto pointer = changes.at(0).at("path").get<std::string>();
@@ -106,6 +108,13 @@ class CurrentConfigs {
   }
 
  private:
+  /// A run's config has its blocks described, a config as it is now has not.
+  static nlohmann::json deciding_part(const nlohmann::json& model) {
+    nlohmann::json experiment = {{"model", model}};
+    config::reduce_own_blocks(experiment);
+    return experiment.at("model");
+  }
+
   const config::Document& document(const std::string& config) {
     const auto [known, is_unread] = documents_.try_emplace(config);
     if (is_unread)

@@ -10,10 +10,13 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/config/keys.h"
+#include "core/config/own_blocks.h"
 #include "core/run/host.h"
 #include "core/worker/job.h"
 
@@ -200,6 +203,94 @@ worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
                 ExitCode::failed);
   }
   return info;
+}
+
+namespace {
+
+/// The values of an earlier answer; null where there is none, or it is damaged.
+Json read_answer(const fs::path& file) {
+  try {
+    return is_file(file) ? parse_json(read_file_within(file, worker::max_request_bytes)) : Json();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+/// What of an experiment the descriptions of its blocks follow from.
+Json described_part(const Json& experiment) {
+  Json model = experiment.at("model");
+  for (auto& [name, block] : model.at("blocks").items()) block.erase("described");
+  const Json none = Json::object();
+  const Json& train = experiment.contains("train") ? experiment.at("train") : none;
+  return {{"seed", experiment.value("seed", uint64_t{0})},
+          {"model", std::move(model)},
+          {"train",
+           {{"seq_len", train.value("seq_len", config::TrainConfig().seq_len)},
+            {"precision", train.value("precision", "float32")}}}};
+}
+
+}  // namespace
+
+std::map<std::string, Json> ExternalBackend::describe_blocks(worker::Launcher& launcher,
+                                                             const Json& experiment) const {
+  worker::Request request;
+  request.job = worker::Job::describe_blocks;
+  request.experiment = described_part(experiment);
+  request.device = "cpu";
+  request.threads = 1;
+  const worker::WorkerCommand worker = command(request);
+  Json asked = request.experiment;
+  asked.erase("seed");  // it changes no shape and no count
+  const Json key = {command_key(worker), machine_key(), std::move(asked)};
+  const fs::path cached = cache_folder_ / "own-blocks" / (hash_hex(worker::to_line(key)) + ".json");
+  Json answer = cache_folder_.empty() ? Json() : read_answer(cached);
+  if (!answer.is_object()) {
+    answer = worker::job_result(launcher, worker, request).value("blocks", Json());
+    if (!answer.is_object()) throw Error("the worker described no blocks", ExitCode::failed);
+    try {
+      if (!cache_folder_.empty()) make_directories(cached.parent_path());
+      if (!cache_folder_.empty()) write_file_atomic(cached, json_text(answer));
+    } catch (const Error&) {  // it costs the time of a start, no more
+    }
+  }
+  std::map<std::string, Json> blocks;
+  for (const auto& [name, description] : answer.items()) blocks[name] = description;
+  return blocks;
+}
+
+namespace {
+
+/// Says of which config's block a problem is, and what is missing where there is no torch.
+[[noreturn]] void rethrow_of(const Error& problem, const config::ResolvedConfig& resolved) {
+  const bool no_torch = problem.message().find("No module named 'torch'") != std::string::npos ||
+                        problem.hint().find("No module named 'torch'") != std::string::npos;
+  const auto layers = resolved.origins.find("model.layers");
+  throw Error(no_torch ? "a block in Python needs torch, and the backend pytorch finds none"
+                       : problem.message(),
+              layers == resolved.origins.end() ? SourceSpan() : layers->second.set_by.origin,
+              no_torch ? "Debian: apt install python3-torch; 'forge backends' shows what is here"
+                       : problem.hint(),
+              problem.exit_code());
+}
+
+}  // namespace
+
+void describe_own_blocks(config::ResolvedConfig& resolved,
+                         const std::vector<fs::path>& folders,
+                         worker::Launcher& launcher) {
+  if (!config::has_own_blocks(resolved.experiment.model)) return;
+  config::require_no_obstacles(resolved);
+  for (const config::DeclaredBackend& declared : config::declared_backends(folders)) {
+    if (declared.name != config::own_block_backend) continue;
+    const ExternalBackend backend(declared.name, declared.external, user_cache_dir());
+    try {
+      config::set_descriptions(resolved, backend.describe_blocks(launcher, resolved.json));
+    } catch (const Error& problem) {
+      rethrow_of(problem, resolved);
+    }
+    return;
+  }
+  throw Error("no backend pytorch here, which computes blocks in Python");
 }
 
 fs::path LibtorchBackend::worker() const {

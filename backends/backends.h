@@ -1,12 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/config/experiment.h"
+#include "core/config/resolve.h"
 #include "core/worker/launcher.h"
 
 namespace forge::backends {
@@ -32,6 +34,11 @@ class ExternalBackend : public worker::Backend {
   worker::BackendInfo describe(worker::Launcher& launcher,
                                const std::string& device,
                                int threads) const override;
+  /// What the worker says of the experiment's blocks of one's own, by name, as the config keeps it:
+  /// their code runs. Answers are cached by the code, its settings and the model. Throws Error with
+  /// the lines of the user's file where it fails.
+  std::map<std::string, nlohmann::json> describe_blocks(worker::Launcher& launcher,
+                                                        const nlohmann::json& experiment) const;
 
  private:
   std::string name_;
@@ -67,6 +74,13 @@ class LibtorchBackend : public worker::Backend {
 /// `program` is forge's own path.
 std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,
                                               const std::filesystem::path& program);
+
+/// Gives the config's blocks of one's own their descriptions, as the backend pytorch of `folders`
+/// says; does nothing for a config that has none. The blocks' code runs. Throws Error at
+/// model.layers where it fails, or Python or torch is not here.
+void describe_own_blocks(config::ResolvedConfig& resolved,
+                         const std::vector<std::filesystem::path>& folders,
+                         worker::Launcher& launcher);
 
 /// A backend that a config can name.
 struct ListedBackend {

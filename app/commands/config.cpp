@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
+#include "core/config/own_blocks.h"
 #include "core/config/resolve.h"
 #include "core/lint/check.h"
 #include "core/project/template_arguments.h"
@@ -27,10 +28,10 @@ int show_config(const Context& context, const ShowOptions& options) {
   std::vector<std::vector<std::string>> lines;
   for (const auto& [path, origin] : resolved.origins) {
     const nlohmann::json::json_pointer pointer("/" + join(split(path, '.'), "/"));
-    if (!resolved.json.contains(pointer)) continue;
+    if (!resolved.json.contains(pointer) || config::is_hidden_leaf(path)) continue;
     const std::string place = origin.set_by.origin.describe();
     lines.push_back({path,
-                     json_text(resolved.json.at(pointer)),
+                     json_text(config::shown_leaf(path, resolved.json.at(pointer))),
                      place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
   }
   std::cout << styled(tables::printable("# config " + named.config.name + " of the project " +
@@ -51,16 +52,21 @@ struct CheckOptions {
 lint::Report lint_configs(const Context& context, const CheckOptions& options) {
   std::vector<lint::Selection> selections;
   std::vector<Error> broken;
+  const lint::TryBlocks try_blocks = [&](config::ResolvedConfig& resolved) {
+    context.describe_own_blocks(resolved);
+  };
   const auto select_all = [&](project::Project project) {
     const project::ConfigList configs = project.configs;
-    selections.push_back({std::move(project), configs, {}});
+    selections.push_back({std::move(project), configs, {}, try_blocks});
   };
   if (options.configs.empty()) context.require_no_template_arguments();
   if (!options.configs.empty()) {
     for (const std::string& name : options.configs) {
       ChosenConfig chosen = context.config(name);
-      selections.push_back(
-          {std::move(chosen.project), project::ConfigList({chosen.config}), chosen.variables});
+      selections.push_back({std::move(chosen.project),
+                            project::ConfigList({chosen.config}),
+                            chosen.variables,
+                            try_blocks});
     }
   } else if (options.all || !context.project_folder()) {
     project::ProjectList list = context.all_projects(true);

@@ -10,6 +10,8 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/line_diff.h"
+#include "core/base/text.h"
 #include "core/config/explain.h"
 #include "core/config/leaves.h"
 #include "core/run/identity.h"
@@ -32,13 +34,14 @@ struct Side {
   std::string name;  ///< "projects/canon:train_nope", or "run train_nope-1f2e"
   std::vector<Leaf> leaves;
   std::optional<run::RunFolder> run;
+  nlohmann::json config;  ///< of forge's own schema; else null
 };
 
 Side run_side(const run::RunFolder& folder) {
   const nlohmann::json config = folder.config();  // it throws where it was changed
   const bool has_origins = path_exists(folder.origin_file());
   const nlohmann::json origins = has_origins ? read_json_file(folder.origin_file()) : nullptr;
-  return {"run " + folder.id(), config::leaves_of_run(config, origins), folder};
+  return {"run " + folder.id(), config::leaves_of_run(config, origins), folder, config};
 }
 
 Side config_side(const Context& context,
@@ -47,8 +50,10 @@ Side config_side(const Context& context,
   const config::Document document = context.document(config);
   const config::OpenConfig open =
       config::open_config(document, context.resolve_options(options.overrides));
-  return {
-      document.project.path + ":" + document.config_name, config::leaves_of(open), std::nullopt};
+  return {document.project.path + ":" + document.config_name,
+          config::leaves_of(open),
+          std::nullopt,
+          open.resolved ? open.resolved->json : nlohmann::json()};
 }
 
 /// A run of that id, else a config of that name, else a run whose id begins so.
@@ -121,6 +126,22 @@ int value_width(const std::vector<Change>& changes) {
   return std::min(width, most);
 }
 
+/// The lines of a block's source that differ, where the change is one of it.
+void print_source_lines(const Side& left, const Side& right, const Change& change) {
+  const auto source = [&](const Side& side) {
+    const nlohmann::json* const value = find_value(side.config, change.path);
+    return value && value->is_string() ? value->get<std::string>() : std::string();
+  };
+  if (!ends_with(change.path, ".source") || !starts_with(change.path, "model.blocks.")) return;
+  const std::string ours = source(left), theirs = source(right);
+  if (ours.empty() || theirs.empty()) return;
+  for (const LineChange& line : line_changes(ours, theirs)) {
+    const std::string text = std::string(line.is_left ? "  - " : "  + ") +
+                             std::to_string(line.number) + ": " + line.text;
+    std::cout << styled(tables::printable(text), line.is_left ? Style::red : Style::green) << "\n";
+  }
+}
+
 void print_changes(const Side& left,
                    const Side& right,
                    const std::vector<Change>& changes,
@@ -137,6 +158,7 @@ void print_changes(const Side& left,
     std::cout << styled(tables::printable(change.path), Style::bold) << "\n";
     print_line("- ", change.left, Style::red);
     print_line("+ ", change.right, Style::green);
+    print_source_lines(left, right, change);
   }
   const auto print_value = [](const char* sign, const std::string& value, Style style) {
     std::cout << styled(sign + tables::printable(value.empty() ? "(not there)" : value), style)

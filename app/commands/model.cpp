@@ -65,6 +65,18 @@ Lines state_lines(const model::StateSize& state) {
           {"  fixed", with_thousands(state.fixed)}};
 }
 
+/// What of the numbers above forge did not derive.
+std::string notes_on_own_blocks(const model::ModelConfig& model) {
+  std::string notes;
+  for (const auto& [name, block] : model.blocks) {
+    notes += "\n" + name + " (" + block.file + "): FLOPs " +
+             (model::has_counted_flops(block) ? "counted from one row's matrix products"
+                                              : "as the block declares them") +
+             ", activations measured on one row, text is generated without a cache\n";
+  }
+  return notes;
+}
+
 void print(const std::string& name,
            const config::TrainConfig& train,
            const model::ModelConfig& model) {
@@ -73,12 +85,14 @@ void print(const std::string& name,
             << aligned(parameter_lines(model::count_parameters(model)), {1, 2}) << "\n"
             << aligned(flops_lines(model::flops_per_token(model, train.seq_len)), {1, 2, 3}) << "\n"
             << aligned(byte_lines(model::training_bytes(model, train.shape())), {1}) << "\n"
-            << aligned(state_lines(model::generation_state(model)), {1});
+            << aligned(state_lines(model::generation_state(model)), {1})
+            << notes_on_own_blocks(model);
 }
 
 int show_model(const Context& context, const ModelOptions& options) {
-  const config::ResolvedConfig resolved =
+  config::ResolvedConfig resolved =
       context.resolve(context.document(options.config), options.overrides);
+  context.describe_own_blocks(resolved);
   config::TrainConfig train = resolved.experiment.train;
   if (options.batch_size > 0) train.batch_size = options.batch_size;
   if (options.seq_len > 0) train.seq_len = options.seq_len;
@@ -88,6 +102,9 @@ int show_model(const Context& context, const ModelOptions& options) {
     return 0;
   }
   nlohmann::json json = model::cost_to_json(model, train.shape());
+  for (const auto& [name, block] : model.blocks)
+    json["own_blocks"][name] = {
+        {"file", block.file}, {"flops", model::has_counted_flops(block) ? "counted" : "declared"}};
   json["config"] = resolved.config_name;
   json["batch_size"] = train.batch_size;
   json["seq_len"] = train.seq_len;

@@ -1,50 +1,14 @@
 """A language model of residual blocks in plain PyTorch. Weights are named as Hugging Face does.
 
-A new kind of block is a class and a line in BLOCKS.
+A new kind of mixer is a class and a line in MIXERS; own_blocks.py makes those of the user.
 """
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from linear_mixers import GDN2, GLA5, Mamba2
-from parts import RMSNorm, linear, maybe_canon, norm
-
-
-def rotary_table(length, head_dim, position, like):
-    """Cosines and sines [length, pairs], computed in double."""
-    dim = position["rope_dim"] or head_dim
-    frequency = torch.pow(torch.tensor(position["theta"], dtype=torch.float64),
-                          torch.arange(dim // 2, dtype=torch.float64) * (-2.0 / dim))
-    angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency
-    return angle.cos().to(like), angle.sin().to(like)
-
-
-def rotate(x, table, interleaved):
-    """x is [batch, length, heads, head_dim]; channels behind the rotated ones stay."""
-    cos, sin = table[0][:, None], table[1][:, None]
-    dim = 2 * cos.shape[-1]
-    turning, rest = x[..., :dim], x[..., dim:]
-    if interleaved:
-        a, b = turning[..., 0::2], turning[..., 1::2]
-    else:
-        a, b = turning.chunk(2, -1)
-    first, second = a * cos - b * sin, a * sin + b * cos
-    turned = torch.stack((first, second), -1).flatten(-2) if interleaved else torch.cat(
-        (first, second), -1)
-    return torch.cat((turned, rest), -1)
-
-
-def causal_attention(q, k, v, window=None):
-    """Of [batch, heads, length, head_dim], with the products written out: torch 1.13 has no other.
-    A token sees itself and the window - 1 tokens before it, or all before it."""
-    length = q.shape[2]
-    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
-    place = torch.arange(length, device=q.device)
-    back = place[:, None] - place  # of query and key
-    hidden = (back < 0) | (back >= (window or length))
-    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
+import own_blocks
+from parts import (RMSNorm, causal_attention, linear, maybe_canon, norm, rotary_table, rotate)
 
 
 class Attention(nn.Module):
@@ -117,48 +81,58 @@ class MLP(nn.Module):
         return self.down_proj(GATES[self.kind](gate) * up)
 
 
-class MixerBlock(nn.Module):
-    """A mixer, under the name that its weights have."""
+class Block(nn.Module):
+    """x + inner(norm(x)), with what stands between: a Canon layer, blocks of the user's own. `layer` is
+    the number of the layer; `seed` that of what the user's constructors draw."""
 
-    def __init__(self, model, name, mixer):
+    NORMS = {"A": "input_layernorm", "C": "post_attention_layernorm"}
+
+    def __init__(self, model, position, inner_name, inner, layer, seed):
         super().__init__()
-        self.input_layernorm = norm(model)
-        self.canonA = maybe_canon(model, "A", model["hidden_size"])
-        self.name = name
-        self.add_module(name, mixer(model))
+        self.norm_name, self.inner_name, self.layer = self.NORMS[position], inner_name, layer
+        self.add_module(self.norm_name, norm(model))
+        canon = maybe_canon(model, position, model["hidden_size"])
+        self.between = ["canon" + position] if canon else []
+        if canon:
+            self.add_module("canon" + position, canon)
+        self.own = set()
+        for name in sorted(model.get("blocks", {})):
+            if position in model["blocks"][name]["at"]:
+                self.add_own(name, model, own_blocks.build(name, model, layer, seed, position), position)
+        if inner is None:
+            inner = own_blocks.build(inner_name, model, layer, seed)
+            self.inner_name = own_blocks.module_name(inner_name, inner)
+            self.own.add(self.inner_name)
+        own_blocks.require_free_name(self.inner_name, self)
+        self.add_module(self.inner_name, inner)
 
-    def forward(self, x):
-        normed = self.input_layernorm(x)
-        return x + getattr(self, self.name)(self.canonA(normed) if self.canonA else normed)
+    def add_own(self, name, model, built, position):
+        module = own_blocks.module_name(name, built) + position
+        own_blocks.require_free_name(module, self)
+        self.add_module(module, built)
+        self.between.append(module)
+        self.own.add(module)
+
+    def forward(self, x, ids):
+        inside = getattr(self, self.norm_name)(x)
+        for name in (*self.between, self.inner_name):
+            module = getattr(self, name)
+            inside = (module(inside, own_blocks.Context(self.layer, ids)) if name in self.own else
+                      module(inside))
+        return x + inside
 
 
-class MLPBlock(nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.post_attention_layernorm = norm(model)
-        self.canonC = maybe_canon(model, "C", model["hidden_size"])
-        self.mlp = MLP(model)
-
-    def forward(self, x):
-        normed = self.post_attention_layernorm(x)
-        return x + self.mlp(self.canonC(normed) if self.canonC else normed)
+MIXERS = {"attention": ("self_attn", Attention), "gla5": ("gla5", GLA5), "gdn2": ("gdn2", GDN2),
+          "mamba2": ("mamba2", Mamba2)}
 
 
-BLOCKS = {
-    "attention": lambda model: MixerBlock(model, "self_attn", Attention),
-    "gla5": lambda model: MixerBlock(model, "gla5", GLA5),
-    "gdn2": lambda model: MixerBlock(model, "gdn2", GDN2),
-    "mamba2": lambda model: MixerBlock(model, "mamba2", Mamba2),
-    "mlp": MLPBlock}
-
-
-def blocks_of_layer(model, layer):
-    """The mixer that model.layers names, repeated, and the MLP; and the model that they are made by:
-    what an element of model.layers says besides its mixer is laid upon it."""
+def mixer_and_model(model, layer):
+    """The mixer that model.layers names, repeated; and the model that the layer is made by: what an
+    element of model.layers says besides its mixer is laid upon it."""
     element = model["layers"][layer % len(model["layers"])]
     if isinstance(element, str):
-        return [element, "mlp"], model
-    return [element["mixer"], "mlp"], laid_upon(model, element)
+        return element, model
+    return element["mixer"], laid_upon(model, element)
 
 
 def laid_upon(section, changes):
@@ -173,38 +147,47 @@ class Layer(nn.Module):
     """Residual blocks one after another. Their modules are the layer's own, which gives weights
     the names of Hugging Face: layers.0.mlp.up_proj and not layers.0.blocks.1.mlp.up_proj."""
 
-    def __init__(self, model, layer):
+    def __init__(self, model, layer, seed):
         super().__init__()
-        kinds, own = blocks_of_layer(model, layer)
-        self.blocks = tuple(BLOCKS[kind](own) for kind in kinds)
+        mixer, own = mixer_and_model(model, layer)
+        names = own.get("blocks", {})
+        name, kind = (mixer, None) if mixer in names else MIXERS[mixer]
+        first = Block(own, "A", name, kind and kind(own), layer, seed)
+        mlp = own["mlp"]["kind"]
+        name, inner = (mlp, None) if mlp in names else ("mlp", MLP(own))
+        self.blocks = (first, Block(own, "C", name, inner, layer, seed))
         for block in self.blocks:
             for name, module in block.named_children():
+                own_blocks.require_free_name(name, self)
                 self.add_module(name, module)
 
-    def forward(self, x):
+    def forward(self, x, ids):
         for block in self.blocks:
-            x = block(x)
+            x = block(x, ids)
         return x
 
 
 class Body(nn.Module):
-    def __init__(self, model):
+    def __init__(self, model, seed):
         super().__init__()
         self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
-        self.layers = nn.ModuleList(Layer(model, layer) for layer in range(model["num_layers"]))
+        self.layers = nn.ModuleList(Layer(model, layer, seed)
+                                    for layer in range(model["num_layers"]))
         self.norm = norm(model)
 
     def forward(self, ids):
         x = self.embed_tokens(ids)
         for layer in self.layers:
-            x = layer(x)
+            x = layer(x, ids)
         return self.norm(x)
 
 
 class Model(nn.Module):
-    def __init__(self, model):
+    """`seed` is that of the weights which constructors of the user's own blocks draw."""
+
+    def __init__(self, model, seed=0):
         super().__init__()
-        self.model = Body(model)
+        self.model = Body(model, seed)
         if not model["tie_embeddings"]:
             self.lm_head = linear(model["hidden_size"], model["vocab_size"])
         self.tied = model["tie_embeddings"]
@@ -226,3 +209,10 @@ def loss_of(logits, targets, z_loss):
     penalised = nll + z_loss["coefficient"] * (log_sum_exp if palm else nll) ** 2
     total = torch.where(scored, penalised, torch.zeros_like(penalised)).sum()
     return total / (scored.sum() if palm else targets.numel())
+
+
+def share_of(part, targets, z_loss):
+    """What the mean loss of some rows weighs in that of the whole step."""
+    if z_loss["kind"] == "lingua_code":
+        return part.numel() / targets.numel()
+    return (part != -100).sum().item() / max(1, (targets != -100).sum().item())

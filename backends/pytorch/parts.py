@@ -1,4 +1,7 @@
-"""What blocks are made of: norms, short convolutions, projections."""
+"""What blocks are made of: norms, short convolutions, projections, rotations, attention. Blocks of
+the user's own may import them: `from parts import RMSNorm, linear`."""
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -52,3 +55,38 @@ def linear(inputs, outputs):
 
 def maybe_canon(model, position, channels):
     return Canon(channels, model["canon"]) if position in model["canon"]["set"] else None
+
+
+def rotary_table(length, head_dim, position, like):
+    """Cosines and sines [length, pairs], computed in double."""
+    dim = position["rope_dim"] or head_dim
+    frequency = torch.pow(torch.tensor(position["theta"], dtype=torch.float64),
+                          torch.arange(dim // 2, dtype=torch.float64) * (-2.0 / dim))
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency
+    return angle.cos().to(like), angle.sin().to(like)
+
+
+def rotate(x, table, interleaved):
+    """x is [batch, length, heads, head_dim]; channels behind the rotated ones stay."""
+    cos, sin = table[0][:, None], table[1][:, None]
+    dim = 2 * cos.shape[-1]
+    turning, rest = x[..., :dim], x[..., dim:]
+    if interleaved:
+        a, b = turning[..., 0::2], turning[..., 1::2]
+    else:
+        a, b = turning.chunk(2, -1)
+    first, second = a * cos - b * sin, a * sin + b * cos
+    turned = torch.stack((first, second), -1).flatten(-2) if interleaved else torch.cat(
+        (first, second), -1)
+    return torch.cat((turned, rest), -1)
+
+
+def causal_attention(q, k, v, window=None):
+    """Of [batch, heads, length, head_dim], with the products written out: torch 1.13 has no other.
+    A token sees itself and the window - 1 tokens before it, or all before it."""
+    length = q.shape[2]
+    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
+    place = torch.arange(length, device=q.device)
+    back = place[:, None] - place  # of query and key
+    hidden = (back < 0) | (back >= (window or length))
+    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v

@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 
 import safetensors_files
-from model import Model, loss_of
+from model import Model, loss_of, share_of
 from numbers_by_counter import draw_initial
+from own_blocks import has_own_blocks, seed_step
 from protocol import WrongRequest
 from rows import Rows
 from schedule import learning_rate
@@ -24,10 +25,16 @@ MOST_ROW_LOSSES = 1 << 16  # of more evaluation rows, the loss of each is not re
 
 
 def build(experiment, device):
-    """The model without values; names and shapes of its weights come from it."""
+    """The model; names and shapes of its weights come from it. It has the values of those weights
+    that constructors of the user's own blocks draw."""
     with torch.no_grad():
-        model = Model(experiment["model"])
+        model = Model(experiment["model"], weights_seed(experiment))
     return model.to(device, DTYPES[experiment["train"]["precision"]])
+
+
+def weights_seed(experiment):
+    own = experiment["train"].get("initial_weights_seed")
+    return experiment["seed"] if own is None else own
 
 
 def weights_in(folder):
@@ -58,15 +65,13 @@ def load_start_weights(model, request):
     folder = request.get("initial_weights", "")
     if folder:
         return copy_into(model, weights_in(folder))
-    weights, experiment = request.get("weights", []), request["experiment"]
-    own_seed = experiment["train"].get("initial_weights_seed")
-    seed = experiment["seed"] if own_seed is None else own_seed
-    names = {name for name, _ in model.named_parameters()}
+    weights, seed = request.get("weights", []), weights_seed(request["experiment"])
+    own = dict(model.named_parameters())
     for weight in weights:
-        if weight["name"] not in names:
+        if weight["name"] not in own:
             raise WrongRequest(f"this backend's model has no weight '{weight['name']}'", "weights")
-    copy_into(model, {weight["name"]: torch.from_numpy(draw_initial(weight, seed))
-                      for weight in weights})
+    copy_into(model, {weight["name"]: own[weight["name"]] if weight["init"]["kind"] == "module" else
+                      torch.from_numpy(draw_initial(weight, seed)) for weight in weights})
 
 
 def on_device(batch, device):
@@ -77,6 +82,7 @@ def evaluate(model, rows, batch_size, device, show):
     """Token-weighted mean loss of all rows in nats, how many targets were scored, and of each row
     the mean loss and the number of scored targets."""
     losses, tokens = [], []
+    model.eval()  # dropout of a user's own block
     with torch.no_grad():
         for first in range(0, rows.count, batch_size):
             count = min(batch_size, rows.count - first)
@@ -85,6 +91,7 @@ def evaluate(model, rows, batch_size, device, show):
             losses += loss.view(targets.shape).double().sum(1).tolist()
             tokens += (targets != -100).sum(1).tolist()
             show("evaluate", (first + count) / rows.count)
+    model.train()
     row_losses = [round(loss / max(1, scored), 6) for loss, scored in zip(losses, tokens)]
     return (sum(losses) / sum(tokens) if any(tokens) else 0.0), sum(tokens), row_losses, tokens
 
@@ -117,6 +124,7 @@ class Training:
         self.validation = (Rows(request["validation_tokens"], self.experiment, False)
                           if request.get("validation_tokens") else None)
         self.model = build(self.experiment, device)
+        self.has_own_blocks = has_own_blocks(self.experiment["model"])
         optimizer = self.experiment["optimizer"]
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=optimizer["lr"], betas=tuple(optimizer["betas"]),
@@ -134,7 +142,8 @@ class Training:
         self.load()
         state, config = self.state, self.config
         self.events.send("started", parameters=self.parameters, first_step=state["step"],
-                         max_steps=config["max_steps"], tokens_per_step=self.tokens_per_step)
+                         max_steps=config["max_steps"], tokens_per_step=self.tokens_per_step,
+                         **self.rows_at_once())
         self.resume_clock()
         while state["step"] < config["max_steps"] and not self.asked.stop.is_set():
             self.step()
@@ -155,6 +164,10 @@ class Training:
         self.finish(completed)
         return completed
 
+    def rows_at_once(self):
+        rows = self.config["micro_batch_size"]
+        return {"micro_batch_size": rows} if 0 < rows < self.config["batch_size"] else {}
+
     def is_due(self, every):
         return self.config[every] > 0 and self.state["step"] % self.config[every] == 0
 
@@ -172,16 +185,17 @@ class Training:
     def step(self):
         state, size = self.state, self.config["batch_size"]
         inputs, targets = on_device(self.rows.batch(state["step"] * size, size), self.device)
-        loss = loss_of(self.model(inputs), targets, self.config["z_loss"])
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        if self.has_own_blocks:
+            seed_step(self.experiment["seed"], state["step"])
+        loss = self.add_gradients(inputs, targets)
         limit = self.config["grad_clip"]
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit or math.inf)
         rate = self.learning_rate(state["step"])
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
-        state["window_loss"] += loss.item()
+        state["window_loss"] += loss
         state["window_norm"] += norm.item()
         state["window_steps"] += 1
         state["step"] += 1
@@ -190,6 +204,24 @@ class Training:
         else:
             self.segment_steps += 1
         self.show("train", state["step"] / self.config["max_steps"])
+
+    def add_gradients(self, inputs, targets):
+        """Forward and backward, of as many rows at once as train.micro_batch_size says. Returns the
+        step's loss."""
+        rows, z_loss = self.config["micro_batch_size"] or len(inputs), self.config["z_loss"]
+        if rows >= len(inputs):
+            loss = loss_of(self.model(inputs), targets, z_loss)
+            loss.backward()
+            return loss.item()
+        total = 0.0
+        for first in range(0, len(inputs), rows):
+            part = slice(first, first + rows)
+            share = share_of(targets[part], targets, z_loss)
+            if share > 0:
+                loss = loss_of(self.model(inputs[part]), targets[part], z_loss) * share
+                loss.backward()
+                total += loss.item()
+        return total
 
     def learning_rate(self, step):
         return learning_rate(self.experiment["schedule"], self.experiment["optimizer"]["lr"], step,

@@ -16,11 +16,12 @@ from protocol import WrongRequest
 
 VERSION = "1.0"
 NUMERICS_VERSION = 2
+OWN_BLOCKS = "blocks/*.py"  # stands for the names of the user's own
+JOBS = ["describe", "describe_blocks", "train", "evaluate", "generate"]
 SUPPORTED = {
-    "model.layers": ["attention", "gla5", "gdn2", "mamba2"],
+    "model.layers": ["attention", "gla5", "gdn2", "mamba2", OWN_BLOCKS],
     "data.source": ["toy_stories", "text", "jsonl"],
     "train.precision": ["float32", "float64"],
-    "train.micro_batch_size": [0],
     "train.document_mask": [False],
     "train.initial_weights": [""],
     "optimizer.type": ["adamw"],
@@ -84,7 +85,8 @@ def refuse_unsupported(experiment):
         given = value if isinstance(value, list) else [value]
         # An element of model.layers with settings of its own names its mixer.
         given = [one["mixer"] if isinstance(one, dict) else one for one in given]
-        wrong = [one for one in given if one not in values]
+        own = experiment["model"].get("blocks", {}) if key == "model.layers" else {}
+        wrong = [one for one in given if one not in values and one not in own]
         if wrong:
             raise WrongRequest(f"this backend cannot do {key}: {wrong[0]}", key,
                                "it can do " + ", ".join(map(str, values)))
@@ -105,6 +107,24 @@ def evaluate(request, device, events):
         model, rows, experiment["train"]["eval_batch_size"], device, show)
     events.send("result", values={"loss": loss, "tokens": tokens,
                                   "seconds": time.monotonic() - began})
+    return protocol.DONE
+
+
+def generate(request, device, events, asked):
+    import generate as generation
+    import training
+    model = training.build(request["experiment"], device)
+    training.load_start_weights(model, request)
+    vocab_size = request["experiment"]["model"]["vocab_size"]
+    events.send("result", values=generation.generate(
+        model, request["generation"], device, vocab_size, events, asked.stop.is_set))
+    return protocol.DONE
+
+
+def describe_blocks(request, events):
+    import training
+    import trial
+    events.send("result", values={"blocks": trial.describe(request["experiment"], training.DTYPES)})
     return protocol.DONE
 
 
@@ -131,14 +151,17 @@ def serve(events, asked):
                 numerics_version=NUMERICS_VERSION, saves_on_request=True)
     request = protocol.read_request()
     job = request["job"]
-    if job not in ("describe", "train", "evaluate"):
-        raise WrongRequest(f"this backend cannot do the job '{job}'",
-                           hint="it does describe, train and evaluate")
+    if job not in JOBS:
+        raise WrongRequest(f"this backend cannot do the job '{job}'", hint="it does " + ", ".join(JOBS))
     device = choose_device(request)
     describe(device, events)
     if job == "describe":
-        events.send("supports", jobs=["describe", "train", "evaluate"], config=SUPPORTED)
+        events.send("supports", jobs=JOBS, config=SUPPORTED)
         return protocol.DONE
+    if job == "describe_blocks":
+        return describe_blocks(request, events)
+    if job == "generate":
+        return generate(request, device, events, asked)
     if job == "evaluate":
         return evaluate(request, device, events)
     return train(request, device, events, asked)
@@ -157,6 +180,16 @@ def exit_status_of(problem):
     return protocol.FAILED
 
 
+def described_problem(problem):
+    """What went wrong, the config key of it and a hint: of a user's own block the lines of its file."""
+    own_blocks = sys.modules.get("own_blocks")  # not there where torch is not
+    name = own_blocks.name_of_problem(problem) if own_blocks else ""
+    if not name:
+        return f"{type(problem).__name__}: {problem}", "", ""
+    failure = own_blocks.failure(name, "training", problem)
+    return str(failure), failure.field, failure.hint
+
+
 def main():
     events = protocol.Events()
     asked = Asked()
@@ -173,7 +206,8 @@ def main():
         return protocol.WRONG_REQUEST
     except Exception as problem:  # whatever it is, forge is told
         traceback.print_exc()
-        events.send("failed", message=f"{type(problem).__name__}: {problem}", field="", hint="")
+        message, field, hint = described_problem(problem)
+        events.send("failed", message=message, field=field, hint=hint)
         return exit_status_of(problem)
 
 

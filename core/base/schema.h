@@ -14,9 +14,12 @@
 ///     void section(const char* key, T& value, const char* help, Limits = {});
 ///     template <class T>
 ///     void sections(const char* key, std::map<std::string, T>& values, const char* help);
+///     void rest(std::map<std::string, JsonText>& values, const char* help);
 /// `section` calls `fields(visitor, value)` for the inner keys, and `sections` does so for each
-/// value of a map whose names the user chooses. Values of an enumeration are spelled by
-/// `names_of(Enum)`, found beside the enumeration, in the order of its declaration.
+/// value of a map whose names the user chooses. `rest`, called last, takes the keys of a section
+/// that the schema does not know: their names and types are the user's choice. Values of an
+/// enumeration are spelled by `names_of(Enum)`, found beside the enumeration, in the order of its
+/// declaration.
 namespace forge::schema {
 
 struct Limits {
@@ -49,6 +52,11 @@ inline Limits if_set(Limits limits = {}) {
 }
 
 using Names = std::vector<std::string>;
+
+/// A value of any type, as JSON; "": none.
+struct JsonText {
+  std::string text;
+};
 
 template <class Enum>
 std::string name_of(Enum value) {

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/config/fields.h"
+#include "core/config/own_blocks.h"
 #include "core/config/schedule.h"
 #include "core/model/kinds.h"
 
@@ -17,7 +18,7 @@ namespace forge::config {
 int rank(const Setting& setting) {
   if (setting.layer == default_layer) return 0;
   if (setting.layer == config_layer) return 1;
-  return setting.layer == command_line_layer ? 3 : 2;
+  return setting.layer == command_line_layer ? rank_of_command_line : 2;
 }
 
 Error complaint(const Draft& draft,
@@ -271,7 +272,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   using Kind = Problem::Kind;
   attempt(on_problem, Kind::wrong_value, [&] { check_words(draft); });
   check_and_complete_task(draft, bases, on_problem);
-  const bool has_model = check_and_complete_model(draft, on_problem);
+  const bool has_model = check_and_complete_model(draft, bases, on_problem);
   attempt(on_problem, Kind::disagreement, [&] { complete_steps(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_precision(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_z_loss(draft); });
@@ -281,6 +282,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_document_mask(draft); });
   check_and_complete_data(draft, bases, on_problem);
   attempt(on_problem, Kind::missing_file, [&] { complete_initial_weights(draft, bases); });
+  attempt(on_problem, Kind::disagreement, [&] { choose_backend_of_own_blocks(draft); });
   attempt(on_problem, Kind::wrong_value, [&] { complete_backend(draft, bases); });
 }
 

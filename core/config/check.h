@@ -16,6 +16,8 @@ struct PathBases {
   std::filesystem::path project_folder;     ///< of paths in templates
   std::vector<std::filesystem::path> backends =
       {};  ///< folders of declared backends, nearest first
+  std::vector<std::filesystem::path> blocks =
+      {};  ///< folders of blocks of one's own, nearest first
 };
 
 /// Checks all that concerns several keys or a key's meaning, and fills in what follows from others:
@@ -27,18 +29,26 @@ void check_and_complete(Draft& draft,
                         const ProblemSink& on_problem = nullptr);
 
 /// The same for the section `model` alone. Returns whether the model has all keys that it needs.
-bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
+bool check_and_complete_model(Draft& draft,
+                              const PathBases& bases,
+                              const ProblemSink& on_problem = nullptr);
 
 /// Refuses keys that somebody set in the section of a mixer that model.layers does not name. A
-/// value of an earlier layer is reset to its default.
+/// value of an earlier layer is reset to its default, and so is one of a template whose
+/// model.layers another file replaced.
 void refuse_unused_sections(Draft& draft,
                             const std::vector<const model::BlockKind*>& mixers,
                             const ProblemSink& on_problem = nullptr);
+
+/// Whether a template that knew other mixers gave the key its value: another file replaced
+/// model.layers.
+bool is_of_replaced_layers(const Draft& draft, const std::string& key);
 
 // Helpers of the checks.
 
 /// Place of a setting's layer in the order in which layers are applied.
 int rank(const Setting& setting);
+constexpr int rank_of_command_line = 3;
 
 /// An Error at the place of the key, of several that disagree, that was set last.
 Error complaint(const Draft& draft,

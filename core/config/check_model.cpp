@@ -5,6 +5,7 @@
 #include "core/config/check.h"
 #include "core/config/keys.h"
 #include "core/config/layer_settings.h"
+#include "core/config/own_blocks.h"
 #include "core/model/kinds.h"
 
 namespace forge::config {
@@ -83,6 +84,14 @@ class DraftChecks : public model::ConfigChecks {
 
 }  // namespace
 
+bool is_of_replaced_layers(const Draft& draft, const std::string& key) {
+  const Origin& layers = draft.origins.at("model.layers");
+  const SourceSpan& changed = layers.set_by.origin;
+  const SourceSpan& given = draft.origins.at(key).set_by.origin;
+  const bool are_known = changed.source != nullptr && given.source != nullptr;
+  return !layers.overrode.empty() && are_known && changed.source->name != given.source->name;
+}
+
 void refuse_unused_sections(Draft& draft,
                             const std::vector<const model::BlockKind*>& mixers,
                             const ProblemSink& on_problem) {
@@ -92,6 +101,10 @@ void refuse_unused_sections(Draft& draft,
       for (const std::string& key : all_key_paths()) {
         const bool is_set = draft.origins.at(key).set_by.layer != default_layer;
         if (!is_set || !starts_with(key, section_of(*mixer))) continue;
+        if (is_of_replaced_layers(draft, key)) {
+          derive(draft, key, "model.layers", default_text(*find_key(key)));
+          continue;
+        }
         drop_unused(draft,
                     key,
                     "model.layers",
@@ -103,7 +116,8 @@ void refuse_unused_sections(Draft& draft,
   }
 }
 
-bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem) {
+bool check_and_complete_model(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
+  read_own_blocks(draft, bases, on_problem);
   // Arithmetic with what is missing means nothing.
   if (!attempt(on_problem, Problem::Kind::missing_key, [&] { check_required(draft); }))
     return false;

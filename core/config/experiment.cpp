@@ -10,6 +10,7 @@
 #include "core/config/fields.h"
 #include "core/config/json_fields.h"
 #include "core/config/layer_settings.h"
+#include "core/config/own_blocks.h"
 #include "core/config/schedule.h"
 
 namespace forge::config {
@@ -152,6 +153,7 @@ std::string hint_of(int64_t step) {
 
 Json flattened(const Experiment& experiment) {
   Json whole = to_json(experiment);
+  reduce_own_blocks(whole);
   for (auto& [name, source] : whole["data"]["sources"].items()) {
     source.erase("path");
     source.erase("evaluation_path");

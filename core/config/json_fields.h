@@ -28,6 +28,12 @@ template <class T>
 Json value_to_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
+inline Json value_to_json(const model::MlpChoice& choice) {
+  return choice.own.empty() ? name_of(choice.kind) : choice.own;
+}
+inline Json value_to_json(const schema::JsonText& value) {
+  return value.text.empty() ? Json(nullptr) : Json::parse(value.text);
+}
 /// A kind of mixer, or an object of it and the layer's own settings.
 inline Json value_to_json(const std::vector<model::LayerSpec>& layers) {
   Json list = Json::array();
@@ -69,6 +75,9 @@ class Writer {
     for (auto& [name, value] : values) inner.section(name.c_str(), value, help);
     if (!values.empty()) json_[key] = inner.take();
   }
+  void rest(const std::map<std::string, schema::JsonText>& values, const char*) {
+    for (const auto& [key, value] : values) json_[key] = value_to_json(value);
+  }
   Json take() { return std::move(json_); }
 
  private:
@@ -108,6 +117,15 @@ inline void value_from_json(const Json& json, std::vector<model::LayerSpec>& lay
     layer.settings = element.dump();
   }
 }
+/// A word that is no kind of forge's is a block's name, which is checked with the whole model.
+inline void value_from_json(const Json& json, model::MlpChoice& choice) {
+  const auto names = names_of(model::MlpKind{});
+  const auto text = json.get<std::string>();
+  const auto found = std::find(names.begin(), names.end(), text);
+  choice = static_cast<model::MlpKind>(found == names.end() ? 0 : found - names.begin());
+  if (found == names.end()) choice.own = text;
+}
+inline void value_from_json(const Json& json, schema::JsonText& value) { value.text = json.dump(); }
 template <class T>
 void value_from_json(const Json& json, std::optional<T>& value) {
   value = json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
@@ -140,6 +158,14 @@ class Reader {
     values.clear();
     for (const auto& [name, json] : all->items()) {
       read(json, path_ + key + "." + name, values[name]);
+    }
+  }
+  void rest(std::map<std::string, schema::JsonText>& values, const char*) {
+    values.clear();
+    for (const auto& [key, json] : json_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      value_from_json(json, values[key]);
+      known_.push_back(key);
     }
   }
   void finish() const {

@@ -25,6 +25,8 @@ std::string type_name(const T& value) {
     return "text";
   }
 }
+std::string type_name(const model::MlpChoice& choice) { return type_name(choice.kind) + " | NAME"; }
+std::string type_name(const schema::JsonText&) { return "any value"; }
 std::string type_name(const std::optional<bool>&) { return "true, false or null"; }
 template <class T>
 std::string type_name(const std::optional<T>&) {
@@ -59,6 +61,9 @@ class KeyLister {
     KeyLister inner(defaults_.at(key).at(any_name), prefix_ + key + "." + any_name + ".", keys_);
     fields(inner, values.at(any_name));
   }
+  void rest(std::map<std::string, schema::JsonText>& values, const char* help) {
+    keys_.push_back({prefix_ + any_setting, type_name(values[any_setting]), help, "null", false});
+  }
 
  private:
   const nlohmann::json& defaults_;
@@ -72,13 +77,14 @@ bool begins_with(const std::vector<std::string>& key,
                  bool wholly) {
   if (wholly ? parts.size() != key.size() : parts.size() > key.size()) return false;
   return std::equal(parts.begin(), parts.end(), key.begin(), [](const auto& part, const auto& own) {
-    return own == any_name ? !part.empty() : part == own;
+    return own == any_name || own == any_setting ? !part.empty() : part == own;
   });
 }
 
 std::vector<Key> list_keys() {
   Experiment experiment;
   experiment.data.sources[any_name];
+  experiment.model.blocks[any_name];
   const nlohmann::json defaults = to_complete_json(experiment);
   std::vector<Key> keys;
   KeyLister lister(defaults, "", keys);
@@ -135,6 +141,7 @@ std::vector<std::string> key_paths_near(const std::string& path) {
     size_t same = 0;
     while (same < std::min(parts.size(), wanted.size()) && parts[same] == wanted[same]) ++same;
     if (same == parts.size() || parts[same] != any_name || same + 1 >= wanted.size()) continue;
+    if (parts.back() == any_setting) continue;
     parts[same] = wanted[same];
     paths.push_back(join(parts, "."));
   }

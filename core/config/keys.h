@@ -8,6 +8,9 @@ namespace forge::config {
 /// Stands in the path of a key for a name that is the user's choice.
 inline constexpr const char* any_name = "NAME";
 
+/// Stands at the end of the path of keys whose names are the user's choice, too.
+inline constexpr const char* any_setting = "SETTING";
+
 /// Whether a user may choose the name: letters, digits, _ and -, at most 64.
 bool is_allowed_name(const std::string& name);
 inline constexpr const char* allowed_names = "letters, digits, _ and -, at most 64";

@@ -74,8 +74,9 @@ ModelConfig laid_upon(const ModelConfig& model, const model::LayerSpec& layer) {
 json layer_sections(const ModelConfig& model, const std::string& mixer) {
   const json all = json_fields::written(model, true);
   json sections;
-  for (const std::string& name : {mixer, std::string("mlp"), std::string("canon")})
-    sections[name] = all.at(name);
+  for (const std::string& name : {mixer, std::string("mlp"), std::string("canon")}) {
+    if (all.contains(name)) sections[name] = all.at(name);  // a block of one's own has none here
+  }
   return sections;
 }
 
@@ -151,7 +152,8 @@ model::LayerSpec read_layer(const yaml::Node& node,
 
 void lay_layer_settings(ModelConfig& model) {
   for (model::LayerSpec& layer : model.layers) {
-    if (!layer.settings.empty())
+    // The functions of a block of one's own know by it which block the layer has.
+    if (!layer.settings.empty() || model.blocks.count(layer.mixer) > 0)
       layer.model = std::make_shared<const ModelConfig>(laid_upon(model, layer));
   }
 }

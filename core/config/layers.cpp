@@ -63,17 +63,13 @@ nlohmann::json stored(const Setting& setting) {
 
 Setting default_of(const Key& key) { return {default_layer, default_text(key), {}, ""}; }
 
-/// What nobody gave of a source that somebody named.
-void add_defaults_of_sources(Draft& draft) {
-  for (const auto& [name, source] : draft.experiment.data.sources) {
-    for (const Key& key : all_keys()) {
-      const std::string mark = std::string(".") + any_name + ".";
-      const size_t at = key.path.find(mark);
-      if (at == std::string::npos) continue;
-      const std::string path =
-          key.path.substr(0, at + 1) + name + key.path.substr(at + mark.size() - 1);
-      draft.origins.try_emplace(path, Origin{default_of(key), {}});
-    }
+/// What nobody gave of a section that somebody named.
+void add_defaults_of_named(Draft& draft, const std::string& section, const std::string& name) {
+  const std::string mark = section + "." + any_name + ".";
+  for (const Key& key : all_keys()) {
+    if (!starts_with(key.path, mark) || ends_with(key.path, any_setting)) continue;
+    const std::string path = section + "." + name + "." + key.path.substr(mark.size());
+    draft.origins.try_emplace(path, Origin{default_of(key), {}});
   }
 }
 
@@ -82,6 +78,13 @@ void add_defaults_of_sources(Draft& draft) {
 void Origin::replace(Setting setting) {
   if (set_by.layer != default_layer) overrode.insert(overrode.begin(), std::move(set_by));
   set_by = std::move(setting);
+}
+
+void add_defaults_of_all_named(Draft& draft) {
+  for (const auto& [name, source] : draft.experiment.data.sources)
+    add_defaults_of_named(draft, "data.sources", name);
+  for (const auto& [name, block] : draft.experiment.model.blocks)
+    add_defaults_of_named(draft, "model.blocks", name);
 }
 
 Draft new_draft() {
@@ -111,7 +114,7 @@ void apply_layer(Draft& draft,
   options.on_problem = on_problem;
   attempt(
       on_problem, Problem::Kind::wrong_value, [&] { read_into(tree, draft.experiment, options); });
-  add_defaults_of_sources(draft);
+  add_defaults_of_all_named(draft);
   take_back_excluded(draft, given);
 }
 

@@ -56,6 +56,10 @@ void apply_layer(Draft& draft,
                  bool plain_is_text = false,
                  const ProblemSink& on_problem = nullptr);
 
+/// Gives the keys of every source and block that has a name the origins of defaults, where they
+/// have none.
+void add_defaults_of_all_named(Draft& draft);
+
 /// Gives a key a value that follows from another key, whose origin it shares.
 void derive(Draft& draft,
             const std::string& path,

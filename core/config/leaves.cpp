@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/own_blocks.h"
 #include "core/project/origins.h"
 
 namespace forge::config {
@@ -112,6 +113,7 @@ void add_values(const Json& value,
                 const std::string& path,
                 const Json& origins,
                 std::vector<Leaf>& leaves) {
+  if (is_hidden_leaf(path)) return;
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, inner] : value.items()) {
       add_values(inner, path.empty() ? key : path + "." + key, origins, leaves);
@@ -119,7 +121,8 @@ void add_values(const Json& value,
     return;
   }
   const bool known = origins.is_object() && origins.contains(path);
-  leaves.push_back({path, value, known ? origin_from_json(origins[path]) : Origin{}});
+  leaves.push_back(
+      {path, shown_leaf(path, value), known ? origin_from_json(origins[path]) : Origin{}});
 }
 
 /// Whether YAML would take the text for something else than text.

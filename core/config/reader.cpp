@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/config/layers.h"
@@ -127,6 +130,42 @@ std::string to_text(const yaml::Node& node, const std::string& path, bool plain_
   const bool is_plain = node.is_scalar() && node.plain && (!node.is_null() || node.text.empty());
   if (!is_text && !(plain_is_text && is_plain)) fail_type(node, path, "text");
   return node.text;
+}
+
+namespace {
+
+nlohmann::json to_any(const yaml::Node& node, const std::string& path) {
+  refuse_tag(node, path);
+  if (node.is_sequence()) {
+    auto list = nlohmann::json::array();
+    for (const yaml::NodePtr& item : node.items) list.push_back(to_any(*item, path));
+    return list;
+  }
+  if (!node.is_scalar()) fail_type(node, path, "a number, a text, true, false, null or a list");
+  if (node.is_null()) return nullptr;
+  if (node.kind == yaml::Node::Kind::boolean) return node.boolean;
+  if (node.kind == yaml::Node::Kind::integer) return node.integer;
+  if (number_in(node)) return to_real(node, path);
+  return node.text;
+}
+
+}  // namespace
+
+schema::JsonText to_json_text(const yaml::Node& node, const std::string& path) {
+  return {json_text(to_any(node, path))};
+}
+
+model::MlpChoice to_mlp_choice(const yaml::Node& node,
+                               const std::string& path,
+                               bool plain_is_text) {
+  const std::vector<std::string> names = names_of(model::MlpKind{});
+  const bool is_word = node.is_scalar() && is_allowed_name(node.text);
+  if (is_word && std::find(names.begin(), names.end(), node.text) == names.end()) {
+    model::MlpChoice choice;
+    choice.own = node.text;
+    return choice;
+  }
+  return static_cast<model::MlpKind>(to_choice(node, path, names, plain_is_text));
 }
 
 size_t to_choice(const yaml::Node& node,

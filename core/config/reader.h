@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -97,6 +98,10 @@ double to_real(const yaml::Node& node, const std::string& path);
 /// An integer in [low, high]; a number such as 1e6 counts where it is one.
 int64_t to_integer(const yaml::Node& node, const std::string& path, int64_t low, int64_t high);
 std::string to_text(const yaml::Node& node, const std::string& path, bool plain_is_text);
+/// A word that is no kind of forge's is a block's name, which is checked with the whole model.
+model::MlpChoice to_mlp_choice(const yaml::Node& node, const std::string& path, bool plain_is_text);
+/// A scalar of any type, or a list of such.
+schema::JsonText to_json_text(const yaml::Node& node, const std::string& path);
 size_t to_choice(const yaml::Node& node,
                  const std::string& path,
                  const std::vector<std::string>& names,
@@ -157,6 +162,19 @@ class MappingReader {
     });
   }
 
+  void rest(std::map<std::string, schema::JsonText>& values, const char*) {
+    for (const yaml::Entry& entry : mapping_.entries) {
+      if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+      known_.push_back(entry.key);
+      const std::string path = below(path_, entry.key);
+      attempt(options_.on_problem, Problem::Kind::wrong_value, [&] {
+        check_name(entry, path_);
+        values[entry.key] = to_json_text(*entry.value, path);
+        if (options_.on_leaf) options_.on_leaf(path, entry);
+      });
+    }
+  }
+
   /// Throws Error at the first key that the schema does not have.
   void finish() const;
 
@@ -181,6 +199,10 @@ class MappingReader {
       }
     } else if (limits.nullable && node.is_null()) {
       value = T{};
+    } else if constexpr (std::is_same_v<T, model::MlpChoice>) {
+      value = to_mlp_choice(node, path, options_.plain_is_text);
+    } else if constexpr (std::is_same_v<T, schema::JsonText>) {
+      value = to_json_text(node, path);
     } else if constexpr (std::is_same_v<T, model::LayerSpec>) {
       value = node.is_mapping() ? read_layer(node, path, options_)
                                 : T(to_text(node, path, options_.plain_is_text));

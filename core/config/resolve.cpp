@@ -7,6 +7,7 @@
 #include "core/config/document.h"
 #include "core/config/experiment.h"
 #include "core/config/keys.h"
+#include "core/config/own_blocks.h"
 #include "core/config/tree.h"
 
 namespace forge::config {
@@ -188,16 +189,16 @@ ResolvedConfig resolve(const Document& document, const ResolveOptions& given_opt
   Draft draft = lay_layers(parts, options);
   ResolvedConfig resolved;
   resolved.trains = parts.sections->find("train") != nullptr;
+  const PathBases bases = {
+      options.host_environment.working_directory,
+      project.folder,
+      backend_folders(project.folder, project.workspace_root, options.host_environment.library_dir),
+      own_block_folders(project.folder, project.workspace_root)};
+  const ProblemSink sink = keeping_obstacles(options.on_problem, resolved.obstacles);
   if (resolved.trains) {
-    check_and_complete(
-        draft,
-        {options.host_environment.working_directory,
-         project.folder,
-         backend_folders(
-             project.folder, project.workspace_root, options.host_environment.library_dir)},
-        keeping_obstacles(options.on_problem, resolved.obstacles));
+    check_and_complete(draft, bases, sink);
   } else {
-    check_and_complete_model(draft, options.on_problem);
+    check_and_complete_model(draft, bases, sink);
   }
 
   resolved.project = project.path;

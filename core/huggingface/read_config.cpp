@@ -197,6 +197,10 @@ struct LimitsCheck {
     LimitsCheck inner{layers, section_path + key + "."};
     fields(inner, value);
   }
+  /// A model file holds weights; a program of somebody else's has no place in it.
+  void sections(const char* key, std::map<std::string, model::OwnBlock>& values, const char*) {
+    if (!values.empty()) throw Error("'forge_model' has " + std::string(key) + ", code in Python");
+  }
 };
 
 /// The model with what `forge_model` says on top.

@@ -197,6 +197,11 @@ bool is_of_absent_mixer(const HuggingFaceKey& key, const Json& layers) {
 }
 
 WrittenConfig write_config(const ModelConfig& given, const ConfigFacts& facts) {
+  if (!given.blocks.empty()) {
+    throw Error("the model has '" + given.blocks.begin()->first +
+                    "', a block in Python, which no program but forge could compute",
+                "the weights are in weights.safetensors of its checkpoints");
+  }
   const ModelConfig model = normalised(given);
   if (const auto released = write_released(model, facts)) return *released;
   const Json tree = to_json(model);

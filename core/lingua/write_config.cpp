@@ -35,6 +35,9 @@ std::string yaml_text(bool value) { return value ? "true" : "false"; }
 std::string yaml_text(double value) { return shortest(value); }
 std::string yaml_text(const model::LayerSpec& layer) { return yaml_text(layer.mixer); }
 
+std::string yaml_text(const model::MlpChoice& value) { return config::name_of(value.kind); }
+std::string yaml_text(const schema::JsonText& value) { return value.text; }
+
 template <class T>
 std::string yaml_text(const T& value) {
   if constexpr (std::is_enum_v<T>) {
@@ -83,6 +86,9 @@ class Writer {
     for (auto& [name, value] : values) all.section(name.c_str(), value, "");
     if (!all.text_.empty()) text_ += std::string(2 * depth_, ' ') + key + ":\n" + all.text_;
   }
+
+  /// A recipe has no blocks of one's own.
+  void rest(std::map<std::string, schema::JsonText>&, const char*) {}
 
   const std::string& text() const { return text_; }
 

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/base/error.h"
+#include "core/config/resolve.h"
 #include "core/jinja/render.h"
 #include "core/project/project.h"
 
@@ -33,11 +35,16 @@ using Findings = std::vector<Finding>;
 /// An Error that was caught, as a finding.
 Finding finding_of(const Error& error, const std::string& rule);
 
+/// Builds the blocks of one's own of a resolved config once. Throws Error with what is wrong with
+/// them; does nothing for a config that has none. Called on several threads at once.
+using TryBlocks = std::function<void(config::ResolvedConfig&)>;
+
 /// Configs of one project that are to be checked.
 struct Selection {
   project::Project project;
   project::ConfigList configs;
   jinja::Variables variables;  ///< for their templates
+  TryBlocks try_blocks = {};   ///< none: blocks are not built
 };
 
 /// A finding with the configs in which it was made: "projects/canon:train_x". Of a project's own

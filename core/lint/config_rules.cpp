@@ -109,21 +109,39 @@ void check_texts(const config::ResolvedConfig& resolved, Findings& findings) {
 
 }  // namespace
 
+namespace {
+
+/// A config whose files are here and whose keys are right builds the blocks of its own.
+void check_own_blocks(const CheckedConfig& checked,
+                      config::ResolvedConfig& resolved,
+                      Findings& findings) {
+  if (!checked.try_blocks) return;
+  try {
+    checked.try_blocks(resolved);
+  } catch (const Error& error) {
+    findings.push_back(finding_of(error, "own-block"));
+  }
+}
+
+}  // namespace
+
 void check_experiment(const CheckedConfig& checked, Findings& findings) {
   config::ResolveOptions options;
   options.host_environment = checked.host_environment;
-  bool wrong = false;
+  bool wrong = false, hindered = false;
   options.on_problem = [&](const Problem& problem) {
     wrong = wrong || !problem.only_hinders_running();
+    hindered = true;
     const auto [rule, severity] = rule_for(problem.kind);
     findings.push_back(finding_of(problem.error, rule));
     findings.back().severity = severity;
   };
   try {
-    const config::ResolvedConfig resolved = config::resolve(
+    config::ResolvedConfig resolved = config::resolve(
         config::read_document(
             checked.project, checked.config, checked.parsed, checked.host_environment),
         options);
+    if (!hindered) check_own_blocks(checked, resolved, findings);
     if (wrong || !resolved.trains) return;
     check_texts(resolved, findings);
     check_tokenizer(resolved, findings);

@@ -94,6 +94,7 @@ std::optional<CheckedConfig> load_checked_config(const Selection& selection,
                                                  Findings& findings) {
   const project::Project& project = selection.project;
   CheckedConfig checked{project, config, host_environment, selection.variables};
+  checked.try_blocks = selection.try_blocks;
   const char* stage = "does-not-render";
   try {
     checked.parsed.rendered =

@@ -53,6 +53,7 @@ struct CheckedConfig {
   std::vector<UsedTemplate> templates = {};  ///< in order of loading, the config's own first
   /// Every template of every file that was loaded, also those that were not used.
   std::vector<const jinja::TemplateAnalysis*> parts = {};
+  TryBlocks try_blocks = {};  ///< Selection's
 
   /// The used template of that name, or null.
   const UsedTemplate* find(const std::string& name) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "core/model/mamba2/mamba2.h"
 #include "core/model/mlp/mlp.h"
 #include "core/model/norm.h"
+#include "core/model/own/own_block.h"
 
 /// The section `model` of a config: a stack of layers, each a mixer and an MLP behind norms. Every
 /// kind of block has its own section, described in its own folder.
@@ -61,6 +63,7 @@ struct ModelConfig {
   MlpConfig mlp;
   NormConfig norm;
   CanonConfig canon;
+  std::map<std::string, OwnBlock> blocks;  ///< of one's own, by the names that model.layers has
   ModelInit init = ModelInit::forgather;
   std::optional<double> init_base_std;                      ///< lingua; none: 1/sqrt(fan-in)
   InitStdFactor init_std_factor = InitStdFactor::disabled;  ///< lingua
@@ -106,10 +109,12 @@ void fields(Visitor& visit, ModelConfig& c) {
   visit.field(
       "num_layers", c.num_layers, "layers, each a mixer and an MLP", required(up_to(1 << 12)));
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
-  visit.field("layers",
-              c.layers,
-              "kinds of mixers, repeated up to num_layers: attention, gla5, gdn2, mamba2; one with "
-              "settings of its own: {mixer: attention, attention: {window: 128}}");
+  visit.field(
+      "layers",
+      c.layers,
+      "kinds of mixers, repeated up to num_layers: attention, gla5, gdn2, mamba2, or a "
+      "block of one's own, blocks/NAME.py; one with settings of its own: {mixer: attention, "
+      "attention: {window: 128}}");
   visit.section("attention", c.attention, "softmax attention", if_set());
   visit.section("gla5", c.gla5, "gated linear attention", if_set());
   visit.section("gdn2", c.gdn2, "gated delta network", if_set());
@@ -117,6 +122,7 @@ void fields(Visitor& visit, ModelConfig& c) {
   visit.section("mlp", c.mlp, "MLP of every layer");
   visit.section("norm", c.norm, "norms before the blocks and the output projection");
   visit.section("canon", c.canon, "Canon layers");
+  visit.sections("blocks", c.blocks, "blocks of one's own, by their names");
   visit.field("init", c.init, "scheme of the initial weights");
   visit.field("init_base_std",
               c.init_base_std,

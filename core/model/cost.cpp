@@ -93,22 +93,29 @@ double TokenFlops::forward() const {
 
 TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
   TokenFlops flops;
-  // Every weight of a projection and every tap of a Canon layer is used once for each token.
+  // Every weight of a projection and every tap of a Canon layer is used once for each token. A
+  // block of one's own says itself what all its operations are.
   for (const Parameter& parameter : parameters(model)) {
     const double operations = 2.0 * static_cast<double>(parameter.count());
     const bool is_taps = is_canon(parameter.part) && parameter.shape.size() == 3;
     if (is_taps) flops.canon += operations;
     const bool is_end = parameter.part == "embedding" || parameter.part == "lm_head";
-    if (parameter.is_matrix && !is_end) flops.projections += operations;
+    const bool is_own = model.blocks.count(parameter.part) > 0;
+    if (parameter.is_matrix && !is_end && !is_own) flops.projections += operations;
   }
   flops.lm_head = 2.0 * static_cast<double>(model.vocab_size) * model.hidden_size;
-  for (const BlockKind* mixer : mixer_kinds()) {
+  std::vector<std::string> mixers = texts_of(mixer_kinds(), &BlockKind::name);
+  for (const auto& [name, block] : model.blocks) mixers.push_back(name);
+  for (const std::string& mixer : mixers) {
     double operations = 0;
     for (int layer = 0; layer < model.num_layers; ++layer) {
-      if (model.mixer(layer) == mixer->name)
-        operations += mixer->mixing_flops(model.of_layer(layer), seq_len);
+      const ModelConfig& own = model.of_layer(layer);
+      if (model.mixer(layer) == mixer)
+        operations += mixer_of_layer(model, layer).mixing_flops(own, seq_len);
+      if (own.mlp.kind.own == mixer) operations += own_mlp_block.mixing_flops(own, seq_len);
+      if (model.blocks.count(mixer) > 0) operations += flops_of_blocks_at(model, mixer, seq_len);
     }
-    if (operations > 0) flops.mixing.emplace_back(mixer->name, operations);
+    if (operations > 0) flops.mixing.emplace_back(mixer, operations);
   }
   return flops;
 }
@@ -126,6 +133,7 @@ int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape) {
   for (int layer = 0; layer < model.num_layers; ++layer) {
     for (const BlockKind* block : blocks_of_layer(model, layer))
       saved += block->saved_activations(model.of_layer(layer));
+    saved += saved_by_blocks_at(model);
   }
   saved += saved_by_norm(model);    // the last one
   saved += {model.hidden_size, 0};  // output projection and loss: the gradient of their input

@@ -8,19 +8,34 @@ namespace forge::model {
 namespace {
 
 void check_layers(const ModelConfig& model, const ConfigChecks& checks) {
-  const std::vector<std::string> names = texts_of(mixer_kinds(), &BlockKind::name);
+  std::vector<std::string> names = texts_of(mixer_kinds(), &BlockKind::name);
   if (model.layers.empty()) {
     throw checks.complaint(
         {"model.layers"}, "model.layers is empty", "for example [" + names.front() + "]");
   }
+  for (const auto& [name, block] : model.blocks) names.push_back(name);
   for (const LayerSpec& spec : model.layers) {
     const std::string& name = spec.mixer;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string hint = did_you_mean(name, names);
     throw checks.complaint({"model.layers"},
                            "model.layers has '" + name + "', which is no kind of mixer",
-                           hint.empty() ? "the kinds are " + join(names, ", ") : hint);
+                           hint.empty() ? "the kinds are " + join(names, ", ") +
+                                              "; 'forge block new' begins one of your own"
+                                        : hint);
   }
+}
+
+void check_mlp_kind(const ModelConfig& model, const ConfigChecks& checks) {
+  const std::string& own = model.mlp.kind.own;
+  if (own.empty() || model.blocks.count(own) > 0) return;
+  std::vector<std::string> names = names_of(MlpKind{});
+  for (const auto& [name, block] : model.blocks) names.push_back(name);
+  const std::string hint = did_you_mean(own, names);
+  throw checks.complaint(
+      {"model.mlp.kind"},
+      "'model.mlp.kind' must be one of " + join(names, ", ") + ", not '" + own + "'",
+      hint.empty() ? "'forge block new' begins one of your own" : hint);
 }
 
 /// Letters of Canon positions in the order in which a token meets them, each once.
@@ -126,8 +141,14 @@ const BlockKind& mixer_kind(const std::string& name) {
   throw Error("'" + name + "' is no kind of mixer");
 }
 
+const BlockKind& mixer_of_layer(const ModelConfig& model, int layer) {
+  const std::string& name = model.mixer(layer);
+  return model.blocks.count(name) > 0 ? own_mixer_block : mixer_kind(name);
+}
+
 std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int layer) {
-  return {&mixer_kind(model.mixer(layer)), &mlp_block};
+  const bool has_own_mlp = !model.of_layer(layer).mlp.kind.own.empty();
+  return {&mixer_of_layer(model, layer), has_own_mlp ? &own_mlp_block : &mlp_block};
 }
 
 std::vector<const BlockKind*> kinds_in(const ModelConfig& model) {
@@ -151,6 +172,7 @@ std::string positions_of_layer(const ModelConfig& model, const std::string& set)
 
 bool complete_model(ModelConfig& model, ConfigChecks& checks) {
   if (!checks.attempt([&] { check_layers(model, checks); })) return false;
+  if (!checks.attempt([&] { check_mlp_kind(model, checks); })) return false;
   for (const BlockKind* kind : kinds_in(model)) kind->complete(model, checks);
   complete_norm(model, checks);
   checks.attempt([&] { complete_canon_set(model, checks); });

@@ -9,11 +9,14 @@
 
 namespace forge::model {
 
-/// Every kind of mixer that model.layers can name.
+/// Every kind of mixer that comes with forge and that model.layers can name.
 const std::vector<const BlockKind*>& mixer_kinds();
 
 /// Throws Error for a name of none.
 const BlockKind& mixer_kind(const std::string& name);
+
+/// The mixer of a layer: one of these, or own_mixer_block where model.blocks has it.
+const BlockKind& mixer_of_layer(const ModelConfig& model, int layer);
 
 /// The blocks of a layer in the order in which a token passes them: its mixer and its MLP.
 std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int layer);

@@ -28,6 +28,8 @@ InitRule InitRule::inverse_softplus(double low, double high) {
   return {Kind::inverse_softplus, 0, 0, 0, 0, low, high};
 }
 
+InitRule InitRule::module() { return {Kind::module}; }
+
 namespace {
 
 constexpr int largest_num_layers = 10000;
@@ -90,7 +92,7 @@ InitRule matrix_rule(const ModelConfig& model, MatrixRole role, int layer, int64
     case ModelInit::forgather: return forgather_rule(model, role);
     case ModelInit::huggingface: return InitRule::normal(0.02);
     case ModelInit::lingua: return lingua_rule(model, role, layer, inputs);
-    case ModelInit::release: return mixer_kind(model.mixer(layer)).release_init(role, inputs);
+    case ModelInit::release: return mixer_of_layer(model, layer).release_init(role, inputs);
   }
   throw Error("model.init is none of forgather, huggingface, lingua, release");
 }
@@ -141,6 +143,22 @@ void ParameterList::weight(const std::string& name,
   add({name, std::move(shape), init, part, false});
 }
 
+void ParameterList::own_weight(const std::string& name,
+                               std::vector<int64_t> shape,
+                               MatrixRole role,
+                               const std::string& part) {
+  // Products take a vector from the last dimension to the others, as those of nn.Linear do.
+  own_weight(name, shape, matrix_rule(*model_, role, std::max(layer_, 0), shape.back()), part);
+}
+
+void ParameterList::own_weight(const std::string& name,
+                               std::vector<int64_t> shape,
+                               const InitRule& init,
+                               const std::string& part) {
+  const bool is_matrix = shape.size() == 2;
+  add({name, std::move(shape), init, part, is_matrix});
+}
+
 void ParameterList::norm(const std::string& module, int64_t width) {
   for (const NormWeight& weight : norm_weights(model_->norm)) {
     add({module + "." + weight.name, {width}, InitRule::constant(weight.initial), "norm", false});
@@ -165,6 +183,11 @@ void ParameterList::qk_norm(const std::string& module, int64_t width) {
 }
 
 void ParameterList::canon(char position, const std::string& module, int64_t channels) {
+  add_canon(position, module, channels);
+  add_blocks_at(position, *model_, *this);
+}
+
+void ParameterList::add_canon(char position, const std::string& module, int64_t channels) {
   if (!model_->canon.has(position)) return;
   const int64_t kernel = model_->canon.kernel;
   // PyTorch's default for a depthwise convolution.
@@ -278,6 +301,9 @@ void draw_initial(
       });
       break;
     }
+    case InitRule::Kind::module:
+      throw Error("only the block's own constructor draws '" + parameter.name + "'",
+                  "the backend pytorch calls it");
   }
 }
 

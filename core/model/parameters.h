@@ -15,8 +15,9 @@ struct InitRule {
     normal,
     truncated_normal,
     uniform,
-    log_uniform,      ///< the logarithm of a number uniform between low and high
-    inverse_softplus  ///< y with softplus(y) = e^u, u uniform between log low and log high
+    log_uniform,       ///< the logarithm of a number uniform between low and high
+    inverse_softplus,  ///< y with softplus(y) = e^u, u uniform between log low and log high
+    module             ///< by the constructor of a block of one's own, in Python
   } kind = Kind::constant;
   double value = 1;          ///< constant
   double std = 0;            ///< normal, truncated_normal: of the normal before it is cut
@@ -30,6 +31,7 @@ struct InitRule {
   static InitRule uniform(double bound);
   static InitRule log_uniform(double low, double high);
   static InitRule inverse_softplus(double low, double high);
+  static InitRule module();
 };
 
 /// One weight of a model under its Hugging Face name, e.g.
@@ -79,6 +81,16 @@ class ParameterList {
               std::vector<int64_t> shape,
               const InitRule& init,
               const std::string& part);
+  /// A weight of a block of one's own under its name within the layer, drawn like the matrices of
+  /// that role, or by a rule of its own.
+  void own_weight(const std::string& name,
+                  std::vector<int64_t> shape,
+                  MatrixRole role,
+                  const std::string& part);
+  void own_weight(const std::string& name,
+                  std::vector<int64_t> shape,
+                  const InitRule& init,
+                  const std::string& part);
   /// A norm as model.norm describes it.
   void norm(const std::string& module, int64_t width);
   /// RMSNorm of the outputs of a linear mixer.
@@ -87,12 +99,13 @@ class ParameterList {
   void short_conv(const std::string& module, int64_t channels, const InitRule& init, bool bias);
   /// RMSNorm of queries or keys.
   void qk_norm(const std::string& module, int64_t width);
-  /// The Canon layer at `position`, where the model has one.
+  /// The Canon layer at `position`, where the model has one, and blocks of one's own there.
   void canon(char position, const std::string& module, int64_t channels);
 
   std::vector<Parameter> take() { return std::move(parameters_); }
 
  private:
+  void add_canon(char position, const std::string& module, int64_t channels);
   /// The parameter's name is the one that it has within its layer.
   void add(Parameter parameter);
 
@@ -113,7 +126,8 @@ int64_t parameter_count(const ModelConfig& model);
 
 /// Draws `count` of a parameter's initial values, row-major, from number `first` on, with the
 /// counter-based generator: stream = its name, one 32-bit word a value; the same bits on every
-/// machine. About 20 ns a value on one core; parts may be drawn in parallel.
+/// machine. Throws Error for a weight that only its module can draw. About 20 ns a value on one
+/// core; parts may be drawn in parallel.
 void draw_initial(
     const Parameter& parameter, uint64_t seed, int64_t first, int64_t count, float* values);
 

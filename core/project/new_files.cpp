@@ -349,4 +349,92 @@ fs::path create_config(const NewConfig& request, const jinja::HostEnvironment& h
   return file;
 }
 
+namespace {
+
+/// my_mixer -> MyMixer, as backends/pytorch/own_blocks.py looks for it.
+std::string class_name_of(const std::string& name) {
+  std::string text;
+  bool begins_word = true;
+  for (const char c : name) {
+    if (c != '_') {
+      const auto byte = static_cast<unsigned char>(c);
+      text += begins_word ? static_cast<char>(std::toupper(byte)) : c;
+    }
+    begins_word = c == '_';
+  }
+  return text;
+}
+
+void check_block_name(const std::string& name) {
+  const auto is_part = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  const bool is_name = !name.empty() && name.size() <= 64 && name[0] >= 'a' && name[0] <= 'z' &&
+                       std::all_of(name.begin(), name.end(), is_part);
+  if (!is_name)
+    throw Error("'" + name + "' cannot name a block",
+                "small letters, digits and _, beginning with a letter: my_mixer");
+  for (const char* taken : {"attention",
+                            "gla5",
+                            "gdn2",
+                            "mamba2",
+                            "swiglu",
+                            "geglu",
+                            "gelu",
+                            "relu_squared",
+                            "mlp",
+                            "canon",
+                            "norm",
+                            "parts",
+                            "torch"}) {
+    if (name == taken) throw Error("the name '" + name + "' is taken", "forge has such a block");
+  }
+}
+
+std::string use_of(const NewBlock& request) {
+  if (request.place == BlockPlace::mixer) return "model.layers: [" + request.name + "]";
+  if (request.place == BlockPlace::mlp) return "model.mlp.kind: " + request.name;
+  return "model.blocks." + request.name + ".at: A  # before every mixer; C: before every MLP";
+}
+
+}  // namespace
+
+CreatedBlock create_block(const NewBlock& request, const jinja::HostEnvironment& host_environment) {
+  check_block_name(request.name);
+  const Workspace workspace = workspace_around(request.project);
+  const Project project = load_project(workspace, request.project, host_environment);
+  const Config* base = project.find(project.default_config);
+  if (!base || !extends_library_root(project, *base, host_environment)) {
+    throw Error("the project has no default config that a block could change",
+                "'forge project create NAME' makes a project that trains");
+  }
+  CreatedBlock created;
+  created.config = "train_" + request.name;
+  const std::vector<std::pair<std::string, std::string>> keys = {
+      {"NAME", request.name},
+      {"CLASS", class_name_of(request.name)},
+      {"CONFIG", created.config},
+      {"DEFAULT", without_yaml(project.default_config)},
+      {"TEMPLATE", base->template_name},
+      {"USE", use_of(request)}};
+  const fs::path templates =
+      project.search_path.empty() ? project.folder / "templates" : project.search_path.front();
+  created.test = project.folder / "tests" / ("test_" + request.name + ".py");
+  const char* code = request.place == BlockPlace::mlp ? "block/mlp.py" : "block/mixer.py";
+  const std::vector<std::pair<fs::path, std::string>> files = {
+      {project.folder / "blocks" / (request.name + ".py"), code},
+      {templates / project.config_prefix / (created.config + ".yaml"), "block/config.yaml"},
+      {project.folder / "tables" / (request.name + ".yaml"), "block/table.yaml"},
+      {created.test, "block/test.py"}};
+  for (const auto& [file, text] : files) {
+    if (is_taken(file)) throw Error("'" + shown_path(file) + "' exists already");
+  }
+  for (const auto& [file, text] : files) {
+    make_directories(file.parent_path());
+    write_file_atomic(file, filled(file_text(text), keys));
+    created.files.push_back(file);
+  }
+  return created;
+}
+
 }  // namespace forge::project

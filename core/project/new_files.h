@@ -63,6 +63,26 @@ struct NewConfig {
 std::filesystem::path create_config(const NewConfig& request,
                                     const jinja::HostEnvironment& host_environment);
 
+/// Where a block of one's own stands in a layer.
+enum class BlockPlace { mixer, mlp, canon };
+
+struct NewBlock {
+  std::filesystem::path project;  ///< its folder
+  std::string name;               ///< of the file and the block: a name of a Python module
+  BlockPlace place = BlockPlace::mixer;
+};
+
+struct CreatedBlock {
+  std::vector<std::filesystem::path> files;
+  std::string config;  ///< that uses it
+  std::filesystem::path test;
+};
+
+/// Writes blocks/NAME.py, a config train_NAME that changes the project's default config by it, a
+/// table of the two and a test, which pass as they are. Throws Error where one of them exists, the
+/// name is none or the default config does not train with forge's library.
+CreatedBlock create_block(const NewBlock& request, const jinja::HostEnvironment& host_environment);
+
 /// Whether the project's templates can extend those of forge's library.
 bool has_library(const Project& project);
 

@@ -32,6 +32,15 @@ std::string shown_command(const config::ExternalConfig& external) {
   return shell_quoted(words) + " (in " + tables::printable(external.working_directory) + ")";
 }
 
+/// That the program runs Python code which the run brings along; "" where it brings none.
+std::string code_of_blocks(const config::ModelConfig& model) {
+  if (model.blocks.empty()) return "";
+  std::vector<std::string> names;
+  for (const auto& [name, block] : model.blocks) names.push_back(tables::printable(name));
+  return ", which would run the Python code of " + join(names, ", ") +
+         " that came with the run ('forge block show' prints it)";
+}
+
 }  // namespace
 
 bool is_command_allowed(const std::string& run_key, const config::Experiment& experiment) {
@@ -55,7 +64,7 @@ void require_allowed_command(const std::string& run,
   if (is_command_allowed(run_key, experiment)) return;
   throw Error("run '" + tables::printable(run) +
                   "' would start a program that you have not allowed: " +
-                  shown_command(experiment.external),
+                  shown_command(experiment.external) + code_of_blocks(experiment.model),
               "if you trust it, repeat the command with --allow-command");
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/experiment.h"
+#include "core/config/own_blocks.h"
 #include "core/worker/json_fields.h"
 
 namespace forge::run {
@@ -51,6 +52,7 @@ Json identity_config(const Json& experiment) {
   drop("tokenizer", "path");
   drop("external", "working_directory");
   drop_inactive_sources(part);
+  config::reduce_own_blocks(part);
   // A backend of forge's own has no command, and its section says nothing.
   const auto external = part.find("external");
   if (external != part.end() && external->value("command", Json::array()).empty())

@@ -42,7 +42,8 @@ void fields(Visitor& visit, Identity& identity) {
 /// none. Where an external backend is started is left out too: Identity::program stands for the
 /// files that it finds there. Its command and environment, which may well change what it computes,
 /// are not left out.
-/// train.deterministic is there as it came out on the run's device.
+/// Of a block of one's own the hash of its source is there, and neither its file's place nor its
+/// description. train.deterministic is there as it came out on the run's device.
 nlohmann::json identity_config(const nlohmann::json& experiment);
 
 /// 12 hexadecimal digits of the hash of the identity's canonical JSON.

@@ -48,16 +48,22 @@ bool concerns_reading(const std::string& key) {
   return starts_with(key, "model.") || key == "train.precision";
 }
 
+/// Stands in what a backend supports for the names of blocks of one's own.
+constexpr const char* any_own_block = "blocks/*.py";
+
 /// The value, or the first element of a list, that is none of `known`; null where there is none. Of
 /// an element of model.layers with settings its mixer counts.
-const Json* first_other(const Json& value, const Json& known) {
-  if (value.is_object() && value.contains("mixer")) return first_other(value.at("mixer"), known);
+const Json* first_other(const Json& value, const Json& known, const Json& own_blocks) {
+  if (value.is_object() && value.contains("mixer"))
+    return first_other(value.at("mixer"), known, own_blocks);
   if (value.is_array()) {
     for (const Json& element : value) {
-      if (const Json* other = first_other(element, known)) return other;
+      if (const Json* other = first_other(element, known, own_blocks)) return other;
     }
     return nullptr;
   }
+  const bool is_own = value.is_string() && own_blocks.contains(value.get_ref<const std::string&>());
+  if (is_own) return std::count(known.begin(), known.end(), any_own_block) > 0 ? nullptr : &value;
   return std::find(known.begin(), known.end(), value) == known.end() ? &value : nullptr;
 }
 
@@ -65,9 +71,12 @@ void require_values(const Json& limits,
                     const Json& experiment,
                     const config::Origins& origins,
                     const worker::BackendInfo& backend) {
+  const Json* const blocks = find_value(experiment, "model.blocks");
   for (const auto& [key, values] : limits.items()) {
+    const Json own_blocks = blocks && key == "model.layers" ? *blocks : Json::object();
     const Json* value = find_value(experiment, key);
-    const Json* unsupported = value && values.is_array() ? first_other(*value, values) : nullptr;
+    const Json* unsupported =
+        value && values.is_array() ? first_other(*value, values, own_blocks) : nullptr;
     if (!unsupported) continue;
     const auto origin = origins.find(key);
     throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " +

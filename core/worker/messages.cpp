@@ -12,8 +12,14 @@ namespace forge::worker {
 using Json = nlohmann::json;
 
 const std::vector<std::string>& names_of(Job) {
-  static const std::vector<std::string> names = {
-      "describe", "train", "evaluate", "generate", "bench", "logits", "bench_ops"};
+  static const std::vector<std::string> names = {"describe",
+                                                 "train",
+                                                 "evaluate",
+                                                 "generate",
+                                                 "bench",
+                                                 "logits",
+                                                 "bench_ops",
+                                                 "describe_blocks"};
   return names;
 }
 
@@ -364,6 +370,7 @@ std::vector<Json> weights_json(const model::ModelConfig& model) {
         return {{"kind", "log_uniform"}, {"low", rule.low}, {"high", rule.high}};
       case Kind::inverse_softplus:
         return {{"kind", "inverse_softplus"}, {"low", rule.low}, {"high", rule.high}};
+      case Kind::module: return {{"kind", "module"}};
     }
     throw Error("a weight without an initial distribution");
   };

@@ -56,7 +56,7 @@ struct TokenSource {
 /// there is none.
 TokenSource first_source(const std::vector<TokenSource>& sources);
 
-enum class Job { describe, train, evaluate, generate, bench, logits, bench_ops };
+enum class Job { describe, train, evaluate, generate, bench, logits, bench_ops, describe_blocks };
 const std::vector<std::string>& names_of(Job);
 
 /// Why a sample ended; `none`: it goes on.

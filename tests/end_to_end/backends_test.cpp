@@ -91,6 +91,45 @@ TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
         Approx(theirs.at("eval_loss").get<double>()).margin(1e-6));
 }
 
+TEST_CASE("PyTorch generates the text that libtorch generates from the same weights") {
+  if (!has_python_torch()) return;
+  Program forge;
+  const Outcome trained =
+      forge.call(tiny({"run", "train_llama", "--backend", "pytorch", "--json"}, 30));
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const std::string id = json::parse(trained.out)[0].at("id");
+  const std::string folder = (forge.folder() / "model").string();
+  REQUIRE(forge.call({"export-hf", id, folder}).exit_code == 0);
+  const auto samples = [&](const std::string& model, const std::vector<std::string>& options) {
+    std::vector<std::string> words = {"generate",
+                                      model,
+                                      "--prompt",
+                                      "Once",
+                                      "--prompt",
+                                      "The dog",
+                                      "--max-tokens",
+                                      "12",
+                                      "--samples",
+                                      "2",
+                                      "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    const Outcome outcome = forge.call(words);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(outcome.out).at("samples");
+  };
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {"--temperature", "0"},
+           {"--temperature", "1", "--seed", "9"},
+           {"--temperature", "0.8", "--top-k", "50", "--top-p", "0.9", "--seed", "4"}}) {
+    const json own = samples(folder, options),
+               theirs = samples(id, options);  // libtorch reads folders
+    CHECK(own.size() == 4);
+    CHECK(own == theirs);
+  }
+}
+
 TEST_CASE(
     "every option of a block trains alike in both workers, is evaluated, generates and leaves") {
   if (!has_python_torch()) return;

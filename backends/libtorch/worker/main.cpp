@@ -36,6 +36,8 @@ int run_job(const worker::Request& request, const at::Device& device, const Even
       return exit_done;
     case worker::Job::logits: events.send(write_logits(request, device)); return exit_done;
     case worker::Job::generate: events.send(generate(request, device, events)); return exit_done;
+    case worker::Job::describe_blocks:
+      throw Error("libtorch computes no blocks in Python", "the backend pytorch does");
   }
   return exit_wrong_request;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "core/base/schema.h"
 #include "core/model/block.h"
 
@@ -8,8 +10,18 @@ namespace forge::model {
 
 enum class MlpKind { swiglu, geglu, gelu, relu_squared };
 
+/// What model.mlp.kind says: a kind of forge's, or the name of a block of one's own.
+struct MlpChoice {
+  MlpChoice(MlpKind of_forge = MlpKind::swiglu) : kind(of_forge) {}
+
+  operator MlpKind() const { return kind; }
+
+  MlpKind kind;     ///< where `own` is empty
+  std::string own;  ///< "": none
+};
+
 struct MlpConfig {
-  MlpKind kind = MlpKind::swiglu;
+  MlpChoice kind;
   int intermediate_size = 0;
 
   bool is_gated() const { return kind == MlpKind::swiglu || kind == MlpKind::geglu; }
@@ -25,7 +37,8 @@ void fields(Visitor& visit, MlpConfig& c) {
       "kind",
       c.kind,
       "swiglu: down(silu(gate(x)) * up(x)); geglu: down(gelu(gate(x)) * up(x)); gelu: "
-      "down(gelu(up(x))); relu_squared: down(relu(up(x))^2); gelu is the exact one, by erf");
+      "down(gelu(up(x))); relu_squared: down(relu(up(x))^2); gelu is the exact one, by erf; or a "
+      "block of one's own");
   visit.field("intermediate_size",
               c.intermediate_size,
               "channels between the projections",

@@ -18,7 +18,8 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 def first_mixer(model, ids):
     block = model.model.layers[0].blocks[0]
     normed = block.input_layernorm(model.model.embed_tokens(ids))
-    return getattr(block, block.name).mix(block.canonA(normed) if block.canonA else normed)
+    return getattr(block, block.inner_name).mix(
+        block.canonA(normed) if "canonA" in block.between else normed)
 
 
 def answer(case):

@@ -221,14 +221,16 @@ TEST_CASE("every key has its type and meaning and default") {
 TEST_CASE("the keys are exactly those of the JSON") {
   Experiment experiment;
   experiment.data.sources[any_name];
+  experiment.model.blocks[any_name];
   const nlohmann::json flat = to_complete_json(experiment).flatten();
   size_t leaves = 0;
   for (const auto& [pointer, value] : flat.items()) {
     if (pointer.find("/betas/") == std::string::npos) ++leaves;
   }
-  // And the list of betas, and the key that is written only where it is set.
+  // And the list of betas, and what is written only where it is set: a window, a block's
+  // description and its settings.
   REQUIRE(to_json(experiment)["model"]["attention"].count("window") == 0);
-  REQUIRE(all_keys().size() == leaves + 2);
+  REQUIRE(all_keys().size() == leaves + 4);
 }
 
 TEST_CASE("a path is known where it is a key or a section") {

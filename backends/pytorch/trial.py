@@ -1,0 +1,170 @@
+"""A trial of a user's own block before training: one row forward and backward. Shape mistakes, values
+that are not finite, weights without use and looks at later tokens are named here; operations and
+memory are counted."""
+import math
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import own_blocks
+from own_blocks import Context, blaming, wrong
+
+CAUSALITY_LENGTH = 24
+
+
+def product(numbers):
+    return math.prod(int(number) for number in numbers)
+
+
+def operations_of(name, inputs, out):
+    """2 for each multiply-add of a matrix product or convolution; other operations count nothing."""
+    if name in ("mm", "bmm"):
+        return 2 * product(inputs[0].shape) * int(inputs[1].shape[-1])
+    if name in ("addmm", "baddbmm"):
+        return 2 * product(inputs[1].shape) * int(inputs[2].shape[-1])
+    if name in ("convolution", "_convolution"):
+        return 2 * product(out.shape) * product(inputs[1].shape[1:])
+    if name.startswith("_scaled_dot_product"):
+        query, key = inputs[0], inputs[1]
+        return 4 * product(query.shape) * int(key.shape[-2])
+    return 0
+
+
+class Counter(TorchDispatchMode):
+    """Counts the operations that Torch dispatches."""
+
+    def __init__(self):
+        super().__init__()
+        self.flops = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        name = function.__name__.split(".")[0]
+        self.flops += operations_of(name, args, out[0] if isinstance(out, tuple) else out)
+        return out
+
+
+class Saved:
+    """Numbers that autograd keeps for the backward pass, weights not counted."""
+
+    def __init__(self, built):
+        self.weights = {weight.data_ptr() for weight in built.parameters()}
+        self.kept = {}  # by place in memory: views of one tensor count once
+
+    def keep(self, tensor):
+        storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+        if storage.data_ptr() not in self.weights:
+            self.kept[storage.data_ptr()] = storage.nbytes() / tensor.element_size()
+        return tensor
+
+    def numbers(self):
+        return sum(self.kept.values())
+
+
+class Trial:
+    def __init__(self, name, model, dtype, seed):
+        self.name, self.model, self.dtype, self.seed = name, model, dtype, seed
+        self.built = own_blocks.build(name, model, 0, seed)
+        self.module = own_blocks.module_name(name, self.built)
+        self.weights = own_blocks.weights_of(name, self.built)
+        self.built.to(dtype)
+
+    def row(self, length, draw=0):
+        generator = torch.Generator().manual_seed(draw)
+        shape = (1, length, self.model["hidden_size"])
+        return torch.randn(shape, generator=generator).to(self.dtype)
+
+    def forward(self, x):
+        """The block's output for a row, checked. Chance in it is the same at every call."""
+        torch.manual_seed(self.seed & 0x7FFFFFFF)
+        ids = torch.arange(x.shape[1])[None] % self.model["vocab_size"]
+        with blaming(self.name, f"forward for an input of {list(x.shape)}"):
+            out = self.built(x, Context(0, ids))
+        if not isinstance(out, torch.Tensor):
+            raise wrong(self.name, f"gives a {type(out).__name__} and not a tensor")
+        if out.shape != x.shape:
+            raise wrong(self.name, f"gives {list(out.shape)} for an input of {list(x.shape)}",
+                        "the output is added to the residual stream: it has the input's shape, "
+                        "[rows, length, hidden_size]")
+        if out.dtype != x.dtype:
+            raise wrong(self.name, f"gives {out.dtype} for an input of {x.dtype}",
+                        "make tensors with the input's dtype, such as torch.zeros(…, dtype=x.dtype)")
+        if not torch.isfinite(out.detach()).all():
+            raise wrong(self.name, "gives values that are not finite for its first row",
+                        "for example a softmax of which everything is masked, or a division by 0")
+        return out
+
+    def check_gradients(self, length):
+        """Forward and backward of one row. Returns the numbers that autograd keeps a token."""
+        before = {name: buffer.clone() for name, buffer in self.built.named_buffers()}
+        saved = Saved(self.built)
+        x = self.row(length).requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(saved.keep, lambda kept: kept):
+            out = self.forward(x)
+        with blaming(self.name, "its backward pass"):
+            (out * self.row(length, 1)).sum().backward()
+        for name, weight in self.built.named_parameters():
+            if weight.grad is None:
+                raise wrong(self.name, f"has the weight '{name}', which forward does not use",
+                            "a weight without a gradient cannot be trained: remove it")
+            if not torch.isfinite(weight.grad).all():
+                raise wrong(self.name, f"gives '{name}' a gradient that is not finite")
+        for name, buffer in self.built.named_buffers():
+            if not torch.equal(before[name], buffer):
+                raise wrong(self.name, f"changes its buffer '{name}' in forward",
+                            "checkpoints keep weights alone: a run could not resume with it")
+        return saved.numbers() / length
+
+    def check_causality(self, length):
+        """Outputs of a row's first half must not change with its second half."""
+        length = min(length, CAUSALITY_LENGTH)
+        half = length // 2
+        if half < 1:
+            return
+        with torch.no_grad():
+            first = self.row(length)
+            second = first.clone()
+            second[:, half:] = self.row(length, 2)[:, half:]
+            one, other = self.forward(first)[:, :half], self.forward(second)[:, :half]
+        difference, scale = (one - other).abs().max().item(), one.abs().max().item()
+        if difference > 1e-5 * scale + 1e-30:
+            raise wrong(self.name, "lets a token see later ones",
+                        f"outputs of the first {half} tokens of a row change by {difference:.2g} when "
+                        "later inputs change; a language model must not see what it predicts")
+
+    def flops(self, length):
+        """Of a token of a row, {"fixed", "per_length", "declared"}: affine in the row's length."""
+        declared = getattr(self.built, "flops", None)
+        if declared is not None:
+            with blaming(self.name, "flops"):
+                at = [float(declared(n)) for n in (length, 2 * length)]
+            if not all(math.isfinite(number) and number >= 0 for number in at):
+                raise wrong(self.name, f"declares {at[0]} FLOPs a token")
+            lengths = (length, 2 * length)
+        else:
+            lengths = (length, max(1, length // 2))
+            at = [self.counted(n) / n for n in lengths]
+        slope = (at[1] - at[0]) / (lengths[1] - lengths[0]) if lengths[1] != lengths[0] else 0.0
+        return {"fixed": at[0] - slope * lengths[0], "per_length": slope,
+                "declared": declared is not None}
+
+    def counted(self, length):
+        with torch.no_grad(), Counter() as counter:
+            self.forward(self.row(length))
+        return counter.flops
+
+
+def describe(experiment, dtypes):
+    """What forge knows of each own block of the model: its weights, operations and memory."""
+    model, train = experiment["model"], experiment["train"]
+    dtype = dtypes.get(train["precision"], torch.float32)
+    described = {}
+    for name in model["blocks"]:
+        with torch.enable_grad():
+            trial = Trial(name, model, dtype, experiment["seed"])
+            saved = trial.check_gradients(train["seq_len"])
+            trial.check_causality(train["seq_len"])
+            described[name] = {"module": trial.module, "weights": trial.weights,
+                               "flops": trial.flops(train["seq_len"]), "saved": saved,
+                               "torch": torch.__version__}
+    return described
