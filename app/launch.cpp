@@ -47,7 +47,8 @@ void require_some_device(const config::Document& document,
 }
 
 /// Checks that the backend can train the config, and finds its initial weights.
-void check_backend(const Context& context, CheckedRun& run) {
+void check_backend(const Context& context, CheckedRun& run, const std::string& device) {
+  run::require_device(device, run.backend);
   run::require_job(worker::Job::train, run.backend);
   run::require_supported(run.resolved.json, run.resolved.origins, run.backend);
   run.initial_weights = run::find_initial_weights(run.resolved.experiment, context.runs_dir());
@@ -72,7 +73,7 @@ CheckedRun check_config(const Context& context,
   require_training(run.resolved, "it has nothing to train");
   config::require_no_obstacles(run.resolved);
   config::settle_for_device(run.resolved, run.backend.environment.device_type);
-  check_backend(context, run);
+  check_backend(context, run, options.device);
   return run;
 }
 
@@ -94,7 +95,7 @@ CheckedRun check_config(const Context& context,
                  saved.planned_claims,
                  saved.planned_tables};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
-  check_backend(context, run);
+  check_backend(context, run, options.device);
   return run;
 }
 
