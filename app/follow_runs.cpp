@@ -381,11 +381,13 @@ class RunFollower {
 /// The queue, once no other process changes it; nullopt after a Ctrl-C.
 std::optional<queue::Queue> open_queue(const std::filesystem::path& runs_dir,
                                        const Interrupts& interrupts) {
-  while (interrupts.count() == 0) {
-    if (std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir)) return queue;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (interrupts.count() > 0) return std::nullopt;
+  try {
+    return queue::Queue(runs_dir);
+  } catch (const Error&) {
+    if (interrupts.count() == 0) throw;
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ void say_chosen_backend(const CheckedRun& run) {
 }
 
 /// Checks that the backend can train the config, and finds its initial weights.
-void check_backend(const Context& context, CheckedRun& run) {
+void check_backend(const Context& context, CheckedRun& run, const std::string& device) {
+  run::require_device(device, run.backend);
   run::require_job(worker::Job::train, run.backend);
   run::require_supported(run.resolved.json, run.resolved.origins, run.backend);
   run.initial_weights = run::find_initial_weights(run.resolved.experiment, context.runs_dir());
@@ -89,7 +90,7 @@ CheckedRun check_config(const Context& context,
   config::settle_for_device(run.resolved, run.backend.environment.device_type);
   say_chosen_backend(run);
   context.describe_own_blocks(run.resolved);
-  check_backend(context, run);
+  check_backend(context, run, options.device);
   return run;
 }
 
@@ -111,7 +112,7 @@ CheckedRun check_config(const Context& context,
                  saved.planned_claims,
                  saved.planned_tables};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
-  check_backend(context, run);
+  check_backend(context, run, options.device);
   return run;
 }
 

@@ -13,6 +13,7 @@
 
 #include "app/command_line.h"
 #include "app/help.h"
+#include "app/terminal.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -244,6 +245,7 @@ int main(int argument_count, char** arguments) {
   const forge::tables::PrintableOutput out(std::cout), err(std::cerr);
   try {
     forge::app::require_limits();
+    forge::app::tell_of_waiting();
     const int code = forge::app::run_program(argument_count, arguments);
     if (std::cout.flush()) return code;
     throw forge::app::lost_output();

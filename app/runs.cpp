@@ -393,7 +393,8 @@ std::string left_text(const run::RunFolder& folder) {
 /// alone: the runs need none, and what they found is in their folders.
 class FollowedStore {
  public:
-  explicit FollowedStore(const Context& context) : runs_dir_(context.runs_dir()) {
+  FollowedStore(const Context& context, const Interrupts& interrupts)
+      : runs_dir_(context.runs_dir()), interrupts_(interrupts) {
     attempt([&] { store_.emplace(open_store(context)); });
   }
   void update() {
@@ -406,13 +407,15 @@ class FollowedStore {
     try {
       action();
     } catch (const Error& problem) {
-      if (problem.exit_code() != ExitCode::storage) throw;
+      const bool interrupted = interrupts_.count() > 0;  // while it waited for another process
+      if (problem.exit_code() != ExitCode::storage && !interrupted) throw;
       store_.reset();
-      print_warnings({problem.message() + "; the runs go on without it"});
+      if (!interrupted) print_warnings({problem.message() + "; the runs go on without it"});
     }
   }
 
   std::filesystem::path runs_dir_;
+  const Interrupts& interrupts_;
   std::optional<store::ResultStore> store_;
 };
 
@@ -420,7 +423,7 @@ ExecutedRuns follow_and_report(const Context& context,
                                const std::vector<PendingRun>& runs,
                                const std::set<std::string>& own,
                                const Interrupts& interrupts) {
-  FollowedStore store(context);
+  FollowedStore store(context, interrupts);
   const std::vector<Outcome> outcomes =
       follow_runs(context, runs, own, interrupts, [&](size_t) { store.update(); });
   std::vector<std::string> ended;

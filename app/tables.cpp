@@ -6,6 +6,7 @@
 #include "app/runs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/own_blocks.h"
@@ -194,7 +195,7 @@ std::filesystem::path tables_folder(const project::Project& project) {
 
 std::vector<std::string> yaml_names(const std::filesystem::path& folder) {
   std::vector<std::string> names;
-  for (const fs::path& entry : folder_entries(folder)) {
+  for (const fs::path& entry : required_entries(folder)) {
     if (entry.extension() == ".yaml") names.push_back(entry.stem().string());
   }
   std::sort(names.begin(), names.end());

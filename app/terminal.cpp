@@ -17,6 +17,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 
 namespace forge::app {
 
@@ -164,7 +165,8 @@ void ProgressLine::show_phase(double fraction, const std::string& phase) {
   }
   const double seconds = now - phase_began_;
   const double done = fraction - phase_fraction_;
-  const bool can_tell = seconds > 1 && done > 0 && fraction < 1;
+  constexpr double least_done = 0.01;  // less of the work says little of the rest
+  const bool can_tell = seconds > 1 && done >= least_done && fraction < 1;
   const double left = can_tell ? seconds * (1 - fraction) / done : 0;
   show(fraction, can_tell ? phase + ", " + human_duration(left) + " left" : phase);
 }
@@ -283,6 +285,11 @@ Interrupts::~Interrupts() {
 }
 
 int Interrupts::count() const { return interrupts; }
+
+void tell_of_waiting() {
+  set_waiting({[](const std::string& text) { std::cerr << tables::printable(text) << "\n"; },
+               [] { return static_cast<int>(interrupts); }});
+}
 
 void Interrupts::let_second_end_program(bool ends) { second_ends_program = ends ? 1 : 0; }
 

@@ -151,6 +151,10 @@ class Interrupts {
   void let_second_end_program(bool ends);
 };
 
+/// From here on waits for other processes are told on stderr, and a Ctrl-C that an Interrupts
+/// counts ends them (core/base/waiting.h).
+void tell_of_waiting();
+
 /// Reports as `report` does. After a Ctrl-C that an Interrupts counts it throws Error, which ends
 /// the work that reports.
 std::function<void(double, const std::string&)> interruptible(

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/config/backend.h"
 #include "core/config/keys.h"
 #include "core/config/own_blocks.h"
@@ -22,8 +24,6 @@
 
 namespace forge::backends {
 namespace {
-
-constexpr double describe_silence_seconds = 120;  // a first start from a cold network disk is slow
 
 using Json = nlohmann::json;
 
@@ -94,19 +94,56 @@ worker::Request describe_request(const std::string& device, int threads) {
   return request;
 }
 
+/// A worker to be asked what it is.
+struct Question {
+  std::string backend;  ///< its name
+  worker::WorkerCommand command;
+  worker::Request request;
+  double silence_seconds = 0;  ///< after which it is given up
+};
+
+/// Says what is waited for when an answer takes longer than its patience; a first start from a cold
+/// network disk is slow.
+class SlowAnswerNotice {
+ public:
+  explicit SlowAnswerNotice(const Question& question)
+      : said_(std::async(std::launch::async, [&question, answered = answered_.get_future()] {
+          wait(question, answered);
+        })) {}
+  ~SlowAnswerNotice() { answered_.set_value(); }
+  SlowAnswerNotice(const SlowAnswerNotice&) = delete;
+  SlowAnswerNotice& operator=(const SlowAnswerNotice&) = delete;
+
+ private:
+  static void wait(const Question& question, const std::future<void>& answered) {
+    constexpr auto patience = std::chrono::seconds(3);
+    if (answered.wait_for(patience) != std::future_status::timeout) return;
+    say_waiting("waiting for the worker of backend " + question.backend +
+                " to say what it is, for " + human_duration(question.silence_seconds) +
+                " at most: " + shell_quoted(question.command.arguments));
+  }
+
+  std::promise<void> answered_;
+  std::future<void> said_;
+};
+
 /// Starts the worker and asks what it is. Throws Error as worker::run_job does, and where it ends
 /// without hello and environment.
-worker::BackendInfo ask_worker(worker::Launcher& launcher,
-                               const worker::WorkerCommand& command,
-                               const worker::Request& request) {
+worker::BackendInfo ask_worker(worker::Launcher& launcher, const Question& question) {
+  const SlowAnswerNotice notice(question);
   std::optional<worker::Hello> hello;
   std::optional<worker::Environment> environment;
   std::optional<worker::Supports> supports;
-  worker::run_job(launcher, command, request, describe_silence_seconds, [&](const auto& event) {
-    if (const auto* said = std::get_if<worker::Hello>(&event)) hello = *said;
-    if (const auto* said = std::get_if<worker::Environment>(&event)) environment = *said;
-    if (const auto* said = std::get_if<worker::Supports>(&event)) supports = *said;
-  });
+  worker::run_job(launcher,
+                  question.command,
+                  question.request,
+                  question.silence_seconds,
+                  [&](const worker::Event& event) {
+                    if (const auto* said = std::get_if<worker::Hello>(&event)) hello = *said;
+                    if (const auto* said = std::get_if<worker::Environment>(&event))
+                      environment = *said;
+                    if (const auto* said = std::get_if<worker::Supports>(&event)) supports = *said;
+                  });
   if (!hello || !environment) {
     throw Error("the worker did not say what it runs on", ExitCode::failed);
   }
@@ -119,11 +156,10 @@ worker::BackendInfo ask_once(const fs::path& cache_folder,
                              const Json& key,
                              double longest_seconds,
                              worker::Launcher& launcher,
-                             const worker::WorkerCommand& command,
-                             const worker::Request& request) {
+                             const Question& question) {
   const fs::path cached = cache_folder / "backends" / (hash_hex(worker::to_line(key)) + ".json");
   if (const auto info = read_description(cached, longest_seconds)) return *info;
-  worker::BackendInfo info = ask_worker(launcher, command, request);
+  worker::BackendInfo info = ask_worker(launcher, question);
   write_description(cached, info);
   return info;
 }
@@ -181,16 +217,16 @@ worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
                                               int threads) const {
   const worker::Request request = describe_request(device, threads);
   const worker::WorkerCommand worker = command(request);
+  const Question question{name_, worker, request, silence_seconds_};
   // Its libraries may change, which no file of the worker shows: the answer holds for an hour.
   constexpr double longest_seconds = 3600;
   worker::BackendInfo info = cache_folder_.empty()
-                                 ? ask_worker(launcher, worker, request)
+                                 ? ask_worker(launcher, question)
                                  : ask_once(cache_folder_,
                                             {command_key(worker), device, threads, machine_key()},
                                             longest_seconds,
                                             launcher,
-                                            worker,
-                                            request);
+                                            question);
   if (name_ != config::external_backend) {
     info.hello.backend = name_;
     return info;
@@ -364,15 +400,19 @@ worker::BackendInfo LibtorchBackend::describe(worker::Launcher& launcher,
   const Json key = {
       program.string(), changed, fs::file_size(program), device, threads, machine_key()};
   constexpr double forever = std::numeric_limits<double>::infinity();
-  return ask_once(cache_folder_, key, forever, launcher, command(request), request);
+  return ask_once(
+      cache_folder_, key, forever, launcher, {name(), command(request), request, silence_seconds_});
 }
 
 std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,
                                               const std::filesystem::path& program) {
   if (experiment.backend == config::own_backend)
-    return std::make_unique<LibtorchBackend>(program, user_cache_dir());
-  return std::make_unique<ExternalBackend>(
-      experiment.backend, experiment.external, user_cache_dir());
+    return std::make_unique<LibtorchBackend>(
+        program, user_cache_dir(), experiment.train.hung_after_seconds);
+  return std::make_unique<ExternalBackend>(experiment.backend,
+                                           experiment.external,
+                                           user_cache_dir(),
+                                           experiment.train.hung_after_seconds);
 }
 
 namespace {

@@ -19,13 +19,15 @@ class ExternalBackend : public worker::Backend {
   /// `name` as the config's `backend` has it; "external" for one without a name of its own.
   /// `config` is complete: its working directory is absolute. Answers to `describe` are cached in
   /// `cache_folder` for an hour, or until a file beside the command's changes; "": it asks each
-  /// time.
+  /// time. A worker may be silent for `silence_seconds` before it answers.
   ExternalBackend(std::string name,
                   config::ExternalConfig config,
-                  std::filesystem::path cache_folder = "")
+                  std::filesystem::path cache_folder = "",
+                  double silence_seconds = config::TrainConfig().hung_after_seconds)
       : name_(std::move(name)),
         config_(std::move(config)),
-        cache_folder_(std::move(cache_folder)) {}
+        cache_folder_(std::move(cache_folder)),
+        silence_seconds_(silence_seconds) {}
 
   std::string name() const override { return name_; }
   worker::WorkerCommand command(const worker::Request& request) const override;
@@ -44,15 +46,21 @@ class ExternalBackend : public worker::Backend {
   std::string name_;
   config::ExternalConfig config_;
   std::filesystem::path cache_folder_;
+  double silence_seconds_;
 };
 
 /// The worker that comes with forge, forge-worker-libtorch. This class links no Torch.
 class LibtorchBackend : public worker::Backend {
  public:
   /// `program` is forge's own path, from which the worker's is found. Answers to `describe` are
-  /// cached in `cache_folder`, because a start of Torch costs half a second.
-  LibtorchBackend(std::filesystem::path program, std::filesystem::path cache_folder)
-      : program_(std::move(program)), cache_folder_(std::move(cache_folder)) {}
+  /// cached in `cache_folder`, because a start of Torch costs half a second. A worker may be silent
+  /// for `silence_seconds` before it answers.
+  LibtorchBackend(std::filesystem::path program,
+                  std::filesystem::path cache_folder,
+                  double silence_seconds = config::TrainConfig().hung_after_seconds)
+      : program_(std::move(program)),
+        cache_folder_(std::move(cache_folder)),
+        silence_seconds_(silence_seconds) {}
 
   std::string name() const override { return "libtorch"; }
   worker::WorkerCommand command(const worker::Request& request) const override;
@@ -68,6 +76,7 @@ class LibtorchBackend : public worker::Backend {
  private:
   std::filesystem::path program_;
   std::filesystem::path cache_folder_;
+  double silence_seconds_;
 };
 
 /// The backend of a resolved config: forge's own, or the external program that the config names.

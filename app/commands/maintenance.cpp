@@ -199,6 +199,7 @@ int compare(const Context& context, bool json) {
   const std::filesystem::path path = store::store_path(runs_dir);
   const store::StoreComparison comparison = store::compare_store(path, runs_dir);
   const bool differs = !comparison.differences.empty();
+  print_warnings(comparison.warnings);
   if (json) {
     const auto list = json_list(comparison.differences, [](const auto& found) -> nlohmann::json {
       return {{"run", found.run}, {"what", found.what}};

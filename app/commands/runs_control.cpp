@@ -266,8 +266,7 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
   folder.require_undamaged(status);
   switch (status.state) {
     case run::RunState::completed: return "is completed";
-    case run::RunState::running: return "is running already";
-    default: return "";  // one that is queued is followed, so that its queue is served
+    default: return "";  // one that runs or is queued is followed: so its queue is served
   }
 }
 
@@ -286,7 +285,12 @@ int resume(const Context& context, const RunsResumeOptions& options) {
   for (const run::RunFolder& folder : folders) {
     wait_until_stopped(folder);
     const std::string reason = resume_problem(context, folder);
-    if (reason.empty()) {
+    if (reason.empty() && folder.is_running()) {
+      std::cerr << tables::printable(folder.id()) << " is running already"
+                << (options.queue.detach ? "" : ", following it (Ctrl-C leaves it running)")
+                << "\n";
+      runs.push_back({folder.id(), "", {folder.record(), folder, run::Action::running}, {}});
+    } else if (reason.empty()) {
       runs.push_back(prepare_resume(context, folder, options.queue.jobs));
     } else {
       std::cerr << tables::printable(folder.id()) << " " << reason << "\n";

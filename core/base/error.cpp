@@ -127,6 +127,11 @@ Error as_error(const std::exception& problem) {
     const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(refused);
     if (file && !file->path1().empty())
       return system_error("use '" + file->path1().string() + "'", file->code().value());
+    if (file && std::string(file->what()).find("current path") != std::string::npos)
+      return system_error("find the current folder",
+                          file->code().value(),
+                          "it was moved or removed: go to another one with cd");
+    if (file) return system_error("use a file or folder", file->code().value());
     const bool storage = is_of_storage(refused->code().value());
     return Error(refused->what(), storage ? ExitCode::storage : ExitCode::failed);
   }

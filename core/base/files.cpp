@@ -17,6 +17,7 @@
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 
 namespace forge {
 namespace {
@@ -343,8 +344,10 @@ std::optional<FileLock> FileLock::try_acquire(const fs::path& path) {
 
 FileLock FileLock::acquire(const fs::path& path) {
   FileDescriptor file = open_own_file(path, O_RDWR | O_CREAT, "lock");
+  const int before = interrupts_so_far();
   while (::flock(file.get(), LOCK_EX) != 0) {
     if (errno != EINTR) throw system_error("lock '" + path.string() + "'", errno);
+    require_uninterrupted(before);
   }
   return FileLock(std::move(file));
 }

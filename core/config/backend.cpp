@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/text.h"
 #include "core/config/check.h"
 #include "core/config/fields.h"
@@ -72,7 +73,7 @@ DeclaredBackend read_declaration(const fs::path& file) {
 
 std::vector<fs::path> declarations_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const fs::path& entry : folder_entries(folder)) {
+  for (const fs::path& entry : required_entries(folder)) {
     if (is_file(entry / declaration_file)) files.push_back(entry / declaration_file);
   }
   return files;

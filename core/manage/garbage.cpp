@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_cache.h"
 #include "core/manage/run_edits.h"
@@ -38,7 +39,7 @@ std::string days_text(double seconds) {
 bool is_aside(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!is_aside_name(name) && !starts_with(name, ".reindex-")) return false;
-  return starts_with(name, ".") || !fs::exists(run::RunFolder(path).record_file());
+  return starts_with(name, ".") || !path_exists(run::RunFolder(path).record_file());
 }
 
 bool is_link(const fs::path& path) {
@@ -199,7 +200,7 @@ void free_one(const fs::path& runs_dir, const Garbage& garbage) {
   fs::path aside;
   if (garbage.kind == GarbageKind::prepared_data) {
     // A process that prepares it holds the lock; one that reads it has mapped it.
-    const auto lock = FileLock::try_acquire(garbage.path / "lock");
+    const auto lock = try_lock_signed(garbage.path / "lock");
     if (!lock) throw Error("is being prepared");
     aside = move_aside(garbage.path);
   } else {

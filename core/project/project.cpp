@@ -7,6 +7,7 @@
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/text.h"
 #include "core/yaml/graph/read.h"
 #include "core/yaml/yaml.h"
@@ -134,8 +135,7 @@ Project read_project(const Workspace& workspace,
 std::vector<std::string> files_below(const fs::path& folder, bool (*is_wanted)(const fs::path&)) {
   std::vector<std::string> names;
   std::error_code error;
-  fs::recursive_directory_iterator entry(
-      folder, fs::directory_options::skip_permission_denied, error);
+  fs::recursive_directory_iterator entry(folder, error);
   for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
     const bool is_hidden = starts_with(entry->path().filename().string(), ".");
     if (is_hidden) entry.disable_recursion_pending();
@@ -143,6 +143,7 @@ std::vector<std::string> files_below(const fs::path& folder, bool (*is_wanted)(c
     if (is_hidden || !is_wanted(entry->path()) || !entry->is_regular_file(ignored)) continue;
     names.push_back(entry->path().lexically_relative(folder).generic_string());
   }
+  require_read(folder, error);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/host.h"
+#include "core/worker/plausible.h"
 
 namespace forge::run {
 namespace {
@@ -89,16 +90,17 @@ class EventChecker {
       step_ = first_step_ = started->first_step;
     } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
       take_step("train", metrics->step);
-      require_positive("loss", metrics->loss);
-      require_positive("gradient_norm", metrics->gradient_norm);
-      require_speed(metrics->tokens_per_second);
-      require_positive("elapsed_seconds", metrics->elapsed_seconds);
+      worker::require_not_negative("loss", metrics->loss);
+      worker::require_not_negative("gradient_norm", metrics->gradient_norm);
+      worker::require_speed(metrics->tokens_per_second);
+      worker::require_not_negative("elapsed_seconds", metrics->elapsed_seconds);
     } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
       take_step("evaluation", evaluation->step);
-      require_positive("loss", evaluation->loss);
-      require_positive("validation_loss", evaluation->validation_loss.value_or(0));
-      for (const double loss : evaluation->row_losses) require_positive("row_losses", loss);
-      require_positive("seconds", evaluation->seconds);
+      worker::require_not_negative("loss", evaluation->loss);
+      worker::require_not_negative("validation_loss", evaluation->validation_loss.value_or(0));
+      for (const double loss : evaluation->row_losses)
+        worker::require_not_negative("row_losses", loss);
+      worker::require_not_negative("seconds", evaluation->seconds);
       evaluation_ = *evaluation;
     } else if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) {
       require_within("checkpoint", saved->step);  // it may be older than the last step
@@ -115,10 +117,10 @@ class EventChecker {
                       std::to_string(max_steps_),
                   "'completed' is true after train.max_steps steps alone");
     }
-    require_positive("eval_loss", finished.eval_loss.value_or(0));
-    require_positive("train_loss", finished.train_loss);
-    require_speed(finished.tokens_per_second);
-    require_positive("wall_seconds", finished.wall_seconds);
+    worker::require_not_negative("eval_loss", finished.eval_loss.value_or(0));
+    worker::require_not_negative("train_loss", finished.train_loss);
+    worker::require_speed(finished.tokens_per_second);
+    worker::require_not_negative("wall_seconds", finished.wall_seconds);
     if (finished.completed && evaluates_ && !finished.eval_loss) {
       throw Error("it finished as completed without eval_loss",
                   "the config asks for an evaluation after the last step (train.eval_rows)");
@@ -168,18 +170,6 @@ class EventChecker {
     throw Error("'" + name + "' of 'started' is " + std::to_string(said) + ", and the config has " +
                     std::to_string(asked),
                 "tokens_per_step is train.batch_size times train.seq_len");
-  }
-
-  static void require_speed(double tokens_per_second) {
-    constexpr double fastest = 1e15;  // a token takes a millionth of a nanosecond
-    require_positive("tokens_per_second", tokens_per_second);
-    if (tokens_per_second > fastest)
-      throw Error("'tokens_per_second' is impossible: " + shortest(tokens_per_second));
-  }
-
-  static void require_positive(const std::string& name, double value) {
-    if (!(value < 0)) return;
-    throw Error("'" + name + "' is negative: " + shortest(value));
   }
 
   int64_t max_steps_;

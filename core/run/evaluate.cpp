@@ -23,6 +23,7 @@
 #include "core/run/scorer.h"
 #include "core/worker/job.h"
 #include "core/worker/json_fields.h"
+#include "core/worker/plausible.h"
 
 namespace forge::run {
 namespace {
@@ -197,6 +198,33 @@ int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
 
 }  // namespace
 
+namespace {
+
+/// Throws Error where the worker cannot have evaluated the rows that it was given.
+void require_possible(const ModelEvaluation& evaluation, const EvaluationData& data, int seq_len) {
+  int64_t most = 0;
+  bool each_is_scored = true;
+  for (const worker::TokenSource& source : data.tokens) {
+    const int64_t targets = source.rows * seq_len;
+    most += source.short_last_row
+                ? std::min(targets, data::TokenFile(source.path).size() - source.first_row - 1)
+                : targets;
+    // Of documents, tasks and rows cut at borders of documents some targets may not be scored.
+    if (source.pad_id || source.document_start || source.path.empty()) each_is_scored = false;
+  }
+  worker::require_not_negative("loss", evaluation.loss);
+  const bool fits = each_is_scored ? evaluation.tokens == most
+                                   : evaluation.tokens >= 1 && evaluation.tokens <= most;
+  if (!fits) {
+    throw Error("the worker evaluated " + with_thousands(evaluation.tokens) +
+                    " tokens, and its rows have " + with_thousands(most),
+                ExitCode::failed);
+  }
+  worker::require_pace(evaluation.tokens, evaluation.seconds);
+}
+
+}  // namespace
+
 /// What a worker's result must hold.
 template <class Visitor>
 void fields(Visitor& visit, ModelEvaluation& evaluation) {
@@ -226,6 +254,7 @@ ModelEvaluation evaluate(const RunModel& model,
   const nlohmann::json values =
       worker::job_result(launcher, backend.command(request), request, listen);
   auto evaluation = worker::read_fields<ModelEvaluation>(values, "the worker's result");
+  require_possible(evaluation, data, model.experiment.train.seq_len);
   evaluation.device = device_name;
   evaluation.perplexity = std::exp(evaluation.loss);
   evaluation.scores = scorer.finish();

@@ -130,10 +130,19 @@ std::string with_suffix(const std::string& id, int number) {
   return number == 1 ? id : id + "-" + std::to_string(number);
 }
 
+/// Whether a run may be there: one that cannot be looked at counts.
+bool may_be_run(const RunFolder& folder) {
+  try {
+    return folder.has_record();
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 /// How many runs of this id there are: id, id-2, … without a gap.
 int runs_of(const std::string& id, const fs::path& runs_dir) {
   int number = 0;
-  while (fs::exists(RunFolder(runs_dir / with_suffix(id, number + 1)).record_file())) ++number;
+  while (may_be_run(RunFolder(runs_dir / with_suffix(id, number + 1)))) ++number;
   return number;
 }
 
@@ -158,7 +167,7 @@ int own_run(const RunRecord& planned, int existing, const fs::path& runs_dir) {
 
 /// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
 Action action_for(const RunFolder& folder) {
-  if (!fs::exists(folder.record_file())) return Action::start;
+  if (!folder.has_record()) return Action::start;
   const RunStatus status = folder.status();
   folder.require_undamaged(status);
   if (status.state == RunState::completed) folder.config();  // it throws where it was changed
@@ -257,7 +266,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     return true;
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
-    if (fs::exists(planned.folder.record_file())) return false;
+    if (planned.folder.has_record()) return false;
     if (!path_exists(planned.folder.path())) throw;
     throw Error("the run folder '" + planned.folder.path().string() + "' has no run.json",
                 "restore the file, or move the folder away: the run then begins anew",
@@ -282,15 +291,30 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
   return planned;
 }
 
+namespace {
+
+/// What the request of a run says that it continues from, "". One that is damaged says nothing: it
+/// is written anew, and the run makes the same steps from its start.
+std::string continued_checkpoint(const RunFolder& folder) {
+  if (!path_exists(folder.request_file())) return "";
+  try {
+    return read_request(folder).resume_from;
+  } catch (const Error& problem) {
+    if (problem.exit_code() == ExitCode::storage) throw;
+    return "";
+  }
+}
+
+}  // namespace
+
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
-  if (!fs::exists(planned.folder.record_file())) return write_new_folder(planned, inputs);
+  if (!planned.folder.has_record()) return write_new_folder(planned, inputs);
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
     // A run that continues another one does so until it has a checkpoint of its own.
     RunInputs again = inputs;
     again.continue_from = {};
-    if (fs::exists(planned.folder.request_file()))
-      again.continue_from.checkpoint = read_request(planned.folder).resume_from;
+    again.continue_from.checkpoint = continued_checkpoint(planned.folder);
     write_request(planned.folder, planned, again);
   }
   return false;

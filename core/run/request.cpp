@@ -115,7 +115,31 @@ void require_readable(worker::Job job,
   require_values(limits, config::to_json(experiment), {}, backend);
 }
 
+void require_device(const std::string& device, const worker::BackendInfo& backend) {
+  const std::string& type = backend.environment.device_type;
+  if (device.empty() || device == "auto" || device == type) return;
+  const bool has_number =
+      starts_with(device, type + ":") && device.size() > type.size() + 1 &&
+      device.find_first_not_of("0123456789", type.size() + 1) == std::string::npos;
+  if (has_number) return;
+  throw Error("backend " + backend.hello.backend + " runs on " + type + " here, and not on '" +
+                  device + "'",
+              "--device is auto, cpu, cuda or cuda:N");
+}
+
 namespace {
+
+/// The command that plans the run again. As it was typed, where that cannot mean anything else: it
+/// may be somebody else's.
+std::string command_of(const RunRecord& record) {
+  constexpr size_t longest = 200;
+  const std::string& typed = record.command;
+  const bool can_be_pasted = starts_with(typed, "forge run ") && typed.size() <= longest &&
+                             typed.find_first_of(";|&`$<>()\\\n#!") == std::string::npos &&
+                             typed.find("--force") == std::string::npos &&
+                             typed.find("--detach") == std::string::npos;
+  return quoted_command(can_be_pasted ? typed : "forge run " + shell_quoted(record.config));
+}
 
 void require_same(const RunRecord& record,
                   const std::string& what,
@@ -133,8 +157,7 @@ worker::Request parse_request(const fs::path& file, const RunRecord& record) {
     return worker::request_from_line(read_file_within(file, 2 * worker::max_request_bytes));
   } catch (const Error& problem) {
     throw Error("'" + shown_path(file) + "': " + problem.message(),
-                quoted_command("forge run " + shell_quoted(record.config)) +
-                    " writes it anew and continues the run",
+                command_of(record) + " writes it anew and continues the run",
                 ExitCode::failed);
   }
 }
@@ -156,8 +179,7 @@ void require_request_of(const RunRecord& record,
   for (const auto& [key, is_same] : parts) {
     if (is_same) continue;
     throw Error("'" + shown_path(file) + "': " + key + " is not that of run '" + record.id + "'",
-                "restore the file; " + quoted_command("forge run " + shell_quoted(record.config)) +
-                    " writes it anew",
+                "restore the file; " + command_of(record) + " writes it anew",
                 ExitCode::failed);
   }
 }
@@ -175,8 +197,7 @@ worker::Request read_request(const RunFolder& folder) {
   }
   if (!path_exists(file)) {
     throw Error("'" + shown_path(file) + "' is missing",
-                quoted_command("forge run " + shell_quoted(record.config)) +
-                    " writes it anew and continues the run",
+                command_of(record) + " writes it anew and continues the run",
                 ExitCode::failed);
   }
   const worker::Request request = parse_request(file, record);

@@ -32,6 +32,10 @@ void require_readable(worker::Job job,
                       const config::Experiment& experiment,
                       const worker::BackendInfo& backend);
 
+/// Throws Error where the device that the user asked for is not one that the backend would run on:
+/// its run could not go on. "auto" and "" are any.
+void require_device(const std::string& device, const worker::BackendInfo& backend);
+
 /// A run that began before goes on without the command that began it: from its folder alone.
 
 /// The request that the run was begun with. Throws Error for a run that has none, and for a request

@@ -159,6 +159,17 @@ bool is_run_name(const std::string& name) {
          !starts_with(name, "forge.sqlite") && !is_aside_name(name);
 }
 
+bool RunFolder::has_record() const {
+  std::error_code problem;
+  const bool there = fs::exists(record_file(), problem);
+  if (!problem) return there;
+  throw system_error("read the run folder '" + shown_path(path_) + "'",
+                     problem.value(),
+                     problem.value() == EACCES
+                         ? "its owner can make it readable: chmod u+rwx, or g+rx for others"
+                         : "remove what stands in the place of its run.json");
+}
+
 RunRecord RunFolder::record() const {
   try {
     RunRecord record = record_from_json(
@@ -274,7 +285,7 @@ RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps) const 
     lines = std::move(again);
   }
   RunStatus status = status_after(lines.empty() ? "" : lines.back(), *this);
-  if (status.state != RunState::completed && !fs::exists(done_file())) return status;
+  if (status.state != RunState::completed && !path_exists(done_file())) return status;
   try {
     require_completion(*this, lines, max_steps);
     status.state = RunState::completed;
@@ -323,7 +334,7 @@ std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;
   for (const fs::path& entry : folder_entries(runs_dir)) {
     RunFolder folder(entry);
-    if (is_run_name(folder.id()) && fs::exists(folder.record_file()))
+    if (is_run_name(folder.id()) && path_exists(folder.record_file()))
       runs.push_back(std::move(folder));
   }
   return runs;
@@ -334,12 +345,11 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   if (!is_name) return std::nullopt;
   // A whole id, which scripts give, needs no list of all runs.
   RunFolder whole(runs_dir / id);
-  if (is_run_name(id) && fs::exists(whole.record_file())) return whole;
+  if (is_run_name(id) && whole.has_record()) return whole;
   std::vector<RunFolder> found;
   for (const fs::path& entry : folder_entries(runs_dir)) {
     RunFolder folder(entry);
-    if (starts_with(folder.id(), id) && is_run_name(folder.id()) &&
-        fs::exists(folder.record_file()))
+    if (starts_with(folder.id(), id) && is_run_name(folder.id()) && folder.has_record())
       found.push_back(std::move(folder));
   }
   if (found.empty()) return std::nullopt;

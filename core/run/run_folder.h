@@ -134,6 +134,9 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
+  /// Whether run.json is there. Throws Error where that cannot be looked at: the folder is closed
+  /// to this user, say.
+  bool has_record() const;
   /// Throws Error naming the file where it cannot be read, or where its key is not that of its
   /// identity: it was changed.
   RunRecord record() const;

@@ -100,35 +100,4 @@ nlohmann::json job_result(Launcher& launcher,
   return *values;
 }
 
-std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments) {
-  try {
-    const TemporaryFile errors;
-    const auto tool = launcher.start({{arguments, {}}, "", "", errors.path()});
-    std::string line;
-    const double deadline = steady_seconds() + 10;
-    while (steady_seconds() < deadline) {
-      Output output = tool->next(0.5);
-      if (auto* said = std::get_if<OutputLine>(&output)) line = std::move(said->text);
-      if (const auto* exit = std::get_if<ExitStatus>(&output)) {
-        return exit->code == 0 && exit->signal == 0 ? line : "";
-      }
-    }
-  } catch (const Error&) {
-    // Not installed: what is asked here is worth recording, not worth failing for.
-  }
-  return "";
-}
-
-std::string git_revision(Launcher& launcher, const fs::path& folder) {
-  return line_of_tool(launcher,
-                      {"git",
-                       "-C",
-                       folder.string(),
-                       "describe",
-                       "--always",
-                       "--dirty",
-                       "--abbrev=12",
-                       "--exclude=*"});
-}
-
 }  // namespace forge::worker

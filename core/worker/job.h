@@ -66,12 +66,4 @@ nlohmann::json job_result(Launcher& launcher,
                           const worker::Request& request,
                           const std::function<void(const worker::Event&)>& on_event = {});
 
-/// The only line that a small tool prints, e.g. `git describe`; "" when it cannot be started, fails
-/// or takes longer than ten seconds.
-std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments);
-
-/// Commit of the git repository that holds `folder`, "-dirty" appended where files differ from it;
-/// "" where there is none.
-std::string git_revision(Launcher& launcher, const std::filesystem::path& folder);
-
 }  // namespace forge::worker

@@ -5,6 +5,7 @@
 #include "backends/backends.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/waiting.h"
 #include "core/config/backend.h"
 #include "core/worker/launcher.h"
 #include "tests/core/run/fixture.h"
@@ -39,6 +40,31 @@ TEST_CASE("the folder of the command is where the program starts, whatever the l
   const auto started = launcher.start({command, "", folder.path(), folder / "stderr.log"});
   const worker::Output output = started->next(600);
   CHECK(std::get<worker::OutputLine>(output).text == "place");
+}
+
+TEST_CASE(
+    "a worker that does not say what it is is waited for in words, as long as the config says",
+    "[backend][waiting]") {
+  const auto said_within = [](double seconds) {
+    config::Experiment experiment;
+    experiment.backend = "external";
+    experiment.external.command = {"sh", "-c", "sleep 600"};
+    experiment.train.hung_after_seconds = seconds;
+    std::string said;
+    set_waiting({[&](const std::string& text) { said += text; }, [] { return 0; }});
+    worker::LocalLauncher launcher;
+    said += error_of([&] { make_backend(experiment, "forge")->describe(launcher, "cpu", 1); });
+    set_waiting({});
+    return said;
+  };
+  const std::string soon = said_within(0.2);
+  CHECK(contains(soon, "the worker said nothing for"));
+  CHECK_FALSE(contains(soon, "waiting for"));
+  const std::string late = said_within(4);
+  CHECK(contains(late,
+                 "waiting for the worker of backend external to say what it is, for 4s at most"));
+  CHECK(contains(late, "sh -c 'sleep 600'"));
+  CHECK(contains(late, "the worker said nothing for 4s"));
 }
 
 TEST_CASE("a declared backend goes by its name, another by the worker's if that is sound",

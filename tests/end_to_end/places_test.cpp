@@ -79,5 +79,33 @@ TEST_CASE("a closed standard output is said to be closed") {
   REQUIRE(contains(read_file(words), "standard output: it is closed"));
 }
 
+TEST_CASE("configs and tables that this user may not read are no empty ones") {
+  using std::filesystem::perms;
+  Program forge;
+  forge.folder().write("cache/file", "");
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  REQUIRE(forge.call({"init", (forge.folder() / "w").string()}).exit_code == 0);
+  forge.working_directory = forge.folder() / "w";
+  REQUIRE(forge.call({"project", "create", "A"}).exit_code == 0);
+  for (const char* name : {"", "cache", "w", "w/a"}) permissions(forge.folder() / name, perms::all);
+  forge.working_directory = forge.folder() / "w" / "a";
+  forge.as_nobody = true;
+  const auto check_closed = [&](const std::string& name, const std::vector<std::string>& command) {
+    const std::filesystem::path closed = forge.folder() / "w" / "a" / name;
+    permissions(closed, perms::none);
+    const Outcome outcome = forge.call(command);
+    permissions(closed, perms::owner_all);
+    if (outcome.exit_code == 127) return;  // another user cannot reach the build folder
+    INFO(command[0] << ": " << outcome.out << outcome.err);
+    CHECK(outcome.exit_code != 0);
+    CHECK(contains(outcome.out + outcome.err, "cannot read the folder '"));
+    CHECK(contains(outcome.out + outcome.err, "Permission denied"));
+  };
+  check_closed("templates/configs", {"ls"});
+  check_closed("templates/configs", {"check", "--all"});
+  check_closed("templates/configs", {"run", "--all"});
+  check_closed("tables", {"compare"});
+}
+
 }  // namespace
 }  // namespace forge::tests

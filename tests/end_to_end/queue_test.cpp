@@ -316,6 +316,21 @@ TEST_CASE("Ctrl-C leaves a run that another command has started") {
   REQUIRE(count(forge, "stopped") == 1);
 }
 
+TEST_CASE("resuming a run that runs already follows it to its end") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1", 40, {"--detach"})).exit_code == 0);
+  REQUIRE(wait_until([&] { return is_running(forge); }));
+  const std::string id = forge.only_run().filename().string();
+  const Outcome left = forge.call({"runs", "resume", id, "--detach"});
+  REQUIRE(contains(left.err, id + " is running already\n"));
+  const int pid = forge.start({"runs", "resume", id});
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "running already, following it"); }));
+  gate.open();
+  REQUIRE(Program::wait_for(pid).exit_code == 0);
+  REQUIRE(count(forge, "completed") == 1);
+}
+
 TEST_CASE("Ctrl-C while a run waits withdraws it and exits with 3") {
   Program forge;
   const WorkerGate gate(forge);

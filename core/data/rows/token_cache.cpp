@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 #include "core/data/tokenizer/tokenizer_json.h"
@@ -124,7 +125,9 @@ TokenCacheEntry::TokenCacheEntry(fs::path path, const Progress& progress, bool v
     : path_(std::move(path)),
       progress_(progress),
       verify_hashes_(verify_hashes),
-      lock_(FileLock::acquire(made(path_) / "lock")) {
+      lock_(lock_signed(made(path_) / "lock", [&](const std::string& holder) {
+        if (progress) progress(0, "waiting for " + holder + ", which prepares the same data");
+      })) {
   remove_leftovers(path_);
 }
 
@@ -182,6 +185,7 @@ void add_files(PreparedFolder& prepared) {
   for (const fs::path& entry : folder_entries(prepared.folder)) {
     struct stat status {};
     if (::stat(entry.c_str(), &status) != 0) continue;
+    if (entry.filename() == "lock") continue;  // whoever uses the data writes to it
     prepared.bytes += status.st_size;
     prepared.modified = std::max<int64_t>(prepared.modified, status.st_mtime);
     const std::string name = entry.filename().string();

@@ -1,10 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/worker/job.h"
+#include "core/worker/plausible.h"
 
 namespace forge::benchmark {
 namespace {
@@ -17,11 +21,20 @@ constexpr int finish_share = 2;
   throw Error(what, hint, ExitCode::failed);
 }
 
+/// None where the request has no config to say it.
+std::optional<int64_t> tokens_of_a_step(const nlohmann::json& experiment) {
+  const nlohmann::json* rows = find_value(experiment, "train.batch_size");
+  const nlohmann::json* tokens = find_value(experiment, "train.seq_len");
+  if (!rows || !tokens) return std::nullopt;
+  return rows->get<int64_t>() * tokens->get<int64_t>();
+}
+
 /// One subject's worker and what it has said so far.
 class Worker {
  public:
   Worker(worker::Launcher& launcher, const BenchTarget& subject)
-      : session_(launcher, subject.command, subject.request, worker::job_silence_seconds, true) {}
+      : session_(launcher, subject.command, subject.request, worker::job_silence_seconds, true),
+        tokens_per_step_(tokens_of_a_step(subject.request.experiment)) {}
 
   void warm_up() {
     while (true) {
@@ -34,6 +47,7 @@ class Worker {
         if (ready->window_steps < 1 || ready->tokens_per_step < 1) {
           refuse("the worker is ready for windows without steps or tokens");
         }
+        require_own_tokens(ready->tokens_per_step);
         measurement_.ready = *ready;
         return;
       } else if (std::holds_alternative<worker::Result>(event)) {
@@ -56,6 +70,7 @@ class Worker {
                " steps was asked for, the worker measured " + std::to_string(window->steps) +
                " steps in " + std::to_string(window->seconds) + " s");
       }
+      worker::require_pace(window->steps * measurement_.ready.tokens_per_step, window->seconds);
       measurement_.windows.push_back(*window);
       return;
     }
@@ -80,7 +95,15 @@ class Worker {
     return std::move(*event);
   }
 
+  void require_own_tokens(int64_t said) const {
+    if (!tokens_per_step_ || said == *tokens_per_step_) return;
+    refuse("the worker measures steps of " + with_thousands(said) + " tokens, and the config has " +
+               with_thousands(*tokens_per_step_),
+           "tokens_per_step is train.batch_size times train.seq_len");
+  }
+
   worker::JobSession session_;
+  std::optional<int64_t> tokens_per_step_;
   Measurement measurement_;
 };
 

@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
 #include "core/results/benchmark/benchmark.h"
@@ -276,7 +277,8 @@ fs::path benchmarks_dir(const fs::path& runs_dir) { return runs_dir / "benchmark
 fs::path write_record(const fs::path& runs_dir, Record& record) {
   const fs::path folder = benchmarks_dir(runs_dir);
   make_own_folders(runs_dir, folder.filename());
-  const FileLock lock = FileLock::acquire(folder / ".lock");  // no two take one name
+  // No two take one name.
+  const FileLock lock = lock_signed(folder / ".lock", "the folder '" + shown_path(folder) + "'");
   const std::string what = record.kind == Kind::operations ? "ops" : record.config;
   const std::string name = compact_timestamp(record.call.created) + "-" + as_file_name(what);
   record.id = name;

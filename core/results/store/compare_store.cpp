@@ -1,5 +1,6 @@
 #include "core/results/store/compare_store.h"
 
+#include <poll.h>
 #include <unistd.h>
 #include <algorithm>
 #include <map>
@@ -100,7 +101,10 @@ void compare_tables(const fs::path& path,
 
 }  // namespace
 
-StoreComparison compare_store(const fs::path& path, const fs::path& runs_dir) {
+namespace {
+
+/// At one moment, as far as the runs stand still.
+StoreComparison compare_once(const fs::path& path, const fs::path& runs_dir) {
   const ScratchFolder aside(fs::absolute(path).parent_path() /
                             (std::string(aside_prefix) + "compared-" + std::to_string(::getpid())));
   const fs::path built = aside.path() / "forge.sqlite";
@@ -110,7 +114,7 @@ StoreComparison compare_store(const fs::path& path, const fs::path& runs_dir) {
     ResultStore store(path), anew(built);
     add_active(runs_dir, active);
     store.sync(runs_dir);
-    anew.sync(runs_dir);
+    comparison.warnings = anew.sync(runs_dir).warnings;
     add_active(runs_dir, active);
     const std::map<std::string, RunSummary> stored = runs_by_id(store), found = runs_by_id(anew);
     for (const auto& [id, run] : found) {
@@ -134,6 +138,32 @@ StoreComparison compare_store(const fs::path& path, const fs::path& runs_dir) {
       comparison.differences.begin(),
       comparison.differences.end(),
       [](const StoreDifference& a, const StoreDifference& b) { return a.run < b.run; });
+  return comparison;
+}
+
+/// Drops the differences of runs and measurements that had none before.
+void keep_those_of(const std::set<std::string>& before, std::vector<StoreDifference>& found) {
+  const auto is_new = [&](const StoreDifference& difference) {
+    return before.count(difference.run) == 0;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_new), found.end());
+}
+
+}  // namespace
+
+StoreComparison compare_store(const fs::path& path, const fs::path& runs_dir) {
+  StoreComparison comparison = compare_once(path, runs_dir);
+  // Both stores read the files one after the other, and others write meanwhile: a run that begins,
+  // ends, is noted or removed between the two differs once. What was tampered with differs always.
+  constexpr int more_looks = 3;
+  constexpr int pause = 400;  // milliseconds: longer than a run is between two states
+  for (int look = 0; look < more_looks && !comparison.differences.empty(); ++look) {
+    std::set<std::string> before;
+    for (const StoreDifference& difference : comparison.differences) before.insert(difference.run);
+    ::poll(nullptr, 0, pause);
+    comparison = compare_once(path, runs_dir);
+    keep_those_of(before, comparison.differences);
+  }
   return comparison;
 }
 

@@ -17,11 +17,13 @@ struct StoreComparison {
   int64_t compared = 0;  ///< runs
   int64_t active = 0;    ///< runs that are active or wait: their rows change, and are not compared
   std::vector<StoreDifference> differences;  ///< by run, then by column or table
+  std::vector<std::string> warnings;         ///< of runs that cannot be read and compared
 };
 
 /// Compares every row of the store at `path`, once it is brought up to date, with a store that is
 /// built anew from the run folders beside it and removed again. Changes no row. Rows are believed
-/// elsewhere: a file that has not changed is not read again. Throws Error where either store cannot
+/// elsewhere: a file that has not changed is not read again. A run that differs is looked at again,
+/// a few times: others may write to it meanwhile. Throws Error where either store cannot
 /// be read or made.
 StoreComparison compare_store(const std::filesystem::path& path,
                               const std::filesystem::path& runs_dir);

@@ -16,6 +16,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/staging.h"
+#include "core/base/waiting.h"
 #include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
@@ -223,7 +224,9 @@ constexpr int busy_timeout_ms = 30000;
 
 /// Held while a database is opened or replaced: a connection that opened the old file must not
 /// meet the new file's log. Released at once, so it never waits for a running query.
-FileLock opening_lock(const fs::path& path) { return FileLock::acquire(beside(path, lock_suffix)); }
+FileLock opening_lock(const fs::path& path) {
+  return lock_signed(beside(path, lock_suffix), "the results store '" + shown_path(path) + "'");
+}
 
 }  // namespace
 

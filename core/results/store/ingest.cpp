@@ -467,6 +467,7 @@ struct Changes {
   std::vector<std::string> removed;
   std::vector<std::string> misnamed;  ///< folders with a run's files whose name no run can have
   std::vector<std::string> unnamed;   ///< folders with a run's log and without run.json
+  std::map<std::string, std::vector<std::string>> closed;  ///< that cannot be read, by the reason
 
   bool none() const { return changed.empty() && removed.empty(); }
 };
@@ -474,6 +475,13 @@ struct Changes {
 /// Changes when another connection has written to the database (PRAGMA data_version).
 int64_t data_version(SQLite::Database& database) {
   return database.execAndGet("PRAGMA data_version").getInt64();
+}
+
+/// Why the files of a folder cannot be looked at, "" where they can.
+std::string reason_closed(const fs::path& folder) {
+  std::error_code problem;
+  [[maybe_unused]] const bool there = fs::exists(run::RunFolder(folder).record_file(), problem);
+  return problem ? "its folder cannot be read: " + problem.message() : "";
 }
 
 Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
@@ -487,7 +495,9 @@ Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
   for (size_t i = 0; i < names.size(); ++i) {
     const FileState& now = states[i];
     if (now.record == FileStamp()) {  // not a run, or removed meanwhile
+      const std::string reason = reason_closed(runs_dir / names[i]);
       if (now.events != FileStamp()) changes.unnamed.push_back(names[i]);
+      if (!reason.empty()) changes.closed[reason].push_back(names[i]);
       continue;
     }
     if (!run::is_run_name(names[i])) {
@@ -521,6 +531,7 @@ void sync_runs(SQLite::Database& database,
   if (!changes.unnamed.empty())
     report.left_out["the folder has no run.json; restore the file, or remove the folder"] =
         changes.unnamed;
+  for (const auto& [reason, names] : changes.closed) report.left_out[reason] = names;
   if (changes.none()) return;
   std::optional<FileLock> lock = writer_lock(store, watch);
   // Another process may have ingested most of it while this one waited.

@@ -17,7 +17,7 @@ namespace {
 /// Whether a run that nobody supervises needs nothing more: its supervisor died after the end and
 /// before it could say so to the queue.
 bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
-  if (!fs::exists(folder.record_file())) return true;  // removed by hand
+  if (!folder.has_record()) return true;  // removed by hand
   const run::RunStatus status = folder.status();
   if (status.state == run::RunState::completed || status.damaged) return true;
   const bool ended =

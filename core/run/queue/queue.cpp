@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/run/host.h"
 #include "core/run/run_folder.h"
 #include "core/worker/json_fields.h"
@@ -218,11 +219,13 @@ Queue::Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop
       entries_(read_entries(runs_dir)) {}
 
 Queue::Queue(const fs::path& runs_dir)
-    : Queue(runs_dir, std::make_unique<DelayedStop>(), FileLock::acquire(lock_file(runs_dir))) {}
+    : Queue(runs_dir,
+            std::make_unique<DelayedStop>(),
+            lock_signed(lock_file(runs_dir), "the queue of '" + shown_path(runs_dir) + "'")) {}
 
 std::optional<Queue> Queue::try_open(const fs::path& runs_dir) {
   auto delayed_stop = std::make_unique<DelayedStop>();
-  auto lock = FileLock::try_acquire(lock_file(runs_dir));
+  auto lock = try_lock_signed(lock_file(runs_dir));
   if (!lock) return std::nullopt;
   return Queue(runs_dir, std::move(delayed_stop), std::move(*lock));
 }

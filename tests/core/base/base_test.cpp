@@ -53,6 +53,12 @@ TEST_CASE("an exception has the exit code of whose fault it is") {
       "status", "/root/x", std::make_error_code(std::errc::permission_denied)));
   CHECK(closed.message() == "cannot use '/root/x': Permission denied");
   CHECK(closed.hint().find("ask its owner") != std::string::npos);
+  const Error lost = as_error(std::filesystem::filesystem_error(
+      "cannot get current path", std::make_error_code(std::errc::no_such_file_or_directory)));
+  CHECK(lost.message() == "cannot find the current folder: No such file or directory");
+  CHECK(lost.hint().find("go to another one") != std::string::npos);
+  CHECK(as_error(refused(std::errc::permission_denied)).message() ==
+        "cannot use a file or folder: Permission denied");
   CHECK(as_error(std::out_of_range("map::at")).hint().find("report it") != std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 #include "core/project/workspace.h"
 #include "tests/core/project/fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/other_user.h"
 
 namespace forge::project {
 namespace {
@@ -20,6 +21,20 @@ TEST_CASE("the nearest folder upwards with a settings folder is the workspace") 
   REQUIRE(find_workspace(folder / "inner/deep/er")->settings ==
           folder / "inner/forgather_workspace");
   REQUIRE(find_workspace(folder / "other/")->root == folder.path());
+}
+
+TEST_CASE("configs that this user may not read are no empty project", "[closed]") {
+  const tests::TemporaryWorkspace place;
+  place.add_project("a");
+  place.add_config("a", "x");
+  const fs::path configs = place.folder / "projects/a/templates/configs";
+  fs::permissions(place.folder.path(), fs::perms::all);
+  fs::permissions(configs, fs::perms::none);
+  const std::string said = tests::words_of_other_user(
+      [&] { return std::to_string(place.project("a").configs.size()) + " configs"; });
+  fs::permissions(configs, fs::perms::owner_all);
+  CHECK(tests::contains(said, "cannot read the folder '"));
+  CHECK(tests::contains(said, "templates/configs': Permission denied"));
 }
 
 TEST_CASE("folders whose path would break lines and commands are no workspaces and projects",

@@ -4,7 +4,9 @@
 #include "core/base/hash.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/tokenizer/tokenizer_json.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
 
 namespace forge::run {
@@ -95,6 +97,39 @@ TEST_CASE("tokens of another tokenizer and too few of them are refused", "[run]"
                    "is in the tokens of another tokenizer than the model's"));
   REQUIRE(contains(fixture.fault(fixture.model.tokenizer_fingerprint + ".tokens"),
                    "is too short: it has 1 token(s)"));
+}
+
+TEST_CASE("an evaluation that cannot be is refused", "[run][plausible]") {
+  Fixture fixture;
+  fixture.folder.write("a.txt", "twelve bytes and more");
+  fixture.model.checkpoint = fixture.folder / "checkpoint";
+  const EvaluationData data = fixture.at("a.txt");
+  const int64_t tokens = data::TokenFile(data.tokens.at(0).path).size() - 1;
+  const auto fault = [&](const std::string& values) {
+    tests::FakeClock clock;
+    tests::FakeLauncher launcher(clock,
+                                 {{{tests::Says{tests::lines::hello},
+                                    tests::Says{tests::lines::environment},
+                                    tests::Says{R"({"event":"result","values":)" + values + "}"},
+                                    tests::Exits{}},
+                                   {}}});
+    const tests::CommandBackend backend({"worker"});
+    return error_of(
+        [&] { evaluate(fixture.model, data, "cpu", 1, backend, launcher, [](double) {}); });
+  };
+  const auto values = [](const std::string& loss, int64_t count, const std::string& seconds) {
+    return R"({"loss":)" + loss + R"(,"tokens":)" + std::to_string(count) + R"(,"seconds":)" +
+           seconds + "}";
+  };
+  CHECK(fault(values("2.5", tokens, "0.1")).empty());
+  CHECK(contains(fault(values("-5", tokens, "0.1")), "'loss' is negative: -5"));
+  for (const int64_t count : {int64_t{0}, int64_t{10}, tokens + 1}) {
+    CHECK(contains(fault(values("2.5", count, "0.1")),
+                   "the worker evaluated " + std::to_string(count) + " tokens, and its rows have " +
+                       std::to_string(tokens)));
+  }
+  CHECK(contains(fault(values("2.5", tokens, "1e-300")), "'tokens_per_second' is impossible"));
+  CHECK(contains(fault(values("2.5", tokens, "-1")), "'seconds' is negative"));
 }
 
 TEST_CASE("what cannot be read is said with a way out", "[run]") {

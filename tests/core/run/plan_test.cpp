@@ -3,17 +3,22 @@
 #include "core/config/experiment.h"
 #include "core/run/event_log.h"
 #include "core/run/program_hash.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 
 namespace forge::run {
 namespace {
 
+using tests::append_line;
 using tests::contains;
 using tests::error_of;
 using tests::small_inputs;
 using tests::TemporaryFolder;
+using tests::words_of_other_user;
 
 TEST_CASE("a run's folder is named after its config and its identity", "[run][plan]") {
   const TemporaryFolder runs;
@@ -187,6 +192,43 @@ TEST_CASE("going on refreshes the request and keeps the rest", "[run][plan]") {
   const auto request = worker::request_from_line(read_file(run.request_file()));
   REQUIRE(request.train_tokens.at(0).path == "/elsewhere/train.tokens");
   REQUIRE(read_file(run.config_file()) == config);
+}
+
+TEST_CASE("a request that was damaged is written anew by the command that its error names",
+          "[run][plan]") {
+  const TemporaryFolder runs;
+  const RunFolder run = tests::new_run(runs.path());
+  append_line(run,
+              R"({"attempt":1,"event":"attempt","time":1})"
+              "\n");
+  const std::string good = read_file(run.request_file());
+  std::string other_device = good;
+  const size_t at = other_device.find("\"device\":\"cpu\"");
+  REQUIRE(at != std::string::npos);
+  other_device.replace(at, 14, "\"device\":\"CPU\"");
+  for (const std::string& bad : {good.substr(0, 100), other_device, std::string("null\n")}) {
+    write_file_atomic(run.request_file(), bad);
+    REQUIRE(contains(error_of([&] { read_request(run); }), "'forge run train_x' writes it anew"));
+    const PlannedRun planned = plan_run(small_inputs(), runs.path(), false);
+    REQUIRE(planned.action == Action::resume);
+    write_run_folder(planned, small_inputs());
+    REQUIRE(read_file(run.request_file()) == good);
+  }
+}
+
+TEST_CASE("a run folder that this user may not read is planned as damaged, in words",
+          "[run][plan][closed]") {
+  const TemporaryFolder runs;
+  const RunFolder run = tests::new_run(runs.path());
+  fs::permissions(runs.path(), fs::perms::all);
+  fs::permissions(run.path(), fs::perms::none);
+  const std::string said = words_of_other_user([&] {
+    const PlannedRun planned = plan_run(small_inputs(), runs.path(), false);
+    return name_of(planned.action) + ": " + (planned.problem ? describe(*planned.problem) : "");
+  });
+  fs::permissions(run.path(), fs::perms::owner_all);
+  CHECK(contains(said, "damaged: error: cannot read the run folder '"));
+  CHECK(contains(said, "Permission denied\nhint: its owner can make it readable"));
 }
 
 TEST_CASE("a folder that another forge wrote first is taken as it is", "[run][plan]") {

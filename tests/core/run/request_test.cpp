@@ -50,6 +50,21 @@ TEST_CASE("what a backend does not speak of is let through", "[backend]") {
   CHECK_FALSE(accepts(R"({"event":"supports","jobs":[],"config":{"train.z":[false]}})"));
 }
 
+TEST_CASE("a device that the backend does not run on is refused before there is a run",
+          "[backend][device]") {
+  worker::BackendInfo backend = backend_that("");
+  for (const char* device : {"", "auto", "cpu", "cpu:0"})
+    CHECK(error_of([&] { require_device(device, backend); }).empty());
+  for (const char* device : {"CPU", "cuda", "cuda:-1", "cpu:", "cpu:x", "GPU", "../x"}) {
+    INFO(device);
+    const std::string message = error_of([&] { require_device(device, backend); });
+    CHECK(contains(message, "backend fake runs on cpu here, and not on '" + std::string(device)));
+    CHECK(contains(message, "--device is auto, cpu, cuda or cuda:N"));
+  }
+  backend.environment.device_type = "cuda";
+  CHECK(error_of([&] { require_device("cuda:1", backend); }).empty());
+}
+
 TEST_CASE("a job that a backend does not do is refused", "[backend]") {
   const worker::BackendInfo info =
       backend_that(R"({"event":"supports","jobs":["describe","train"]})");

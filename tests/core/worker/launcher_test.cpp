@@ -353,14 +353,5 @@ TEST_CASE("a job's last words on stderr are shown", "[run][job]") {
   REQUIRE(contains(message, "library missing"));
 }
 
-TEST_CASE("a tool's line is empty when it fails or is not there", "[run][job]") {
-  LocalLauncher launcher;
-  REQUIRE(line_of_tool(launcher, {"echo", "hello"}) == "hello");
-  REQUIRE(line_of_tool(launcher, {"/bin/sh", "-c", "echo hello; exit 1"}).empty());
-  REQUIRE(line_of_tool(launcher, {"no-such-tool-anywhere"}).empty());
-  const TemporaryFolder folder;
-  REQUIRE(git_revision(launcher, folder.path()).empty());
-}
-
 }  // namespace
 }  // namespace forge::worker

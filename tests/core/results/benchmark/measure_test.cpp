@@ -116,6 +116,32 @@ TEST_CASE("what goes wrong in a measurement is told", "[benchmark]") {
                    "out of memory"));
 }
 
+TEST_CASE("numbers of a measurement that cannot be are refused", "[benchmark][plausible]") {
+  const auto fault = [](const std::string& said_ready, const std::string& said_window) {
+    std::vector<BenchTarget> targets = subjects({"a"});
+    targets[0].request.experiment = {{"train", {{"batch_size", 4}, {"seq_len", 16}}}};
+    FakeClock clock;
+    FakeLauncher launcher(clock,
+                          {{{Says{lines::hello},
+                             Says{lines::environment},
+                             Says{said_ready},
+                             Says{said_window},
+                             Says{result},
+                             Exits{}},
+                            {}}});
+    return error_of([&] { measure_interleaved(launcher, targets, 1, ignore); });
+  };
+  CHECK(fault(ready, window(1)).empty());
+  CHECK(contains(fault(R"({"event":"ready","window_steps":4,"tokens_per_step":999999})", window(1)),
+                 "steps of 999,999 tokens, and the config has 64"));
+  const auto seconds = [](const std::string& number) {
+    return R"({"event":"window","steps":4,"seconds":)" + number + "}";
+  };
+  CHECK(contains(fault(ready, seconds("1e-300")), "'tokens_per_second' is impossible"));
+  CHECK(contains(fault(ready, seconds("\"inf\"")), "seconds"));
+  CHECK(contains(fault(ready, seconds("-1")), "4 steps was asked for"));
+}
+
 TEST_CASE("of several subjects the one that failed is named", "[benchmark]") {
   FakeClock clock;
   FakeLauncher launcher(clock,

@@ -16,6 +16,7 @@
 #include "tests/core/results/store/store_dump.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::store {
@@ -57,21 +58,6 @@ TEST_CASE("a store is neither made nor changed behind a link", "[store][hostile]
   REQUIRE(read_file(elsewhere / "theirs.sqlite") == before);
 }
 
-/// In a process of a user whom a folder's rights keep out; root they do not. Its exit status.
-int as_other_user(const std::function<void()>& action) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    constexpr uid_t nobody = 65534;
-    if (::geteuid() == 0 && ::setuid(nobody) != 0) ::_exit(2);
-    const std::string error = tests::error_of(action);
-    std::cerr << error;
-    ::_exit(error.empty() ? 0 : 1);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status;
-}
-
 TEST_CASE("runs in a folder that cannot be written are listed", "[store]") {
   const tests::TemporaryFolder folder, elsewhere;
   const fs::path runs = folder / "runs";
@@ -80,7 +66,7 @@ TEST_CASE("runs in a folder that cannot be written are listed", "[store]") {
   for (const fs::path& path : {folder.path(), runs}) fs::permissions(path, fs::perms(0555));
   // Where the cache cannot be written either, a folder for temporary files takes its place.
   for (const fs::path& cache : {elsewhere / "cache", folder / "cache"}) {
-    CHECK(as_other_user([&] {
+    CHECK(tests::as_other_user([&] {
             ::setenv("FORGE_CACHE_DIR", cache.c_str(), 1);
             ::setenv("TMPDIR", elsewhere.path().c_str(), 1);
             const fs::path path = store_path(runs);

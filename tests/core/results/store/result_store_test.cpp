@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <fstream>
+#include <future>
 
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -14,6 +15,7 @@
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::store {
@@ -532,6 +534,35 @@ TEST_CASE("a run folder without run.json is told", "[store]") {
   CHECK(contains(report.warnings[0], "run 'good-20' is left out: the folder has no run.json"));
 }
 
+TEST_CASE("a run folder that this user may not read is left out and told by name",
+          "[store][closed]") {
+  TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  make_completed_run(runs, made("good"));
+  const run::RunFolder closed = make_completed_run(runs, made("closed"));
+  for (const fs::path& path : {folder.path(), runs}) fs::permissions(path, fs::perms::all);
+  fs::permissions(closed.path(), fs::perms::none);
+  const std::string warning =
+      "run 'closed-20' is left out: its folder cannot be read: Permission denied";
+  const std::string said = words_of_other_user([&] {
+    ResultStore store(folder / "forge.sqlite");
+    std::string text = join(store.sync(runs).warnings, "\n") + "\n";
+    text += std::to_string(store.runs().size()) + " listed\n";
+    const StoreComparison compared = compare_store(folder / "forge.sqlite", runs);
+    text += join(compared.warnings, "\n") + "\n";
+    text += std::to_string(compared.differences.size()) + " differences\n";
+    text += std::to_string(run::list_runs(runs).size()) + " folders\n";
+    return text + error_of([&] { run::find_run(runs, "closed-20"); }) + "\n" +
+           error_of([&] { run::find_run(runs, "clo"); });
+  });
+  fs::permissions(closed.path(), fs::perms::owner_all);
+  CHECK(starts_with(said, warning + "\n1 listed\n" + warning + "\n0 differences\n1 folders\n"));
+  const size_t first = said.find("cannot read the run folder '");
+  REQUIRE(first != std::string::npos);
+  CHECK(contains(said, "closed-20': Permission denied\nhint: its owner can make it readable"));
+  CHECK(said.find("cannot read the run folder '", first + 1) != std::string::npos);
+}
+
 TEST_CASE("a folder with a name that no run can have is left out and told", "[store][hostile]") {
   Workplace place;
   make_completed_run(place.runs, made("good"));
@@ -713,6 +744,28 @@ TEST_CASE("rows that say something else than the run folders are found", "[store
   CHECK(differences().empty());
   for (const fs::path& entry : folder_entries(place.folder.path()))
     CHECK_FALSE(is_aside_name(entry.filename().string()));
+}
+
+TEST_CASE("runs that change while the store is compared are no differences", "[store][compare]") {
+  Workplace place;
+  const run::RunFolder noted = make_completed_run(place.runs, made("x"));
+  for (int round = 0; round < 10; ++round) {
+    // More than one comparison takes, and less than all its looks.
+    auto writer = std::async(std::launch::async, [&] {
+      for (int i = 0; i < 60; ++i) {
+        run::write_annotations(noted, {false, "note " + std::to_string(i), {}});
+        const run::RunFolder other = make_completed_run(place.runs, made("y"));
+        fs::rename(other.path(), place.runs / ".gone");
+        remove_tree(place.runs / ".gone");
+      }
+    });
+    const StoreComparison compared = compare_store(place.database, place.runs);
+    writer.get();
+    std::string found;
+    for (const StoreDifference& difference : compared.differences)
+      found += difference.run + ": " + difference.what + "\n";
+    CHECK(found.empty());
+  }
 }
 
 TEST_CASE("reindex mends a damaged store and one of a newer program", "[store]") {

@@ -1,0 +1,86 @@
+#include "core/base/waiting.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+
+namespace forge {
+namespace {
+
+Waiting& of_this_process() {
+  static Waiting waiting;
+  return waiting;
+}
+
+std::string this_host() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// Whether the line that a holder leaves is of a process of this host that has ended: whoever holds
+/// the lock now has not signed it.
+bool is_of_ended(const std::string& line) {
+  int pid = 0;
+  int end = 0;
+  if (std::sscanf(line.c_str(), "process %d on %n", &pid, &end) != 1 || end == 0) return false;
+  return line.substr(static_cast<size_t>(end)) == this_host() && pid > 0 && ::kill(pid, 0) != 0 &&
+         errno == ESRCH;
+}
+
+std::string holder_of(const fs::path& file) {
+  const std::string holder = FileLock::holder(file);
+  return holder.empty() || is_of_ended(holder) ? "another process" : holder;
+}
+
+}  // namespace
+
+void set_waiting(Waiting waiting) { of_this_process() = std::move(waiting); }
+
+void say_waiting(const std::string& text) {
+  if (of_this_process().say) of_this_process().say(text);
+}
+
+int interrupts_so_far() {
+  return of_this_process().interrupts ? of_this_process().interrupts() : 0;
+}
+
+void require_uninterrupted(int before) {
+  if (interrupts_so_far() > before) throw Error("interrupted", ExitCode::failed);
+}
+
+std::optional<FileLock> try_lock_signed(const fs::path& file) {
+  std::optional<FileLock> lock = FileLock::try_acquire(file);
+  if (lock) lock->sign(this_host());
+  return lock;
+}
+
+FileLock lock_signed(const fs::path& file, const std::function<void(const std::string&)>& waiting) {
+  constexpr double patience = 1;  // seconds
+  constexpr int longest_pause = 20;
+  const double began = steady_seconds();
+  for (int pause = 1;; pause = std::min(2 * pause, longest_pause)) {
+    if (std::optional<FileLock> lock = try_lock_signed(file)) return std::move(*lock);
+    if (steady_seconds() - began >= patience) waiting(holder_of(file));
+    ::poll(nullptr, 0, pause);
+  }
+}
+
+FileLock lock_signed(const fs::path& file, const std::string& what) {
+  const int before = interrupts_so_far();
+  std::string said;
+  return lock_signed(file, [&](const std::string& holder) {
+    require_uninterrupted(before);
+    if (holder != said) say_waiting("waiting for " + what + ": " + holder + " holds it");
+    said = holder;
+  });
+}
+
+}  // namespace forge

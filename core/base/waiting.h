@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/base/files.h"
+
+namespace forge {
+
+/// How this process waits for others: what it says meanwhile, and what ends the wait.
+struct Waiting {
+  std::function<void(const std::string& text)> say;  ///< "waiting for …"; from any thread
+  /// Times that the user has asked the program to stop. A wait that sees one more throws Error.
+  std::function<int()> interrupts;
+};
+
+/// Sets it for the whole process, before there are threads. Without it waits are silent.
+void set_waiting(Waiting waiting);
+/// Says it by that.
+void say_waiting(const std::string& text);
+
+/// The interrupts so far, and the Error where there are more than `before`.
+int interrupts_so_far();
+void require_uninterrupted(int before);
+
+/// The lock on a file, signed for those who wait (FileLock::sign); none while another holds it.
+std::optional<FileLock> try_lock_signed(const std::filesystem::path& file);
+
+/// Waits for that lock. After a second, and then many times a second, `waiting` is told which
+/// process holds it: "process 4711 on node3".
+FileLock lock_signed(const std::filesystem::path& file,
+                     const std::function<void(const std::string& holder)>& waiting);
+
+/// Waits for that lock. After a second it says so by the process's Waiting, whose interrupts end
+/// it: "waiting for WHAT: process 4711 on node3".
+FileLock lock_signed(const std::filesystem::path& file, const std::string& what);
+
+}  // namespace forge

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace forge::worker {
+
+// What a worker measured may be wrong, but some numbers cannot be. Each throws Error (exit code
+// `failed`) naming the number. A loss that is no number is possible: a run may diverge.
+
+void require_not_negative(const std::string& name, double value);
+/// A number of seconds.
+void require_duration(const std::string& name, double seconds);
+void require_speed(double tokens_per_second);
+/// `tokens` were computed in `seconds`: both can be, together too.
+void require_pace(int64_t tokens, double seconds);
+
+}  // namespace forge::worker

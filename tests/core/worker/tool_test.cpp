@@ -1,0 +1,154 @@
+#include "core/worker/tool.h"
+
+#include <cstdlib>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::worker {
+namespace {
+
+using tests::TemporaryFolder;
+
+TEST_CASE("what a tool says comes with how it left", "[run][job]") {
+  LocalLauncher launcher;
+  const auto said = run_tool(launcher, {{"/bin/sh", "-c", "echo one; echo two; exit 3"}, {}});
+  REQUIRE(said);
+  REQUIRE(said->lines == std::vector<std::string>{"one", "two"});
+  REQUIRE(said->code == 3);
+  REQUIRE_FALSE(run_tool(launcher, {{"no-such-tool-anywhere"}, {}}));
+  REQUIRE_FALSE(run_tool(launcher, {{"/bin/sh", "-c", "kill -9 $$"}, {}}));
+}
+
+/// A repository with one commit, and a program that leaves a file where it was run.
+struct Repository {
+  Repository() {
+    outside.write("spy.sh",
+                  "#!/bin/sh\necho \"$0 $*\" >> " + quoted(outside / "spied") + "\ncat\n");
+    fs::permissions(outside / "spy.sh", fs::perms::owner_all);
+    folder.write("file", "text\n");
+    git("init -q .");
+    git("add file");
+    commit();
+  }
+  static std::string quoted(const fs::path& path) { return shell_quoted(path.string()); }
+  void run(const std::string& command) const {
+    INFO(command);
+    REQUIRE(std::system(("cd " + quoted(folder.path()) + " && ( " + command + " ) >/dev/null 2>&1")
+                            .c_str()) == 0);
+  }
+  void git(const std::string& words) const {
+    run("git -c core.fsmonitor=false -c protocol.file.allow=always -c user.email=a@b -c "
+        "user.name=a " +
+        words);
+  }
+  void commit() const { git("commit -qm x"); }
+  std::string spy() const { return quoted(outside / "spy.sh"); }
+  std::string revision() const {
+    LocalLauncher launcher;
+    return git_revision(launcher, folder.path());
+  }
+  bool spied() const { return path_exists(outside / "spied"); }
+
+  TemporaryFolder folder, outside;
+};
+
+TEST_CASE("a revision is the commit, marked where files differ from it", "[run][job]") {
+  LocalLauncher launcher;
+  const TemporaryFolder none;
+  REQUIRE(git_revision(launcher, none.path()).empty());
+  const Repository repository;
+  const std::string clean = repository.revision();
+  REQUIRE(clean.size() == 12);
+  REQUIRE(clean.find_first_not_of("0123456789abcdef") == std::string::npos);
+  repository.run("sleep 0.01; touch file");
+  REQUIRE(repository.revision() == clean);
+  repository.folder.write("new", "not tracked");
+  REQUIRE(repository.revision() == clean);
+  repository.folder.write("file", "more\n");
+  REQUIRE(repository.revision() == clean + "-dirty");
+  fs::create_directory(repository.folder / "inner");
+  REQUIRE(git_revision(launcher, repository.folder / "inner") == clean + "-dirty");
+}
+
+TEST_CASE("a revision runs no program that the repository names", "[run][job][hostile]") {
+  const Repository repository;
+  const std::string& spy = repository.spy();
+  repository.git("config core.fsmonitor " + spy);
+  repository.git("config core.pager " + spy);
+  repository.git("config diff.external " + spy);
+  repository.git("config diff.x.textconv " + spy);
+  repository.git("config diff.x.command " + spy);
+  for (const char* key : {"clean", "process", "smudge"})
+    repository.git(std::string("config filter.x.") + key + " " + spy);
+  repository.git("config filter.x.required true");
+  repository.git("config filter.Y.clean " + spy);
+  repository.run("mkdir -p hooks && cp " + spy + " hooks/post-index-change");
+  repository.git("config core.hooksPath hooks");
+  repository.folder.write(".gitattributes", "* filter=x diff=x\nother filter=Y\n");
+  repository.folder.write("file", "text\nmore\n");
+  CHECK(ends_with(repository.revision(), "-dirty"));
+  CHECK_FALSE(repository.spied());
+  // It would be run: the repository is one that attacks.
+  repository.run("git -C . status");
+  CHECK(repository.spied());
+}
+
+TEST_CASE("a filter whose name hides from options keeps the revision unknown",
+          "[run][job][hostile]") {
+  const Repository repository;
+  const std::string& spy = repository.spy();
+  repository.run("printf '[filter \"a=b\"]\\n\\tclean = %s\\n' " + spy + " >> .git/config");
+  repository.folder.write(".gitattributes", "* filter=a=b\n");
+  repository.folder.write("file", "other text\n");
+  CHECK(repository.revision().empty());
+  CHECK_FALSE(repository.spied());
+}
+
+TEST_CASE("a submodule's config is not followed", "[run][job][hostile]") {
+  const Repository inner, outer;
+  outer.git("submodule add " + Repository::quoted(inner.folder.path()) + " inner");
+  outer.commit();
+  outer.run("git -C inner config core.fsmonitor " + outer.spy());
+  outer.run("git -C inner config filter.x.clean " + outer.spy());
+  outer.folder.write("inner/.gitattributes", "* filter=x\n");
+  outer.folder.write("inner/file", "other\n");
+  CHECK(outer.revision().size() == 12);
+  CHECK_FALSE(outer.spied());
+}
+
+TEST_CASE("a bare repository that lies in the folder as files is none", "[run][job][hostile]") {
+  const Repository bare;
+  bare.git("config core.fsmonitor " + bare.spy());
+  bare.git("config core.worktree .");  // where the files of .git will lie
+  const TemporaryFolder workspace;
+  for (const char* name : {"HEAD", "config", "objects", "refs", "index"})
+    fs::copy(bare.folder / ".git" / name, workspace / name, fs::copy_options::recursive);
+  workspace.write("file", "other\n");
+  LocalLauncher launcher;
+  CHECK(git_revision(launcher, workspace.path()).empty());
+  CHECK_FALSE(bare.spied());
+}
+
+TEST_CASE("what a partial clone lacks is not fetched", "[run][job][hostile]") {
+  const Repository repository;
+  repository.git("config core.repositoryFormatVersion 1");
+  repository.git("config extensions.partialClone origin");
+  repository.git("config remote.origin.url " +
+                 shell_quoted("ext::" + (repository.outside / "spy.sh").string() + " x"));
+  repository.git("config remote.origin.promisor true");
+  repository.git("config protocol.ext.allow always");
+  repository.folder.write("file", "other\n");
+  // The commit stays, its tree and file go.
+  repository.run(
+      "for o in 'HEAD^{tree}' HEAD:file; do h=$(git rev-parse \"$o\"); "
+      "echo $h >> .git/gone; done; for h in $(cat .git/gone); do "
+      "rm -f .git/objects/$(echo $h | cut -c1-2)/$(echo $h | cut -c3-); done");
+  CHECK(repository.revision().empty());
+  CHECK_FALSE(repository.spied());
+}
+
+}  // namespace
+}  // namespace forge::worker
