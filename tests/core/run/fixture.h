@@ -56,8 +56,9 @@ inline run::RunInputs small_inputs() {
   inputs.config = "train_x";
   inputs.command = "forge run train_x";
   inputs.revision = "0123456789ab";
-  inputs.experiment = {
-      {"name", "X"}, {"seed", 42}, {"train", {{"max_steps", 3}, {"log_every", 1}}}};
+  inputs.experiment = {{"name", "X"},
+                       {"seed", 42},
+                       {"train", {{"max_steps", 3}, {"log_every", 1}, {"eval_rows", 0}}}};
   inputs.origins = {{"seed", {{"origin", "train_x.yaml:1:1"}}}};
   inputs.data_fingerprint = "d";
   inputs.tokenizer_fingerprint = "t";
@@ -70,9 +71,10 @@ inline run::RunInputs small_inputs() {
 }
 
 /// A run folder as forge leaves it for a supervisor.
-inline run::RunFolder new_run(const std::filesystem::path& runs_dir) {
-  const run::PlannedRun planned = run::plan_run(small_inputs(), runs_dir, false);
-  run::write_run_folder(planned, small_inputs());
+inline run::RunFolder new_run(const std::filesystem::path& runs_dir,
+                              const run::RunInputs& inputs = small_inputs()) {
+  const run::PlannedRun planned = run::plan_run(inputs, runs_dir, false);
+  run::write_run_folder(planned, inputs);
   return planned.folder;
 }
 

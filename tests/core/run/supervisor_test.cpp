@@ -20,8 +20,9 @@ using namespace tests;  // Says, Exits, …: the words of the scripts
 /// A run folder, a fake worker for each script, and what came of supervising them.
 class SupervisedScene {
  public:
-  explicit SupervisedScene(std::vector<WorkerScript> scripts)
-      : folder(new_run(runs_.path())), launcher(clock, std::move(scripts)) {
+  explicit SupervisedScene(std::vector<WorkerScript> scripts,
+                           const RunInputs& inputs = small_inputs())
+      : folder(new_run(runs_.path(), inputs)), launcher(clock, std::move(scripts)) {
     options.clock = [this] { return clock.seconds; };
     options.poll_seconds = 1;
     options.sleep = [this](double seconds) { clock.seconds += seconds; };
@@ -64,8 +65,8 @@ Script then(Script script, const Script& more) {
 Script greeting() { return {Says{lines::hello}, Says{lines::environment}}; }
 
 /// Supervises a worker that is expected to fail and returns the "ended" line.
-nlohmann::json failure_of(const Script& script) {
-  SupervisedScene scene({{script, {}}});
+nlohmann::json failure_of(const Script& script, const RunInputs& inputs = small_inputs()) {
+  SupervisedScene scene({{script, {}}}, inputs);
   REQUIRE(scene.supervise() == supervised_failed);
   REQUIRE(scene.folder.state() == RunState::failed);
   REQUIRE_FALSE(fs::exists(scene.folder.done_file()));
@@ -382,8 +383,15 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
         "'eval_loss' is negative"));
   }
   CHECK(contains(reason_of({Says{lines::hello}}), "it said 'hello' twice"));
-  CHECK(contains(reason_of({Says{with(end, "\"eval_loss\":2.5,", "")}}),
+  RunInputs evaluates = small_inputs();
+  evaluates.experiment["train"]["eval_rows"] = 4;
+  const auto evaluated_reason = [&](const std::string& line) {
+    return failure_of(then(greeting(), {Says{line}}), evaluates).at("reason").get<std::string>();
+  };
+  CHECK(contains(evaluated_reason(with(end, "\"eval_loss\":2.5,", "")),
                  "it finished as completed without eval_loss"));
+  CHECK(contains(evaluated_reason(end),
+                 "it finished as completed without an 'evaluation' of step 3"));
   const auto started = [](int64_t max_steps, int64_t tokens) {
     return R"({"event":"started","parameters":1,"first_step":0,"max_steps":)" +
            std::to_string(max_steps) + R"(,"tokens_per_step":)" + std::to_string(tokens) + "}";
