@@ -136,20 +136,20 @@ std::vector<int64_t> seeds_in_order(const AblationRow& row) {
         return run.planned_seeds == command;
       });
   const std::vector<std::string> planned = split(is_one_command ? command : "", ',');
-  const auto place = [&](const store::RunSummary& run) {
+  std::vector<std::tuple<size_t, std::string, int64_t>> places;
+  for (const store::RunSummary& run : row.runs) {
     const auto found = std::find(planned.begin(), planned.end(), std::to_string(run.seed));
-    return std::make_tuple(found - planned.begin(), run.created, run.seed);
-  };
-  std::vector<store::RunSummary> runs = row.runs;
-  std::sort(
-      runs.begin(), runs.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    places.emplace_back(found - planned.begin(), run.created, run.seed);
+  }
+  std::sort(places.begin(), places.end());
   std::vector<int64_t> seeds;
-  for (const store::RunSummary& run : runs) seeds.push_back(run.seed);
+  for (const auto& place : places) seeds.push_back(std::get<int64_t>(place));
   return seeds;
 }
 
 /// Whether the seeds, which the row has, are the first ones that it was run with.
 bool are_first_of(const AblationRow& row, const std::set<int64_t>& seeds) {
+  if (seeds.size() >= row.runs.size()) return true;
   const std::vector<int64_t> order = seeds_in_order(row);
   return std::all_of(order.begin(),
                      order.begin() + static_cast<std::ptrdiff_t>(seeds.size()),
