@@ -34,6 +34,7 @@ struct DeltaScanMemory : ScanMemory<keys> {
 template <int keys>
 struct ScalarScanMemory : ScanMemory<keys> {
   float from_begin[chunk_tokens], to_end[chunk_tokens];  ///< s e, f beta
+  float sums[chunk_tokens], betas[chunk_tokens], whole;  ///< b, beta, exp b_n
 };
 template <Recurrence kind, int keys>
 using ScanMemoryOf = std::conditional_t<
@@ -41,7 +42,7 @@ using ScanMemoryOf = std::conditional_t<
     DeltaScanMemory<keys>,
     std::conditional_t<kind == Recurrence::scalar_decay, ScalarScanMemory<keys>, ScanMemory<keys>>>;
 
-/// Both by the first warp; the caller sets the barrier behind it.
+/// All numbers of tokens by the first warp; the caller sets the barrier behind it.
 template <int keys>
 __device__ __forceinline__ void find_factors(const LinearAttentionArguments& in,
                                              const ChunkPlace& place,
@@ -54,10 +55,43 @@ __device__ __forceinline__ void find_factors(const LinearAttentionArguments& in,
   const float beta_first = beta(t), beta_second = beta(t + 1);
   const TwoFloats own = sum_decays_in_warp(in, place, lane);
   const float last = __shfl_sync(0xffffffffu, own.second, 31);
+  memory.sums[t] = own.first;
+  memory.sums[t + 1] = own.second;
+  memory.betas[t] = beta_first;
+  memory.betas[t + 1] = beta_second;
+  if (lane == 0) memory.whole = faded(last);
   memory.from_begin[t] = in.scale * faded(own.first);
   memory.from_begin[t + 1] = in.scale * faded(own.second);
   memory.to_end[t] = faded(last - own.first) * beta_first;
   memory.to_end[t + 1] = faded(last - own.second) * beta_second;
+}
+
+/// P from s Q K^T.
+template <int keys>
+__device__ __forceinline__ void write_scores(ScoreTile& products, ScalarScanMemory<keys>& memory) {
+  const float *b = memory.sums, *betas = memory.betas;
+  products.for_each_pair([&](int i, int j, float x, float y) {
+    word_at(memory.scores + i * slice_stride + j) =
+        pack(i >= j ? x * faded(b[i] - b[j]) * betas[j] : 0,
+             i > j ? y * faded(b[i] - b[j + 1]) * betas[j + 1] : 0);
+  });
+}
+
+/// Multiplies the state by w.
+template <Recurrence kind, int keys>
+__device__ __forceinline__ void fade_state(const LinearAttentionArguments& in,
+                                           const ChunkPlace& place,
+                                           const ScanMemoryOf<kind, keys>& memory,
+                                           Tile<keys, slice_columns>& state) {
+  state.for_each_pair([&](int c, int, float& a, float& b) {
+    float factor;
+    if constexpr (kind == Recurrence::scalar_decay)
+      factor = memory.whole;
+    else
+      factor = in.whole[place.chunk_index * keys + c];
+    a *= factor;
+    b *= factor;
+  });
 }
 
 /// Multiplies the rows of a tile, or of [64, 64] in shared memory, by a factor each.
@@ -122,7 +156,10 @@ __device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments
   };
   if constexpr (kind == Recurrence::scalar_decay) {
     prefetch_rows<chunk_tokens, keys>(place.rows(in.k), in.k.token, place.tokens);
-    if (reads) prefetch_rows<chunk_tokens, keys>(place.rows(in.q), in.q.token, place.tokens);
+    if (reads) {
+      prefetch_rows<chunk_tokens, keys>(place.rows(in.q), in.q.token, place.tokens);
+      prefetch_products(in, place);
+    }
     const int t = static_cast<int>(threadIdx.x);
     if (t < place.tokens) {
       prefetch(in.log_decay + place.number(in, t));
@@ -130,9 +167,11 @@ __device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments
     }
   } else {
     ask(in.k_end + rows * keys);
-    if (reads) ask(in.q_begin + rows * keys);
+    if (reads) {
+      ask(in.q_begin + rows * keys);
+      ask_square(in.scores + rows * chunk_tokens);
+    }
   }
-  if (reads) ask_square(in.scores + rows * chunk_tokens);
   if constexpr (kind == Recurrence::delta_rule) {
     ask(in.k_begin + rows * keys);
     ask_square(in.inverse + rows * chunk_tokens);
@@ -164,11 +203,25 @@ __device__ __forceinline__ void copy_queries(const LinearAttentionArguments& in,
   }
 }
 
+/// Starts copying P; of scalar decay reads what it is made of.
+template <Recurrence kind>
+__device__ __forceinline__ void copy_scores(const LinearAttentionArguments& in,
+                                            const ChunkPlace& place,
+                                            bfloat16* scores,
+                                            ScoreTile& products) {
+  if constexpr (kind == Recurrence::scalar_decay)
+    read_products(in, place, products);
+  else
+    copy_rows<chunk_tokens, chunk_tokens>(
+        scores, in.scores + place.chunk_index * chunk_tokens * chunk_tokens, chunk_tokens);
+}
+
 /// Chunks from first to last. Without the delta rule U = V; with it
 ///     R = beta V + Kb S,  U = Tm R;   then   O = Qb S + P U,  S' = w S + Ke^T U.
 /// With `keep`, for the backward pass, writes S before each chunk (and U) and no O.
 /// Grid: slices, heads, rows. Block: 256 threads. Shared memory: a ScanMemoryOf, at most 97 KiB.
-/// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm), 128 of V, mostly
+/// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm) or of s Q K^T,
+/// of which one half is 128 bytes in float32 too, 128 of V, mostly
 /// from the L2 cache for all slices but the first (and for all heads but one that share q and k),
 /// and writes 128 of O, or 2 K of S. Multiply-adds
 /// of a slice: 128 K + 4096 (192 K + 8192) a token; these and not bytes are the limit on a GPU.
@@ -197,10 +250,10 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
           memory.inverse, in.inverse + rows * chunk_tokens, chunk_tokens, chunk_tokens);
       copy_betas(in, place, memory.betas);
     }
+    ScoreTile products;
     if constexpr (!keep) {
       copy_queries<kind, keys>(in, place, memory);
-      copy_rows<chunk_tokens, chunk_tokens>(
-          memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
+      copy_scores<kind>(in, place, memory.scores, products);
     }
     state.round_to(memory.state, slice_stride);
     if (chunk + 1 < chunks) {
@@ -242,13 +295,16 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
             place.tokens,
             slice.columns);
     }
-    const float* whole = in.whole + place.chunk_index * keys;
     if constexpr (!keep) {
       Tile<chunk_tokens, slice_columns> output;
+      if constexpr (scalar) write_scores(products, memory);
       output.clear();
       output.template add_product<keys, false, false>(
           memory.q_begin, stride, memory.state, slice_stride);
-      if constexpr (scalar) scale_rows(output, memory.from_begin);
+      if constexpr (scalar) {
+        scale_rows(output, memory.from_begin);
+        __syncthreads();
+      }
       output.template add_product<chunk_tokens, false, false>(
           memory.scores, slice_stride, memory.values, slice_stride);
       __syncthreads();  // scores have been read
@@ -258,10 +314,7 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
       scale_rows(memory.values, memory.to_end);
       __syncthreads();
     }
-    state.for_each_pair([&](int c, int, float& a, float& b) {
-      a *= whole[c];
-      b *= whole[c];
-    });
+    fade_state<kind, keys>(in, place, memory, state);
     state.template add_product<chunk_tokens, true, false>(
         memory.k_end, stride, memory.values, slice_stride);
     __syncthreads();
@@ -311,8 +364,8 @@ __global__ void __launch_bounds__(tile_threads, 2)
     copy_queries<kind, keys>(in, place, memory);
     copy_rows<chunk_tokens, slice_columns>(
         memory.values, in.grad_output + values, value_stride, place.tokens, slice.columns);
-    copy_rows<chunk_tokens, chunk_tokens>(
-        memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
+    ScoreTile products;
+    copy_scores<kind>(in, place, memory.scores, products);
     if constexpr (delta) {
       copy_rows<chunk_tokens, keys>(memory.k_begin, in.k_begin + rows * keys, keys, chunk_tokens);
       copy_rows<chunk_tokens, chunk_tokens>(
@@ -337,21 +390,21 @@ __global__ void __launch_bounds__(tile_threads, 2)
                                     keys,
                                     slice.columns);
     Tile<chunk_tokens, slice_columns> writes;
+    if constexpr (scalar) write_scores(products, memory);
     writes.clear();
     writes.template add_product<keys, false, false>(
         memory.k_end, stride, memory.state, slice_stride);
-    if constexpr (scalar) scale_rows(writes, memory.to_end);
+    if constexpr (scalar) {
+      scale_rows(writes, memory.to_end);
+      __syncthreads();
+    }
     writes.template add_product<chunk_tokens, true, false>(
         memory.scores, slice_stride, memory.values, slice_stride);
     __syncthreads();  // scores have been read
     writes.round_to(memory.scores, slice_stride);
     if constexpr (scalar) scale_rows(memory.values, memory.from_begin);
     __syncthreads();
-    const float* whole = in.whole + place.chunk_index * keys;
-    state.for_each_pair([&](int c, int, float& a, float& b) {
-      a *= whole[c];
-      b *= whole[c];
-    });
+    fade_state<kind, keys>(in, place, memory, state);
     state.template add_product<chunk_tokens, true, false>(
         memory.q_begin, stride, memory.values, slice_stride);
     if constexpr (delta) {
