@@ -250,11 +250,7 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
           memory.inverse, in.inverse + rows * chunk_tokens, chunk_tokens, chunk_tokens);
       copy_betas(in, place, memory.betas);
     }
-    ScoreTile products;
-    if constexpr (!keep) {
-      copy_queries<kind, keys>(in, place, memory);
-      copy_scores<kind>(in, place, memory.scores, products);
-    }
+    if constexpr (!keep) copy_queries<kind, keys>(in, place, memory);
     state.round_to(memory.state, slice_stride);
     if (chunk + 1 < chunks) {
       const ChunkPlace next(in, row, head, chunk + 1);
@@ -262,6 +258,8 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
       prefetch_rows<chunk_tokens, slice_columns>(
           next.rows(in.v) + slice.begin, in.v.token, next.tokens, slice.columns);
     }
+    ScoreTile products;
+    if constexpr (!keep) copy_scores<kind>(in, place, memory.scores, products);
     wait_for_copies();
     __syncthreads();
     if constexpr (keep)
@@ -364,8 +362,6 @@ __global__ void __launch_bounds__(tile_threads, 2)
     copy_queries<kind, keys>(in, place, memory);
     copy_rows<chunk_tokens, slice_columns>(
         memory.values, in.grad_output + values, value_stride, place.tokens, slice.columns);
-    ScoreTile products;
-    copy_scores<kind>(in, place, memory.scores, products);
     if constexpr (delta) {
       copy_rows<chunk_tokens, keys>(memory.k_begin, in.k_begin + rows * keys, keys, chunk_tokens);
       copy_rows<chunk_tokens, chunk_tokens>(
@@ -382,6 +378,8 @@ __global__ void __launch_bounds__(tile_threads, 2)
           next.tokens,
           slice.columns);
     }
+    ScoreTile products;
+    copy_scores<kind>(in, place, memory.scores, products);
     wait_for_copies();
     __syncthreads();
     write_rows<keys, slice_columns>(in.grad_states + place.chunk_index * state_size + slice.begin,
