@@ -58,13 +58,27 @@ struct ChunkPlace {
   }
 };
 
-/// b_t of tokens 2 l and 2 l + 1 in lane l of a warp, all of whose lanes call it.
-__device__ __forceinline__ TwoFloats sum_decays_in_warp(const LinearAttentionArguments& in,
-                                                        const ChunkPlace& place,
-                                                        int lane) {
+/// log_decay (or beta, 1 without) of tokens 2 l and 2 l + 1.
+__device__ __forceinline__ TwoFloats read_decays(const LinearAttentionArguments& in,
+                                                 const ChunkPlace& place,
+                                                 int lane) {
   const int t = 2 * lane;
-  const float first = t < place.tokens ? in.log_decay[place.number(in, t)] : 0;
-  const float second = t + 1 < place.tokens ? in.log_decay[place.number(in, t + 1)] : 0;
+  return {t < place.tokens ? in.log_decay[place.number(in, t)] : 0,
+          t + 1 < place.tokens ? in.log_decay[place.number(in, t + 1)] : 0};
+}
+__device__ __forceinline__ TwoFloats read_betas(const LinearAttentionArguments& in,
+                                                const ChunkPlace& place,
+                                                int lane) {
+  const auto beta = [&](int t) {
+    return t >= place.tokens ? 0 : in.beta ? in.beta[place.number(in, t)] : 1;
+  };
+  return {beta(2 * lane), beta(2 * lane + 1)};
+}
+
+/// b_t of tokens 2 l and 2 l + 1 from their log decays, in lane l of a warp, all of whose lanes
+/// call it.
+__device__ __forceinline__ TwoFloats sum_decays_in_warp(const TwoFloats& own, int lane) {
+  const float first = own.first, second = own.second;
   float sum = first + second;
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
@@ -85,7 +99,7 @@ __device__ __forceinline__ void sum_decays(const LinearAttentionArguments& in,
                                            float* betas) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < 32) {
-    const TwoFloats own = sum_decays_in_warp(in, place, thread);
+    const TwoFloats own = sum_decays_in_warp(read_decays(in, place, thread), thread);
     sums[2 * thread] = own.first;
     sums[2 * thread + 1] = own.second;
   } else if (thread >= 64 && thread < 64 + chunk_tokens) {

@@ -55,12 +55,10 @@ __device__ __forceinline__ void sum_decays_of_heads(const LinearAttentionArgumen
   const int lane = static_cast<int>(threadIdx.x) % 32, t = 2 * lane;
   for (int i = static_cast<int>(threadIdx.x) / 32; i < heads; i += tile_warps) {
     const ChunkPlace place(in, chunk.row, chunk.head + i, chunk.index);
-    const auto beta = [&](int token) {
-      return token >= place.tokens ? 0 : in.beta ? in.beta[place.number(in, token)] : 1;
-    };
-    memory.betas[i][t] = beta(t);
-    memory.betas[i][t + 1] = beta(t + 1);
-    const TwoFloats own = sum_decays_in_warp(in, place, lane);
+    const TwoFloats betas = read_betas(in, place, lane);
+    memory.betas[i][t] = betas.first;
+    memory.betas[i][t + 1] = betas.second;
+    const TwoFloats own = sum_decays_in_warp(read_decays(in, place, lane), lane);
     memory.sums[i][t] = own.first;
     memory.sums[i][t + 1] = own.second;
   }
