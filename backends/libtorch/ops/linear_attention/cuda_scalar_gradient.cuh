@@ -214,7 +214,7 @@ __device__ __forceinline__ void write_group(const LinearAttentionArguments& in,
 /// A block takes the heads of a group one after the other, and of each a slice after another; the
 /// next one is copied meanwhile, and a warp writes what the head before has of its tokens.
 /// Grid: chunks, groups of heads, rows. Block: 256 threads, one a multiprocessor. Shared memory: a
-/// ScalarGradientMemory, at most 167 KiB.
+/// ScalarGradientMemory, at most 166 KiB.
 /// Reads S and dS', 4 K V bytes of a chunk and head, v and dO 4 V of a token and head; q, k, dq, dk
 /// 8 K (12 K of several groups) and half of 256 of G of a token and group. Multiply-adds of a token
 /// and head: 2 K V + 64 V; of a token and group 128 K.

@@ -208,12 +208,13 @@ __device__ __forceinline__ void copy_scores(const LinearAttentionArguments& in,
 /// Chunks from first to last. Without the delta rule U = V; with it
 ///     R = beta V + Kb S,  U = Tm R;   then   O = Qb S + P U,  S' = w S + Ke^T U.
 /// With `keep`, for the backward pass, writes S before each chunk (and U) and no O.
-/// Grid: slices, heads, rows. Block: 256 threads. Shared memory: a ScanMemoryOf, at most 97 KiB.
-/// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm) or of s Q K^T,
-/// of which one half is 128 bytes in float32 too, 128 of V, mostly
-/// from the L2 cache for all slices but the first (and for all heads but one that share q and k),
-/// and writes 128 of O, or 2 K of S. Multiply-adds
-/// of a slice: 128 K + 4096 (192 K + 8192) a token; these and not bytes are the limit on a GPU.
+/// Where one number a token decays the state, the next chunk's operands are copied meanwhile.
+/// Grid: slices, heads, rows. Block: 256 threads, two a multiprocessor. Shared memory: a
+/// ScanMemoryOf, at most 99 KiB.
+/// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm) or of the half of
+/// s Q K^T, 128 of V, mostly from the L2 cache for all slices but the first (and for all heads but
+/// one that share q and k), and writes 128 of O, or 2 K of S. Multiply-adds of a token and slice:
+/// 128 K + 4096 (192 K + 8192); these and not bytes are the limit on a GPU.
 template <Recurrence kind, int keys, bool keep>
 __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<ScanMemoryOf<kind, keys>*>(shared_memory());
