@@ -225,11 +225,11 @@ TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its las
   const std::filesystem::path script = forge.folder().write(
       "worker",
       "#!/bin/sh\nread request\ncase \"$request\" in\n*'\"job\":\"train\"'*)\n"
-      "  echo "
-      "'{\"event\":\"hello\",\"protocol\":1,\"backend\":\"libtorch\",\"backend_version\":\"x\","
-      "\"numerics_version\":1}'\n"
-      "  echo 'the disk caught fire' >&2\n  echo 'this is no protocol line'\n  exit 7;;\n"
-      "*) echo \"$request\" | " +
+      "  echo '{\"job\":\"describe\"}' | " +
+          real.string() +
+          " | head -n 1\n"
+          "  echo 'the disk caught fire' >&2\n  echo 'this is no protocol line'\n  exit 7;;\n"
+          "*) echo \"$request\" | " +
           real.string() + ";;\nesac\n");
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   forge.environment["FORGE_WORKER_LIBTORCH"] = script.string();
