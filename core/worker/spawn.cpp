@@ -130,7 +130,8 @@ pid_t spawn(const SpawnOptions& options) {
   if (!folder.empty() && ::access((folder / "").c_str(), X_OK) != 0)
     throw system_error("start '" + program + "' in '" + folder.string() + "'", errno);
   bp::environment environment = bp::native_environment();
-  for (const auto& [name, value] : options.environment) environment[name] = value;
+  // Not by [], which compares beyond the end of variables that are shorter than the name.
+  for (const auto& [name, value] : options.environment) environment.set(name, value);
   ChildSetup setup(options);
   std::error_code failure;
   errno = 0;
