@@ -143,7 +143,7 @@ class Training:
         state, config = self.state, self.config
         self.events.send("started", parameters=self.parameters, first_step=state["step"],
                          max_steps=config["max_steps"], tokens_per_step=self.tokens_per_step,
-                         **self.rows_at_once())
+                         **self.micro_batch_field())
         self.resume_clock()
         while state["step"] < config["max_steps"] and not self.asked.stop.is_set():
             self.step()
@@ -164,7 +164,7 @@ class Training:
         self.finish(completed)
         return completed
 
-    def rows_at_once(self):
+    def micro_batch_field(self):
         rows = self.config["micro_batch_size"]
         return {"micro_batch_size": rows} if 0 < rows < self.config["batch_size"] else {}
 

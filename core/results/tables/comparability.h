@@ -84,13 +84,12 @@ std::vector<const store::ConfiguredRun*> newest_first(
 enum class SampleOf { one_setup, one_setup_on_one_device };
 
 /// The newest completed run of each seed whose loss is that of the seed's first one: who repeats a
-/// run must not choose between results. It is one of runs that differ in nothing else and did not
-/// compute the same loss to the last bit, which no two draws do; one seed where a seed varies
-/// nothing (identity_without_seed; for timings nor in the device's name); without any the newest
-/// run. `runs` are sorted newest first. Of several such groups it is the one that completed runs of
-/// the config as it is now, then the one with completed runs of the most seeds, then that of the
-/// newest run. Every other run is excluded, with the reason: "optimizer.lr 0.003, the run shown has
-/// 0.001".
+/// run must not choose between results. It is one of runs that differ in nothing else; one seed
+/// where all seeds have one loss to the last bit, or a seed varies nothing (identity_without_seed;
+/// for timings nor in the device's name); without any the newest run. `runs` are sorted newest
+/// first. Of several such groups it is the one that completed runs of the config as it is now, then
+/// the one with completed runs of the most seeds, then that of the newest run. Every other run is
+/// excluded, with the reason: "optimizer.lr 0.003, the run shown has 0.001".
 Sample sample_of(const std::vector<const store::ConfiguredRun*>& runs,
                  std::vector<ExcludedRuns>& excluded,
                  SampleOf kind = SampleOf::one_setup,

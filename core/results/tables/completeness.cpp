@@ -137,7 +137,7 @@ void check_completeness(const AblationOptions& options,
 
 void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow& row) {
   const run::Identity own = identity_without_seed(shown);
-  std::map<std::string, NotShown> sets;
+  std::map<std::string, std::set<int64_t>> seeds_of_sets;
   for (const ConfiguredRun* run : runs) {
     if (run->summary.config != row.spec.config || !is_completed(run)) continue;
     const run::Identity other = identity_without_seed(*run);
@@ -148,11 +148,21 @@ void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow&
     if (!is_alike) continue;
     const store::RunSummary* seen = shown_of_seed(row, run->summary.seed);
     if (!seen || have_same_loss(*seen, run->summary)) continue;
-    sets[run::run_key(other) + run->summary.device_name + numerics_variables_of(*run)]
-        .results.insert(run->summary.seed);
+    const std::string set =
+        run::run_key(other) + run->summary.device_name + numerics_variables_of(*run);
+    seeds_of_sets[set].insert(run->summary.seed);
   }
-  row.other_sets = static_cast<size_t>(std::count_if(
-      sets.begin(), sets.end(), [](const auto& set) { return set.second.results.size() > 1; }));
+  row.other_sets = static_cast<size_t>(
+      std::count_if(seeds_of_sets.begin(), seeds_of_sets.end(), [](const auto& set) {
+        return set.second.size() > 1;
+      }));
+}
+
+size_t most_other_sets(const Ablation& ablation) {
+  size_t most = 0;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) most = std::max(most, row.other_sets);
+  return most;
 }
 
 namespace {
@@ -235,9 +245,7 @@ SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) 
 
 /// Whether the seeds of a row were run in several ways, of which the table shows one.
 SetupEntry describe_other_sets(const Ablation& ablation) {
-  size_t most = 0;
-  for (const AblationRow& row : ablation.rows)
-    if (row.is_comparable()) most = std::max(most, row.other_sets);
+  const size_t most = most_other_sets(ablation);
   if (most == 0) return {};
   return {"Other runs",
           "the same seeds were also run " + counted(most, "time") +

@@ -27,6 +27,9 @@ void count_other_sets(const std::vector<const store::ConfiguredRun*>& runs,
                       const store::ConfiguredRun& shown,
                       AblationRow& row);
 
+/// The most that one of the compared rows has: so many other tables could have been shown.
+size_t most_other_sets(const Ablation& ablation);
+
 /// Of the plan, of the table itself, and of repeated runs: what the line above the table says.
 std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablation& ablation);
 

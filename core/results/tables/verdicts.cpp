@@ -5,6 +5,7 @@
 
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
+#include "core/results/tables/completeness.h"
 
 namespace forge::tables {
 namespace {
@@ -32,14 +33,6 @@ size_t hidden_rows(const Ablation& ablation) {
       std::count_if(ablation.rows.begin(), ablation.rows.end(), [](const AblationRow& row) {
         return !row.completed() && row.filtered_out > 0;
       }));
-}
-
-/// How many other sets of runs the table could have shown. Each counts as if it had been tested.
-size_t other_tables(const Ablation& ablation) {
-  size_t most = 0;
-  for (const AblationRow& row : ablation.rows)
-    if (row.is_comparable()) most = std::max(most, row.other_sets);
-  return most;
 }
 
 /// Adds tests that share one part of the error. `hidden` ones show nothing.
@@ -70,7 +63,9 @@ std::string tested_metric(const std::string& metric, const Ablation& ablation) {
 
 /// Adjusts all p together.
 void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verdicts) {
-  const size_t hidden = hidden_rows(ablation), others_shown = other_tables(ablation);
+  const size_t hidden = hidden_rows(ablation);
+  // Each counts as if it had been tested.
+  const size_t others_shown = most_other_sets(ablation);
   std::vector<TestedP> of_primary, others, all;
   for (auto& [metric, cells] : verdicts.cells) {
     const std::vector<TestedP> tests = tests_of(cells);
