@@ -243,6 +243,10 @@ inline float __shfl_up_sync(unsigned, float x, int distance) {
   const int lane = ::forge::tests::cuda_emulation::own_lane();
   return __shfl_from(x, lane >= distance ? lane - distance : lane);
 }
+inline float __shfl_down_sync(unsigned, float x, int distance) {
+  const int lane = ::forge::tests::cuda_emulation::own_lane();
+  return __shfl_from(x, lane + distance < 32 ? lane + distance : lane);
+}
 
 namespace forge::ops::cuda {
 

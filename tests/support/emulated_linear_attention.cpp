@@ -23,6 +23,7 @@ class Scratch {
     for (auto& memory : values_)
       memory = numbers(call.batch * call.length * call.heads * call.values);
     whole_.assign(all * call.keys, NAN);
+    products_.assign(call.batch * call.key_heads * chunks * 64 * 64, NAN);
   }
   void give(ops::cuda::LinearAttentionArguments& in) {
     in.scores = start(squares_[0]);
@@ -30,13 +31,16 @@ class Scratch {
     in.q_begin = start(operands_[0]);
     in.k_end = start(operands_[1]);
     in.k_begin = start(operands_[2]);
-    if (in.kind == ops::cuda::Recurrence::scalar_decay)
-      in.q_begin = in.k_end = in.k_begin = nullptr;
+    in.whole = whole_.data();
+    if (in.kind == ops::cuda::Recurrence::scalar_decay) {
+      in.scores = in.inverse = in.q_begin = in.k_end = in.k_begin = nullptr;
+      in.whole = nullptr;
+      in.products = products_.data();
+    }
     in.states = start(states_[0]);
     in.grad_states = start(states_[1]);
     in.writes = start(values_[0]);
     in.grad_writes = start(values_[1]);
-    in.whole = whole_.data();
   }
 
  private:
@@ -44,7 +48,7 @@ class Scratch {
   static Memory numbers(int64_t count) { return Memory(count + 8, 0xffff); }
   static bfloat16* start(Memory& memory) { return reinterpret_cast<bfloat16*>(memory.data()); }
   Memory squares_[2], operands_[3], states_[2], values_[2];
-  std::vector<float> whole_;
+  std::vector<float> whole_, products_;
 };
 
 ops::cuda::LinearAttentionArguments arguments_of(const EmulatedLinearAttention& call) {

@@ -123,6 +123,25 @@ struct Tile {
           run(row + 16 * i + 8 * half, column + 8 * j, x[i][j][2 * half], x[i][j][2 * half + 1]);
   }
 
+  /// The same with both pairs of two tiles: run(row, column, x, y, x of other, y of other).
+  template <class Run>
+  __device__ __forceinline__ void for_each_pair(Tile& other, const Run& run) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = first_row() + lane / 4, column = first_column() + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int j = 0; j < n; ++j)
+          run(row + 16 * i + 8 * half,
+              column + 8 * j,
+              x[i][j][2 * half],
+              x[i][j][2 * half + 1],
+              other.x[i][j][2 * half],
+              other.x[i][j][2 * half + 1]);
+  }
+
   /// *this += A B over `depth`. A is [rows, depth] with rows of `a_stride`, or stored transposed; B
   /// is [depth, columns], or stored transposed. Two steps at a time, since more of them loaded
   /// ahead do not fit the registers.
@@ -197,6 +216,58 @@ __device__ __forceinline__ void row_products(Tile<rows, columns>& tile,
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       if (lane % 4 == 0) sums[part * rows + row] = sum;
+    }
+}
+/// Column c of `sums` [warp rows, columns] receives each warp's sum of the tile over its rows;
+/// column_total adds them up behind a barrier.
+template <int rows, int columns>
+__device__ __forceinline__ void column_sums(Tile<rows, columns>& tile, float* sums) {
+  using Shape = Tile<rows, columns>;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(threadIdx.x) / 32 / Shape::warp_columns;
+#pragma unroll
+  for (int j = 0; j < Shape::n; ++j)
+#pragma unroll
+    for (int next = 0; next < 2; ++next) {
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < Shape::m; ++i) sum += tile.x[i][j][next] + tile.x[i][j][2 + next];
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+      if (lane < 4) sums[part * columns + Shape::first_column() + 8 * j + lane * 2 + next] = sum;
+    }
+}
+template <int rows, int columns>
+__device__ __forceinline__ float column_total(const float* sums, int column) {
+  float sum = 0;
+#pragma unroll
+  for (int part = 0; part < Tile<rows, columns>::warp_rows; ++part)
+    sum += sums[part * columns + column];
+  return sum;
+}
+/// The same of rows, each times `factors` of the columns: as row_products.
+template <int rows, int columns>
+__device__ __forceinline__ void row_sums(Tile<rows, columns>& tile,
+                                         const float* factors,
+                                         float* sums) {
+  using Shape = Tile<rows, columns>;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(threadIdx.x) / 32 % Shape::warp_columns;
+#pragma unroll
+  for (int i = 0; i < Shape::m; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = 0;
+#pragma unroll
+      for (int j = 0; j < Shape::n; ++j) {
+        const float* factor = factors + Shape::first_column() + 8 * j + lane % 4 * 2;
+        sum += tile.x[i][j][2 * half] * factor[0] + tile.x[i][j][2 * half + 1] * factor[1];
+      }
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      if (lane % 4 == 0)
+        sums[part * rows + Shape::first_row() + 16 * i + 8 * half + lane / 4] = sum;
     }
 }
 template <int rows, int columns>

@@ -55,8 +55,11 @@ struct Call {
     a.log_decay = cuda::read<float>(in.log_decay);
     a.beta = cuda::read<float>(in.beta);
     a.state = cuda::read<float>(in.state);
-    a.scores = halves({batch, heads, chunks, 64, 64});
-    if (a.kind != cuda::Recurrence::scalar_decay) {
+    if (a.kind == cuda::Recurrence::scalar_decay) {
+      a.products = cuda::write<float>(take({batch, k.size(2), chunks, 64, 64}, at::kFloat));
+    } else {
+      a.scores = halves({batch, heads, chunks, 64, 64});
+      a.whole = cuda::write<float>(take({batch, heads, chunks, keys}, at::kFloat));
       a.q_begin = halves({batch, heads, chunks, 64, keys});
       a.k_end = halves({batch, heads, chunks, 64, keys});
     }
@@ -64,7 +67,6 @@ struct Call {
       a.inverse = halves({batch, heads, chunks, 64, 64});
       a.k_begin = halves({batch, heads, chunks, 64, keys});
     }
-    a.whole = cuda::write<float>(take({batch, heads, chunks, keys}, at::kFloat));
   }
 };
 
@@ -102,17 +104,18 @@ void linear_attention_backward_cuda(const LinearAttentionInputs& inputs,
   if (inputs.k.size(2) != a.heads) {
     // Few groups write little; enough of them keep a GPU busy. By shapes alone, so that the order
     // of the sums is that of all machines.
-    constexpr int64_t enough_blocks = 1024;
+    constexpr int64_t enough_blocks = 1024, most_heads = cuda::most_heads_of_block;
     const int64_t of_group = a.batch * chunks;
     groups = std::min(a.heads, (enough_blocks + of_group - 1) / of_group);
-    a.heads_of_block = static_cast<int>((a.heads + groups - 1) / groups);
+    a.heads_of_block = static_cast<int>(std::min((a.heads + groups - 1) / groups, most_heads));
     groups = (a.heads + a.heads_of_block - 1) / a.heads_of_block;
+  }
+  if (inputs.k.size(2) != groups) {
     q_groups = call.take({a.batch, a.length, groups, a.keys}, at::kFloat);
     k_groups = call.take({a.batch, a.length, groups, a.keys}, at::kFloat);
     a.grad_q_groups = cuda::write<float>(q_groups);
     a.grad_k_groups = cuda::write<float>(k_groups);
-  }
-  if (!q_groups.defined() || groups == 1) {
+  } else {
     a.grad_q = cuda::write<cuda::bfloat16>(gradients.q);
     a.grad_k = cuda::write<cuda::bfloat16>(gradients.k);
   }
@@ -121,7 +124,7 @@ void linear_attention_backward_cuda(const LinearAttentionInputs& inputs,
   a.grad_beta = cuda::write<float>(gradients.beta);
   a.grad_state = cuda::write<float>(gradients.state);
   cuda::linear_attention_backward(a, cuda::current_stream());
-  if (q_groups.defined() && groups > 1) {
+  if (q_groups.defined()) {
     gradients.q = q_groups.sum(2, true).to(at::kBFloat16);
     gradients.k = k_groups.sum(2, true).to(at::kBFloat16);
   }

@@ -18,6 +18,9 @@ struct TokenRows {
 /// What fades the state, and how a token writes to it.
 enum class Recurrence { scalar_decay, delta_rule, channel_decay };
 
+/// Heads with one q and k whose gradients a block may add up.
+constexpr int most_heads_of_block = 32;
+
 /// Inputs, results and scratch memory; NC = ceil(T / 64) chunks. Contiguous but for the token rows.
 struct LinearAttentionArguments {
   Recurrence kind;
@@ -32,19 +35,21 @@ struct LinearAttentionArguments {
   float* final_state;  ///< [B, H, K, V], or null
 
   // Scratch. Those of the delta rule alone are null for the others.
-  bfloat16 *scores, *inverse;           ///< [B, H, NC, 64, 64]: P or A; Tm
+  float* products;  ///< of scalar decay alone [B, 1 or H, NC, 64, 64]: s Q K^T, as q and k
+  bfloat16 *scores, *inverse;           ///< [B, H, NC, 64, 64]: P or A, of scalar decay null; Tm
   bfloat16 *q_begin, *k_end, *k_begin;  ///< [B, H, NC, 64, K]: Qb, Ke, Kb; of scalar decay null
-  float* whole;                         ///< [B, H, NC, K]: exp b_n
+  float* whole;                         ///< [B, H, NC, K]: exp b_n; of scalar decay null
 
   // Of the backward pass alone.
   const bfloat16* grad_output;     ///< [B, T, H, V]
   const float* grad_final_state;   ///< [B, H, K, V]; null: zeros
   bfloat16 *states, *grad_states;  ///< scratch [B, H, NC, K, V]: S before, dS' behind each chunk
   bfloat16 *writes, *grad_writes;  ///< scratch of the delta rule [B, T, H, V]: U, dR
-  /// Heads with one q and k whose gradients a block adds up, G groups of them; 1: H groups.
+  /// Heads with one q and k whose gradients a block adds up, G groups of them, at most
+  /// most_heads_of_block; 1: H groups. More than 1 of scalar decay alone.
   int heads_of_block;
-  bfloat16 *grad_q, *grad_k;  ///< [B, T, H, K]; of shared q and k [B, T, 1, K], where G is 1
-  float *grad_q_groups, *grad_k_groups;  ///< of shared q and k [B, T, G, K], else null
+  bfloat16 *grad_q, *grad_k;             ///< [B, T, G, K], or null
+  float *grad_q_groups, *grad_k_groups;  ///< the same in place of null: sums to add up
   bfloat16* grad_v;                      ///< [B, T, H, V]
   float* grad_log_decay;                 ///< as log_decay
   float* grad_beta;                      ///< as beta, or null

@@ -41,7 +41,6 @@ struct GradientMemory {
 
 template <int keys>
 using KeyTile = Tile<chunk_tokens, keys>;
-using ScoreTile = Tile<chunk_tokens, chunk_tokens>;
 
 /// Sums over all columns of v.
 template <Recurrence kind, int keys>
@@ -167,33 +166,21 @@ __device__ __forceinline__ void sum_slices(const LinearAttentionArguments& in,
   }
 }
 
-/// A chunk's gradient of q or k, [64, keys] in registers. That of heads with one q and k is added
-/// to those of the block's heads before; the last of all heads writes the rounded sum.
+/// A chunk's gradient of q or k, [64, keys] in registers: of a head or a group of heads.
 template <int keys>
 __device__ __forceinline__ void write_gradient(const LinearAttentionArguments& in,
                                                const ChunkPlace& place,
                                                KeyTile<keys>& tile,
                                                bfloat16* rounded,
-                                               float* of_groups) {
+                                               float* sums) {
   const int group = static_cast<int>(blockIdx.y), groups = head_groups(in);
-  const bool is_first = place.head == group * in.heads_of_block;
-  const bool is_last = place.head + 1 == in.heads;
   tile.for_each_pair([&](int t, int c, float a, float b) {
     if (t >= place.tokens) return;
-    if (!of_groups) {
-      word_at(rounded + place.number(in, t) * keys + c) = pack(a, b);
-      return;
-    }
-    const int64_t token = place.first_token + t;
-    auto& sum = *reinterpret_cast<TwoFloats*>(of_groups + (token * groups + group) * keys + c);
-    if (!is_first) {
-      a += sum.first;
-      b += sum.second;
-    }
-    if (is_last && rounded)
-      word_at(rounded + token * keys + c) = pack(a, b);
+    const int64_t at = ((place.first_token + t) * groups + group) * keys + c;
+    if (rounded)
+      word_at(rounded + at) = pack(a, b);
     else
-      sum = {a, b};
+      *reinterpret_cast<TwoFloats*>(sums + at) = {a, b};
   });
 }
 
@@ -210,83 +197,6 @@ __device__ __forceinline__ void write_token_gradients(const LinearAttentionArgum
   for (int c = 0; c < keys; ++c) state += memory.state_products[c];
   in.grad_log_decay[place.number(in, t)] = sum + before + state;
   if (in.grad_beta) in.grad_beta[place.number(in, t)] = memory.own_betas[t];
-}
-
-/// One decay a head, D_ij = exp(b_i - b_j) for i >= j:
-///     H = s N * D beta_j,  dQ = s e Y + H K,  dK = H^T Q + f beta W
-///     dbeta_j = sum_i s G_ij D_ij N_ij + f k_j.W_j  with G = Q K^T
-///     db_i = q_i.dQ_i - k_i.(H^T Q)_i,  k.kB = f beta k.W
-template <int keys>
-__device__ __forceinline__ void finish(const LinearAttentionArguments& in,
-                                       const ChunkPlace& place,
-                                       GradientMemory<Recurrence::scalar_decay, keys>& memory,
-                                       SliceSums<Recurrence::scalar_decay, keys>& sums) {
-  constexpr int stride = padded(keys), last = chunk_tokens - 1;
-  const int thread = static_cast<int>(threadIdx.x);
-  const float *b = memory.sums, *betas = memory.betas;
-  bfloat16* h = memory.grad_output;
-  auto* weights = reinterpret_cast<float*>(memory.state);  // s G * D * N
-  constexpr int weight_stride = chunk_tokens + 1;
-  const auto decay = [&](int i, int j) { return i >= j ? in.scale * faded(b[i] - b[j]) : 0; };
-  sums.scores.for_each_pair([&](int i, int j, float& x, float& y) {
-    x *= decay(i, j);
-    y *= decay(i, j + 1);
-    word_at(h + i * slice_stride + j) = pack(x * betas[j], y * betas[j + 1]);
-    if (in.grad_beta) {
-      weights[i * weight_stride + j] = x;
-      weights[i * weight_stride + j + 1] = y;
-    }
-  });
-  if (in.grad_beta) {
-    ScoreTile products;
-    products.clear();
-    products.template add_product<keys, false, true>(memory.q, stride, memory.k, stride);
-    products.for_each_pair([&](int i, int j, float x, float y) {  // of the same thread
-      weights[i * weight_stride + j] *= x;
-      weights[i * weight_stride + j + 1] *= y;
-    });
-  }
-  sums.read.for_each_pair([&](int t, int, float& x, float& y) {
-    const float e = in.scale * faded(b[t]);
-    x *= e;
-    y *= e;
-  });
-  __syncthreads();
-  sums.read.template add_product<chunk_tokens, false, false>(h, slice_stride, memory.k, stride);
-  row_products(sums.read, memory.q, stride, memory.row_sums[0]);
-  write_gradient<keys>(in, place, sums.read, in.grad_q, in.grad_q_groups);
-  row_products(sums.written, memory.k, stride, memory.row_sums[1]);
-  KeyTile<keys>& through_scores = sums.read;
-  through_scores.clear();
-  through_scores.template add_product<chunk_tokens, true, false>(h, slice_stride, memory.q, stride);
-  row_products(through_scores, memory.k, stride, memory.row_sums[2]);
-  const auto to_end = [&](int t) { return faded(b[last] - b[t]); };
-  sums.written.for_each_pair([&](int t, int, float& x, float& y) {
-    const float f = to_end(t) * betas[t];
-    x *= f;
-    y *= f;
-  });
-#pragma unroll
-  for (int i = 0; i < KeyTile<keys>::m; ++i)
-#pragma unroll
-    for (int j = 0; j < KeyTile<keys>::n; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sums.written.x[i][j][e] += through_scores.x[i][j][e];
-  write_gradient<keys>(in, place, sums.written, in.grad_k, in.grad_k_groups);
-  __syncthreads();
-  if (thread < chunk_tokens) {
-    const auto total = [&](int which) {
-      return row_total<chunk_tokens, keys>(memory.row_sums[which], thread);
-    };
-    const float written = to_end(thread) * total(1);
-    memory.grad_sums[thread] = total(0) - total(2);
-    memory.into_state[thread] = written * betas[thread];
-    if (in.grad_beta) {
-      float sum = written;
-      for (int i = thread; i < chunk_tokens; ++i) sum += weights[i * weight_stride + thread];
-      memory.own_betas[thread] = sum;
-    }
-  }
 }
 
 /// With the delta rule:
@@ -528,41 +438,30 @@ __device__ __forceinline__ void finish(const LinearAttentionArguments& in,
     in.grad_log_decay[place.number(in, i / keys) * keys + i % keys] = grad_sums[i] + into_state[i];
 }
 
-/// dq, dk, dlog_decay, dbeta of a chunk; formulas above. A block takes one head, or several with
-/// one q and k, one after the other: what it adds up stays in the L2 cache.
-/// Grid: chunks, groups of heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at
-/// most 127 KiB.
+/// dq, dk, dlog_decay, dbeta of a chunk; formulas above. cuda_scalar_gradient.cuh has those of
+/// scalar decay.
+/// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a GradientMemory, at most 127 KiB.
 /// Reads S and dS', 4 K V bytes of a chunk, more than all else; q, k, dq, dk 8 K of a token and
 /// head (8 K more for channels' decays, float32 in and out), v and dO 4 V (with U and dR 8 V).
-/// Multiply-adds of a token and head: 2 K V + 64 V + 192 K (delta rule 3 K V + 128 V + 384 K).
+/// Multiply-adds of a token and head: 2 K V + 64 V + 128 K (delta rule 3 K V + 128 V + 320 K).
 template <Recurrence kind, int keys>
-__global__ void __launch_bounds__(tile_threads, kind == Recurrence::scalar_decay ? 2 : 1)
-    gradient_kernel(LinearAttentionArguments in) {
+__global__ void __launch_bounds__(tile_threads, 1) gradient_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<GradientMemory<kind, keys>*>(shared_memory());
-  constexpr bool may_share = kind == Recurrence::scalar_decay;
-  const int heads = static_cast<int>(in.heads);
-  const int first = may_share ? static_cast<int>(blockIdx.y) * in.heads_of_block : blockIdx.y;
-  const int behind = may_share ? min(first + in.heads_of_block, heads) : first + 1;
-  {
-    const ChunkPlace place(in, blockIdx.z, first, blockIdx.x);
-    copy_rows<chunk_tokens, keys>(memory.q, place.rows(in.q), in.q.token, place.tokens);
-    copy_rows<chunk_tokens, keys>(memory.k, place.rows(in.k), in.k.token, place.tokens);
-  }
-  for (int head = first; head < behind; ++head) {
-    const ChunkPlace place(in, blockIdx.z, head, blockIdx.x);
-    if constexpr (kind == Recurrence::channel_decay)
-      sum_channel_decays<keys>(in, place, memory.sums);
-    else
-      sum_decays(in, place, memory.sums, memory.betas);
-    prefetch_slices<kind, keys>(in, place);
-    SliceSums<kind, keys> sums;
-    sum_slices<kind, keys>(in, place, memory, sums);
+  const ChunkPlace place(in, blockIdx.z, blockIdx.y, blockIdx.x);
+  copy_rows<chunk_tokens, keys>(memory.q, place.rows(in.q), in.q.token, place.tokens);
+  copy_rows<chunk_tokens, keys>(memory.k, place.rows(in.k), in.k.token, place.tokens);
+  if constexpr (kind == Recurrence::channel_decay)
+    sum_channel_decays<keys>(in, place, memory.sums);
+  else
+    sum_decays(in, place, memory.sums, memory.betas);
+  prefetch_slices<kind, keys>(in, place);
+  SliceSums<kind, keys> sums;
+  sum_slices<kind, keys>(in, place, memory, sums);
+  __syncthreads();
+  finish<keys>(in, place, memory, sums);
+  if constexpr (kind == Recurrence::delta_rule) {
     __syncthreads();
-    finish<keys>(in, place, memory, sums);
-    if constexpr (kind != Recurrence::channel_decay) {
-      __syncthreads();
-      write_token_gradients<kind, keys>(in, place, memory);
-    }
+    write_token_gradients<kind, keys>(in, place, memory);
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/libtorch/ops/linear_attention/cuda_gradient.cuh"
+#include "backends/libtorch/ops/linear_attention/cuda_scalar_gradient.cuh"
 
 /// The order of the kernels, with their grids: launch(kernel, x, y, z, shared bytes, arguments)
 /// runs one, on a GPU or in a test's emulation of it.
@@ -32,6 +32,37 @@ struct LinearAttentionGrid {
 /// What a multiprocessor of compute capability 9.0 lends a block.
 constexpr size_t most_shared_bytes = 227 * 1024;
 
+/// P and what else the scans read.
+template <Recurrence kind, int keys, class Launch>
+void run_prepare(const LinearAttentionArguments& in, const Launch& launch) {
+  const LinearAttentionGrid grid(in);
+  if constexpr (kind == Recurrence::scalar_decay) {
+    const unsigned heads = in.k.head == 0 ? 1 : grid.heads;
+    launch(
+        products_kernel<keys>, grid.chunks, heads, grid.rows, sizeof(ProductsMemory<keys>), in);
+  } else {
+    constexpr size_t bytes = sizeof(PrepareMemory<kind, keys>);
+    static_assert(bytes <= most_shared_bytes);
+    launch(prepare_kernel<kind, keys>, grid.chunks, grid.heads, grid.rows, bytes, in);
+  }
+}
+
+template <Recurrence kind, int keys, class Launch>
+void run_gradient(const LinearAttentionArguments& in, const Launch& launch) {
+  const LinearAttentionGrid grid(in);
+  const auto groups = static_cast<unsigned>(head_groups(in));
+  const auto run = [&](auto kernel, auto bytes) {
+    static_assert(decltype(bytes)::value <= most_shared_bytes);
+    launch(kernel, grid.chunks, groups, grid.rows, bytes, in);
+  };
+  if constexpr (kind == Recurrence::scalar_decay)
+    run(scalar_gradient_kernel<keys>,
+        std::integral_constant<size_t, sizeof(ScalarGradientMemory<keys>)>{});
+  else
+    run(gradient_kernel<kind, keys>,
+        std::integral_constant<size_t, sizeof(GradientMemory<kind, keys>)>{});
+}
+
 /// At least one token, head and row.
 template <class Launch>
 void run_forward(const LinearAttentionArguments& in, const Launch& launch) {
@@ -39,17 +70,10 @@ void run_forward(const LinearAttentionArguments& in, const Launch& launch) {
   with_recurrence(in, [&](auto kind, auto keys) {
     constexpr Recurrence k = decltype(kind)::value;
     constexpr int d = decltype(keys)::value;
-    static_assert(sizeof(PrepareMemory<k, d>) <= most_shared_bytes &&
-                  sizeof(ScanMemoryOf<k, d>) <= most_shared_bytes &&
-                  sizeof(GradientMemory<k, d>) <= most_shared_bytes);
-    launch(
-        prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows, sizeof(PrepareMemory<k, d>), in);
-    launch(state_kernel<k, d, false>,
-           grid.slices,
-           grid.heads,
-           grid.rows,
-           sizeof(ScanMemoryOf<k, d>),
-           in);
+    constexpr size_t bytes = sizeof(ScanMemoryOf<k, d>);
+    static_assert(bytes <= most_shared_bytes);
+    run_prepare<k, d>(in, launch);
+    launch(state_kernel<k, d, false>, grid.slices, grid.heads, grid.rows, bytes, in);
   });
 }
 
@@ -59,29 +83,11 @@ void run_backward(const LinearAttentionArguments& in, const Launch& launch) {
   with_recurrence(in, [&](auto kind, auto keys) {
     constexpr Recurrence k = decltype(kind)::value;
     constexpr int d = decltype(keys)::value;
-    static_assert(sizeof(PrepareMemory<k, d>) <= most_shared_bytes &&
-                  sizeof(ScanMemoryOf<k, d>) <= most_shared_bytes &&
-                  sizeof(GradientMemory<k, d>) <= most_shared_bytes);
-    launch(
-        prepare_kernel<k, d>, grid.chunks, grid.heads, grid.rows, sizeof(PrepareMemory<k, d>), in);
-    launch(state_kernel<k, d, true>,
-           grid.slices,
-           grid.heads,
-           grid.rows,
-           sizeof(ScanMemoryOf<k, d>),
-           in);
-    launch(state_gradient_kernel<k, d>,
-           grid.slices,
-           grid.heads,
-           grid.rows,
-           sizeof(ScanMemoryOf<k, d>),
-           in);
-    launch(gradient_kernel<k, d>,
-           grid.chunks,
-           static_cast<unsigned>(head_groups(in)),
-           grid.rows,
-           sizeof(GradientMemory<k, d>),
-           in);
+    constexpr size_t bytes = sizeof(ScanMemoryOf<k, d>);
+    run_prepare<k, d>(in, launch);
+    launch(state_kernel<k, d, true>, grid.slices, grid.heads, grid.rows, bytes, in);
+    launch(state_gradient_kernel<k, d>, grid.slices, grid.heads, grid.rows, bytes, in);
+    run_gradient<k, d>(in, launch);
   });
 }
 

@@ -7,7 +7,8 @@
 /// decays from its first token to each, s the scale, e = exp(b) and f = exp(b_n - b), numbers of a
 /// token or of each of its channels:
 ///     Qb = s e Q,  Ke = f K (with beta, but without the delta rule: f beta K),  w = exp(b_n)
-///     scalar decay   P_ij = s q_i.k_j exp(b_i - b_j) beta_j                      for i >= j
+///     scalar decay   P_ij = s q_i.k_j exp(b_i - b_j) beta_j                      for i >= j;
+///                    s Q K^T alone is prepared here, once for all heads that share q and k
 ///     delta rule     P_ij = s q_i.k_j exp(b_i - b_j),  Kb = -beta e K,  Tm = (I + L)^-1,
 ///                    L_ij = beta_i k_i.k_j exp(b_i - b_j)                        for i > j
 ///     channel decay  P_ij = s sum_c q_ic k_jc exp(b_ic - b_jc)
@@ -34,6 +35,7 @@ struct ChunkPlace {
   int tokens;           ///< of the chunk, at most 64
   int64_t head_index;   ///< b H + h
   int64_t chunk_index;  ///< (b H + h) NC + index
+  int64_t key_index;    ///< the same of the heads of q and k, which may be one
   int64_t first_token;  ///< b T + 64 index
 
   __device__ ChunkPlace(const LinearAttentionArguments& in, int row, int head, int index)
@@ -43,6 +45,7 @@ struct ChunkPlace {
     tokens = left < chunk_tokens ? static_cast<int>(left) : chunk_tokens;
     head_index = row * in.heads + head;
     chunk_index = head_index * chunks + index;
+    key_index = in.k.head == 0 ? row * chunks + index : chunk_index;
     first_token = row * in.length + int64_t{index} * chunk_tokens;
   }
   /// The chunk's first row of token rows.
@@ -55,13 +58,27 @@ struct ChunkPlace {
   }
 };
 
-/// b_t of tokens 2 l and 2 l + 1 in lane l of a warp, all of whose lanes call it.
-__device__ __forceinline__ TwoFloats sum_decays_in_warp(const LinearAttentionArguments& in,
-                                                        const ChunkPlace& place,
-                                                        int lane) {
+/// log_decay (or beta, 1 without) of tokens 2 l and 2 l + 1.
+__device__ __forceinline__ TwoFloats read_decays(const LinearAttentionArguments& in,
+                                                 const ChunkPlace& place,
+                                                 int lane) {
   const int t = 2 * lane;
-  const float first = t < place.tokens ? in.log_decay[place.number(in, t)] : 0;
-  const float second = t + 1 < place.tokens ? in.log_decay[place.number(in, t + 1)] : 0;
+  return {t < place.tokens ? in.log_decay[place.number(in, t)] : 0,
+          t + 1 < place.tokens ? in.log_decay[place.number(in, t + 1)] : 0};
+}
+__device__ __forceinline__ TwoFloats read_betas(const LinearAttentionArguments& in,
+                                                const ChunkPlace& place,
+                                                int lane) {
+  const auto beta = [&](int t) {
+    return t >= place.tokens ? 0 : in.beta ? in.beta[place.number(in, t)] : 1;
+  };
+  return {beta(2 * lane), beta(2 * lane + 1)};
+}
+
+/// b_t of tokens 2 l and 2 l + 1 from their log decays, in lane l of a warp, all of whose lanes
+/// call it.
+__device__ __forceinline__ TwoFloats sum_decays_in_warp(const TwoFloats& own, int lane) {
+  const float first = own.first, second = own.second;
   float sum = first + second;
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
@@ -82,7 +99,7 @@ __device__ __forceinline__ void sum_decays(const LinearAttentionArguments& in,
                                            float* betas) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < 32) {
-    const TwoFloats own = sum_decays_in_warp(in, place, thread);
+    const TwoFloats own = sum_decays_in_warp(read_decays(in, place, thread), thread);
     sums[2 * thread] = own.first;
     sums[2 * thread + 1] = own.second;
   } else if (thread >= 64 && thread < 64 + chunk_tokens) {
@@ -195,6 +212,39 @@ __device__ __forceinline__ void invert(const float* l, float* inverse, float* sc
   __syncthreads();
 }
 
+using ScoreTile = Tile<chunk_tokens, chunk_tokens>;
+
+/// Of scalar decay: s Q K^T of a chunk, on the diagonal and below it.
+__device__ __forceinline__ void write_products(const LinearAttentionArguments& in,
+                                               const ChunkPlace& place,
+                                               ScoreTile& tile) {
+  float* to = in.products + place.key_index * chunk_tokens * chunk_tokens;
+  tile.for_each_pair([&](int i, int j, float x, float y) {
+    if (i >= j)
+      *reinterpret_cast<TwoFloats*>(to + i * chunk_tokens + j) = {in.scale * x, in.scale * y};
+  });
+}
+/// What stands above the diagonal is any number.
+__device__ __forceinline__ void read_products(const LinearAttentionArguments& in,
+                                              const ChunkPlace& place,
+                                              ScoreTile& tile) {
+  const float* from = in.products + place.key_index * chunk_tokens * chunk_tokens;
+  tile.for_each_pair([&](int i, int j, float& x, float& y) {
+    TwoFloats both{0, 0};
+    if (i >= j) both = *reinterpret_cast<const TwoFloats*>(from + i * chunk_tokens + j);
+    x = both.first;
+    y = both.second;
+  });
+}
+/// Asks for them, of which threads have a line of 128 bytes each.
+__device__ __forceinline__ void prefetch_products(const LinearAttentionArguments& in,
+                                                  const ChunkPlace& place) {
+  constexpr int line = 32;
+  const int at = static_cast<int>(threadIdx.x) * line;
+  if (at < chunk_tokens * chunk_tokens)
+    prefetch(in.products + place.key_index * chunk_tokens * chunk_tokens + at);
+}
+
 template <Recurrence kind, int keys>
 struct PrepareMemory {
   bfloat16 q[chunk_tokens * padded(keys)], k[chunk_tokens * padded(keys)];
@@ -205,11 +255,32 @@ struct PrepareMemory {
   float products[kind == Recurrence::delta_rule ? 3 * 256 : 1];
 };
 
-/// P and w; Qb and Ke but for scalar decay, whose scans read q and k themselves; of the delta rule
-/// Kb and Tm too.
+/// s Q K^T of scalar decay, whose other kernels read q and k themselves.
+/// Grid: chunks, heads of q and k, rows. Block: 256 threads. Shared memory: a ProductsMemory.
+/// Reads 4 K bytes of a token and head of keys, writes 128. 64 K multiply-adds.
+template <int keys>
+struct ProductsMemory {
+  bfloat16 q[chunk_tokens * padded(keys)], k[chunk_tokens * padded(keys)];
+};
+template <int keys>
+__global__ void __launch_bounds__(tile_threads, 2) products_kernel(LinearAttentionArguments in) {
+  auto& memory = *reinterpret_cast<ProductsMemory<keys>*>(shared_memory());
+  const ChunkPlace place(in, blockIdx.z, blockIdx.y, blockIdx.x);
+  copy_rows<chunk_tokens, keys>(memory.q, place.rows(in.q), in.q.token, place.tokens);
+  copy_rows<chunk_tokens, keys>(memory.k, place.rows(in.k), in.k.token, place.tokens);
+  wait_for_copies();
+  __syncthreads();
+  ScoreTile products;
+  products.clear();
+  products.template add_product<keys, false, true>(
+      memory.q, padded(keys), memory.k, padded(keys));
+  write_products(in, place, products);
+}
+
+/// P, w, Qb and Ke; of the delta rule Kb and Tm too.
 /// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at most 70 KiB.
-/// Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 4 K (channels 12 K, delta
-/// rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 128 K (256 K) multiply-adds.
+/// Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 8 K (channels 12 K, delta
+/// rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 64 K (128 K) multiply-adds.
 template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<PrepareMemory<kind, keys>*>(shared_memory());
@@ -232,8 +303,7 @@ __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentio
   __syncthreads();
 
   const int64_t rows = place.chunk_index * chunk_tokens;
-  constexpr bool scalar = kind == Recurrence::scalar_decay;
-  for (int i = thread; !scalar && i < chunk_tokens * keys / 8; i += tile_threads) {
+  for (int i = thread; i < chunk_tokens * keys / 8; i += tile_threads) {
     const int t = i / (keys / 8), c = i % (keys / 8) * 8;
     bfloat16 *own_q = memory.q + t * stride + c, *own_k = memory.k + t * stride + c;
     const Eight q = Eight::from(own_q), k = Eight::from(own_k);
@@ -273,9 +343,9 @@ __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentio
   const auto score = [&](int i, int j, float product) -> float {
     if (i < j) return 0;
     if (channels) return product;
-    return in.scale * product * faded(sums[i] - sums[j]) * (delta ? 1 : memory.betas[j]);
+    return in.scale * product * faded(sums[i] - sums[j]);
   };
-  Tile<chunk_tokens, chunk_tokens> products;
+  ScoreTile products;
   products.clear();
   products.template add_product<keys, false, true>(memory.q, stride, memory.k, stride);
   products.for_each_pair([&](int i, int j, float a, float b) {

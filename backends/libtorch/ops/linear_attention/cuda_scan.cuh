@@ -20,20 +20,31 @@ struct Slice {
 
 template <int keys>
 struct ScanMemory {
-  /// Qb and Ke; of scalar decay Q and K, which heads may share: factors of a token are then those
-  /// of rows of the products and of V or dO.
-  bfloat16 q_begin[chunk_tokens * padded(keys)], k_end[chunk_tokens * padded(keys)];
+  /// Qb and Ke in the order in which a chunk's products read them; of scalar decay Q and K, which
+  /// heads may share: factors of a token are then those of rows of the products and of V or dO.
+  bfloat16 first[chunk_tokens * padded(keys)], last[chunk_tokens * padded(keys)];
   bfloat16 state[keys * slice_stride];
   bfloat16 values[chunk_tokens * slice_stride], scores[chunk_tokens * slice_stride];
+  __device__ bfloat16* last_of(int) { return last; }
+  __device__ bfloat16* values_of(int) { return values; }
 };
 template <int keys>
 struct DeltaScanMemory : ScanMemory<keys> {
   bfloat16 k_begin[chunk_tokens * padded(keys)], inverse[chunk_tokens * slice_stride];
   float betas[chunk_tokens];
 };
+/// Numbers of a chunk's tokens.
+struct TokenFactors {
+  float from_begin[chunk_tokens], to_end[chunk_tokens];  ///< s e, f beta
+  float sums[chunk_tokens], betas[chunk_tokens], whole;  ///< b, beta, exp b_n
+};
+/// Two of what a chunk's last product reads: that of the next chunk is copied meanwhile.
 template <int keys>
 struct ScalarScanMemory : ScanMemory<keys> {
-  float from_begin[chunk_tokens], to_end[chunk_tokens];  ///< s e, f beta
+  bfloat16 other_last[chunk_tokens * padded(keys)], other_values[chunk_tokens * slice_stride];
+  TokenFactors factors[2];
+  __device__ bfloat16* last_of(int chunk) { return chunk % 2 ? other_last : this->last; }
+  __device__ bfloat16* values_of(int chunk) { return chunk % 2 ? other_values : this->values; }
 };
 template <Recurrence kind, int keys>
 using ScanMemoryOf = std::conditional_t<
@@ -41,23 +52,53 @@ using ScanMemoryOf = std::conditional_t<
     DeltaScanMemory<keys>,
     std::conditional_t<kind == Recurrence::scalar_decay, ScalarScanMemory<keys>, ScanMemory<keys>>>;
 
-/// Both by the first warp; the caller sets the barrier behind it.
-template <int keys>
+/// By the first warp; the caller sets the barrier behind it.
 __device__ __forceinline__ void find_factors(const LinearAttentionArguments& in,
-                                             const ChunkPlace& place,
-                                             ScalarScanMemory<keys>& memory) {
+                                             const TwoFloats& decays,
+                                             const TwoFloats& betas,
+                                             TokenFactors& factors) {
   const int lane = static_cast<int>(threadIdx.x), t = 2 * lane;
   if (lane >= 32) return;
-  const auto beta = [&](int token) {
-    return token >= place.tokens ? 0 : in.beta ? in.beta[place.number(in, token)] : 1;
-  };
-  const float beta_first = beta(t), beta_second = beta(t + 1);
-  const TwoFloats own = sum_decays_in_warp(in, place, lane);
+  const TwoFloats own = sum_decays_in_warp(decays, lane);
   const float last = __shfl_sync(0xffffffffu, own.second, 31);
-  memory.from_begin[t] = in.scale * faded(own.first);
-  memory.from_begin[t + 1] = in.scale * faded(own.second);
-  memory.to_end[t] = faded(last - own.first) * beta_first;
-  memory.to_end[t + 1] = faded(last - own.second) * beta_second;
+  factors.sums[t] = own.first;
+  factors.sums[t + 1] = own.second;
+  factors.betas[t] = betas.first;
+  factors.betas[t + 1] = betas.second;
+  if (lane == 0) factors.whole = faded(last);
+  factors.from_begin[t] = in.scale * faded(own.first);
+  factors.from_begin[t + 1] = in.scale * faded(own.second);
+  factors.to_end[t] = faded(last - own.first) * betas.first;
+  factors.to_end[t + 1] = faded(last - own.second) * betas.second;
+}
+
+/// P from s Q K^T.
+__device__ __forceinline__ void write_scores(ScoreTile& products,
+                                             const TokenFactors& factors,
+                                             bfloat16* scores) {
+  const float *b = factors.sums, *betas = factors.betas;
+  products.for_each_pair([&](int i, int j, float x, float y) {
+    word_at(scores + i * slice_stride + j) =
+        pack(i >= j ? x * faded(b[i] - b[j]) * betas[j] : 0,
+             i > j ? y * faded(b[i] - b[j + 1]) * betas[j + 1] : 0);
+  });
+}
+
+/// Multiplies the state by w.
+template <Recurrence kind, int keys>
+__device__ __forceinline__ void fade_state(const LinearAttentionArguments& in,
+                                           const ChunkPlace& place,
+                                           const ScanMemoryOf<kind, keys>& memory,
+                                           Tile<keys, slice_columns>& state) {
+  state.for_each_pair([&](int c, int, float& a, float& b) {
+    float factor;
+    if constexpr (kind == Recurrence::scalar_decay)
+      factor = memory.factors[place.index % 2].whole;
+    else
+      factor = in.whole[place.chunk_index * keys + c];
+    a *= factor;
+    b *= factor;
+  });
 }
 
 /// Multiplies the rows of a tile, or of [64, 64] in shared memory, by a factor each.
@@ -120,58 +161,60 @@ __device__ __forceinline__ void prefetch_operands(const LinearAttentionArguments
   const auto ask_square = [&](const bfloat16* x) {
     prefetch_rows<chunk_tokens, chunk_tokens>(x, chunk_tokens);
   };
-  if constexpr (kind == Recurrence::scalar_decay) {
-    prefetch_rows<chunk_tokens, keys>(place.rows(in.k), in.k.token, place.tokens);
-    if (reads) prefetch_rows<chunk_tokens, keys>(place.rows(in.q), in.q.token, place.tokens);
-    const int t = static_cast<int>(threadIdx.x);
-    if (t < place.tokens) {
-      prefetch(in.log_decay + place.number(in, t));
-      if (in.beta) prefetch(in.beta + place.number(in, t));
-    }
-  } else {
-    ask(in.k_end + rows * keys);
-    if (reads) ask(in.q_begin + rows * keys);
+  ask(in.k_end + rows * keys);
+  if (reads) {
+    ask(in.q_begin + rows * keys);
+    ask_square(in.scores + rows * chunk_tokens);
   }
-  if (reads) ask_square(in.scores + rows * chunk_tokens);
   if constexpr (kind == Recurrence::delta_rule) {
     ask(in.k_begin + rows * keys);
     ask_square(in.inverse + rows * chunk_tokens);
   }
 }
 
-/// Starts copying a chunk's keys, or queries; of scalar decay the keys' factors are computed too.
+/// Starts copying a chunk's keys, or queries.
 template <Recurrence kind, int keys>
 __device__ __forceinline__ void copy_keys(const LinearAttentionArguments& in,
                                           const ChunkPlace& place,
-                                          ScanMemoryOf<kind, keys>& memory) {
-  if constexpr (kind == Recurrence::scalar_decay) {
-    copy_rows<chunk_tokens, keys>(memory.k_end, place.rows(in.k), in.k.token, place.tokens);
-    find_factors(in, place, memory);
-  } else {
-    const int64_t row = place.chunk_index * chunk_tokens;
-    copy_rows<chunk_tokens, keys>(memory.k_end, in.k_end + row * keys, keys);
-  }
+                                          bfloat16* to) {
+  if constexpr (kind == Recurrence::scalar_decay)
+    copy_rows<chunk_tokens, keys>(to, place.rows(in.k), in.k.token, place.tokens);
+  else
+    copy_rows<chunk_tokens, keys>(to, in.k_end + place.chunk_index * chunk_tokens * keys, keys);
 }
 template <Recurrence kind, int keys>
 __device__ __forceinline__ void copy_queries(const LinearAttentionArguments& in,
                                              const ChunkPlace& place,
-                                             ScanMemoryOf<kind, keys>& memory) {
-  if constexpr (kind == Recurrence::scalar_decay) {
-    copy_rows<chunk_tokens, keys>(memory.q_begin, place.rows(in.q), in.q.token, place.tokens);
-  } else {
-    const int64_t row = place.chunk_index * chunk_tokens;
-    copy_rows<chunk_tokens, keys>(memory.q_begin, in.q_begin + row * keys, keys);
-  }
+                                             bfloat16* to) {
+  if constexpr (kind == Recurrence::scalar_decay)
+    copy_rows<chunk_tokens, keys>(to, place.rows(in.q), in.q.token, place.tokens);
+  else
+    copy_rows<chunk_tokens, keys>(to, in.q_begin + place.chunk_index * chunk_tokens * keys, keys);
+}
+
+/// Starts copying P; of scalar decay reads what it is made of.
+template <Recurrence kind>
+__device__ __forceinline__ void copy_scores(const LinearAttentionArguments& in,
+                                            const ChunkPlace& place,
+                                            bfloat16* scores,
+                                            ScoreTile& products) {
+  if constexpr (kind == Recurrence::scalar_decay)
+    read_products(in, place, products);
+  else
+    copy_rows<chunk_tokens, chunk_tokens>(
+        scores, in.scores + place.chunk_index * chunk_tokens * chunk_tokens, chunk_tokens);
 }
 
 /// Chunks from first to last. Without the delta rule U = V; with it
 ///     R = beta V + Kb S,  U = Tm R;   then   O = Qb S + P U,  S' = w S + Ke^T U.
 /// With `keep`, for the backward pass, writes S before each chunk (and U) and no O.
-/// Grid: slices, heads, rows. Block: 256 threads. Shared memory: a ScanMemoryOf, at most 97 KiB.
-/// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm), 128 of V, mostly
-/// from the L2 cache for all slices but the first (and for all heads but one that share q and k),
-/// and writes 128 of O, or 2 K of S. Multiply-adds
-/// of a slice: 128 K + 4096 (192 K + 8192) a token; these and not bytes are the limit on a GPU.
+/// Where one number a token decays the state, the next chunk's operands are copied meanwhile.
+/// Grid: slices, heads, rows. Block: 256 threads, two a multiprocessor. Shared memory: a
+/// ScanMemoryOf, at most 99 KiB.
+/// A token, head and slice reads 4 K (6 K) bytes of operands, 128 (256) of P (Tm) or of the half of
+/// s Q K^T, 128 of V, mostly from the L2 cache for all slices but the first (and for all heads but
+/// one that share q and k), and writes 128 of O, or 2 K of S. Multiply-adds of a token and slice:
+/// 128 K + 4096 (192 K + 8192); these and not bytes are the limit on a GPU.
 template <Recurrence kind, int keys, bool keep>
 __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<ScanMemoryOf<kind, keys>*>(shared_memory());
@@ -185,32 +228,57 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
   Tile<keys, slice_columns> state;
   read_state(in.state ? in.state + head_index * state_size : nullptr, in.values, slice, state);
 
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto copy_last = [&](const ChunkPlace& place) {
+    copy_keys<kind, keys>(in, place, memory.last_of(place.index));
+    copy_rows<chunk_tokens, slice_columns>(memory.values_of(place.index),
+                                           place.rows(in.v) + slice.begin,
+                                           in.v.token,
+                                           place.tokens,
+                                           slice.columns);
+  };
+  const auto copy_first = [&](const ChunkPlace& place) {
+    if constexpr (!keep) copy_queries<kind, keys>(in, place, memory.first);
+  };
+  if constexpr (scalar) {
+    const ChunkPlace place(in, row, head, 0);
+    copy_last(place);
+    copy_first(place);
+    find_factors(
+        in, read_decays(in, place, lane), read_betas(in, place, lane), memory.factors[0]);
+  }
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const ChunkPlace place(in, row, head, chunk);
     const int64_t rows = place.chunk_index * chunk_tokens;
-    copy_keys<kind, keys>(in, place, memory);
-    copy_rows<chunk_tokens, slice_columns>(
-        memory.values, place.rows(in.v) + slice.begin, in.v.token, place.tokens, slice.columns);
+    const bool has_next = chunk + 1 < chunks;
+    const ChunkPlace next(in, row, head, has_next ? chunk + 1 : chunk);
+    bfloat16 *last = memory.last_of(chunk), *values = memory.values_of(chunk);
+    if constexpr (!scalar) {
+      copy_last(place);
+      copy_first(place);
+    }
     if constexpr (delta) {
       copy_rows<chunk_tokens, keys>(memory.k_begin, in.k_begin + rows * keys, keys, chunk_tokens);
       copy_rows<chunk_tokens, chunk_tokens>(
           memory.inverse, in.inverse + rows * chunk_tokens, chunk_tokens, chunk_tokens);
       copy_betas(in, place, memory.betas);
     }
-    if constexpr (!keep) {
-      copy_queries<kind, keys>(in, place, memory);
-      copy_rows<chunk_tokens, chunk_tokens>(
-          memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
-    }
     state.round_to(memory.state, slice_stride);
-    if (chunk + 1 < chunks) {
-      const ChunkPlace next(in, row, head, chunk + 1);
+    if (!scalar && has_next) {
       prefetch_operands<kind, keys>(in, next, !keep);
       prefetch_rows<chunk_tokens, slice_columns>(
           next.rows(in.v) + slice.begin, in.v.token, next.tokens, slice.columns);
     }
+    ScoreTile products;
+    if constexpr (!keep) copy_scores<kind>(in, place, memory.scores, products);
     wait_for_copies();
     __syncthreads();
+    TwoFloats next_decays, next_betas;
+    if constexpr (scalar) {
+      if (has_next) copy_last(next);
+      next_decays = read_decays(in, next, lane);
+      next_betas = read_betas(in, next, lane);
+    }
     if constexpr (keep)
       write_rows<keys, slice_columns>(in.states + place.chunk_index * state_size + slice.begin,
                                       in.values,
@@ -242,28 +310,30 @@ __global__ void __launch_bounds__(tile_threads, 2) state_kernel(LinearAttentionA
             place.tokens,
             slice.columns);
     }
-    const float* whole = in.whole + place.chunk_index * keys;
     if constexpr (!keep) {
       Tile<chunk_tokens, slice_columns> output;
       output.clear();
       output.template add_product<keys, false, false>(
-          memory.q_begin, stride, memory.state, slice_stride);
-      if constexpr (scalar) scale_rows(output, memory.from_begin);
+          memory.first, stride, memory.state, slice_stride);
+      if constexpr (scalar) {
+        write_scores(products, memory.factors[chunk % 2], memory.scores);
+        scale_rows(output, memory.factors[chunk % 2].from_begin);
+        __syncthreads();
+        if (has_next) copy_first(next);
+      }
       output.template add_product<chunk_tokens, false, false>(
-          memory.scores, slice_stride, memory.values, slice_stride);
+          memory.scores, slice_stride, values, slice_stride);
       __syncthreads();  // scores have been read
       output.round_to(memory.scores, slice_stride);
     }
     if constexpr (scalar) {
-      scale_rows(memory.values, memory.to_end);
+      scale_rows(values, memory.factors[chunk % 2].to_end);
+      find_factors(in, next_decays, next_betas, memory.factors[(chunk + 1) % 2]);
       __syncthreads();
     }
-    state.for_each_pair([&](int c, int, float& a, float& b) {
-      a *= whole[c];
-      b *= whole[c];
-    });
+    fade_state<kind, keys>(in, place, memory, state);
     state.template add_product<chunk_tokens, true, false>(
-        memory.k_end, stride, memory.values, slice_stride);
+        last, stride, values, slice_stride);
     __syncthreads();
     if constexpr (!keep) {
       write_rows<chunk_tokens, slice_columns>(
@@ -302,17 +372,40 @@ __global__ void __launch_bounds__(tile_threads, 2)
              slice,
              state);
 
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto copy_last = [&](const ChunkPlace& place) {
+    copy_queries<kind, keys>(in, place, memory.last_of(place.index));
+    copy_rows<chunk_tokens, slice_columns>(
+        memory.values_of(place.index),
+        in.grad_output + place.number(in, 0) * in.values + slice.begin,
+        in.heads * in.values,
+        place.tokens,
+        slice.columns);
+  };
+  const auto copy_first = [&](const ChunkPlace& place) {
+    copy_keys<kind, keys>(in, place, memory.first);
+  };
+  if constexpr (scalar) {
+    const ChunkPlace place(in, row, head, chunks - 1);
+    copy_last(place);
+    copy_first(place);
+    find_factors(in,
+                 read_decays(in, place, lane),
+                 read_betas(in, place, lane),
+                 memory.factors[place.index % 2]);
+  }
   for (int chunk = chunks - 1; chunk >= 0; --chunk) {
     const ChunkPlace place(in, row, head, chunk);
     const int64_t rows = place.chunk_index * chunk_tokens;
     const int64_t values = place.number(in, 0) * in.values + slice.begin;
     const int64_t value_stride = in.heads * in.values;
-    copy_keys<kind, keys>(in, place, memory);
-    copy_queries<kind, keys>(in, place, memory);
-    copy_rows<chunk_tokens, slice_columns>(
-        memory.values, in.grad_output + values, value_stride, place.tokens, slice.columns);
-    copy_rows<chunk_tokens, chunk_tokens>(
-        memory.scores, in.scores + rows * chunk_tokens, chunk_tokens, chunk_tokens);
+    const bool has_next = chunk > 0;
+    const ChunkPlace next(in, row, head, has_next ? chunk - 1 : chunk);
+    bfloat16 *last = memory.last_of(chunk), *grad_output = memory.values_of(chunk);
+    if constexpr (!scalar) {
+      copy_last(place);
+      copy_first(place);
+    }
     if constexpr (delta) {
       copy_rows<chunk_tokens, keys>(memory.k_begin, in.k_begin + rows * keys, keys, chunk_tokens);
       copy_rows<chunk_tokens, chunk_tokens>(
@@ -320,8 +413,7 @@ __global__ void __launch_bounds__(tile_threads, 2)
       copy_betas(in, place, memory.betas);
     }
     state.round_to(memory.state, slice_stride);
-    if (chunk > 0) {
-      const ChunkPlace next(in, row, head, chunk - 1);
+    if (!scalar && has_next) {
       prefetch_operands<kind, keys>(in, next, true);
       prefetch_rows<chunk_tokens, slice_columns>(
           in.grad_output + next.number(in, 0) * in.values + slice.begin,
@@ -329,8 +421,16 @@ __global__ void __launch_bounds__(tile_threads, 2)
           next.tokens,
           slice.columns);
     }
+    ScoreTile products;
+    copy_scores<kind>(in, place, memory.scores, products);
     wait_for_copies();
     __syncthreads();
+    TwoFloats next_decays, next_betas;
+    if constexpr (scalar) {
+      if (has_next) copy_last(next);
+      next_decays = read_decays(in, next, lane);
+      next_betas = read_betas(in, next, lane);
+    }
     write_rows<keys, slice_columns>(in.grad_states + place.chunk_index * state_size + slice.begin,
                                     in.values,
                                     memory.state,
@@ -339,21 +439,25 @@ __global__ void __launch_bounds__(tile_threads, 2)
     Tile<chunk_tokens, slice_columns> writes;
     writes.clear();
     writes.template add_product<keys, false, false>(
-        memory.k_end, stride, memory.state, slice_stride);
-    if constexpr (scalar) scale_rows(writes, memory.to_end);
+        memory.first, stride, memory.state, slice_stride);
+    if constexpr (scalar) {
+      write_scores(products, memory.factors[chunk % 2], memory.scores);
+      scale_rows(writes, memory.factors[chunk % 2].to_end);
+      __syncthreads();
+      if (has_next) copy_first(next);
+    }
     writes.template add_product<chunk_tokens, true, false>(
-        memory.scores, slice_stride, memory.values, slice_stride);
+        memory.scores, slice_stride, grad_output, slice_stride);
     __syncthreads();  // scores have been read
     writes.round_to(memory.scores, slice_stride);
-    if constexpr (scalar) scale_rows(memory.values, memory.from_begin);
+    if constexpr (scalar) {
+      scale_rows(grad_output, memory.factors[chunk % 2].from_begin);
+      find_factors(in, next_decays, next_betas, memory.factors[(chunk + 1) % 2]);
+    }
     __syncthreads();
-    const float* whole = in.whole + place.chunk_index * keys;
-    state.for_each_pair([&](int c, int, float& a, float& b) {
-      a *= whole[c];
-      b *= whole[c];
-    });
+    fade_state<kind, keys>(in, place, memory, state);
     state.template add_product<chunk_tokens, true, false>(
-        memory.q_begin, stride, memory.values, slice_stride);
+        last, stride, grad_output, slice_stride);
     if constexpr (delta) {
       writes.clear();
       writes.template add_product<chunk_tokens, true, false>(

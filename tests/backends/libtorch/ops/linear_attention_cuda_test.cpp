@@ -227,6 +227,8 @@ TEST_CASE("emulated CUDA kernels: a decay for each head", "[ops][cuda_emulation]
   // Blocks that add the gradients of several heads up.
   check({Kind::scalar_decay, 70, Decay::weak, true, 128, 64, 3, 2, true, true, 3});
   check({Kind::scalar_decay, 100, Decay::mixed, true, 32, 16, 5, 1, true, true, 2});
+  check({Kind::scalar_decay, 70, Decay::mixed, true, 64, 144, 4, 1, true, true, 3});
+  check({Kind::scalar_decay, 70, Decay::total, true, 32, 16, 3, 1, true, true, 3});
 }
 
 TEST_CASE("emulated CUDA kernels: the delta rule", "[ops][cuda_emulation]") {
@@ -247,7 +249,7 @@ TEST_CASE("emulated CUDA kernels do not depend on the order of threads", "[ops][
   at::manual_seed(44);
   for (const Kind kind : {Kind::scalar_decay, Kind::delta_rule, Kind::channel_decay}) {
     const bool shared = kind == Kind::scalar_decay;
-    const Case c{kind, 80, Decay::weak, true, 32, 32, 2, 1, shared, true, shared ? 2 : 1};
+    const Case c{kind, 80, Decay::weak, true, 32, 80, 3, 1, shared, true, shared ? 3 : 1};
     const ops::LinearAttentionInputs in = draw_inputs(c);
     const ops::LinearAttention upstream = draw_upstream(c, in);
     const auto one = list(emulated(c, in, upstream)), other = list(emulated(c, in, upstream, true));
