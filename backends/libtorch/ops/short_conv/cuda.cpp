@@ -96,12 +96,15 @@ void short_conv_backward_cuda(const at::Tensor& x,
   const int64_t taps = conv.weight.defined() ? conv.weight.numel() : 0;
   const int64_t biases = conv.bias.defined() ? conv.bias.numel() : 0;
   cuda::BlockSums block_sums(x, taps + biases);
+  const int channels = static_cast<int>(channels_of(parts));
+  const int ignored = static_cast<int>(x.size(2)) - channels;
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
+    cuda::PartPlaces<T> others = places_of<T>(parts, false, grad_parts);
+    if (ignored > 0) others.place[others.count++] = {channels, ignored, 0, nullptr, 0, 0};
     cuda::short_conv_backward(
         arguments<T>(x, conv, parts, grad_parts),
-        cuda::ShortConvGradient<T>{
-            cuda::write<T>(grad_x), token_stride(grad_x), places_of<T>(parts, false, grad_parts)},
+        cuda::ShortConvGradient<T>{cuda::write<T>(grad_x), token_stride(grad_x), others},
         block_sums.allocate(),
         cuda::current_stream());
   });
