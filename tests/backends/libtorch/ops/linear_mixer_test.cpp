@@ -17,7 +17,7 @@ using Tensors = std::vector<at::Tensor>;
 /// of length 1, and heads wider than a block of the backward pass.
 std::vector<std::vector<ops::ProjectionPart>> projections() {
   return {{{7, true}},
-          {{1, true, 1}},
+          {{1, true}},  // a head of one number has length 1: all of its gradient is rounding
           {{6, true, 3}, {6, true, 2}, {9, true}, {4}},
           {{5}, {300, true}, {2}, {1}},
           {{280, true, 140}, {256, true, 16}, {3}},
