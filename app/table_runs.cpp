@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -54,10 +55,21 @@ std::vector<run::Sweep> sweeps_of(const tables::BestOfSpec& best_of,
   return sweeps;
 }
 
+/// Seeds that the command line or the table asks for are part of the table's plan, of which the
+/// rest, in other commands, has the seeds behind them.
 std::vector<CheckedRun> check(const TableRequest& request,
                               const std::vector<SelectedConfig>& configs,
                               const RunSelection& seeds) {
-  return check_configs(request.context, configs, seeds, request.swept, request.options);
+  std::vector<CheckedRun> runs =
+      check_configs(request.context, configs, seeds, request.swept, request.options);
+  if (seeds.seeds.empty() && seeds.seed_count == 0) return runs;
+  for (CheckedRun& run : runs) {
+    std::vector<int64_t>& planned = run.planned_seeds;
+    while (!planned.empty() && planned.size() < static_cast<size_t>(request.table.seeds) &&
+           planned.back() < std::numeric_limits<int64_t>::max())
+      planned.push_back(planned.back() + 1);
+  }
+  return runs;
 }
 
 /// The means of the deciding metric, by config and value.

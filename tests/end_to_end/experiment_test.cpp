@@ -208,6 +208,34 @@ TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan
   REQUIRE(json::parse(forge.call(command).out).size() == 1);
 }
 
+TEST_CASE("seeds of a table's plan may be run in several commands") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path project = forge.working_directory / "projects/canon";
+  std::ofstream(project / "tables/planned.yaml")
+      << "title: Planned\nbaseline: train_llama\nseeds: 3\n"
+         "rows: [{config: train_llama, name: Llama}]\n"
+         "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
+         "must_be_equal: [profile]\n";
+  const auto table_after = [&](const std::string& seeds) {
+    const Outcome ran = forge.call({"run",
+                                    "-p",
+                                    "canon",
+                                    "--table",
+                                    "planned",
+                                    "--seed",
+                                    seeds,
+                                    "--set",
+                                    "train.max_steps=2"});
+    INFO(ran.err);
+    REQUIRE(ran.exit_code == 0);
+    return forge.call({"compare", "-p", "canon", "--table", "planned"}).out;
+  };
+  CHECK(contains(table_after("11,12"), "interim"));
+  CHECK(contains(table_after("13"), "as planned"));
+  CHECK(contains(table_after("20"), "reopened"));
+}
+
 TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows' runs") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
