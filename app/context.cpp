@@ -218,13 +218,16 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
   return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);
 }
 
-std::string Context::program_hash(const config::Experiment& experiment) const {
+bool Context::is_forges_own(const config::ExternalConfig& external) const {
   const fs::path library = fs::path(host_environment_.library_dir).parent_path();
-  const fs::path folder = experiment.external.working_directory;
+  const fs::path folder = external.working_directory;
   std::error_code ignored;
-  const bool is_forges_own = !library.empty() && !folder.empty() &&
-                             fs::equivalent(folder.parent_path(), library / "backends", ignored);
-  return is_forges_own ? "" : run::program_hash(experiment.external);
+  return !library.empty() && !folder.empty() &&
+         fs::equivalent(folder.parent_path(), library / "backends", ignored);
+}
+
+std::string Context::program_hash(const config::Experiment& experiment) const {
+  return is_forges_own(experiment.external) ? "" : run::program_hash(experiment.external);
 }
 
 const std::string& Context::revision() const {

@@ -114,6 +114,8 @@ class Context {
   const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
                                               const std::string& device,
                                               int threads) const;
+  /// Whether the backend comes with forge. Its program may be started whatever a workspace says.
+  bool is_forges_own(const config::ExternalConfig& external) const;
   /// Identity::program of a run. forge's own programs are known by their numerics_version, "".
   std::string program_hash(const config::Experiment& experiment) const;
   /// The commit of the workspace, "" outside git. A command asks git once.

@@ -431,14 +431,20 @@ ListedBackend ask(const worker::Backend& backend, worker::Launcher& launcher) {
 
 }  // namespace
 
-std::vector<ListedBackend> list_backends(const std::vector<std::filesystem::path>& folders,
-                                         const std::filesystem::path& program,
-                                         worker::Launcher& launcher) {
+std::vector<ListedBackend> list_backends(
+    const std::vector<fs::path>& folders,
+    const fs::path& program,
+    worker::Launcher& launcher,
+    const std::function<bool(const config::DeclaredBackend&)>& may_start) {
   std::vector<ListedBackend> list = {ask(LibtorchBackend(program, user_cache_dir()), launcher)};
   list[0].description = "forge's own, in C++";
   for (const config::DeclaredBackend& declared : config::declared_backends(folders)) {
     // Without a cache: it is asked again each time.
-    list.push_back(ask(ExternalBackend(declared.name, declared.external), launcher));
+    const bool is_asked = may_start(declared);
+    list.push_back(is_asked ? ask(ExternalBackend(declared.name, declared.external), launcher)
+                            : ListedBackend());
+    list.back().name = declared.name;
+    list.back().was_asked = is_asked;
     list.back().description = declared.description;
     list.back().declaration = declared.file;
   }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/config/backend.h"
 #include "core/config/experiment.h"
 #include "core/config/resolve.h"
 #include "core/worker/launcher.h"
@@ -98,11 +100,15 @@ struct ListedBackend {
   std::filesystem::path declaration;        ///< "": it comes with forge
   std::optional<worker::BackendInfo> info;  ///< none: it cannot be used here
   std::string problem;                      ///< why not
+  bool was_asked = true;  ///< false: its program was not started, so nothing is known
 };
 
-/// libtorch and all that are declared in `folders`; each is asked what it is.
-std::vector<ListedBackend> list_backends(const std::vector<std::filesystem::path>& folders,
-                                         const std::filesystem::path& program,
-                                         worker::Launcher& launcher);
+/// libtorch and all that are declared in `folders`. The programs of those that `may_start` allows
+/// are started and asked what they are.
+std::vector<ListedBackend> list_backends(
+    const std::vector<std::filesystem::path>& folders,
+    const std::filesystem::path& program,
+    worker::Launcher& launcher,
+    const std::function<bool(const config::DeclaredBackend&)>& may_start);
 
 }  // namespace forge::backends

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "app/command_line.h"
@@ -21,6 +22,7 @@ Json to_json(const ListedBackend& backend) {
   Json json = {{"name", backend.name},
                {"description", backend.description},
                {"declared_in", backend.declaration.string()},
+               {"was_asked", backend.was_asked},
                {"available", backend.info.has_value()},
                {"problem", backend.problem}};
   if (!backend.info) return json;
@@ -86,17 +88,45 @@ std::string backend_text(const ListedBackend& backend) {
         name = "";
       }
     }
-  } else {
+  } else if (backend.was_asked) {
     add("unavailable", split(backend.problem, '\n').front());
+  } else {
+    add("not started", quoted_command("forge backends " + backend.name) + " asks it what it is");
   }
   if (!backend.declaration.empty()) add("declared", shown_path(backend.declaration));
   return text + aligned(lines);
 }
 
-int list_backends(const Context& context, bool json) {
-  const auto found =
-      backends::list_backends(context.backend_folders(), context.program(), context.launcher());
-  if (json)
+struct ListOptions {
+  std::vector<std::string> names;  ///< none: all
+  bool json = false;
+};
+
+int list_backends(const Context& context, const ListOptions& options) {
+  const auto is_named = [&](const std::string& name) {
+    return std::find(options.names.begin(), options.names.end(), name) != options.names.end();
+  };
+  std::vector<ListedBackend> found = backends::list_backends(
+      context.backend_folders(),
+      context.program(),
+      context.launcher(),
+      [&](const config::DeclaredBackend& declared) {
+        return is_named(declared.name) ||
+               (options.names.empty() && context.is_forges_own(declared.external));
+      });
+  for (const std::string& name : options.names) {
+    const auto is_it = [&](const ListedBackend& backend) { return backend.name == name; };
+    if (std::none_of(found.begin(), found.end(), is_it))
+      throw Error("there is no backend '" + name + "'", "'forge backends' lists them");
+  }
+  if (!options.names.empty()) {
+    found.erase(
+        std::remove_if(found.begin(),
+                       found.end(),
+                       [&](const ListedBackend& backend) { return !is_named(backend.name); }),
+        found.end());
+  }
+  if (options.json)
     return print_json(
         json_list(found, [](const ListedBackend& backend) { return to_json(backend); }));
   for (const ListedBackend& backend : found) {
@@ -200,7 +230,7 @@ int test(const Context& context, const BackendTestOptions& options) {
 }  // namespace
 
 void add_backends(const Command& app) {
-  const auto [command, json] = app.add_command(
+  const auto [command, options] = app.add_command(
       "backends", "List training backends, their devices and what they support", list_backends);
   command
       .details(
@@ -209,13 +239,16 @@ void add_backends(const Command& app) {
           "\n"
           "  command: [/usr/bin/python3, worker.py]\n"
           "\n"
-          "docs/PROTOCOL.md specifies what such a program reads and writes.")
+          "docs/PROTOCOL.md specifies what such a program reads and writes. It is started to be "
+          "asked where it is named here, or comes with forge.")
       .examples(
           "forge backends\n"
+          "forge backends bigram\n"
           "forge run train_canon_ac --backend pytorch")
       .see_also("forge backend-test, forge doctor");
+  command.add_option("NAME", options.names, "Backends to start and show [default: all]");
   add_project_option(command);
-  add_json_option(command, json);
+  add_json_option(command, options.json);
 }
 
 void add_backend_test(const Command& app) {

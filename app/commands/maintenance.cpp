@@ -27,8 +27,13 @@ using manage::Health;
 std::vector<manage::BackendReport> ask_backends(const Context& context) {
   std::vector<manage::BackendReport> reports;
   for (backends::ListedBackend& backend :
-       backends::list_backends(context.backend_folders(), context.program(), context.launcher()))
-    reports.push_back({backend.name, std::move(backend.info), backend.problem});
+       backends::list_backends(context.backend_folders(),
+                               context.program(),
+                               context.launcher(),
+                               [&](const config::DeclaredBackend& declared) {
+                                 return context.is_forges_own(declared.external);
+                               }))
+    reports.push_back({backend.name, std::move(backend.info), backend.problem, backend.was_asked});
   return reports;
 }
 

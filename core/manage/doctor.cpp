@@ -168,6 +168,12 @@ nlohmann::json to_json(const Finding& finding) {
 
 std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
   const std::string what = "backend " + report.name;
+  if (!report.was_asked) {
+    return {{what,
+             Health::ok,
+             "declared here and not started; " + quoted_command("forge backends " + report.name) +
+                 " asks it what it is"}};
+  }
   if (!report.info) {
     return {{what,
              is_own ? Health::problem : Health::ok,

@@ -27,6 +27,7 @@ struct BackendReport {
   std::string name;
   std::optional<worker::BackendInfo> info;
   std::string problem;
+  bool was_asked = true;  ///< false: its program was not started
 };
 
 /// Its version, compiler and Torch, the BLAS in use and what of it is slow. One that forge does not

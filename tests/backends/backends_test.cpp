@@ -120,13 +120,27 @@ TEST_CASE("a backend that cannot be started is listed with the reason", "[backen
   const TemporaryFolder folder;
   folder.write("backends/gone/backend.yaml", "description: D\ncommand: [./gone]\n");
   worker::LocalLauncher launcher;
-  const auto list = list_backends({folder / "backends"}, folder / "forge", launcher);
+  const auto list = list_backends(
+      {folder / "backends"}, folder / "forge", launcher, [](const auto&) { return true; });
   REQUIRE(list.size() == 2);
   CHECK(contains(list[0].problem, "forge-worker-libtorch was not found"));
   CHECK(list[1].name == "gone");
   CHECK(list[1].description == "D");
   CHECK_FALSE(list[1].info);
   CHECK(contains(list[1].problem, "backends/gone/gone"));
+}
+
+TEST_CASE("a backend that may not be started is listed without being asked", "[backend][hostile]") {
+  const TemporaryFolder folder;
+  folder.write("backends/theirs/backend.yaml", "description: D\ncommand: [touch, started]\n");
+  worker::LocalLauncher launcher;
+  const auto list = list_backends(
+      {folder / "backends"}, folder / "forge", launcher, [](const auto&) { return false; });
+  REQUIRE(list.size() == 2);
+  CHECK(list[1].name == "theirs");
+  CHECK_FALSE(list[1].was_asked);
+  CHECK_FALSE(list[1].info);
+  CHECK_FALSE(fs::exists(folder / "backends/theirs/started"));
 }
 
 using namespace tests;
