@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/host.h"
+#include "core/run/program_hash.h"
 #include "core/worker/plausible.h"
 
 namespace forge::run {
@@ -118,8 +119,8 @@ class EventChecker {
                   "'completed' is true after train.max_steps steps alone");
     }
     worker::require_not_negative("eval_loss", finished.eval_loss.value_or(0));
-    worker::require_not_negative("train_loss", finished.train_loss);
-    worker::require_speed(finished.tokens_per_second);
+    worker::require_not_negative("train_loss", finished.train_loss.value_or(0));
+    worker::require_speed(finished.tokens_per_second.value_or(0));
     worker::require_not_negative("wall_seconds", finished.wall_seconds);
     if (finished.completed && evaluates_ && !finished.eval_loss) {
       throw Error("it finished as completed without eval_loss",
@@ -188,7 +189,7 @@ class Attempt {
   Attempt(const AttemptContext& context, worker::RunningWorker& worker)
       : run_(context),
         worker_(worker),
-        checker_(context.train),
+        checker_(context.experiment.train),
         looked_at_(context.options.clock()),
         stderr_before_(context.folder.stderr_bytes().value_or(0)) {}
 
@@ -252,6 +253,8 @@ class Attempt {
       return;
     }
     reset_silence_timer();
+    if (std::holds_alternative<worker::Started>(event)) require_same_program();
+    if (verdict_) return;
     // Right where training begins, and while the worker that ends still has its times.
     if (std::holds_alternative<worker::Started>(event) ||
         std::holds_alternative<worker::Finished>(event))
@@ -317,6 +320,21 @@ class Attempt {
     fail("the worker is " + is + ", and the run is one of " + was,
          quoted_command("forge run " + shell_quoted(record.config)) +
              " asks the worker again and makes a run of what it is now");
+  }
+
+  /// Its files were compared with the run's identity before it started, and it read them since.
+  void require_same_program() {
+    if (run_.program_state.empty()) return;
+    const std::string hint = "the run's results must be those of the program in its identity";
+    try {
+      if (program_state(run_.experiment.external) == run_.program_state) return;
+      fail("the files of the command '" + join(run_.experiment.external.command, " ") +
+               "' were changed while the worker started",
+           hint);
+    } catch (const Error& problem) {
+      fail(problem.message(), hint);
+    }
+    verdict_->retryable = true;
   }
 
   void on_answers(const worker::Answers& answers) {

@@ -37,7 +37,8 @@ struct AttemptContext {
   Scorer& scorer;
   EventLog& log;
   StopRequests& stop_requests;
-  const config::TrainConfig& train;  ///< of the config
+  const config::Experiment& experiment;  ///< its config
+  std::string program_state;  ///< program_hash.h, before the worker started; "": of forge's own
 };
 
 /// Follows a worker that has just been started until it is gone: reads its lines, records its

@@ -1,7 +1,10 @@
 #include "core/run/program_hash.h"
 
+#include <sys/stat.h>
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "core/base/hash.h"
 
@@ -23,19 +26,35 @@ fs::path named_file(const fs::path& folder, const std::string& word) {
   return fs::is_regular_file(file, ignored) ? file : fs::path();
 }
 
+std::vector<fs::path> named_files(const config::ExternalConfig& external) {
+  std::vector<fs::path> files;
+  for (const std::string& word : external.command) {
+    const fs::path file = named_file(external.working_directory, word);
+    if (!file.empty()) files.push_back(file);
+  }
+  return files;
+}
+
 }  // namespace
 
 std::string program_hash(const config::ExternalConfig& external) {
   if (external.command.empty()) return "";
+  const std::vector<fs::path> files = named_files(external);
+  if (files.empty()) return hash_hex(external.working_directory);
   Hasher hasher;
-  bool names_a_file = false;
-  for (const std::string& word : external.command) {
-    const fs::path file = named_file(external.working_directory, word);
-    if (file.empty()) continue;
-    names_a_file = true;
-    hasher.update(hash_file(file));
+  for (const fs::path& file : files) hasher.update(hash_file(file));
+  return hasher.hex();
+}
+
+std::string program_state(const config::ExternalConfig& external) {
+  std::string state = program_hash(external);
+  for (const fs::path& file : named_files(external)) {
+    struct stat status {};
+    if (::stat(file.c_str(), &status) != 0) continue;  // the hash has told that it is gone
+    state +=
+        " " + std::to_string(status.st_ctim.tv_sec) + "." + std::to_string(status.st_ctim.tv_nsec);
   }
-  return names_a_file ? hasher.hex() : hash_hex(external.working_directory);
+  return state;
 }
 
 }  // namespace forge::run

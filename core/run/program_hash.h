@@ -13,4 +13,8 @@ namespace forge::run {
 /// be read.
 std::string program_hash(const config::ExternalConfig& external);
 
+/// The hash and when its files were last changed: a file that was edited and put back makes another
+/// state. Throws Error as program_hash does.
+std::string program_state(const config::ExternalConfig& external);
+
 }  // namespace forge::run

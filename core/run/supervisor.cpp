@@ -16,6 +16,7 @@
 #include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
+#include "core/run/program_hash.h"
 #include "core/run/request.h"
 
 namespace forge::run {
@@ -207,7 +208,10 @@ class Supervisor {
     const config::Experiment experiment = config::experiment_from_json(request_.experiment);
     if (request_.resume_from.empty() && request_.initial_weights.empty())
       request_.weights = worker::weights_json(experiment.model);
-    require_same_program(folder_.record(), experiment);
+    const RunRecord record = folder_.record();
+    const std::string program =
+        record.identity.program.empty() ? "" : program_state(experiment.external);
+    require_same_program(record, experiment);
     check_checkpoint_space(folder_.path(), experiment);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
@@ -237,7 +241,8 @@ class Supervisor {
                         scorer_,
                         log_,
                         stop_requests_,
-                        experiment.train},
+                        experiment,
+                        program},
                        *worker);
   }
 

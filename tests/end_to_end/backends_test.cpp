@@ -350,6 +350,37 @@ TEST_CASE("a program's result is not shown as that of another of the same name")
   CHECK(contains(run("a"), "already completed"));
 }
 
+TEST_CASE("a program that is edited while it starts gives no result under its old identity",
+          "[hostile]") {
+  Program forge;
+  std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram", forge.folder() / "a");
+  const std::filesystem::path program = forge.folder() / "a" / "edited.sh";
+  write_file_atomic(forge.folder() / "a" / "net.txt", "one\n");
+  // Edits a file of its command before it trains, as somebody might meanwhile.
+  write_file_atomic(program,
+                    "#!/bin/sh\n"
+                    "read -r request\n"
+                    "case $request in *'\"job\":\"train\"'*) echo two >\"$1\" ;; esac\n"
+                    "printf '%s\\n' \"$request\" | ./worker.sh\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const Outcome outcome =
+      forge.call(tiny({"run",
+                       "train_canon_ac",
+                       "--set",
+                       "backend=external",
+                       "--set",
+                       "external.command=[./edited.sh, net.txt]",
+                       "--set",
+                       "external.working_directory=" + (forge.folder() / "a").string(),
+                       "--set",
+                       "data.order=sequential"}));
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 1);
+  const std::string events = read_file(forge.only_run() / "events.jsonl");
+  CHECK(contains(events, "were changed while the worker started"));
+  CHECK_FALSE(contains(events, "\"event\":\"finished\""));
+}
+
 TEST_CASE("programs are started whatever locale the environment names") {
   Program forge;
   for (const char* name : {"LC_ALL", "LANG", "LC_CTYPE"}) forge.environment[name] = "xx_XX.UTF-8";
