@@ -253,9 +253,10 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
         ", is gone: there is no folder '" +
         shown_path(checkpoints() / weights::checkpoint_name(*recorded.rbegin())) + "'");
   found.recorded = find(true);
-  // A supervisor that was killed missed one at most. Where the log knows others, or lacks several,
-  // it was cut: nothing that is trained again would bring its lines back.
-  if (!found.recorded && find(false)) found.recorded = !recorded.empty() || folders.size() > 1;
+  // Of a worker that got ahead of a supervisor which was killed, the log lacks what training again
+  // brings back. Where a supervisor knew of the checkpoint, or the log of others, it was cut.
+  if (!found.recorded && find(false))
+    found.recorded = !recorded.empty() || weights::is_acknowledged(found.folder);
   return found;
 }
 

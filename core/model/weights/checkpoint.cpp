@@ -1,5 +1,6 @@
 #include "core/model/weights/checkpoint.h"
 
+#include <fcntl.h>
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -271,7 +272,10 @@ void acknowledge_checkpoint(const fs::path& folder, const CheckpointState& state
     throw Error(name + " is one of step " + std::to_string(found.step), ExitCode::failed);
   if (!found.identity.empty() && found.identity != state.identity)
     throw Error(name + " is of another run, with key " + found.identity, ExitCode::failed);
+  open_own_file(folder / acknowledged_file, O_WRONLY | O_CREAT);
 }
+
+bool is_acknowledged(const fs::path& folder) { return is_file(folder / acknowledged_file); }
 
 std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   std::vector<fs::path> folders;

@@ -20,6 +20,8 @@ namespace forge::weights {
 constexpr const char* weights_file = "weights.safetensors";
 constexpr const char* optimizer_file = "optimizer.safetensors";
 constexpr const char* manifest_file = "manifest.json";
+/// An empty file in a checkpoint that a supervisor knew of.
+constexpr const char* acknowledged_file = "acknowledged";
 
 /// Where a job stands besides its tensors.
 struct CheckpointState {
@@ -56,8 +58,11 @@ void seal_checkpoint(const std::filesystem::path& folder, const CheckpointState&
 /// To be called when a writer says that it has saved the checkpoint of `state.step`: seals it where
 /// that was left to forge. Throws Error where there is no such folder, or where it is not a whole
 /// checkpoint of that step and of `state.identity`: files are compared with their size alone, since
-/// a worker trains on meanwhile.
+/// a worker trains on meanwhile. Marks it, so that is_acknowledged tells of it.
 void acknowledge_checkpoint(const std::filesystem::path& folder, const CheckpointState& state);
+
+/// Whether a supervisor knew of the checkpoint, and so of all that its writer said before.
+bool is_acknowledged(const std::filesystem::path& folder);
 
 /// How the files that a manifest lists are checked: size and hash, size alone, not at all.
 enum class FileCheck { content, size, none };

@@ -1,6 +1,7 @@
 #include "core/run/run_folder.h"
 
 #include "core/base/files.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
 #include "core/run/queue/queue.h"
 #include "tests/core/run/fixture.h"
@@ -124,11 +125,24 @@ TEST_CASE("a log that was cut keeps no run from its checkpoints", "[run][run_fol
   const RunFolder run = new_run(runs.path());
   const fs::path first = tests::save_checkpoint(run.checkpoints(), 1);
   write_file_atomic(run.events_file(), attempt_line);
-  REQUIRE_FALSE(run.find_checkpoint().recorded);  // the supervisor was killed before its line
   const fs::path second = tests::save_checkpoint(run.checkpoints(), 2);
+  weights::CheckpointState state;
+  state.step = 2;
+  weights::acknowledge_checkpoint(second, state);
   const FoundCheckpoint found = run.find_checkpoint();
   REQUIRE(found.folder == second.string());
   REQUIRE(found.recorded);
+}
+
+TEST_CASE("checkpoints of a worker that got ahead of its supervisor have no record",
+          "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  tests::save_checkpoint(run.checkpoints(), 1);
+  write_file_atomic(run.events_file(), attempt_line);
+  REQUIRE_FALSE(run.find_checkpoint().recorded);  // the supervisor was killed before its line
+  tests::save_checkpoint(run.checkpoints(), 2);   // or was suspended long before
+  REQUIRE_FALSE(run.find_checkpoint().recorded);
 }
 
 TEST_CASE("runs are not written where requests cannot name them", "[run][run_folder]") {
