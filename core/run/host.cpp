@@ -25,9 +25,10 @@ std::map<std::string, std::string> numerics_variables() {
                                    "CUBLAS_WORKSPACE_CONFIG",
                                    "OPENBLAS_CORETYPE"};
   constexpr const char* beginnings[] = {"DNNL_", "ONEDNN_", "TORCH_"};
-  // They choose what a library says and where it keeps files.
+  // They choose what a library says, where it keeps files and for which GPUs it is built.
   constexpr const char* harmless[] = {"DNNL_VERBOSE",
                                       "ONEDNN_VERBOSE",
+                                      "TORCH_CUDA_ARCH_LIST",
                                       "TORCH_HOME",
                                       "TORCH_LOGS",
                                       "TORCH_SHOW_CPP_STACKTRACES",

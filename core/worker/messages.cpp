@@ -194,8 +194,8 @@ void fields(Visitor& visit, Finished& finished) {
   visit.field("completed", finished.completed);
   visit.field("step", finished.step);
   visit.optional("eval_loss", finished.eval_loss);
-  visit.field("train_loss", finished.train_loss);
-  visit.field("tokens_per_second", finished.tokens_per_second);
+  visit.optional("train_loss", finished.train_loss);
+  visit.optional("tokens_per_second", finished.tokens_per_second);
   visit.field("wall_seconds", finished.wall_seconds);
   visit.field("peak_memory_bytes", finished.peak_memory_bytes);
   visit.field("peak_resident_bytes", finished.peak_resident_bytes);

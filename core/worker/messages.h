@@ -237,8 +237,8 @@ struct Finished {
   bool completed = false;  ///< false: stopped on request
   int64_t step = 0;
   std::optional<double> eval_loss;
-  double train_loss = 0;            ///< mean of the last window
-  double tokens_per_second = 0;     ///< of all training steps alone but the first few
+  std::optional<double> train_loss;         ///< mean of the last window; none: it had none yet
+  std::optional<double> tokens_per_second;  ///< of training steps alone but the first few; the same
   double wall_seconds = 0;          ///< evaluation and saving included, earlier attempts too
   int64_t peak_memory_bytes = 0;    ///< held by tensors at the peak
   int64_t peak_resident_bytes = 0;  ///< of the process

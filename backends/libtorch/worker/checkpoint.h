@@ -14,7 +14,7 @@ struct TrainingState {
   int64_t window_steps = 0;    ///< steps since the last training metrics
   double window_loss = 0;      ///< sum over them
   double window_norm = 0;
-  double last_window_loss = 0;  ///< mean of the last full window
+  double last_window_loss = 0;  ///< mean of the last full window; 0: none yet
   double first_loss = 0;        ///< mean of the first steps; 0: not known yet
   int64_t timed_steps = 0;      ///< steps that count for tokens_per_second, all attempts
   double timed_seconds = 0;

@@ -385,7 +385,7 @@ class TrainingRun {
     finished.step = state_.step;
     if (last_evaluation_ && last_evaluation_->step == state_.step)
       finished.eval_loss = last_evaluation_->loss;
-    finished.train_loss = state_.last_window_loss;
+    if (state_.last_window_loss > 0) finished.train_loss = state_.last_window_loss;
     if (state_.timed_seconds > 0) {
       finished.tokens_per_second =
           double(state_.timed_steps * tokens_per_step()) / state_.timed_seconds;

@@ -104,7 +104,8 @@ class SummaryUpdate {
     run_.step = metrics.step;
     run_.tokens = metrics.tokens;
     set(results::train_loss_name, metrics.loss);
-    set(results::tokens_per_second_name, metrics.tokens_per_second);
+    if (metrics.tokens_per_second > 0)  // 0: the first steps are not measured
+      set(results::tokens_per_second_name, metrics.tokens_per_second);
     set(results::wall_seconds_name, metrics.elapsed_seconds);
   }
   void operator()(const worker::Evaluation& evaluation) {
@@ -119,6 +120,7 @@ class SummaryUpdate {
     run_.parameters = finished.parameters;
     run_.shared_device = finished.shared_device ? 1 : 0;
     set_metrics();
+    drop_unmeasured();
   }
   void operator()(const worker::MicroBatch& reduced) {
     if (reduced.phase == "train") run_.micro_batch_size = reduced.rows;
@@ -143,6 +145,15 @@ class SummaryUpdate {
     }
   }
 
+  /// Workers of version 0.1.0 said 0 for what a run that was stopped at once had not measured.
+  void drop_unmeasured() {
+    const auto speed = run_.metrics.find(results::tokens_per_second_name);
+    if (speed == run_.metrics.end() || speed->second > 0) return;
+    run_.metrics.erase(speed);
+    const auto loss = run_.metrics.find(results::train_loss_name);
+    if (loss != run_.metrics.end() && loss->second == 0) run_.metrics.erase(loss);
+  }
+
   RunSummary& run_;
   const worker::Event& event_;
 };
@@ -158,6 +169,7 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
   if (stored.ended) {
     run.exit_status = stored.ended->exit_status;
     run.exit_signal = stored.ended->signal;
+    if (stored.ended->status == run::RunState::failed) ++run.failed_attempts;
     // Times add up over all attempts, so the highest load counts.
     if (const auto load = stored.ended->busy_elsewhere)
       run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);

@@ -157,8 +157,8 @@ class TrainingRules {
     require_started("finished");
     if (is_finished_) throw Error("'finished' was said twice");
     is_finished_ = true;
-    require_number(finished.train_loss, "train_loss", finished.step);
-    require_number(finished.tokens_per_second, "tokens_per_second", finished.step);
+    require_number(finished.train_loss.value_or(0), "train_loss", finished.step);
+    require_number(finished.tokens_per_second.value_or(0), "tokens_per_second", finished.step);
     require_number(finished.wall_seconds, "wall_seconds", finished.step);
     require_equal(finished.parameters, parameters_, "'parameters' of 'finished'");
     require_equal(finished.step, step_, "'step' of 'finished'");
