@@ -394,7 +394,10 @@ std::vector<CheckedRun> check_configs(const Context& context,
   std::vector<CheckedRun> runs;
   std::set<std::pair<std::string, std::string>> seen;
   for (size_t i = 0; i < most; ++i) {
-    for (std::vector<CheckedRun>& of_config : of_configs) {
+    for (size_t place = 0; place < of_configs.size(); ++place) {
+      // There and back, so that a machine that gets slower makes no config look slower.
+      std::vector<CheckedRun>& of_config =
+          of_configs[i % 2 == 0 ? place : of_configs.size() - 1 - place];
       if (i >= of_config.size()) continue;
       const config::ResolvedConfig& resolved = of_config[i].resolved;
       if (seen.insert({resolved.project + ":" + resolved.config_name, json_text(resolved.json)})

@@ -13,6 +13,7 @@
 #include "core/config/resolve.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/completeness.h"
 #include "core/results/tables/table_spec.h"
 
 namespace forge::app {
@@ -25,7 +26,29 @@ struct Findings {
   std::vector<tables::ExcludedRuns> excluded;      ///< those of other models
   std::vector<store::ConfiguredRun> filtered_out;  ///< that do not meet --where
   std::vector<store::ConfiguredRun> archived;      ///< that are not shown for it
+  std::vector<store::ConfiguredRun> elsewhere;     ///< in other projects, perhaps of the same
 };
+
+/// Runs of other projects that may be of the experiments of these.
+std::vector<store::ConfiguredRun> runs_elsewhere(const store::ResultStore& store,
+                                                 const project::Project& project,
+                                                 const std::vector<store::ConfiguredRun>& runs) {
+  store::RunFilter completed;
+  completed.status = run::RunState::completed;
+  completed.archived = true;
+  std::vector<store::RunSummary> others = store.runs(completed);
+  const auto is_other = [&](const store::RunSummary& other) {
+    return other.project != project.path &&
+           std::any_of(runs.begin(), runs.end(), [&](const store::ConfiguredRun& run) {
+             return tables::may_be_one_experiment(other, run.summary);
+           });
+  };
+  others.erase(
+      std::remove_if(
+          others.begin(), others.end(), [&](const auto& other) { return !is_other(other); }),
+      others.end());
+  return store.with_configs(std::move(others));
+}
 
 Findings find(const Context& context,
               const project::Project& project,
@@ -42,6 +65,7 @@ Findings find(const Context& context,
   for (store::ConfiguredRun& run : runs)
     run.summary.step = store::current_step(context.runs_dir(), run.summary);
   Findings findings;
+  findings.elsewhere = runs_elsewhere(*store, project, runs);
   findings.benchmarks = store->benchmarks(benchmark_filter);
   if (!options.archived) {
     const auto shown = std::stable_partition(
@@ -269,6 +293,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     ablation_options.filter = options.where;
     ablation_options.filtered_out = findings.filtered_out;
     ablation_options.archived = findings.archived;
+    ablation_options.elsewhere = findings.elsewhere;
     ablation_options.evaluations = [&](const std::string& run_id) {
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);

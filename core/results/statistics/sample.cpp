@@ -309,12 +309,16 @@ Summary summarize(const std::vector<double>& values,
   if (moments->n < 2) return summary;
   summary.standard_deviation = moments->standard_deviation;
   summary.standard_error = moments->standard_error();
-  if (moments->n < bootstrap_min_n) {
-    summary.interval = student_t_interval(
-        moments->mean, moments->standard_error(), static_cast<double>(moments->n - 1), confidence);
-  } else {
+  const Interval of_student = student_t_interval(
+      moments->mean, moments->standard_error(), static_cast<double>(moments->n - 1), confidence);
+  summary.interval = of_student;
+  if (moments->n >= bootstrap_min_n) {
     summary.method = IntervalMethod::bootstrap;
     summary.interval = bootstrap_interval(values, seed, confidence);
+    if (confidence > bootstrap_most_confidence) {
+      summary.interval->low = std::min(summary.interval->low, of_student.low);
+      summary.interval->high = std::max(summary.interval->high, of_student.high);
+    }
   }
   summary.interval = widened(*summary.interval, summary.mean, sampling_error, confidence);
   return summary;

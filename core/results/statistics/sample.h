@@ -56,7 +56,8 @@ struct Summary {
 };
 
 /// The interval is Student's t below `bootstrap_min_n` values and a bootstrap's from there on
-/// whose random numbers depend on `seed` alone. It is never narrower than that of a mean with
+/// whose random numbers depend on `seed` alone; beyond `bootstrap_most_confidence` it contains
+/// Student's t, too. It is never narrower than that of a mean with
 /// `sampling_error`, the standard error that evaluating only so many cases leaves. Of values that
 /// are not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for
 /// 65,536 values or more.
@@ -135,6 +136,10 @@ bool is_hidden_by_rounding(const std::vector<double>& values);
 /// So often a sample is drawn anew. Another seed moves the ends of a 95 % interval by some 2 % of
 /// its width; more resamples would cost tables of a thousand runs their speed.
 constexpr int bootstrap_resamples = 2000;
+
+/// Beyond this confidence fewer than ten resamples lie outside on either side and say little: there
+/// an interval is never narrower than Student's t.
+constexpr double bootstrap_most_confidence = 0.99;
 
 /// Interval of the mean by the bias-corrected and accelerated bootstrap (B. Efron, JASA 82 (1987)
 /// 171): skewed samples get skewed intervals. By itself it is too narrow for few values, holding

@@ -51,6 +51,7 @@ struct RunSummary {
   run::RunState status = run::RunState::not_started;
   int64_t damaged = 0;  ///< 1: failed, and was completed: run::RunStatus::damaged
   int64_t attempts = 0;
+  int64_t failed_attempts = 0;
   int64_t step = 0;
   int64_t max_steps = 0;
   int64_t tokens_per_step = 0;
@@ -116,6 +117,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("status", run.status);
   visit.column("damaged", run.damaged);
   visit.column("attempts", run.attempts);
+  visit.column("failed_attempts", run.failed_attempts);
   visit.column("step", run.step);
   visit.column("max_steps", run.max_steps);
   visit.column("tokens_per_step", run.tokens_per_step);

@@ -37,6 +37,7 @@ CREATE TABLE runs (
     CHECK (status IN ('not started', 'queued', 'running', 'completed', 'stopped', 'failed')),
   damaged               INTEGER NOT NULL,   -- 1: failed, since its files do not say any more that it was completed
   attempts              INTEGER NOT NULL,
+  failed_attempts       INTEGER NOT NULL,   -- of them; the run was tried again by itself or by a command
   step                  INTEGER NOT NULL,
   max_steps             INTEGER NOT NULL,
   tokens_per_step       INTEGER NOT NULL,

@@ -83,6 +83,8 @@ struct AblationRow : Sample {
   size_t planned_seeds = 0;
   /// How often else its seeds were run: with other threads, on another device, by another version.
   size_t other_sets = 0;
+  /// Seeds of its experiment that were run under other names, and that it does not show.
+  std::set<int64_t> other_seeds;
 
   bool is_comparable() const { return violations.empty(); }
 };
@@ -140,6 +142,8 @@ struct AblationOptions {
   std::vector<store::ConfiguredRun> filtered_out = {};
   /// Runs of the project that are not shown because they are archived.
   std::vector<store::ConfiguredRun> archived = {};
+  /// Runs of other projects that may be of the same experiments.
+  std::vector<store::ConfiguredRun> elsewhere = {};
   /// Without it losses at equal budgets are missing.
   Evaluations evaluations = {};
   /// Without it differences do not have the error in them that evaluating so many rows leaves.

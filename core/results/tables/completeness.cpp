@@ -135,6 +135,20 @@ void check_completeness(const AblationOptions& options,
                              "(complete them: 'forge runs resume')");
 }
 
+bool may_be_one_experiment(const store::RunSummary& a, const store::RunSummary& b) {
+  const auto parts = [](const store::RunSummary& run) {
+    return std::tie(run.data_fingerprint,
+                    run.tokenizer_fingerprint,
+                    run.backend,
+                    run.program,
+                    run.numerics_version,
+                    run.parameters,
+                    run.max_steps,
+                    run.tokens_per_step);
+  };
+  return parts(a) == parts(b);
+}
+
 void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow& row) {
   const run::Identity own = identity_without_seed(shown);
   std::map<std::string, std::set<int64_t>> seeds_of_sets;
@@ -156,6 +170,20 @@ void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow&
       std::count_if(seeds_of_sets.begin(), seeds_of_sets.end(), [](const auto& set) {
         return set.second.size() > 1;
       }));
+}
+
+void add_other_seeds(const std::vector<ConfiguredRun>& runs,
+                     const ConfiguredRun& shown,
+                     AblationRow& row) {
+  const std::string own = run::run_key(identity_without_seed(shown));
+  for (const ConfiguredRun& run : runs) {
+    const bool has_own_name =
+        run.summary.project == shown.summary.project && run.summary.config == row.spec.config;
+    if (!has_own_name && is_completed(&run) && !shown_of_seed(row, run.summary.seed) &&
+        may_be_one_experiment(run.summary, shown.summary) &&
+        run::run_key(identity_without_seed(run)) == own)
+      row.other_seeds.insert(run.summary.seed);
+  }
 }
 
 size_t most_other_sets(const Ablation& ablation) {
@@ -254,6 +282,38 @@ SetupEntry describe_other_sets(const Ablation& ablation) {
           counted(most, "other set") + " of runs of these seeds"};
 }
 
+/// Whether the runs of some row came before another's with more seeds than they came behind them,
+/// by two or more: a drift of the machine's speed makes that row look faster or slower.
+bool is_one_row_first(const Ablation& ablation) {
+  for (const AblationRow& a : ablation.rows) {
+    for (const AblationRow& b : ablation.rows) {
+      if (!a.is_comparable() || !b.is_comparable() || a.runs.size() < 2 || b.runs.size() < 2)
+        continue;
+      int64_t first = 0;
+      for (const store::RunSummary& run : a.runs) {
+        const store::RunSummary* other = shown_of_seed(b, run.seed);
+        if (!other || other->id == run.id) continue;
+        first += run.created < other->created ? 1 : -1;
+      }
+      if (first >= 2) return true;
+    }
+  }
+  return false;
+}
+
+/// Whether seeds that the table does not show were run under another name.
+SetupEntry describe_other_seeds(const Ablation& ablation) {
+  size_t seeds = 0;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) seeds += row.other_seeds.size();
+  if (seeds == 0) return {};
+  return {"Other seeds",
+          "the same experiments were also run with " + counted(seeds, "other seed") +
+              " under other names, and the table shows none of these: its seeds may have been "
+              "chosen by what they found",
+          counted(seeds, "seed") + " of these experiments not shown"};
+}
+
 /// Whether speeds of rows were measured in turn. What changes from hour to hour is no noise between
 /// seeds, and else lies between the rows.
 SetupEntry describe_speeds(const Ablation& ablation) {
@@ -276,7 +336,13 @@ SetupEntry describe_speeds(const Ablation& ablation) {
   std::sort(runs.begin(), runs.end());
   size_t changes = 0;
   for (size_t i = 1; i < runs.size(); ++i) changes += runs[i].second != runs[i - 1].second;
-  if (changes >= fewest * (rows - 1)) return {};  // one after the other: rows - 1
+  const bool are_in_turn = changes >= fewest * (rows - 1);  // one after the other: rows - 1
+  if (are_in_turn && !is_one_row_first(ablation)) return {};
+  if (are_in_turn)
+    return {"Speed",
+            "a row's run came before another's with nearly every seed: what changes steadily on "
+            "the machine is in the differences of speeds, and in no interval",
+            "speeds measured in one order"};
   return {
       "Speed",
       "the runs of a row were made one after another, not in turn with those of other rows: what "
@@ -290,15 +356,16 @@ SetupEntry describe_speeds(const Ablation& ablation) {
 SetupEntry describe_repeated(const Ablation& ablation) {
   size_t repeated = 0, runs = 0;
   for (const AblationRow& row : ablation.rows) {
-    repeated += row.repeated.size();
+    for (const store::RunSummary& run : row.runs)
+      if (run.failed_attempts > 0 || row.repeated.count(run.seed) > 0) ++repeated;
     runs += row.runs.size();
   }
   if (repeated == 0) return {};
   const std::string count = std::to_string(repeated) + " of " + counted(runs, "run");
   return {"Repeated",
           count +
-              " completed only when repeated, after one of the same seed had failed or was "
-              "stopped: the losses that made runs fail are not among those shown",
+              " completed only when repeated, after an attempt or a run of the same seed had "
+              "failed or was stopped: the losses that made runs fail are not among those shown",
           count + " repeated after a failure"};
 }
 
@@ -310,6 +377,7 @@ std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablati
                            describe_design(declared, ablation),
                            describe_repeated(ablation),
                            describe_other_sets(ablation),
+                           describe_other_seeds(ablation),
                            describe_speeds(ablation)})
     if (!entry.name.empty()) entries.push_back(std::move(entry));
   return entries;

@@ -27,6 +27,16 @@ void count_other_sets(const std::vector<const store::ConfiguredRun*>& runs,
                       const store::ConfiguredRun& shown,
                       AblationRow& row);
 
+/// Whether nothing in the summaries says that the runs are of two experiments. Reading their
+/// configs, which decides it, takes longer.
+bool may_be_one_experiment(const store::RunSummary& a, const store::RunSummary& b);
+
+/// Adds the seeds of the row's experiment that runs of other names completed, and that the row does
+/// not show: its own may have been chosen by what these found.
+void add_other_seeds(const std::vector<store::ConfiguredRun>& runs,
+                     const store::ConfiguredRun& shown,
+                     AblationRow& row);
+
 /// The most that one of the compared rows has: so many other tables could have been shown.
 size_t most_other_sets(const Ablation& ablation);
 

@@ -92,6 +92,21 @@ TEST_CASE("intervals are a bootstrap's from twenty values on", "[statistics]") {
   REQUIRE(summary.interval->contains(summary.mean));
 }
 
+TEST_CASE("an interval of more confidence than resamples can tell is as wide as Student's t",
+          "[statistics]") {
+  std::vector<double> values;
+  for (int i = 0; i < 20; ++i) values.push_back(std::sin(i * i));
+  const Moments moments = *moments_of(values);
+  for (const double confidence : {0.995, 0.9999, 0.999999}) {
+    const Interval t = student_t_interval(moments.mean, moments.standard_error(), 19, confidence);
+    const Interval interval = *summarize(values, 0, confidence).interval;
+    CHECK(interval.low <= t.low);
+    CHECK(interval.high >= t.high);
+  }
+  // The usual one is the bootstrap's alone.
+  CHECK(summarize(values, 0).interval->low == bootstrap_interval(values, 0, 0.95).low);
+}
+
 TEST_CASE("a confidence lies between 0 and 1", "[statistics]") {
   for (const double confidence : {0.0, 1.0, 95.0, -0.5, double(NAN)}) {
     REQUIRE(tests::contains(tests::error_of([&] {

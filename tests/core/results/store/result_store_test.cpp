@@ -287,6 +287,7 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   REQUIRE(place.store.evaluations(run.id).empty());
   const RunSummary summary = place.store.run(run.id).value();
   REQUIRE(summary.attempts == 2);
+  REQUIRE(summary.failed_attempts == 1);
   REQUIRE(summary.status == run::RunState::running);
   REQUIRE(summary.failure_reason.empty());
   REQUIRE_FALSE(summary.exit_status.has_value());

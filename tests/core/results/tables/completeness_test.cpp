@@ -1,6 +1,9 @@
 #include "core/results/tables/completeness.h"
 
 #include <functional>
+#include <map>
+#include <set>
+#include <string>
 
 #include "core/base/text.h"
 #include "core/results/tables/row_comparison.h"
@@ -98,21 +101,50 @@ TEST_CASE("a plan is carried out where each row has its seeds", "[report][plan]"
 }
 
 TEST_CASE("a table says where the speeds of its rows were not measured in turn", "[report]") {
-  const auto speed_of = [](bool in_turn) {
+  // The letters are the configs of the runs in their order, each with its next seed.
+  const auto speed_of = [](const std::string& order) {
     Lab lab;
     int day = 10;
-    const auto add = [&](const char* config, int seed) {
-      MadeRun run = Lab::run(config, day++);
-      run.id = config + std::to_string(seed);
+    std::map<char, int> seeds;
+    for (const char letter : order) {
+      const int seed = ++seeds[letter];
+      MadeRun run = Lab::run(letter == 'a' ? "llama" : "canon_a", day++);
+      run.id = letter + std::to_string(seed);
       run.experiment.seed = static_cast<uint64_t>(seed);
-      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
-    };
-    for (int i = 0; i < 6; ++i)
-      add((in_turn ? i % 2 : i / 3) == 0 ? "llama" : "canon_a", (in_turn ? i / 2 : i % 3) + 1);
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (letter == 'a')});
+    }
     return setup_of(lab.table(), "Speed");
   };
-  CHECK(speed_of(true) == "");
-  CHECK(speed_of(false) == "speeds not measured in turn");
+  CHECK(speed_of("abba") == "");
+  CHECK(speed_of("abbaab") == "");
+  CHECK(speed_of("ababab") == "speeds measured in one order");
+  CHECK(speed_of("aaabbb") == "speeds not measured in turn");
+}
+
+TEST_CASE("seeds that were run under another name are told of", "[report][plan]") {
+  Lab lab;
+  const auto add = [&](const std::string& config, const std::string& id, int seed) {
+    MadeRun run = Lab::run(config, 10);
+    run.id = id + std::to_string(seed);
+    run.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+  };
+  for (const int seed : {2, 3}) {
+    add("llama", "llama", seed);
+    add("canon_a", "canon_a", seed);
+  }
+  CHECK(setup_of(lab.table(), "Other seeds") == "");
+  MadeRun pilot = Lab::run("llama", 5);
+  for (const int seed : {1, 2, 3, 4}) {  // of the one experiment that the lab's configs are
+    pilot.id = "pilot" + std::to_string(seed);
+    pilot.config = "pilot";
+    pilot.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(lab.runs, pilot, {4 + 0.01 * seed});
+  }
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].other_seeds == std::set<int64_t>{1, 4});
+  CHECK(ablation.rows[1].other_seeds == std::set<int64_t>{1, 4});
+  CHECK(setup_of(ablation, "Other seeds") == "4 seeds of these experiments not shown");
 }
 
 /// What the setup of a table of two rows with two seeds says of the table itself, if its runs
