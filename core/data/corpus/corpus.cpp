@@ -220,9 +220,15 @@ TextRange all_text(const fs::path& path, const DocumentRule& rule) {
   return {files, files->begin(), files->end()};
 }
 
-Corpus::Corpus(const config::DataConfig& config,
-               const Progress& progress,
-               const IndexFolder& index) {
+void Corpus::require_unchanged() const {
+  if (state_of(config_) == state_) return;
+  throw Error("a file of '" + shown_path(config_.path) + "' was changed while it was read",
+              "repeat the command when nobody writes to the text any more",
+              ExitCode::failed);
+}
+
+Corpus::Corpus(const config::DataConfig& config, const Progress& progress, const IndexFolder& index)
+    : config_(config), state_(state_of(config)) {
   const CorpusIndexCache cache(index.path, config);
   if (const std::optional<CorpusIndex> found = cache.load()) {
     const DocumentRule rule = document_rule(config);

@@ -47,6 +47,11 @@ class Corpus {
   const std::string& fingerprint() const { return fingerprint_; }
   /// Of training and evaluation; -1 where a file is a document.
   int64_t training_documents() const { return training_documents_; }
+  /// Of its files when they were first looked at (state_of).
+  const std::string& state() const { return state_; }
+  /// Throws Error where a file has changed since: what was read then is not the text whose
+  /// fingerprint this is.
+  void require_unchanged() const;
   /// A sentence on each file that is not UTF-8.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -64,6 +69,8 @@ class Corpus {
   TextRange evaluation_;
   int64_t training_documents_ = -1;
   std::string fingerprint_;
+  config::DataConfig config_;
+  std::string state_;
   std::vector<std::string> warnings_;
 };
 

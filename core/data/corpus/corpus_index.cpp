@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <algorithm>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -145,6 +146,10 @@ TextPosition position_from(const Json& json) {
 }
 
 }  // namespace
+
+std::string state_of(const config::DataConfig& config) {
+  return state_of(config, std::numeric_limits<double>::infinity());
+}
 
 std::string describe(const InvalidText& text) {
   return "'" + shown_path(text.file) + "' has " + with_thousands(text.count) +

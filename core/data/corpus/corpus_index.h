@@ -53,6 +53,10 @@ struct CorpusIndex {
   std::vector<InvalidText> invalid;  ///< files that are not UTF-8
 };
 
+/// Names, sizes, times of change and inodes of the files of a text, and how it is split: whoever
+/// writes to a file changes it.
+std::string state_of(const config::DataConfig& config);
+
 /// Index files of earlier runs, so that a run on 13 GB of text need not begin with reading them. An
 /// index is valid for files of the same names, sizes, times of change and inodes, and for the same
 /// split. Files that have just been written are not trusted to show a change in their times.

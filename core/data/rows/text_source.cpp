@@ -170,7 +170,13 @@ GeneratedText TextSource::texts_of(Split split) const {
 }
 
 NextDocument TextSource::sample(int64_t bytes) const {
-  if (corpus_) return corpus_->sample(bytes);
+  if (corpus_) {
+    return [next = corpus_->sample(bytes), corpus = &*corpus_](std::string& document) mutable {
+      if (next(document)) return true;
+      corpus->require_unchanged();
+      return false;
+    };
+  }
   return [text_of = texts_of(Split::training), bytes, index = uint64_t{0}](
              std::string& document) mutable {
     if (bytes <= 0) return false;
@@ -188,6 +194,7 @@ void TextSource::write(Split split,
   if (corpus_) {
     const bool training = split == Split::training;
     write_text(training ? corpus_->training() : corpus_->evaluation(), tokenizer, progress, writer);
+    corpus_->require_unchanged();
   } else {
     write_generated(texts_of(split), amount, tokenizer, progress, writer);
   }

@@ -58,6 +58,9 @@ class TextSource {
   bool is_endless() const { return !corpus_; }
   /// Of the text, what its documents are, and its split.
   const std::string& fingerprint() const { return fingerprint_; }
+  /// Of the user's files, so that what a killed process wrote of others is not gone on with; "" of
+  /// generated text.
+  std::string state() const { return corpus_ ? corpus_->state() : ""; }
   /// What is to be said of the user's files, a sentence each.
   std::vector<std::string> warnings() const {
     return corpus_ ? corpus_->warnings() : std::vector<std::string>();
@@ -66,9 +69,11 @@ class TextSource {
   std::string folder_name() const { return kind_ + "-" + fingerprint_; }
 
   /// The text that a tokenizer is trained on, about that many bytes: the same whatever a run needs.
+  /// At its end throws Error as Corpus::require_unchanged does.
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
-  /// `amount` counts for text without an end alone: of other text all is written.
+  /// `amount` counts for text without an end alone: of other text all is written. Throws Error as
+  /// Corpus::require_unchanged does.
   void write(Split split,
              TokenAmount amount,
              const Tokenizer& tokenizer,

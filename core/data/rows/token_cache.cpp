@@ -60,7 +60,8 @@ TokenAmount write_tokens(Split split,
                          const fs::path& path) {
   const bool training = split == Split::training;
   const std::string purpose = std::to_string(preparation_version) + " " + source.fingerprint() +
-                              (training ? " training" : " evaluation");
+                              (training ? " training" : " evaluation") +
+                              (source.is_endless() ? "" : " " + hash_hex(source.state()));
   TokenFileWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint(), purpose);
   const std::string phase = training ? "writing training tokens" : "writing evaluation tokens";
   const Progress named = [&](double fraction, const std::string&) {

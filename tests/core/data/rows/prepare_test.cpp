@@ -284,6 +284,32 @@ TEST_CASE("text that changed is prepared anew") {
   REQUIRE(before.train[0].tokens != after.train[0].tokens);
 }
 
+TEST_CASE("text that changes while its tokens are written gives none", "[hostile]") {
+  tests::TemporaryFolder folder;
+  const std::string text = some_text(30), other = some_text(31);
+  const auto path = folder.write("a.txt", text);
+  for (const std::string changed_in : {"training the tokenizer", "writing training tokens"}) {
+    INFO(changed_in);
+    folder.write("a.txt", text);
+    bool was_changed = false;
+    const auto change = [&](double, const std::string& phase) {
+      if (phase == changed_in && !was_changed) folder.write("a.txt", other);
+      was_changed = was_changed || phase == changed_in;
+    };
+    const std::string cache = folder / ("cache of " + changed_in);
+    CHECK(contains(tests::error_of([&] { prepare(text_experiment(path), cache, change); }),
+                   "was changed while it was read"));
+    CHECK(was_changed);
+    // The text is put back: nothing of the other one is left.
+    folder.write("a.txt", text);
+    const PreparedData again = prepare(text_experiment(path), cache, {});
+    const PreparedData anew = prepare(text_experiment(path), folder / "new cache", {});
+    CHECK(again.data_fingerprint == anew.data_fingerprint);
+    CHECK(again.tokenizer_fingerprint == anew.tokenizer_fingerprint);
+    CHECK(all_ids(again.train[0].tokens) == all_ids(anew.train[0].tokens));
+  }
+}
+
 TEST_CASE("a tokenizer of one's own is used and must fit the model") {
   tests::TemporaryFolder folder;
   config::Experiment experiment = small_experiment();
