@@ -100,6 +100,7 @@ struct Outcome {
   std::optional<double> validation_loss = {};
   double busy_elsewhere = 0;
   bool shared_device = false;
+  bool is_exact = false;  ///< the loss is as given, for every seed
 };
 
 /// Writes run.json, config.json and config.origin.json: a run that never began.

@@ -1,6 +1,7 @@
 #include "core/results/tables/completeness.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -9,6 +10,8 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/table_design.h"
@@ -91,6 +94,16 @@ void remember_hidden(const Runs& hidden, AblationRow& row) {
   row.planned_seeds = planned_seeds_of(row.first_runs);
 }
 
+/// Seeds with the loss of another to the last bit, as a program gives that draws from a few cases
+/// only. Numbers of a few digits may be equal by chance (statistics::rounding_step).
+size_t copies_in(const AblationRow& row) {
+  const std::vector<double> losses = values_of(row, results::eval_loss_name);
+  const bool are_finite =
+      std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
+  if (!are_finite || statistics::rounding_step(losses) > 0) return 0;
+  return losses.size() - std::set<double>(losses.begin(), losses.end()).size();
+}
+
 /// "3 of its 8 seeds".
 std::string part_of_seeds(size_t missing, const AblationRow& row) {
   return std::to_string(missing) + " of its " + std::to_string(missing + row.runs.size()) +
@@ -128,6 +141,11 @@ void check_completeness(const AblationOptions& options,
     row.violations.push_back(counted(results.size(), "seed") +
                              " had another result in a run that is archived or left out" +
                              no_sample);
+  if (const size_t copies = copies_in(row); copies > 0)
+    row.violations.push_back(
+        std::to_string(copies) + " of its " + counted(row.runs.size(), "seed") +
+        " have the loss of another to the last bit: they are no draws of their "
+        "own");
   // A model that diverges fails, a poor run is stopped: those that remain are the better ones.
   if (row.runs.size() > 1 && !row.ended_early.empty())
     row.violations.push_back(part_of_seeds(row.ended_early.size(), row) +

@@ -121,6 +121,31 @@ TEST_CASE("a table says where the speeds of its rows were not measured in turn",
   CHECK(speed_of("aaabbb") == "speeds not measured in turn");
 }
 
+TEST_CASE("a row of which some seeds have one loss to the last bit is compared with nothing",
+          "[report]") {
+  const auto violations = [](const std::vector<double>& losses) {
+    Lab lab;
+    for (const char* config : {"llama", "canon_a"}) {
+      for (size_t i = 0; i < losses.size(); ++i) {
+        MadeRun run = Lab::run(config, 10);
+        run.id = config + std::to_string(i);
+        run.experiment.seed = i + 1;
+        const bool is_baseline = config[0] == 'l';
+        const double own = 4 + 0.123456789 * static_cast<double>(i);
+        Outcome outcome{is_baseline ? own : losses[i]};
+        outcome.is_exact = true;
+        make_completed_run(lab.runs, run, outcome);
+      }
+    }
+    return lab.table().rows[1].violations;
+  };
+  CHECK(violations({3.14159265, 2.71828182, 3.00000001}).empty());
+  CHECK(violations({3.14, 2.71, 3.14}).empty());  // of two digits: perhaps by chance
+  const std::vector<std::string> found = violations({3.14159265, 2.71828182, 3.14159265});
+  REQUIRE(found.size() == 1);
+  CHECK(contains(found[0], "1 of its 3 seeds have the loss of another to the last bit"));
+}
+
 TEST_CASE("seeds that were run under another name are told of", "[report][plan]") {
   Lab lab;
   const auto add = [&](const std::string& config, const std::string& id, int seed) {
