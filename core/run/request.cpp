@@ -8,6 +8,7 @@
 #include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/data/rows/token_file.h"
 #include "core/run/program_hash.h"
 
 namespace forge::run {
@@ -203,6 +204,24 @@ worker::Request read_request(const RunFolder& folder) {
   const worker::Request request = parse_request(file, record);
   require_request_of(record, request, file);
   return request;
+}
+
+void require_sound_tokens(const worker::Request& request) {
+  for (const auto* sources :
+       {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
+    for (const worker::TokenSource& source : *sources) {
+      // A task makes its tokens itself, and of a file that is gone the worker tells.
+      if (source.path.empty() || !path_exists(source.path)) continue;
+      try {
+        const data::TokenFile file(source.path);
+        if (file.file_bytes() <= data::always_checked_bytes) file.verify_hash();
+      } catch (const Error& problem) {
+        throw Error("the run's tokens cannot be used: " + problem.message(),
+                    "'forge runs resume' of it prepares them anew",
+                    ExitCode::failed);
+      }
+    }
+  }
 }
 
 void require_same_program(const RunRecord& record, const config::Experiment& experiment) {

@@ -42,6 +42,11 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// that cannot be read or is not that of the run's identity: it would make another run.
 worker::Request read_request(const RunFolder& folder);
 
+/// Throws Error where a file of tokens that the run reads is damaged: they were checked
+/// when the run was planned, and it may have waited since. Of files of more than 256 MiB the header
+/// alone is read.
+void require_sound_tokens(const worker::Request& request);
+
 /// Throws Error where the files that an external backend's command names are not those of the run's
 /// identity.
 void require_same_program(const RunRecord& record, const config::Experiment& experiment);

@@ -203,6 +203,8 @@ class Supervisor {
     const bool is_gap = attempt_ > 1 && !checkpoint.recorded && checkpoint.damaged.empty();
     request_.resume_from =
         checkpoint.folder.empty() || is_gap ? initial_checkpoint_ : checkpoint.folder;
+    if (!initial_checkpoint_.empty() && request_.resume_from == initial_checkpoint_)
+      require_whole_checkpoint(initial_checkpoint_);
     // Not in request.json: the list is long, and every old run would be slower to read.
     request_.weights.clear();
     const config::Experiment experiment = config::experiment_from_json(request_.experiment);
@@ -213,6 +215,7 @@ class Supervisor {
         record.identity.program.empty() ? "" : program_state(experiment.external);
     require_same_program(record, experiment);
     check_checkpoint_space(folder_.path(), experiment);
+    require_sound_tokens(request_);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     stderr_begin_ = folder_.stderr_bytes().value_or(0);
@@ -244,6 +247,17 @@ class Supervisor {
                         experiment,
                         program},
                        *worker);
+  }
+
+  /// Of another run, which may have been damaged or removed while this one waited.
+  static void require_whole_checkpoint(const fs::path& checkpoint) {
+    try {
+      weights::read_checkpoint_state(checkpoint);
+    } catch (const Error& problem) {
+      throw Error("the checkpoint that the run goes on from cannot be used: " + problem.message(),
+                  "begin it again from another run: 'forge run CONFIG --continue RUN --force'",
+                  problem.exit_code());
+    }
   }
 
   /// False when a stop was requested meanwhile.

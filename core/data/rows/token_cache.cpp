@@ -40,9 +40,6 @@ std::optional<Tokenizer> cached_tokenizer(const fs::path& path, const fs::path& 
   });
 }
 
-// A tenth of a second's reading.
-constexpr int64_t always_checked_bytes = int64_t{256} << 20;
-
 TokenAmount usable(const fs::path& path, const Tokenizer& tokenizer, bool verify_hashes) {
   const TokenFile file(path);
   if (file.tokenizer_fingerprint() != tokenizer.fingerprint()) {

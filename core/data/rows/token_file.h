@@ -16,6 +16,9 @@ struct TokenSpan {
   int64_t count = 0;
 };
 
+/// Files up to this size are read whole for their hash before they are used: a tenth of a second.
+constexpr int64_t always_checked_bytes = int64_t{256} << 20;
+
 /// A file of token ids, mapped read-only: a header (magic "forgetok", format version, bytes an id
 /// (2 or 4), counts, hash of the content, fingerprint of the tokenizer, hash of the header), the
 /// ids, and for each document the number of its first id, all little-endian.
