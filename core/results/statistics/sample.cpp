@@ -324,7 +324,9 @@ Summary summarize(const std::vector<double>& values,
   return summary;
 }
 
-double rounding_step(const std::vector<double>& values) {
+namespace {
+
+double step_of_multiples(const std::vector<double>& values) {
   // Of printed numbers, and of floating-point numbers with few bits.
   for (const double steps_in_one :
        {1.0,   2.0,   4.0,    8.0,    10.0,   16.0,   32.0,   64.0,    100.0, 128.0,
@@ -338,10 +340,28 @@ double rounding_step(const std::vector<double>& values) {
   return 0;
 }
 
-bool is_hidden_by_rounding(const std::vector<double>& values) {
+}  // namespace
+
+double rounding_step(const std::vector<double>& values) {
+  if (const double step = step_of_multiples(values); step > 0) return step;
+  std::vector<double> bits, perplexities;
+  double mean = 0;
+  for (const double value : values) {
+    bits.push_back(value / std::log(2.0));
+    perplexities.push_back(std::exp(value));
+    mean += value / static_cast<double>(values.size());
+  }
+  if (const double step = step_of_multiples(bits); step > 0) return step * std::log(2.0);
+  return step_of_multiples(perplexities) / std::exp(mean);
+}
+
+bool is_hidden_by_rounding(const std::vector<double>& values, double step) {
   const std::optional<Moments> moments = moments_of(values);
-  return moments && moments->n > 1 &&
-         moments->standard_deviation * std::sqrt(6.0) < rounding_step(values);
+  return moments && moments->n > 1 && moments->standard_deviation * std::sqrt(6.0) < step;
+}
+
+bool is_hidden_by_rounding(const std::vector<double>& values) {
+  return is_hidden_by_rounding(values, rounding_step(values));
 }
 
 }  // namespace forge::statistics

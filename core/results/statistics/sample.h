@@ -126,12 +126,15 @@ double student_t_critical_value(double confidence, double degrees_of_freedom);
 double hedges_correction(double degrees_of_freedom);
 
 /// The coarsest power of ten, from 1 down to 1e-6, or of two, down to 1/8192, that all values are
-/// multiples of: they were rounded to it. 0 where there is none.
+/// multiples of: they were rounded to it. So are losses in nats of which the bits or the
+/// perplexities are such multiples; theirs is the step at their mean. 0 where there is none.
 double rounding_step(const std::vector<double>& values);
 
 /// Whether several values vary less than rounding alone lets them, so that their spread says
 /// nothing: the standard deviation of a difference of two rounded numbers is 1/√6 of a step.
 bool is_hidden_by_rounding(const std::vector<double>& values);
+/// The same for values that follow from others with this rounding_step.
+bool is_hidden_by_rounding(const std::vector<double>& values, double step);
 
 /// So often a sample is drawn anew. Another seed moves the ends of a 95 % interval by some 2 % of
 /// its width; more resamples would cost tables of a thousand runs their speed.

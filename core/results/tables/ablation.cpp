@@ -518,7 +518,8 @@ bool same_setup(const Sample& a, const Sample& b) {
 
 std::string state_text(const AblationRow& row) {
   if (row.run) return state_text(*row.run);
-  return row.filtered_out > 0 ? "left out" : "missing";
+  if (row.filtered_out > 0) return "left out";
+  return row.is_archived ? "archived" : "missing";
 }
 
 }  // namespace forge::tables

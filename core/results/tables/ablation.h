@@ -78,6 +78,7 @@ struct AblationRow : Sample {
   /// Completed runs that the filter leaves out: of the sample that the row shows, or, if it shows
   /// none, of its config.
   size_t filtered_out = 0;
+  bool is_archived = false;  ///< it shows nothing, and archived runs of it completed
   /// The number of seeds that was planned when the second one's run was made, before anything could
   /// be compared; below 2: nobody planned.
   size_t planned_seeds = 0;

@@ -161,6 +161,10 @@ SetupEntry describe_choice(const TableSpec& table) {
   std::string note;
   if (!seeds.empty()) {
     note = ", with tuning seeds (" + join(seeds, ", ") + ") that the rows do not show";
+    if (results::metric_named(best_of.by).is_eval_loss() && is_shown)
+      note +=
+          ", but on the rows of text that are shown: this favours rows with many values (by: "
+          "validation_loss avoids it)";
   } else if (is_shown && best_of.by != results::train_loss_name) {
     note =
         ", which is the metric that is shown: this favours rows with many values or noisy "

@@ -401,8 +401,11 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
 
 std::vector<JudgedClaim> measured_claims(const Ablation& ablation) {
   std::vector<JudgedClaim> judged;
-  for (const ClaimSpec& claim : ablation.table.claims)
+  for (const ClaimSpec& claim : ablation.table.claims) {
     judged.push_back(judge_claim(claim, ablation));
+    const bool is_of_profile = ablation.profile.empty() || ablation.profile == claim.profile;
+    judged.back().waits_for_runs = !judged.back().p && is_of_profile && !is_exact(claim);
+  }
   return judged;
 }
 

@@ -373,7 +373,7 @@ std::string why_no_other_draw(const store::RunSummary& run,
   const auto [first, is_new] = seed_of_loss.emplace(loss, run.seed);
   if (is_new) return "";
   return "its loss is that of seed " + std::to_string(first->second) +
-         " to the last bit: the seed changes nothing here";
+         " to the last bit: they count as one run";
 }
 
 /// Runs that differ in nothing but their seeds.

@@ -116,10 +116,12 @@ void check_completeness(const AblationOptions& options,
                         const ConfiguredRun* shown,
                         AblationRow& row) {
   if (row.runs.empty()) {
-    row.filtered_out = static_cast<size_t>(std::count_if(
-        options.filtered_out.begin(), options.filtered_out.end(), [&](const ConfiguredRun& run) {
-          return run.summary.config == row.spec.config && is_completed(&run);
-        }));
+    const auto is_of_row = [&](const ConfiguredRun& run) {
+      return run.summary.config == row.spec.config && is_completed(&run);
+    };
+    row.filtered_out = static_cast<size_t>(
+        std::count_if(options.filtered_out.begin(), options.filtered_out.end(), is_of_row));
+    row.is_archived = std::any_of(options.archived.begin(), options.archived.end(), is_of_row);
     return;
   }
   const Runs filtered = of_its_sample(options.filtered_out, *shown, row);

@@ -179,6 +179,24 @@ std::optional<std::vector<double>> evaluate_each(const Expression& expression,
   return values;
 }
 
+/// How far the rounding of the metrics' values, of each by seed, may move the expression: the sum
+/// of their steps times the slopes. 0 where they were not rounded.
+double rounding_step_of(const Expression& expression,
+                        const std::vector<SampledMetric>& metrics,
+                        const std::vector<std::vector<double>>& by_seed) {
+  std::vector<double> steps;
+  for (const std::vector<double>& values : by_seed) {
+    const bool varies =
+        std::any_of(values.begin(), values.end(), [&](double x) { return x != values[0]; });
+    steps.push_back(varies ? statistics::rounding_step(values) : 0);
+  }
+  if (std::all_of(steps.begin(), steps.end(), [](double step) { return step == 0; })) return 0;
+  const std::optional<std::vector<double>> slope = slopes(expression, metrics);
+  double sum = 0;
+  for (size_t i = 0; slope && i < steps.size(); ++i) sum += std::fabs((*slope)[i]) * steps[i];
+  return sum;
+}
+
 /// Quenouille's and Tukey's jackknife: n numbers whose mean is the expression of the means but for
 /// its bias, and whose spread says how sure that is: n f(means) - (n - 1) f(means without a seed).
 /// Of an expression without bends they are its values for each seed, whose mean is biased for any
@@ -200,7 +218,10 @@ bool estimate_by_seed(Estimate& estimate,
   });
   if (!values || !without) return false;
   const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
-  if (!sampling_error || (*sampling_error == 0 && statistics::is_hidden_by_rounding(*values)))
+  if (!sampling_error) return false;
+  const double step = rounding_step_of(expression, metrics, by_seed);
+  if (*sampling_error == 0 && (statistics::is_hidden_by_rounding(*values) ||
+                               statistics::is_hidden_by_rounding(*values, step)))
     return false;
   std::vector<double> unbiased;
   for (const double part : *without)
@@ -345,7 +366,7 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
     return result;
   }
   if (result.runs < 2) {
-    result.missing = "there is one run with " + text_of(fewest->name);
+    result.missing = "one run counts with " + text_of(fewest->name);
     return result;
   }
   if (is_bent(expression, metrics)) {

@@ -396,7 +396,8 @@ std::vector<std::string> missing_commands(const Ablation& ablation) {
     });
   std::vector<std::string> commands;
   for (const AblationRow& row : ablation.rows) {
-    if (!row.run && row.filtered_out == 0) commands.push_back(command_for(row, ablation));
+    if (!row.run && row.filtered_out == 0 && !row.is_archived)
+      commands.push_back(command_for(row, ablation));
   }
   return commands;
 }

@@ -234,7 +234,9 @@ bool is_hidden_by_rounding(const std::vector<double>& own,
   std::vector<double> differences;
   for (size_t i = 0; i < std::min(own.size(), other.size()); ++i)
     differences.push_back(own[i] - other[i]);
-  return statistics::is_hidden_by_rounding(differences);
+  std::vector<double> both = own;
+  both.insert(both.end(), other.begin(), other.end());
+  return statistics::is_hidden_by_rounding(differences, statistics::rounding_step(both));
 }
 
 /// The error of the difference of two losses because the evaluation is a sample of the text: row by
@@ -257,17 +259,20 @@ statistics::MeanError evaluation_error_between(const AblationRow& own,
 
 }  // namespace
 
-std::optional<RowDifference> difference_between(const AblationRow& own_row,
-                                                const AblationRow& other_row,
+std::optional<RowDifference> difference_between(const AblationRow& all_of_own,
+                                                const AblationRow& all_of_other,
                                                 const std::string& metric,
                                                 double confidence) {
   if (!results::metric_named(metric).is_tested()) return std::nullopt;
-  const Look look = look_at({&own_row, &other_row});
+  const Look look = look_at({&all_of_own, &all_of_other});
   if (look.is_chosen) return std::nullopt;
-  if (look.seeds &&
-      (look.seeds->size() < own_row.runs.size() || look.seeds->size() < other_row.runs.size()))
-    return difference_between(
-        with_seeds(own_row, *look.seeds), with_seeds(other_row, *look.seeds), metric, confidence);
+  std::optional<AblationRow> own_part, other_part;
+  const auto looked_at = [&](const AblationRow& row, std::optional<AblationRow>& part) {
+    if (!look.seeds || look.seeds->size() == row.runs.size()) return &row;
+    return static_cast<const AblationRow*>(&part.emplace(with_seeds(row, *look.seeds)));
+  };
+  const AblationRow& own_row = *looked_at(all_of_own, own_part);
+  const AblationRow& other_row = *looked_at(all_of_other, other_part);
   const std::vector<double> own = values_of(own_row, metric);
   const std::vector<double> other = values_of(other_row, metric);
   const double sampling_error =

@@ -337,9 +337,9 @@ std::string config_note(const AblationRow& row) {
 /// may be off by.
 std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
   if (!cell.noise) return "";
-  return std::string(cell.summary.n < 2 ? "one seed" : "the baseline has one seed") +
+  return std::string(cell.summary.n < 2 ? "one seed counts" : "of the baseline one seed counts") +
          ": by the spread of other rows' seeds, a difference from the baseline below " +
-         results::text(*cell.noise, *metric_of(column)) + " is noise; more seeds: '" +
+         results::text(*cell.noise, *metric_of(column)) + " may be noise; more seeds: '" +
          table_command(ablation) + " --seeds 3'";
 }
 

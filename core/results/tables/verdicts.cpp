@@ -26,12 +26,13 @@ std::vector<TestedP> tests_of(std::vector<Cell>& cells) {
   return tests;
 }
 
-/// Rows that a filter leaves out of the table. Who looks at a few of the rows has chosen them, so
-/// those that are hidden count as if they had been tested.
+/// Rows of the table that are not tested: left out by a filter, archived, edited, not run yet. Who
+/// looks at a few of the rows has chosen them, so the others count as if they had been tested.
 size_t hidden_rows(const Ablation& ablation) {
   return static_cast<size_t>(
-      std::count_if(ablation.rows.begin(), ablation.rows.end(), [](const AblationRow& row) {
-        return !row.completed() && row.filtered_out > 0;
+      std::count_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
+        return row.spec.config != ablation.table.baseline &&
+               (!row.is_comparable() || row.runs.size() < 2);
       }));
 }
 
@@ -79,7 +80,11 @@ void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verd
   add(of_primary, hidden + others_shown * of_primary.size(), all, weighted, of_hidden);
   if (!others.empty()) {
     const size_t columns = verdicts.cells.size() - 1;
-    add(others, hidden * columns + others_shown * others.size(), all, weighted, of_hidden);
+    const auto claims = static_cast<size_t>(
+        std::count_if(verdicts.claims.begin(), verdicts.claims.end(), [](const auto& claim) {
+          return claim.waits_for_runs;
+        }));
+    add(others, hidden * columns + claims + others_shown * others.size(), all, weighted, of_hidden);
   }
   weighted.insert(weighted.end(), of_hidden.begin(), of_hidden.end());
   const auto adjusted = statistics::weighted_holm_adjusted(weighted);

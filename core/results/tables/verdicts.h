@@ -21,6 +21,7 @@ struct JudgedClaim {
   /// How large an error must be allowed for the runs to decide it; none: they do not test it.
   std::optional<double> p;
   bool asked_afterwards = false;  ///< when some of the runs were there already
+  bool waits_for_runs = false;    ///< it would be tested if its runs were there, or compared
 };
 
 /// The claims of the table, in its order, with the verdict that the runs suggest and the p of that

@@ -320,6 +320,18 @@ TEST_CASE("rounded values are known by their step", "[statistics]") {
   CHECK_FALSE(is_hidden_by_rounding({0.01}));
 }
 
+TEST_CASE("losses of rounded bits and perplexities are known by their step", "[statistics]") {
+  std::vector<double> of_perplexity, of_bits;
+  for (const double tenths : {201, 203, 202, 204}) {
+    of_perplexity.push_back(std::log(tenths / 10));
+    of_bits.push_back(tenths / 100 * std::log(2.0));
+  }
+  CHECK(rounding_step(of_perplexity) == Approx(0.1 / 20.25).epsilon(1e-3));
+  CHECK(rounding_step(of_bits) == Approx(0.01 * std::log(2.0)));
+  of_perplexity[0] += 1e-4;
+  CHECK(rounding_step(of_perplexity) == 0);
+}
+
 TEST_CASE("rows of unequal weight tell less", "[statistics]") {
   const MeanError equal = error_of_weighted_mean({1, 2, 3, 4}, {5, 5, 5, 5});
   CHECK(equal.degrees_of_freedom == Approx(3));
