@@ -90,12 +90,15 @@ struct ExecutedRuns {
 };
 
 /// Queues the runs and follows them to their ends, and reports failures; detached it only queues
-/// them and prints their ids. Interrupted before one was started it withdraws them.
+/// them and prints their ids. Interrupted before one was started it withdraws them. Runs of
+/// `source`, which may be null, are executed, too (follow_runs.h). A run that halving stopped is no
+/// stopped one.
 ExecutedRuns execute_runs(const Context& context,
                           const std::vector<PendingRun>& runs,
                           const QueueOptions& queue,
                           Interrupts& interrupts,
-                          bool json);
+                          bool json,
+                          RunSource* source = nullptr);
 
 /// For a command that ends before it has queued these runs: removes the folders that it made for
 /// them.
