@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <map>
 
 #include "core/base/display_text.h"
@@ -32,16 +33,21 @@ std::vector<std::vector<const CheckedRun*>> by_config(const std::vector<CheckedR
 
 /// Throws Error for a key in which runs differ that have to be alike to be compared.
 void require_alike(const CheckedRun& first, const CheckedRun& other) {
-  for (const char* key : {"seed", "profile", "data", "tokenizer", "train.max_steps",
-                          "train.seq_len", "train.eval_rows", "train.eval_every"}) {
+  for (const char* key : {"seed",
+                          "profile",
+                          "data",
+                          "tokenizer",
+                          "train.max_steps",
+                          "train.seq_len",
+                          "train.eval_rows",
+                          "train.eval_every"}) {
     const nlohmann::json* const left = find_value(first.resolved.json, key);
     const nlohmann::json* const right = find_value(other.resolved.json, key);
     if (left && right && *left == *right) continue;
-    throw Error("halving cannot compare runs that differ in '" + std::string(key) + "': " +
-                    first.label + " and " + other.label,
-                std::string(key) == "seed"
-                    ? "search with one seed, and train the best with several"
-                    : "leave it out of the sweep");
+    throw Error("halving cannot compare runs that differ in '" + std::string(key) +
+                    "': " + first.label + " and " + other.label,
+                std::string(key) == "seed" ? "search with one seed, and train the best with several"
+                                           : "leave it out of the sweep");
   }
 }
 
@@ -69,7 +75,8 @@ void check_halving(const std::vector<CheckedRun>& runs, const run::HalvingRule& 
   if (metric && !rule.is_by_loss())
     throw Error("halving cannot compare " + rule.by + ", which not every evaluation has",
                 "compare eval_loss or a score of the task; best_of in a table chooses among the "
-                "completed runs by " + rule.by);
+                "completed runs by " +
+                    rule.by);
   for (const auto& group : by_config(runs)) {
     for (const CheckedRun* run : group) {
       require_alike(*group.front(), *run);
@@ -162,15 +169,30 @@ std::vector<PendingRun> HalvingSearch::next(const Following& now) {
   most_running_ = std::max(most_running_, now.running);
   const bool is_device_free = now.waiting == 0 && now.running < most_running_;
   for (Group& group : groups_) {
-    const std::vector<run::NextRun> next =
-        run::next_runs(group.contestants, rule_.eta, int(group.rung_steps.size()));
-    for (const run::NextRun& run : next) {
-      if (run.is_certain) pending.push_back(sent(group, run));
-    }
-    if (!pending.empty() || next.empty() || !is_device_free) continue;
-    pending.push_back(sent(group, next.front()));
+    for (const run::NextRun& run : current(group, pending.empty() && is_device_free))
+      pending.push_back(sent(group, run));
   }
   return pending;
+}
+
+std::vector<run::NextRun> HalvingSearch::current(Group& group, bool may_guess) {
+  while (true) {
+    std::vector<run::NextRun> next =
+        run::next_runs(group.contestants, rule_.eta, int(group.rung_steps.size()));
+    std::vector<run::NextRun> chosen;
+    std::copy_if(next.begin(), next.end(), std::back_inserter(chosen), [](const auto& run) {
+      return run.is_certain;
+    });
+    if (chosen.empty() && !next.empty() && may_guess) chosen = {next.front()};
+    bool is_news = false;
+    for (const run::NextRun& run : chosen) {
+      const run::Contestant before = group.contestants[run.contestant];
+      read(group.runs[run.contestant]);
+      const run::Contestant& now = group.contestants[run.contestant];
+      is_news = is_news || now.aim != before.aim || now.losses.size() != before.losses.size();
+    }
+    if (!is_news) return chosen;
+  }
 }
 
 std::vector<std::string> HalvingSearch::ranked_ids() const {
@@ -227,8 +249,8 @@ double halving_share(const std::vector<CheckedRun>& runs, const run::HalvingRule
   for (const auto& group : by_config(runs)) {
     const std::vector<int64_t> steps = steps_of(*group.front(), rule);
     const auto count = int64_t(group.size());
-    left += double(run::total_steps(
-        run::expected_counts(count, rule.eta, int(steps.size())), steps));
+    left +=
+        double(run::total_steps(run::expected_counts(count, rule.eta, int(steps.size())), steps));
     all += double(count * steps.back());
   }
   return all > 0 ? left / all : 1;

@@ -9,8 +9,8 @@
 
 namespace forge::app {
 
-/// Throws Error where the runs cannot be compared at the rule's rungs: other lengths, seeds or data,
-/// or no evaluation there. Runs of different configs are not compared with each other.
+/// Throws Error where the runs cannot be compared at the rule's rungs: other lengths, seeds or
+/// data, or no evaluation there. Runs of different configs are not compared with each other.
 void check_halving(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule);
 
 /// A run of a search that is prepared.
@@ -51,6 +51,9 @@ class HalvingSearch : public RunSource {
   run::Contestant& contestant(size_t run);
   const run::Contestant& contestant(size_t run) const;
   void read(size_t run);
+  /// The group's runs to be sent on now, as their folders say: another process may drive the same
+  /// search.
+  std::vector<run::NextRun> current(Group& group, bool may_guess);
   PendingRun sent(Group& group, const run::NextRun& next);
 
   run::HalvingRule rule_;

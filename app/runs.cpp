@@ -280,8 +280,8 @@ std::string origin_text(const store::RunSummary& run, const nlohmann::json& conf
   return aligned(lines);
 }
 
-std::string result_table(const std::vector<store::ConfiguredRun>& runs) {
-  const std::vector<std::string> varied = store::varied_keys(runs);
+std::string result_table(const std::vector<store::ConfiguredRun>& runs, size_t most_keys) {
+  const std::vector<std::string> varied = store::varied_keys(runs, most_keys);
   std::vector<std::string> titles = {"Config", "Status", "Profile", "Seed"};
   titles.insert(titles.end(), varied.begin(), varied.end());
   for (const char* title : {"Eval Loss", "Train Loss", "Tok/s", "Memory", "Parameters", "Run"})
@@ -597,7 +597,8 @@ void print_results(const Context& context, const std::vector<std::string>& ids, 
   } else if (!runs.empty()) {
     std::vector<store::ConfiguredRun> configured;
     for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
-    std::cout << result_table(configured);
+    constexpr size_t all_swept = 12;  // of one command: what it varied is its question
+    std::cout << result_table(configured, all_swept);
   }
 }
 

@@ -64,8 +64,9 @@ std::string result_text(const store::RunSummary& run,
 /// How it was made: steps, learning rate, date and command.
 std::string origin_text(const store::RunSummary& run, const nlohmann::json& config);
 
-/// Runs as a table, one a line; the keys in which runs of one config differ have columns.
-std::string result_table(const std::vector<store::ConfiguredRun>& runs);
+/// Runs as a table, one a line; the keys in which runs of one config differ have columns, so many
+/// at most.
+std::string result_table(const std::vector<store::ConfiguredRun>& runs, size_t most_keys = 4);
 std::string result_table(const std::vector<store::RunSummary>& runs);  ///< without such columns
 
 /// Runs as a table of the named columns and keys.

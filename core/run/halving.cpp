@@ -70,9 +70,7 @@ std::string halved_text(int64_t step, int64_t max_steps) {
 
 bool is_halved(const std::string& reason) { return ends_with(reason, " by halving"); }
 
-std::vector<NextRun> next_runs(const std::vector<Contestant>& contestants,
-                               int64_t eta,
-                               int rungs) {
+std::vector<NextRun> next_runs(const std::vector<Contestant>& contestants, int64_t eta, int rungs) {
   std::vector<NextRun> next;
   for (size_t i = 0; i < contestants.size(); ++i) {
     const Contestant& contestant = contestants[i];
@@ -82,20 +80,19 @@ std::vector<NextRun> next_runs(const std::vector<Contestant>& contestants,
   }
   bool is_settled = true;  // every lower rung, and who is on the way to this one
   for (int rung = 0; rung + 1 < rungs; ++rung) {
-    is_settled = is_settled && std::none_of(contestants.begin(),
-                                            contestants.end(),
-                                            [&](const Contestant& contestant) {
-                                              return contestant.aim < 0
-                                                         ? !contestant.is_out
-                                                         : is_on_its_way(contestant, rung);
-                                            });
+    is_settled =
+        is_settled &&
+        std::none_of(contestants.begin(), contestants.end(), [&](const Contestant& contestant) {
+          return contestant.aim < 0 ? !contestant.is_out : is_on_its_way(contestant, rung);
+        });
     const std::vector<Place> places = places_at(contestants, rung);
     size_t quota = places.size() / size_t(eta);
     if (is_settled && !places.empty()) quota = std::max<size_t>(quota, 1);
     bool promotes = false;
     for (size_t rank = 0; rank < quota; ++rank) {
       const Place& place = places[rank];
-      if (place.is_promoted || place.loss == worst || contestants[place.contestant].is_out) continue;
+      if (place.is_promoted || place.loss == worst || contestants[place.contestant].is_out)
+        continue;
       next.push_back({place.contestant, rung + 1, is_settled});
       promotes = true;
     }

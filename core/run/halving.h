@@ -54,9 +54,7 @@ struct NextRun {
 /// have, its best 1/eta go on, at least one; before, the best 1/eta of those that have. Among equal
 /// losses the earlier run is better. One that is not finite is never promoted. So with one run at a
 /// time this is successive halving, and with several no device waits for the slowest run.
-std::vector<NextRun> next_runs(const std::vector<Contestant>& contestants,
-                               int64_t eta,
-                               int rungs);
+std::vector<NextRun> next_runs(const std::vector<Contestant>& contestants, int64_t eta, int rungs);
 
 /// How many of `runs` reach each rung, one at a time.
 std::vector<int64_t> expected_counts(int64_t runs, int64_t eta, int rungs);

@@ -70,8 +70,8 @@ Contestant read_contestant(const RunFolder& folder,
   }
   if (found.sent_to > 0) {
     const auto aim = std::lower_bound(rung_steps.begin(), rung_steps.end(), found.sent_to);
-    contestant.aim = int(std::min<std::ptrdiff_t>(aim - rung_steps.begin(),
-                                                  std::ptrdiff_t(rung_steps.size()) - 1));
+    contestant.aim = int(
+        std::min<std::ptrdiff_t>(aim - rung_steps.begin(), std::ptrdiff_t(rung_steps.size()) - 1));
   }
   contestant.aim = std::max(contestant.aim, int(contestant.losses.size()) - 1);
   return contestant;

@@ -39,9 +39,7 @@ bool takes_integers(const std::string& path) {
   return key && starts_with(key->type, "integer");
 }
 
-const std::string& name_of(ValueKind kind) {
-  return value_kind_names()[static_cast<size_t>(kind)];
-}
+const std::string& name_of(ValueKind kind) { return value_kind_names()[static_cast<size_t>(kind)]; }
 
 /// Throws Error where the key takes no numbers, or there are none between the ends.
 void check_ends(const std::string& path, ValueKind kind, double low, double high) {
@@ -226,8 +224,7 @@ int64_t sweep_integer(const std::string& text, int64_t least, const std::string&
 int64_t sweep_count(const std::string& text, const std::string& what) {
   const int64_t count = sweep_integer(text, 1, "the number of " + what);
   if (count > most_values)
-    throw Error("'" + text + "' are too many " + what,
-                "at most " + with_thousands(most_values));
+    throw Error("'" + text + "' are too many " + what, "at most " + with_thousands(most_values));
   return count;
 }
 

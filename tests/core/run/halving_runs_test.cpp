@@ -43,30 +43,34 @@ TEST_CASE("a run is where its attempts sent it and its evaluations are", "[run][
   REQUIRE(first.aim == 0);
   REQUIRE(first.has_arrived());
   REQUIRE(first.losses == std::vector<double>{8});
-  const Contestant promoted = contestant_of(attempt_line(10) + evaluation_line(10, 8) + attempt_line(30));
+  const Contestant promoted =
+      contestant_of(attempt_line(10) + evaluation_line(10, 8) + attempt_line(30));
   REQUIRE(promoted.aim == 1);
   REQUIRE(!promoted.has_arrived());
-  const Contestant last = contestant_of(attempt_line(90) + evaluation_line(10, 8) + evaluation_line(30, 7));
+  const Contestant last =
+      contestant_of(attempt_line(90) + evaluation_line(10, 8) + evaluation_line(30, 7));
   REQUIRE(last.aim == 2);
   REQUIRE(!last.has_arrived());
 }
 
 TEST_CASE("an evaluation behind the step that a run was sent to does not count", "[run][halving]") {
-  const Contestant quick = contestant_of(attempt_line(10) + evaluation_line(10, 8) + evaluation_line(30, 7));
+  const Contestant quick =
+      contestant_of(attempt_line(10) + evaluation_line(10, 8) + evaluation_line(30, 7));
   REQUIRE(quick.aim == 0);
   REQUIRE(quick.losses == std::vector<double>{8});
   // It counts once the run is sent there, and the later attempt's once that is made.
   const std::string again = attempt_line(30) + evaluation_line(30, 6);
-  REQUIRE(contestant_of(attempt_line(10) + evaluation_line(10, 8) + evaluation_line(30, 7) + again).losses ==
-          std::vector<double>{8, 6});
+  REQUIRE(contestant_of(attempt_line(10) + evaluation_line(10, 8) + evaluation_line(30, 7) + again)
+              .losses == std::vector<double>{8, 6});
 }
 
 TEST_CASE("a run of another command counts as far as it came", "[run][halving]") {
-  const Contestant whole =
-      contestant_of(attempt_line(0) + evaluation_line(10, 8) + evaluation_line(30, 7) + evaluation_line(90, 6));
+  const Contestant whole = contestant_of(attempt_line(0) + evaluation_line(10, 8) +
+                                         evaluation_line(30, 7) + evaluation_line(90, 6));
   REQUIRE(whole.aim == 2);
   REQUIRE(whole.losses == std::vector<double>{8, 7, 6});
-  const Contestant stopped = contestant_of(attempt_line(0) + evaluation_line(10, 8) + evaluation_line(30, 7));
+  const Contestant stopped =
+      contestant_of(attempt_line(0) + evaluation_line(10, 8) + evaluation_line(30, 7));
   REQUIRE(stopped.aim == 1);
   REQUIRE(stopped.has_arrived());
   // Sent to a step of another search: to the next rung here.
@@ -78,9 +82,11 @@ TEST_CASE("a search may compare a score, the higher the better", "[run][halving]
   HalvingRule rule;
   rule.by = "accuracy";
   rule.takes_highest = true;
-  REQUIRE(contestant_of(attempt_line(10) + evaluation_line(10, 8), rule).losses == std::vector<double>{-0.5});
+  REQUIRE(contestant_of(attempt_line(10) + evaluation_line(10, 8), rule).losses ==
+          std::vector<double>{-0.5});
   rule.by = "acuracy";
-  const std::string error = error_of([&] { contestant_of(attempt_line(10) + evaluation_line(10, 8), rule); });
+  const std::string error =
+      error_of([&] { contestant_of(attempt_line(10) + evaluation_line(10, 8), rule); });
   REQUIRE(error.find("halving compares acuracy") != std::string::npos);
   REQUIRE(error.find("did you mean 'accuracy'") != std::string::npos);
 }

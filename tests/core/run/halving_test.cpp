@@ -67,28 +67,39 @@ TEST_CASE("all runs begin, and interrupted ones go on", "[run][halving]") {
 }
 
 TEST_CASE("of a settled rung the best go on, at least one", "[run][halving]") {
-  const std::vector<Contestant> runs = {
-      arrived_run({6}), arrived_run({5}), arrived_run({4}), arrived_run({3}), arrived_run({2}), arrived_run({1})};
+  const std::vector<Contestant> runs = {arrived_run({6}),
+                                        arrived_run({5}),
+                                        arrived_run({4}),
+                                        arrived_run({3}),
+                                        arrived_run({2}),
+                                        arrived_run({1})};
   REQUIRE(next_texts(next_runs(runs, 3, 3)) == Texts{"5>1", "4>1"});
   REQUIRE(next_texts(next_runs({arrived_run({2}), arrived_run({1})}, 3, 3)) == Texts{"1>1"});
   // The rung above waits for those that are promoted now.
-  REQUIRE(next_texts(next_runs({arrived_run({1, 1}), arrived_run({2}), arrived_run({3})}, 3, 3)) == Texts{"0>2"});
+  REQUIRE(next_texts(next_runs({arrived_run({1, 1}), arrived_run({2}), arrived_run({3})}, 3, 3)) ==
+          Texts{"0>2"});
   REQUIRE(next_runs({arrived_run({1, 1, 1}), arrived_run({2}), arrived_run({3})}, 3, 3).empty());
 }
 
 TEST_CASE("while others are on their way a promotion is a guess", "[run][halving]") {
-  const std::vector<Contestant> runs = {arrived_run({3}), arrived_run({1}), arrived_run({2}), active_run({})};
+  const std::vector<Contestant> runs = {
+      arrived_run({3}), arrived_run({1}), arrived_run({2}), active_run({})};
   REQUIRE(next_texts(next_runs(runs, 3, 3)) == Texts{"1?1"});
   REQUIRE(next_runs({arrived_run({3}), arrived_run({1}), active_run({})}, 3, 3).empty());
   // Who is beyond the rung changes nothing there.
-  REQUIRE(next_texts(next_runs({active_run({1, 1}), arrived_run({2}), arrived_run({3}), arrived_run({4}), arrived_run({5}),
-                           arrived_run({6})},
-                          3,
-                          4)) == Texts{"1>1"});
+  REQUIRE(next_texts(next_runs({active_run({1, 1}),
+                                arrived_run({2}),
+                                arrived_run({3}),
+                                arrived_run({4}),
+                                arrived_run({5}),
+                                arrived_run({6})},
+                               3,
+                               4)) == Texts{"1>1"});
 }
 
 TEST_CASE("of equal losses the earlier run is better", "[run][halving]") {
-  REQUIRE(next_texts(next_runs({arrived_run({2}), arrived_run({1}), arrived_run({1})}, 3, 2)) == Texts{"1>1"});
+  REQUIRE(next_texts(next_runs({arrived_run({2}), arrived_run({1}), arrived_run({1})}, 3, 2)) ==
+          Texts{"1>1"});
 }
 
 TEST_CASE("a run that failed is the worst of its rung, and no loss that is not finite goes on",
@@ -96,11 +107,13 @@ TEST_CASE("a run that failed is the worst of its rung, and no loss that is not f
   Contestant failed = active_run({});
   failed.is_active = false;
   failed.is_out = true;
-  REQUIRE(next_texts(next_runs({failed, arrived_run({2}), arrived_run({3})}, 3, 2)) == Texts{"1>1"});
+  REQUIRE(next_texts(next_runs({failed, arrived_run({2}), arrived_run({3})}, 3, 2)) ==
+          Texts{"1>1"});
   REQUIRE(next_runs({failed, failed, failed}, 3, 2).empty());
   const double nan = std::nan("");
   REQUIRE(next_runs({arrived_run({nan}), arrived_run({nan}), arrived_run({nan})}, 3, 2).empty());
-  REQUIRE(next_texts(next_runs({arrived_run({nan}), arrived_run({9}), arrived_run({nan})}, 3, 2)) == Texts{"1>1"});
+  REQUIRE(next_texts(next_runs({arrived_run({nan}), arrived_run({9}), arrived_run({nan})}, 3, 2)) ==
+          Texts{"1>1"});
   // One that failed after it had arrived is not sent on, and nobody in its place.
   Contestant broken = arrived_run({1});
   broken.is_out = true;
@@ -211,7 +224,8 @@ TEST_CASE("several devices promote no run twice, no more than the bound, and fin
     for (const auto& of_run : search.losses) first.push_back(of_run[0]);
     std::sort(first.begin(), first.end());
     for (size_t run = 0; run < count; ++run) {
-      if (search.losses[run][0] <= first[size_t(expected[1]) - 1]) REQUIRE(search.runs[run].aim >= 1);
+      if (search.losses[run][0] <= first[size_t(expected[1]) - 1])
+        REQUIRE(search.runs[run].aim >= 1);
     }
   }
 }

@@ -11,11 +11,15 @@ namespace {
 using tests::error_of;
 using Texts = std::vector<std::string>;
 
-double number_of(const std::string& setting) { return std::stod(setting.substr(setting.find('=') + 1)); }
+double number_of(const std::string& setting) {
+  return std::stod(setting.substr(setting.find('=') + 1));
+}
 
 RandomKey random_rate() { return {"optimizer.lr", {ValueKind::log_uniform, 1e-4, 1e-2, {}}}; }
 RandomKey random_decay() { return {"optimizer.weight_decay", {ValueKind::uniform, 0, 0.2, {}}}; }
-RandomKey random_canon() { return {"model.canon.set", {ValueKind::choice, 0, 0, {"A", "AC", "ABCD"}}}; }
+RandomKey random_canon() {
+  return {"model.canon.set", {ValueKind::choice, 0, 0, {"A", "AC", "ABCD"}}};
+}
 
 TEST_CASE("a range has round numbers, and its ends as they are", "[run][sweep]") {
   REQUIRE(range_values("optimizer.lr", ValueKind::log, 1.2345e-4, 1e-2, 3) ==
@@ -48,8 +52,11 @@ TEST_CASE("the same seed draws the same points, and a larger count goes on", "[r
   const auto points = draw_samples(keys, 8, 1);
   REQUIRE(points.size() == 8);
   // Recorded: these bits are the same on every machine.
-  REQUIRE(points[0] == Overrides{"optimizer.lr=0.000109", "optimizer.weight_decay=0.0365", "model.canon.set=A"});
-  REQUIRE(points[7] == Overrides{"optimizer.lr=0.000511", "optimizer.weight_decay=0.0018", "model.canon.set=ABCD"});
+  REQUIRE(points[0] ==
+          Overrides{"optimizer.lr=0.000109", "optimizer.weight_decay=0.0365", "model.canon.set=A"});
+  REQUIRE(points[7] == Overrides{"optimizer.lr=0.000511",
+                                 "optimizer.weight_decay=0.0018",
+                                 "model.canon.set=ABCD"});
   REQUIRE(draw_samples(keys, 8, 1) == points);
   REQUIRE(draw_samples(keys, 8, 2) != points);
   const auto more = draw_samples(keys, 20, 1);
