@@ -29,7 +29,7 @@ std::vector<std::string> search(std::vector<std::string> more = {}) {
 
 /// Of a search that has ended: what became of each run.
 struct Ends {
-  std::map<std::string, double> completed;  ///< eval_loss by id
+  std::map<std::string, double> completed;    ///< eval_loss by id
   std::map<std::string, std::string> halved;  ///< the reason by id
 };
 
@@ -85,8 +85,8 @@ TEST_CASE("halving completes the best run and leaves the others as stopped ones"
 
   // Trained in one go the best run has the same bits.
   const Program straight;
-  const json config = json::parse(
-      read_file(forge.runs_dir() / ends.completed.begin()->first / "config.json"));
+  const json config =
+      json::parse(read_file(forge.runs_dir() / ends.completed.begin()->first / "config.json"));
   const json rate = config.at("optimizer").at("lr");
   const Outcome trained = straight.call(
       tiny({"run", "train_canon_a", "--json", "--set", "optimizer.lr=" + rate.dump()}, 48));
