@@ -43,6 +43,7 @@ void require_alike(const CheckedRun& first, const CheckedRun& other) {
                           "train.eval_every"}) {
     const nlohmann::json* const left = find_value(first.resolved.json, key);
     const nlohmann::json* const right = find_value(other.resolved.json, key);
+    if (!left && !right) continue;
     if (left && right && *left == *right) continue;
     throw Error("halving cannot compare runs that differ in '" + std::string(key) +
                     "': " + first.label + " and " + other.label,
@@ -222,9 +223,21 @@ std::string HalvingSearch::summary() const {
     text += "halving " + runs_[group.runs.front()].checked->resolved.config_name + " by " +
             rule_.by + ": " + run::counts_text(counts, group.rung_steps) + "; " +
             with_thousands(run::total_steps(counts, group.rung_steps)) + " of " +
-            with_thousands(all) + " steps\n";
+            with_thousands(all) + " steps\n" + best_text(group);
   }
   return text;
+}
+
+std::string HalvingSearch::best_text(const Group& group) const {
+  const run::Contestant* best = nullptr;
+  for (const run::Contestant& contestant : group.contestants) {
+    if (contestant.losses.size() < group.rung_steps.size()) continue;
+    if (!best || contestant.losses.back() < best->losses.back()) best = &contestant;
+  }
+  if (!best) return "";
+  const auto place = size_t(best - group.contestants.data());
+  return "the best is " + tables::printable(runs_[group.runs[place]].pending.label) + " with " +
+         value_text(rule_, best->losses.back()) + "\n";
 }
 
 std::string halving_plan_text(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {

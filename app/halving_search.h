@@ -51,6 +51,9 @@ class HalvingSearch : public RunSource {
   run::Contestant& contestant(size_t run);
   const run::Contestant& contestant(size_t run) const;
   void read(size_t run);
+  /// "the best is train_llama (optimizer.lr=0.003) with eval_loss 1.2345"; "" before one is
+  /// completed.
+  std::string best_text(const Group& group) const;
   /// The group's runs to be sent on now, as their folders say: another process may drive the same
   /// search.
   std::vector<run::NextRun> current(Group& group, bool may_guess);

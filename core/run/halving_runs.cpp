@@ -49,6 +49,8 @@ Found read_found(const RunFolder& folder,
       found.counts_to = std::max(found.counts_to, stop_after > 0 ? stop_after : rung_steps.back());
     }
     if (!line->event->event) continue;
+    const auto* finished = std::get_if<worker::Finished>(&*line->event->event);
+    if (finished && finished->completed) found.counts_to = rung_steps.back();
     const auto* evaluation = std::get_if<worker::Evaluation>(&*line->event->event);
     if (evaluation && std::binary_search(rung_steps.begin(), rung_steps.end(), evaluation->step))
       found.losses[evaluation->step] = loss_of(*evaluation, rule, folder);

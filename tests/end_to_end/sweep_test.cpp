@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/parallel.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -123,6 +124,21 @@ TEST_CASE("two commands drive one search together") {
   const Ends ends = ends_in(forge);
   REQUIRE(ends.completed.size() == 1);
   REQUIRE(ends.halved.size() == 5);
+}
+
+TEST_CASE("two runs at a time are halved, too, and one is completed") {
+  if (usable_cores() < 2) return;
+  const Program forge;
+  std::vector<std::string> arguments = search({"--json"});
+  *(std::find(arguments.begin(), arguments.end(), "--jobs") + 1) = "2";
+  const Outcome searched = forge.call(arguments);
+  INFO(searched.err);
+  REQUIRE(searched.exit_code == 0);
+  const Ends ends = ends_in(forge);
+  // Of six at most four reach the second rung, of these two the third, and of these one the last.
+  REQUIRE(ends.completed.size() == 1);
+  REQUIRE(ends.halved.size() == 5);
+  REQUIRE(searched.err.find("the best is train_canon_a (optimizer.lr=") != std::string::npos);
 }
 
 TEST_CASE("a random search runs the same points for the same seed") {

@@ -64,6 +64,18 @@ TEST_CASE("an evaluation behind the step that a run was sent to does not count",
               .losses == std::vector<double>{8, 6});
 }
 
+TEST_CASE("a run that was completed before it could be stopped counts to its end",
+          "[run][halving]") {
+  const Contestant whole = contestant_of(
+      attempt_line(10) + evaluation_line(10, 8) + evaluation_line(30, 7) + evaluation_line(90, 6) +
+      R"({"time":1,"attempt":1,"event":"finished","completed":true,"step":90,"eval_loss":6,)"
+      R"("train_loss":6,"tokens_per_second":5,"wall_seconds":1,"peak_memory_bytes":1,)"
+      R"("peak_resident_bytes":1,"parameters":1})" +
+      "\n");
+  REQUIRE(whole.aim == 2);
+  REQUIRE(whole.losses == std::vector<double>{8, 7, 6});
+}
+
 TEST_CASE("a run of another command counts as far as it came", "[run][halving]") {
   const Contestant whole = contestant_of(attempt_line(0) + evaluation_line(10, 8) +
                                          evaluation_line(30, 7) + evaluation_line(90, 6));
