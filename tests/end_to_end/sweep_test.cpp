@@ -13,20 +13,28 @@ namespace {
 
 using nlohmann::json;
 
-/// Six learning rates, compared after 4, 12 and 36 of 48 steps.
+constexpr int steps = 1000;  // so many that no run is completed before it can be stopped
+
+/// Six learning rates, compared after 20, 60, 180 and 540 of 1,000 steps.
 std::vector<std::string> search(std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = tiny({"run",
-                                             "train_canon_a",
-                                             "--sweep",
-                                             "optimizer.lr=log(1e-4,1e-1,6)",
-                                             "--halving",
-                                             "4",
-                                             "--jobs",
-                                             "1"},
-                                            48);
+  std::vector<std::string> arguments = tiny({"run", "train_canon_a"}, steps);
+  for (const char* argument : {"--set",
+                               "train.eval_every=20",
+                               "--set",
+                               "train.log_every=20",
+                               "--sweep",
+                               "optimizer.lr=log(1e-4,1e-1,6)",
+                               "--halving",
+                               "20",
+                               "--jobs",
+                               "1"})
+    arguments.emplace_back(argument);
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
+
+constexpr const char* expected =
+    "6 runs to step 20, 2 to step 60, 1 to step 180, 1 to step 540, 1 to step 1,000";
 
 /// Of a search that has ended: what became of each run.
 struct Ends {
@@ -59,8 +67,8 @@ int workers_started(const Program& forge) {
 TEST_CASE("halving completes the best run and leaves the others as stopped ones") {
   const Program forge;
   const Outcome plan = forge.call(search({"--dry-run"}));
-  REQUIRE(plan.out.find("6 runs to step 4, 2 to step 12, 1 to step 36, 1 to step 48: "
-                        "76 of 288 steps; at most") != std::string::npos);
+  REQUIRE(plan.out.find(expected + std::string(": 1,140 of 6,000 steps; at most")) !=
+          std::string::npos);
   const Outcome searched = forge.call(search({"--json"}));
   INFO(searched.err);
   REQUIRE(searched.exit_code == 0);
@@ -70,14 +78,13 @@ TEST_CASE("halving completes the best run and leaves the others as stopped ones"
   for (const auto& [id, reason] : ends.halved) {
     INFO(id << ": " << reason);
     REQUIRE(reason.find("stopped at ") == 0);
-    REQUIRE(reason.find(" of 48 steps by halving") != std::string::npos);
+    REQUIRE(reason.find(" of 1,000 steps by halving") != std::string::npos);
     REQUIRE_FALSE(std::filesystem::exists(forge.runs_dir() / id / "DONE"));
   }
   const json results = json::parse(searched.out);
   REQUIRE(results.size() == 6);
   REQUIRE(results[0].at("id") == ends.completed.begin()->first);
-  REQUIRE(searched.err.find("6 runs to step 4, 2 to step 12, 1 to step 36, 1 to step 48; "
-                            "76 of 288 steps") != std::string::npos);
+  REQUIRE(searched.err.find(expected + std::string("; 1,140 of 6,000 steps")) != std::string::npos);
 
   // Nothing is left to do, and nothing is done.
   const int before = workers_started(forge);
@@ -89,8 +96,12 @@ TEST_CASE("halving completes the best run and leaves the others as stopped ones"
   const json config =
       json::parse(read_file(forge.runs_dir() / ends.completed.begin()->first / "config.json"));
   const json rate = config.at("optimizer").at("lr");
-  const Outcome trained = straight.call(
-      tiny({"run", "train_canon_a", "--json", "--set", "optimizer.lr=" + rate.dump()}, 48));
+  std::vector<std::string> whole = tiny({"run", "train_canon_a", "--json"}, steps);
+  for (const std::string& setting : {std::string("train.eval_every=20"),
+                                     std::string("train.log_every=20"),
+                                     "optimizer.lr=" + rate.dump()})
+    whole.insert(whole.end(), {"--set", setting});
+  const Outcome trained = straight.call(whole);
   INFO(trained.err);
   REQUIRE(trained.exit_code == 0);
   REQUIRE(json::parse(trained.out)[0].at("id") == ends.completed.begin()->first);
