@@ -53,7 +53,13 @@ void require_alike(const CheckedRun& first, const CheckedRun& other) {
 }
 
 void require_evaluation(const CheckedRun& run, const run::HalvingRule& rule) {
-  const config::TrainConfig& train = run.resolved.experiment.train;
+  const config::Experiment& experiment = run.resolved.experiment;
+  if (!rule.is_by_loss() && experiment.data.source != "task")
+    throw Error(run.label + ": halving compares " + rule.by +
+                    ", and only a synthetic task has scores (data.source is " +
+                    experiment.data.source + ")",
+                "compare eval_loss");
+  const config::TrainConfig& train = experiment.train;
   if (train.eval_every > 0 && rule.first % train.eval_every == 0) return;
   throw Error(run.label + ": halving compares runs after " + with_thousands(rule.first) +
                   " steps, and train.eval_every is " + std::to_string(train.eval_every),
@@ -66,14 +72,14 @@ std::vector<int64_t> steps_of(const CheckedRun& run, const run::HalvingRule& rul
 }
 
 std::string value_text(const run::HalvingRule& rule, double loss) {
-  return rule.by + " " + results::fixed_text(rule.takes_highest ? -loss : loss, 4);
+  return rule.by + " " + results::fixed_text(rule.takes_highest() ? -loss : loss, 4);
 }
 
 }  // namespace
 
 void check_halving(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {
-  const results::Metric* const metric = results::find_metric(rule.by);
-  if (metric && !rule.is_by_loss())
+  const results::Metric metric = results::metric_named(rule.by);
+  if (metric.source != results::Source::task && !rule.is_by_loss())
     throw Error("halving cannot compare " + rule.by + ", which not every evaluation has",
                 "compare eval_loss or a score of the task; best_of in a table chooses among the "
                 "completed runs by " +
@@ -120,8 +126,7 @@ void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
   try {
     read(run);
   } catch (const Error& problem) {
-    std::cerr << "error: " << tables::printable(problem.message()) << "\n";
-    if (!problem.hint().empty()) std::cerr << "hint: " << problem.hint() << "\n";
+    if (!problem_) problem_ = problem;  // the same of every run
     contestant(run).is_out = true;
   }
   run::Contestant& now = contestant(run);

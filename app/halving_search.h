@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/follow_runs.h"
 #include "app/launch.h"
+#include "core/base/error.h"
 #include "core/run/halving.h"
 
 namespace forge::app {
@@ -30,6 +32,8 @@ class HalvingSearch : public RunSource {
   void on_end(size_t number, const Outcome& outcome) override;
   std::vector<PendingRun> next(const Following& now) override;
 
+  /// Why the runs could not be compared, none: they could.
+  const std::optional<Error>& problem() const { return problem_; }
   /// Ids of the runs that have begun: those that came furthest first, then by what was compared.
   std::vector<std::string> ranked_ids() const;
   /// "halving by eval_loss: 9 runs to step 200, 3 to step 600, 1 to step 1,600; …", a line for each
@@ -64,6 +68,7 @@ class HalvingSearch : public RunSource {
   std::vector<Group> groups_;
   std::vector<Member> members_;  ///< of each run
   std::vector<size_t> sent_;     ///< numbers of the runs that were given out, in order
+  std::optional<Error> problem_;
   bool began_ = false;
   size_t most_running_ = 0;  ///< at once, until now: so many devices there are at least
 };

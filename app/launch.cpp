@@ -16,6 +16,7 @@
 #include "core/config/experiment.h"
 #include "core/config/own_blocks.h"
 #include "core/data/rows/prepare.h"
+#include "core/results/metrics.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/open_model.h"
 #include "core/run/request.h"
@@ -462,6 +463,8 @@ SelectedRuns check_selected_configs(const Context& context,
   if (!wanted.table.empty()) return runs_of_table(context, wanted, sweeps.values, options);
   SelectedRuns runs{check_configs(context, selected, wanted, sweeps.values, options), ""};
   runs.halving = sweeps.halving;
+  if (runs.halving && !runs.halving->take_highest)
+    runs.halving->take_highest = results::metric_named(runs.halving->by).higher_is_better();
   return runs;
 }
 

@@ -12,6 +12,7 @@
 #include "app/launch.h"
 #include "app/runs.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
@@ -213,6 +214,11 @@ ExecutedRuns execute_search(const Context& context,
   ExecutedRuns executed =
       execute_runs(context, search.next({}), queue, interrupts, options.json, &search);
   std::cerr << search.summary();
+  if (const std::optional<Error>& problem = search.problem()) {
+    std::cerr << "error: " << tables::printable(problem->message()) << "\nhint: " << problem->hint()
+              << "\n";
+    executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
+  }
   if (executed.exit_code == run::supervised_stopped)
     std::cerr << "the same command goes on with the search\n";
   executed.ended = search.ranked_ids();

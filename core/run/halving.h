@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ struct HalvingRule {
   int64_t first = 0;             ///< step of the first rung
   int64_t eta = 3;               ///< of so many runs one goes on
   std::string by = "eval_loss";  ///< or the name of a score of every evaluation
-  bool takes_highest = false;    ///< which values of it are good
+  /// Which values of it are good; none: not said, and the lowest as long as nobody settles it.
+  std::optional<bool> take_highest = {};
+
+  bool takes_highest() const { return take_highest.value_or(false); }
 
   bool is_by_loss() const { return by == "eval_loss"; }
 };

@@ -26,7 +26,7 @@ double loss_of(const worker::Evaluation& evaluation,
     }
     value = score->second.value;
   }
-  return rule.takes_highest ? -value : value;
+  return rule.takes_highest() ? -value : value;
 }
 
 /// What the events say.

@@ -204,7 +204,6 @@ HalvingRule read_halving(const yaml::Node& node) {
                 node.origin,
                 "for example {first: 200, eta: 3}");
   HalvingRule rule;
-  std::optional<bool> takes_highest;
   for (const yaml::Entry& entry : node.entries) {
     const std::string& text = entry.value->text;
     read_at(*entry.value, [&] {
@@ -217,7 +216,7 @@ HalvingRule read_halving(const yaml::Node& node) {
       } else if (entry.key == "take") {
         if (text != "lowest" && text != "highest")
           throw Error("'take' is lowest or highest, not '" + text + "'");
-        takes_highest = text == "highest";
+        rule.take_highest = text == "highest";
       } else {
         refuse_key(entry, "'halving'", {"first", "eta", "by", "take"});
       }
@@ -227,7 +226,6 @@ HalvingRule read_halving(const yaml::Node& node) {
     throw Error("'halving' needs 'first', the step after which runs are first compared",
                 node.origin,
                 "for example {first: 200, eta: 3}");
-  rule.takes_highest = takes_highest.value_or(!rule.is_by_loss());
   return rule;
 }
 

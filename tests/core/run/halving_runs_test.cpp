@@ -93,7 +93,7 @@ TEST_CASE("a run of another command counts as far as it came", "[run][halving]")
 TEST_CASE("a search may compare a score, the higher the better", "[run][halving]") {
   HalvingRule rule;
   rule.by = "accuracy";
-  rule.takes_highest = true;
+  rule.take_highest = true;
   REQUIRE(contestant_of(attempt_line(10) + evaluation_line(10, 8), rule).losses ==
           std::vector<double>{-0.5});
   rule.by = "acuracy";

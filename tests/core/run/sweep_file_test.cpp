@@ -64,9 +64,11 @@ TEST_CASE("a sweep file has ranges, drawn keys and halving", "[run][sweep]") {
   REQUIRE(file.halving->first == 200);
   REQUIRE(file.halving->eta == 4);
   REQUIRE(file.halving->is_by_loss());
-  REQUIRE(!file.halving->takes_highest);
+  REQUIRE(!file.halving->take_highest);
   REQUIRE(read("samples: 3\nvalues: {optimizer.lr: {uniform: [0, 1]}}\n").samples.count == 3);
-  REQUIRE(read("seeds: [1]\nhalving: {first: 9, by: accuracy}\n").halving->takes_highest);
+  const SweepFile scored = read("seeds: [1]\nhalving: {first: 9, by: accuracy, take: highest}\n");
+  REQUIRE(scored.halving->by == "accuracy");
+  REQUIRE(scored.halving->takes_highest());
 }
 
 TEST_CASE("what is wrong in a sweep file is said with its place", "[run][sweep]") {
