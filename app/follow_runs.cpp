@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -128,38 +129,70 @@ class RunFollower {
  public:
   RunFollower(const Context& context,
               const std::vector<PendingRun>& runs,
-              const std::set<std::string>& own,
+              std::set<std::string>& own,
               const Interrupts& interrupts,
-              const std::function<void(size_t)>& at_end)
+              const std::function<void()>& at_end,
+              const QueueOptions& queue,
+              RunSource* source)
       : context_(context),
         runs_dir_(context.runs_dir()),
         own_(own),
         at_end_(at_end),
         interrupts_(interrupts),
-        together_(std::to_string(runs.size()) + " runs"),
-        live_(is_terminal(STDERR_FILENO) && runs.size() > 1) {
-    for (const PendingRun& run : runs) followed_.push_back(std::make_unique<Followed>(run));
+        queue_(queue),
+        source_(source),
+        together_(std::to_string(source ? source->size() : runs.size()) + " runs"),
+        live_(is_terminal(STDERR_FILENO) && (source ? source->size() : runs.size()) > 1) {
+    for (const PendingRun& run : runs) add(run);
   }
 
-  std::vector<Outcome> run() {
+  std::vector<EndedRun> run() {
     answer_interrupts();  // that came before anything was started
     while (true) {
       dispatch_queue();
       for (size_t i = 0; i < followed_.size(); ++i) update(i);
+      follow_more();
       if (ended_ == followed_.size()) break;
-      if (detach_requested()) leave_runs(true);
+      if (detach_requested()) {
+        is_detached_ = true;
+        leave_runs(true);
+      }
       answer_interrupts();
       if (take_save_request()) request_saves();
       show();
       std::this_thread::sleep_for(poll_interval);
     }
     together_.clear();
-    std::vector<Outcome> outcomes;
-    for (const auto& followed : followed_) outcomes.push_back(*followed->outcome);
-    return outcomes;
+    std::vector<EndedRun> ended;
+    for (const auto& followed : followed_) ended.push_back({followed->run, *followed->outcome});
+    return ended;
   }
 
  private:
+  void add(const PendingRun& run) {
+    runs_.push_back(run);
+    followed_.push_back(std::make_unique<Followed>(runs_.back()));
+  }
+
+  Following following() const {
+    Following now;
+    for (const auto& followed : followed_) {
+      if (followed->outcome) continue;
+      ++(followed->running ? now.running : now.waiting);
+    }
+    return now;
+  }
+
+  void follow_more() {
+    if (!source_ || is_detached_ || interrupts_.count() > 0) return;
+    const std::vector<PendingRun> more = source_->next(following());
+    if (more.empty()) return;
+    const std::set<std::string> own = enqueue(context_, more, queue_, interrupts_);
+    own_.insert(own.begin(), own.end());
+    for (const PendingRun& run : more) add(run);
+    dispatch_at_ = 0;
+  }
+
   void dispatch_queue() {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
@@ -199,7 +232,7 @@ class RunFollower {
 
   Followed* find(const std::string& run) {
     for (const auto& followed : followed_) {
-      if (followed->run.planned.record.id == run) return followed.get();
+      if (followed->run.planned.record.id == run && !followed->reported) return followed.get();
     }
     return nullptr;
   }
@@ -227,7 +260,8 @@ class RunFollower {
     ++ended_;
     dispatch_at_ = 0;
     if (followed.outcome->status.storage) withdraw_queued();
-    at_end_(index);
+    at_end_();
+    if (source_) source_->on_end(index, *followed.outcome);
   }
 
   void follow(Followed& followed) {
@@ -364,15 +398,19 @@ class RunFollower {
 
   const Context& context_;
   const std::filesystem::path runs_dir_;
-  const std::set<std::string>& own_;
-  const std::function<void(size_t)>& at_end_;
+  std::set<std::string>& own_;
+  const std::function<void()>& at_end_;
   const Interrupts& interrupts_;
+  const QueueOptions& queue_;
+  RunSource* const source_;
+  std::deque<PendingRun> runs_;  ///< in the order of followed_, which refers to them
   std::vector<std::unique_ptr<Followed>> followed_;
   std::map<std::string, std::string> waiting_;  ///< what queued runs wait for
   std::string waiting_said_;                    ///< the last line about that
   ProgressLine together_;  ///< on a terminal, of several runs: one line for all
   const bool live_;
   size_t ended_ = 0;
+  bool is_detached_ = false;
   int answered_ = 0;
   double dispatch_at_ = 0;
   std::optional<double> queue_locked_since_;
@@ -392,12 +430,16 @@ std::optional<queue::Queue> open_queue(const std::filesystem::path& runs_dir,
 
 }  // namespace
 
+QueueGroup new_group() {
+  const std::string submitted = utc_timestamp();
+  return {submitted + "-" + std::to_string(::getpid()), submitted};
+}
+
 std::set<std::string> enqueue(const Context& context,
                               const std::vector<PendingRun>& runs,
                               const QueueOptions& options,
                               const Interrupts& interrupts) {
-  const std::string submitted = utc_timestamp();
-  const std::string group = submitted + "-" + std::to_string(::getpid());
+  const QueueGroup group = options.group.value_or(new_group());
   int64_t position = 0;
   std::set<std::string> own;
   std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
@@ -413,27 +455,30 @@ std::set<std::string> enqueue(const Context& context,
     }
     queue::QueueEntry entry;
     entry.run = run.planned.record.id;
-    entry.group = group;
+    entry.group = group.name;
     entry.priority = options.priority;
-    entry.submitted = submitted;
+    entry.submitted = group.submitted;
     entry.position = position++;
     entry.host = run::host_name();
     entry.devices = run.demand.devices;
     entry.units = run.demand.units;
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
+    entry.stop_after = run.stop_after;
     queue->add(entry);
-    if (queue->find(entry.run)->group == group) own.insert(entry.run);
+    if (queue->find(entry.run)->group == group.name) own.insert(entry.run);
   }
   return own;
 }
 
-std::vector<Outcome> follow_runs(const Context& context,
-                                 const std::vector<PendingRun>& runs,
-                                 const std::set<std::string>& own,
-                                 const Interrupts& interrupts,
-                                 const std::function<void(size_t)>& at_end) {
-  return RunFollower(context, runs, own, interrupts, at_end).run();
+std::vector<EndedRun> follow_runs(const Context& context,
+                                  const std::vector<PendingRun>& runs,
+                                  std::set<std::string>& own,
+                                  const Interrupts& interrupts,
+                                  const std::function<void()>& at_end,
+                                  const QueueOptions& queue,
+                                  RunSource* source) {
+  return RunFollower(context, runs, own, interrupts, at_end, queue, source).run();
 }
 
 }  // namespace forge::app

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,7 +19,14 @@ struct PendingRun {
   std::string what;   ///< "starting, profile quick: …"
   run::PlannedRun planned;
   queue::ResourceRequest demand;
-  bool made = false;  ///< whether this command made its folder
+  bool made = false;       ///< whether this command made its folder
+  int64_t stop_after = 0;  ///< run::SupervisorOptions::stop_after
+};
+
+/// What the queue knows the runs of one command by.
+struct QueueGroup {
+  std::string name;
+  std::string submitted;  ///< UTC
 };
 
 struct QueueOptions {
@@ -26,6 +34,7 @@ struct QueueOptions {
   int jobs = 0;            ///< maximum concurrent runs; 0: as many as the devices take
   bool fail_fast = false;  ///< start no more runs after the first failure
   bool detach = false;     ///< queue the runs and return
+  std::optional<QueueGroup> group = {};  ///< none: a new one
 };
 
 enum class Ending {
@@ -40,6 +49,35 @@ struct Outcome {
   Ending ending = Ending::ended;
 };
 
+/// A group of its own for the runs of this moment.
+QueueGroup new_group();
+
+/// A run that was followed.
+struct EndedRun {
+  PendingRun run;
+  Outcome outcome;
+};
+
+/// How many runs are followed.
+struct Following {
+  size_t running = 0;
+  size_t waiting = 0;  ///< for a device, or for their end to be seen
+};
+
+/// Decides which runs come next while others are followed.
+class RunSource {
+ public:
+  virtual ~RunSource() = default;
+  /// How many there may be in all, for the progress line.
+  virtual size_t size() const = 0;
+  /// A run has ended, or is followed no longer. Runs have their numbers in the order in which they
+  /// were given to follow_runs.
+  virtual void on_end(size_t number, const Outcome& outcome) = 0;
+  /// Runs to be queued and followed from now on. Asked again and again while runs are followed, and
+  /// once more when all have ended; not after Ctrl-C or a request to detach.
+  virtual std::vector<PendingRun> next(const Following& now) = 0;
+};
+
 /// Puts the runs that are to be started or resumed into the queue. Their folders exist already.
 /// Returns the ids of those that are now this command's: it alone stops them. A run that another
 /// command has put there before stays that command's. After a Ctrl-C it puts no more there.
@@ -52,11 +90,15 @@ std::set<std::string> enqueue(const Context& context,
 /// from the queue when a device has room. The first Ctrl-C leaves the runs of other commands as
 /// they are, takes those of this command, `own`, out of the queue, and lets active ones save and
 /// stop; the second stops these at once. A request to detach leaves all as they are. Calls `at_end`
-/// with the index of each run that ends or is left. The outcomes are in the order of `runs`.
-std::vector<Outcome> follow_runs(const Context& context,
-                                 const std::vector<PendingRun>& runs,
-                                 const std::set<std::string>& own,
-                                 const Interrupts& interrupts,
-                                 const std::function<void(size_t)>& at_end);
+/// after each run that ends or is left. Runs of `source`, which may be null, are queued with the
+/// options of `queue` and followed, too; `own` gets their ids. The result is in the order of `runs`
+/// and then in that of the source.
+std::vector<EndedRun> follow_runs(const Context& context,
+                                  const std::vector<PendingRun>& runs,
+                                  std::set<std::string>& own,
+                                  const Interrupts& interrupts,
+                                  const std::function<void()>& at_end,
+                                  const QueueOptions& queue,
+                                  RunSource* source = nullptr);
 
 }  // namespace forge::app

@@ -16,9 +16,11 @@
 #include "core/config/experiment.h"
 #include "core/config/own_blocks.h"
 #include "core/data/rows/prepare.h"
+#include "core/results/metrics.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/open_model.h"
 #include "core/run/request.h"
+#include "core/run/sweep_file.h"
 #include "core/worker/job.h"
 
 namespace forge::app {
@@ -212,6 +214,9 @@ namespace {
 /// The sweeps of the command line. Those that the project declares are read from their files.
 struct Sweeps {
   std::vector<run::Sweep> values;
+  std::vector<run::RandomKey> random_keys;
+  run::SampleCount samples;
+  std::optional<run::HalvingRule> halving;
   std::vector<std::string> configs;  ///< those that declared sweeps name
 };
 
@@ -225,27 +230,64 @@ run::SweepFile declared_sweep(const project::Project& project, const std::string
   return run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
 }
 
+void add_declared(const run::SweepFile& declared, Sweeps& sweeps) {
+  const auto append = [](const auto& more, auto& list) {
+    list.insert(list.end(), more.begin(), more.end());
+  };
+  append(declared.sweeps, sweeps.values);
+  append(declared.random_keys, sweeps.random_keys);
+  append(declared.configs, sweeps.configs);
+  if (declared.samples.count > 0 && sweeps.samples.count > 0)
+    throw Error("two sweeps say how many samples to draw, and all keys are drawn together",
+                "name one of them, or write one file");
+  if (declared.samples.count > 0) sweeps.samples = declared.samples;
+  if (declared.halving && sweeps.halving)
+    throw Error("two sweeps say how runs are halved", "name one of them, or write one file");
+  if (declared.halving) sweeps.halving = declared.halving;
+}
+
 Sweeps read_sweeps(const Context& context, const RunSelection& selection) {
   Sweeps sweeps;
   for (const std::string& text : selection.sweeps) {
-    if (text.find('=') != std::string::npos) {
+    if (text.find('=') == std::string::npos) {
+      add_declared(declared_sweep(context.project(), text), sweeps);
+    } else if (auto random = run::parse_random_key(text)) {
+      sweeps.random_keys.push_back(std::move(*random));
+    } else {
       sweeps.values.push_back(run::parse_sweep(text));
-      continue;
     }
-    run::SweepFile declared = declared_sweep(context.project(), text);
-    sweeps.values.insert(sweeps.values.end(), declared.sweeps.begin(), declared.sweeps.end());
-    sweeps.configs.insert(sweeps.configs.end(), declared.configs.begin(), declared.configs.end());
+  }
+  if (selection.sample_count > 0) sweeps.samples.count = selection.sample_count;
+  if (!selection.sample_seed.empty())
+    sweeps.samples.seed = uint64_t(run::sweep_integer(selection.sample_seed, 0, "--sample-seed"));
+  if (selection.halving > 0) {
+    if (!sweeps.halving) sweeps.halving.emplace();
+    sweeps.halving->first = selection.halving;
   }
   return sweeps;
 }
 
+/// The points that are drawn, none without such keys.
+std::vector<run::Overrides> drawn_samples(const Sweeps& sweeps) {
+  const bool draws = !sweeps.random_keys.empty();
+  if (draws != (sweeps.samples.count > 0))
+    throw Error(draws ? "the values of '" + sweeps.random_keys.front().path +
+                            "' are drawn, and nobody says how many"
+                      : "--samples is the number of draws, and no key has values that are drawn",
+                draws ? "--samples 8 draws eight points"
+                      : "for example --sweep \"optimizer.lr=log_uniform(1e-4,1e-2)\"");
+  if (!draws) return {};
+  return run::draw_samples(sweeps.random_keys, sweeps.samples.count, sweeps.samples.seed);
+}
+
 /// Throws Error for a key that is both set and swept: one of the two would be dropped.
-void require_no_double_setting(const std::vector<run::Sweep>& sweeps,
-                               const std::vector<std::string>& overrides) {
-  for (const run::Sweep& sweep : sweeps) {
+void require_no_double_setting(const Sweeps& sweeps, const std::vector<std::string>& overrides) {
+  std::vector<std::string> paths = texts_of(sweeps.values, &run::Sweep::path);
+  for (const run::RandomKey& key : sweeps.random_keys) paths.push_back(key.path);
+  for (const std::string& path : paths) {
     for (const std::string& setting : overrides) {
-      if (setting.substr(0, setting.find('=')) == sweep.path)
-        throw Error("--set " + setting + " and the sweep of '" + sweep.path + "' set the same key",
+      if (setting.substr(0, setting.find('=')) == path)
+        throw Error("--set " + setting + " and the sweep of '" + path + "' set the same key",
                     "give one of them");
     }
   }
@@ -321,7 +363,7 @@ std::vector<CheckedRun> config_runs(const Context& context,
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
   std::set<uint64_t> planned_seeds;
-  for (const run::Overrides& variation : run::sweep_points(sweeps)) {
+  for (const run::Overrides& variation : run::sweep_points(sweeps, selection.samples)) {
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
     runs.push_back(check_config(context, document, changed));
@@ -412,13 +454,21 @@ SelectedRuns check_selected_configs(const Context& context,
                                     const RunSelection& selection,
                                     const LaunchOptions& options) {
   const Sweeps sweeps = read_sweeps(context, selection);
-  require_no_double_setting(sweeps.values, options.overrides);
+  require_no_double_setting(sweeps, options.overrides);
   RunSelection wanted = selection;
+  wanted.samples = drawn_samples(sweeps);
   if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
     wanted.configs = sweeps.configs;
+  if (sweeps.halving && !wanted.table.empty())
+    throw Error("a table needs complete runs, and halving stops most of them",
+                "run the sweep of the table's configs without --table");
   const std::vector<SelectedConfig> selected = select_configs(context, wanted);
   if (!wanted.table.empty()) return runs_of_table(context, wanted, sweeps.values, options);
-  return {check_configs(context, selected, wanted, sweeps.values, options), ""};
+  SelectedRuns runs{check_configs(context, selected, wanted, sweeps.values, options), ""};
+  runs.halving = sweeps.halving;
+  if (runs.halving && !runs.halving->take_highest)
+    runs.halving->take_highest = results::metric_named(runs.halving->by).higher_is_better();
+  return runs;
 }
 
 }  // namespace forge::app

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/config/resolve.h"
 #include "core/results/benchmark/benchmark.h"
+#include "core/run/halving.h"
 #include "core/run/plan.h"
 #include "core/run/sweep.h"
 
@@ -83,6 +84,10 @@ struct RunSelection {
   std::string seeds;                 ///< "1,2,3" or "1..3", "": the config's own
   int seed_count = 0;  ///< this many, from the one in `seeds` or the config's on; 0: not given
   std::vector<std::string> sweeps;  ///< "optimizer.lr=1e-3,3e-3", or one that the project declares
+  int sample_count = 0;             ///< of keys whose values are drawn; 0: as the sweeps say
+  std::string sample_seed;          ///< of the draws, "": as the sweeps say
+  int halving = 0;                  ///< --halving: step of the first rung, 0: as the sweeps say
+  std::vector<run::Overrides> samples;  ///< what was drawn, which every config is trained with
 };
 
 /// Names of the sweeps that a project declares: the files sweeps/*.yaml, sorted.
@@ -107,6 +112,7 @@ std::vector<CheckedRun> check_configs(const Context& context,
 struct SelectedRuns {
   std::vector<CheckedRun> runs;
   std::string later;  ///< what can be made when these are completed, in words; "": nothing
+  std::optional<run::HalvingRule> halving = {};  ///< how they are compared on their way
 };
 
 /// The runs that a command line asks for.
@@ -118,8 +124,9 @@ SelectedRuns check_selected_configs(const Context& context,
 void report_damaged(const std::string& label, const Error& problem);
 
 struct PlanOptions {
-  bool probe = false;  ///< estimate runs without history by a short benchmark
-  std::string save;    ///< file to write the plan to, "": none
+  bool probe = false;                       ///< estimate runs without history by a short benchmark
+  std::string save;                         ///< file to write the plan to, "": none
+  std::optional<run::HalvingRule> halving;  ///< by which few of the runs are completed
   bool json = false;
 };
 

@@ -1,3 +1,4 @@
+#include "app/halving_search.h"
 #include "app/launch.h"
 #include "app/runs.h"
 #include "app/terminal.h"
@@ -202,6 +203,18 @@ void save_plan(const Context& context,
   std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";
 }
 
+/// What halving leaves of the plan, and of its time.
+std::string halving_text(const std::vector<PlanEntry>& plan,
+                         const std::vector<CheckedRun>& runs,
+                         const run::HalvingRule& rule) {
+  double seconds = 0;
+  for (const PlanEntry& entry : plan) seconds += entry.forecast.seconds.value_or(0);
+  const std::string text = halving_plan_text(runs, rule);
+  if (seconds == 0) return text;
+  return text + "about " + human_duration(seconds * halving_share(runs, rule)) +
+         " in sequence with halving\n";
+}
+
 }  // namespace
 
 void report_damaged(const std::string& label, const Error& problem) {
@@ -222,6 +235,7 @@ bool print_plan(const Context& context,
     std::vector<std::vector<std::string>> lines = {{"Run", "Action", "Steps", "Time", "Memory"}};
     for (const PlanEntry& entry : plan) lines.push_back(entry_line(entry));
     std::cout << aligned(lines, {2, 3, 4}) << "\n" << plan_summary(plan) << "\n";
+    if (options.halving) std::cout << halving_text(plan, runs, *options.halving);
   }
   bool whole = true;
   for (const PlanEntry& entry : plan) {

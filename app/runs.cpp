@@ -19,6 +19,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
 #include "core/run/event_log.h"
+#include "core/run/halving.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/supervisor.h"
@@ -188,6 +189,9 @@ std::string memory_text(const std::optional<double>& bytes) {
 std::string status_text(const store::RunSummary& run) {
   if (run.status == run::RunState::running)
     return "running " + std::to_string(store::progress_percent(run)) + "%";
+  // What stopped half-way at a rung is a record of its own, and no result.
+  if (run.status == run::RunState::stopped && run::is_halved(run.failure_reason))
+    return "stopped " + std::to_string(store::progress_percent(run)) + "%, halved";
   return run::name_of(run.status);
 }
 
@@ -231,7 +235,11 @@ std::string result_text(const store::RunSummary& run,
                      styled(status_text(run), status_style(run.status));
   if (const auto seconds = run.metric(results::wall_seconds_name))
     head += "  " + human_duration(*seconds);
-  if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
+  if (run.status == run::RunState::stopped) {
+    head += "  at step " + std::to_string(run.step);
+    if (run::is_halved(run.failure_reason))
+      head += " of " + std::to_string(run.max_steps) + " by halving";
+  }
   std::vector<std::vector<std::string>> lines;
   const auto add = [&](const std::string& name, const std::string& text) {
     lines.push_back({"  " + name, text});
@@ -272,8 +280,8 @@ std::string origin_text(const store::RunSummary& run, const nlohmann::json& conf
   return aligned(lines);
 }
 
-std::string result_table(const std::vector<store::ConfiguredRun>& runs) {
-  const std::vector<std::string> varied = store::varied_keys(runs);
+std::string result_table(const std::vector<store::ConfiguredRun>& runs, size_t most_keys) {
+  const std::vector<std::string> varied = store::varied_keys(runs, most_keys);
   std::vector<std::string> titles = {"Config", "Status", "Profile", "Seed"};
   titles.insert(titles.end(), varied.begin(), varied.end());
   for (const char* title : {"Eval Loss", "Train Loss", "Tok/s", "Memory", "Parameters", "Run"})
@@ -419,33 +427,45 @@ class FollowedStore {
   std::optional<store::ResultStore> store_;
 };
 
-ExecutedRuns follow_and_report(const Context& context,
-                               const std::vector<PendingRun>& runs,
-                               const std::set<std::string>& own,
-                               const Interrupts& interrupts) {
-  FollowedStore store(context, interrupts);
-  const std::vector<Outcome> outcomes =
-      follow_runs(context, runs, own, interrupts, [&](size_t) { store.update(); });
+/// The last end of each run, in the order in which they began.
+std::vector<EndedRun> last_ends(std::vector<EndedRun> ended) {
+  std::vector<EndedRun> last;
+  for (EndedRun& end : ended) {
+    const auto same = [&](const EndedRun& other) {
+      return other.run.planned.record.id == end.run.planned.record.id;
+    };
+    const auto before = std::find_if(last.begin(), last.end(), same);
+    if (before == last.end()) {
+      last.push_back(std::move(end));
+    } else {
+      *before = std::move(end);
+    }
+  }
+  return last;
+}
+
+/// `halves`: whether a run that halving stopped has ended as it should.
+ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
   std::vector<std::string> ended;
   int worst = run::supervised_completed;
   bool some_are_open = false;  // not started, or left
   std::vector<std::string> stopped;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const Outcome& outcome = outcomes[i];
+  for (const auto& [run, outcome] : last_ends(all)) {
+    const std::string& id = run.planned.record.id;
     if (outcome.ending != Ending::ended) {
       some_are_open = true;
       std::cerr << (outcome.ending == Ending::left
-                        ? left_text(runs[i].planned.folder)
-                        : runs[i].label + ": not started; the same command starts it")
+                        ? left_text(run.planned.folder)
+                        : run.label + ": not started; the same command starts it")
                 << "\n";
       continue;
     }
+    ended.push_back(id);
+    if (halves && outcome.status.halved) continue;
     if (outcome.status.state == run::RunState::failed)
-      report_failure(runs[i].label, runs[i].planned.folder, outcome.status);
-    if (outcome.status.state == run::RunState::stopped)
-      stopped.push_back(runs[i].planned.record.id);
+      report_failure(run.label, run.planned.folder, outcome.status);
+    if (outcome.status.state == run::RunState::stopped) stopped.push_back(id);
     worst = std::max(worst, run_exit_code(outcome.status));
-    ended.push_back(runs[i].planned.record.id);
   }
   if (!stopped.empty())
     std::cerr << quoted_command("forge runs resume " + shell_quoted(stopped))
@@ -453,6 +473,18 @@ ExecutedRuns follow_and_report(const Context& context,
               << " newest checkpoint\n";
   if (worst == run::supervised_completed && some_are_open) worst = run::supervised_stopped;
   return {worst, false, std::move(ended)};
+}
+
+ExecutedRuns follow_and_report(const Context& context,
+                               const std::vector<PendingRun>& runs,
+                               std::set<std::string> own,
+                               const Interrupts& interrupts,
+                               const QueueOptions& queue,
+                               RunSource* source) {
+  FollowedStore store(context, interrupts);
+  const std::vector<EndedRun> ended = follow_runs(
+      context, runs, own, interrupts, [&] { store.update(); }, queue, source);
+  return report_ends(ended, source != nullptr);
 }
 
 /// Takes runs out of the queue and removes the folders that this command made for them, but for
@@ -502,13 +534,14 @@ ExecutedRuns execute_runs(const Context& context,
                           const std::vector<PendingRun>& runs,
                           const QueueOptions& queue,
                           Interrupts& interrupts,
-                          bool json) {
+                          bool json,
+                          RunSource* source) {
   interrupts.let_second_end_program(true);
   const std::set<std::string> own = enqueue(context, runs, queue, interrupts);
   if (interrupts.count() > 0 && withdraw(context, runs, own)) return tell_withdrawn();
   interrupts.let_second_end_program(false);
   if (!queue.detach && !detach_requested())
-    return follow_and_report(context, runs, own, interrupts);
+    return follow_and_report(context, runs, own, interrupts, queue, source);
   queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
   return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};
@@ -564,7 +597,8 @@ void print_results(const Context& context, const std::vector<std::string>& ids, 
   } else if (!runs.empty()) {
     std::vector<store::ConfiguredRun> configured;
     for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
-    std::cout << result_table(configured);
+    constexpr size_t all_swept = 12;  // of one command: what it varied is its question
+    std::cout << result_table(configured, all_swept);
   }
 }
 

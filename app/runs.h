@@ -64,8 +64,9 @@ std::string result_text(const store::RunSummary& run,
 /// How it was made: steps, learning rate, date and command.
 std::string origin_text(const store::RunSummary& run, const nlohmann::json& config);
 
-/// Runs as a table, one a line; the keys in which runs of one config differ have columns.
-std::string result_table(const std::vector<store::ConfiguredRun>& runs);
+/// Runs as a table, one a line; the keys in which runs of one config differ have columns, so many
+/// at most.
+std::string result_table(const std::vector<store::ConfiguredRun>& runs, size_t most_keys = 4);
 std::string result_table(const std::vector<store::RunSummary>& runs);  ///< without such columns
 
 /// Runs as a table of the named columns and keys.
@@ -90,12 +91,15 @@ struct ExecutedRuns {
 };
 
 /// Queues the runs and follows them to their ends, and reports failures; detached it only queues
-/// them and prints their ids. Interrupted before one was started it withdraws them.
+/// them and prints their ids. Interrupted before one was started it withdraws them. Runs of
+/// `source`, which may be null, are executed, too (follow_runs.h). A run that halving stopped is no
+/// stopped one.
 ExecutedRuns execute_runs(const Context& context,
                           const std::vector<PendingRun>& runs,
                           const QueueOptions& queue,
                           Interrupts& interrupts,
-                          bool json);
+                          bool json,
+                          RunSource* source = nullptr);
 
 /// For a command that ends before it has queued these runs: removes the folders that it made for
 /// them.

@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
+#include "app/metric_sinks.h"
 #include "app/runs.h"
+#include "app/stream_metrics.h"
 #include "app/tables.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
@@ -21,13 +23,14 @@ namespace forge::app {
 namespace {
 
 const std::vector<std::string> export_formats = {
-    "latex", "csv", "json", "html", "tensorboard", "metrics-csv"};
+    "latex", "csv", "json", "html", "tensorboard", "wandb", "metrics-csv"};
 
 struct ExportOptions {
   std::string format;
   std::string output = "-";  ///< "-": standard output
   std::string table;
   bool force = false;
+  bool follow = false;
   bool json = false;
   TableOptions tables;
   RunSelector runs;
@@ -85,7 +88,7 @@ WrittenFiles write_csv_files(const ExportOptions& options,
 
 WrittenFiles export_tables(const Context& context, const ExportOptions& options) {
   if (!options.runs.empty()) {
-    throw Error("RUN and --where apply to the formats tensorboard and metrics-csv",
+    throw Error("RUN and --where apply to the formats tensorboard, wandb and metrics-csv",
                 "a table declares its runs; -t selects the table");
   }
   const project::Project project = context.project();
@@ -217,15 +220,52 @@ fs::path write_event_file(const run::RunFolder& run_folder,
   return path;
 }
 
+/// Runs of the project that are in its runs folder now.
+std::vector<run::RunFolder> runs_of_project(const Context& context, const std::string& project) {
+  std::vector<run::RunFolder> folders;
+  for (const run::RunFolder& folder : run::list_runs(context.runs_dir())) {
+    try {
+      if (folder.record().project == project) folders.push_back(folder);
+    } catch (const Error&) {
+      // Another command is just making or removing it, or it is damaged, which was said before.
+    }
+  }
+  return folders;
+}
+
+/// Metrics into sinks, at once or while the runs go on.
+WrittenFiles stream_runs(const Context& context,
+                         const ExportOptions& options,
+                         const MakeSink& make_sink) {
+  const std::vector<run::RunFolder> folders = runs_to_export(context, options);
+  const bool is_whole_project = options.runs.empty();
+  const std::string project = is_whole_project ? context.project().path : "";
+  if (options.follow)
+    std::cerr << "following " << counted(folders.size(), "run")
+              << " until they end; Ctrl-C ends this and not the runs\n";
+  const Interrupts interrupts;
+  const Streamed streamed = stream_metrics(folders, make_sink, options.follow, interrupts, [&] {
+    return is_whole_project ? runs_of_project(context, project) : std::vector<run::RunFolder>();
+  });
+  return {{}, streamed.runs, streamed.metrics};
+}
+
 WrittenFiles export_tensorboard(const Context& context, const ExportOptions& options) {
   if (options.output == "-")
     throw Error("TensorBoard needs a folder", "for example -o tensorboard");
+  if (options.follow) return stream_runs(context, options, tensorboard_sink(options.output));
   WrittenFiles written;
   for (const run::RunFolder& folder : runs_to_export(context, options)) {
     const fs::path file = write_event_file(folder, options.output, written);
     if (!file.empty()) written.files.push_back(file.string());
   }
   return written;
+}
+
+WrittenFiles export_wandb(const Context& context, const ExportOptions& options) {
+  if (options.output == "-")
+    throw Error("W&B's client needs a folder for its files", "for example -o wandb_files");
+  return stream_runs(context, options, wandb_sink(context.launcher(), options.output));
 }
 
 void print_written(const ExportOptions& options, const WrittenFiles& written) {
@@ -236,7 +276,7 @@ void print_written(const ExportOptions& options, const WrittenFiles& written) {
                                       {"metrics", written.metrics}});
     return;
   }
-  if (options.format == "tensorboard") {
+  if (options.format == "tensorboard" || options.format == "wandb") {
     std::cerr << "wrote " << with_thousands(static_cast<long long>(written.metrics))
               << (written.metrics == 1 ? " metric of " : " metrics of ")
               << counted(written.runs, "run") << " below " << options.output << "\n";
@@ -258,7 +298,11 @@ int export_results(const Context& context, ExportOptions options) {
     return 0;
   }
   if (options.format.empty()) options.format = "json";
-  const bool exports_runs = options.format == "tensorboard" || options.format == "metrics-csv";
+  const bool exports_runs = options.format == "tensorboard" || options.format == "wandb" ||
+                            options.format == "metrics-csv";
+  if (options.follow && options.format != "tensorboard" && options.format != "wandb")
+    throw Error("--follow applies to the formats tensorboard and wandb",
+                "the others are written once");
   if (exports_runs && !options.table.empty()) {
     throw Error("-t applies to the formats latex, csv, json and html",
                 "select runs by RUN or --where");
@@ -266,6 +310,7 @@ int export_results(const Context& context, ExportOptions options) {
   require_output(options.output, options.force);
   const WrittenFiles written =
       options.format == "tensorboard"   ? export_tensorboard(context, options)
+      : options.format == "wandb"       ? export_wandb(context, options)
       : options.format == "metrics-csv" ? export_metrics_csv(context, options)
                                         : export_tables(context, options);
   print_written(options, written);
@@ -334,13 +379,18 @@ void add_export(const Command& app) {
           "\n"
           "Formats of runs; without RUN and --where all runs of the project:\n"
           "  tensorboard  event files, one folder per run below the folder of -o\n"
-          "  metrics-csv  one line per metric and step, for W&B, MLflow or pandas\n"
+          "  wandb        runs of Weights & Biases, by its own Python client (python3, offline)\n"
+          "  metrics-csv  one line per metric and step, for MLflow or pandas\n"
           "\n"
-          "The same runs always give the same bytes.")
+          "tensorboard and wandb can follow runs while they train (--follow). Otherwise the same "
+          "runs "
+          "always give the same bytes.")
       .examples(
           "forge export --format latex -o tables.tex\n"
           "forge export --format csv -t positions\n"
           "forge export --format tensorboard -o tensorboard\n"
+          "forge export --format tensorboard -o tensorboard --follow\n"
+          "forge export --format wandb -o wandb_files --follow\n"
           "forge export --format metrics-csv --where config=train_canon_ac -o metrics.csv")
       .see_also("forge compare, forge export-markdown, forge report");
   command.heading("Runs");
@@ -351,6 +401,10 @@ void add_export(const Command& app) {
   command.add_option(
       "-o,--output <PATH>", options.output, "File or folder to write [default: standard output]");
   command.add_option("-t,--table", options.table, "Table of the project [default: all]");
+  command.add_flag(
+      "--follow",
+      options.follow,
+      "tensorboard, wandb: go on while runs train, and those that come; Ctrl-C ends it");
   add_force_flag(command, options.force);
   add_json_option(
       command, options.json, "Print what was written as JSON; without -o same as --format json");

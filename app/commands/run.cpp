@@ -8,9 +8,11 @@
 
 #include "app/command_line.h"
 #include "app/follow_runs.h"
+#include "app/halving_search.h"
 #include "app/launch.h"
 #include "app/runs.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
@@ -167,43 +169,106 @@ void require_progress(const std::vector<PendingRun>& runs,
               quoted_command("forge compare --table " + shell_quoted(table)) + " says why");
 }
 
-/// Prepares the runs, then queues and follows them. `ended` are those of this command's rounds
-/// before.
-ExecutedRuns prepare_and_execute(const Context& context,
-                                 const std::vector<CheckedRun>& selected,
-                                 const RunOptions& options,
-                                 const std::vector<std::string>& ended) {
+/// Runs that are written and can be queued.
+struct PreparedRuns {
   std::vector<PendingRun> runs;
-  bool some_are_damaged = false;
-  Interrupts interrupts;
-  interrupts.let_second_end_program(true);
+  std::vector<const CheckedRun*> checked;  ///< of each
+  bool some_are_damaged = false;           ///< they were reported and are not among these
+};
+
+PreparedRuns prepare_all(const Context& context,
+                         const std::vector<CheckedRun>& selected,
+                         const RunOptions& options,
+                         const Interrupts& interrupts) {
+  PreparedRuns prepared;
   try {
     for (const CheckedRun& checked : selected) {
       if (interrupts.count() > 0) break;
       PendingRun run = prepare(context, checked, options);
       if (run.planned.problem) {
         report_damaged(run.label, *run.planned.problem);
-        some_are_damaged = true;
+        prepared.some_are_damaged = true;
       } else {
-        runs.push_back(std::move(run));
+        prepared.runs.push_back(std::move(run));
+        prepared.checked.push_back(&checked);
       }
     }
   } catch (const Error&) {
     if (interrupts.count() == 0) throw;
   }
+  return prepared;
+}
+
+/// Executes the runs as far as halving lets them go on. The result has all that have begun.
+ExecutedRuns execute_search(const Context& context,
+                            const PreparedRuns& prepared,
+                            const run::HalvingRule& rule,
+                            const RunOptions& options,
+                            Interrupts& interrupts) {
+  std::vector<HalvedRun> runs;
+  for (size_t i = 0; i < prepared.runs.size(); ++i)
+    runs.push_back({prepared.checked[i], prepared.runs[i]});
+  HalvingSearch search(std::move(runs), rule);
+  QueueOptions queue = options.queue;
+  queue.group = new_group();
+  ExecutedRuns executed =
+      execute_runs(context, search.next({}), queue, interrupts, options.json, &search);
+  std::cerr << search.summary();
+  if (const std::optional<Error>& problem = search.problem()) {
+    std::cerr << "error: " << tables::printable(problem->message()) << "\nhint: " << problem->hint()
+              << "\n";
+    executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
+  }
+  if (executed.exit_code == run::supervised_stopped)
+    std::cerr << "the same command goes on with the search\n";
+  executed.ended = search.ranked_ids();
+  return executed;
+}
+
+/// Prepares the runs, then queues and follows them. `ended` are those of this command's rounds
+/// before.
+ExecutedRuns prepare_and_execute(const Context& context,
+                                 const SelectedRuns& selected,
+                                 const RunOptions& options,
+                                 const std::vector<std::string>& ended) {
+  Interrupts interrupts;
+  interrupts.let_second_end_program(true);
+  const PreparedRuns prepared = prepare_all(context, selected.runs, options, interrupts);
+  const std::vector<PendingRun>& runs = prepared.runs;
   if (interrupts.count() > 0) {
     withdraw_unqueued(context, runs);
     return tell_withdrawn();
   }
-  if (some_are_damaged && (runs.empty() || options.queue.fail_fast)) {
+  if (prepared.some_are_damaged && (runs.empty() || options.queue.fail_fast)) {
     withdraw_unqueued(context, runs);
     return {run::supervised_failed, false, {}};
   }
   if (!ended.empty()) require_progress(runs, ended, options.selection.table);
-  ExecutedRuns executed = execute_runs(context, runs, options.queue, interrupts, options.json);
-  if (some_are_damaged) executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
+  ExecutedRuns executed =
+      selected.halving ? execute_search(context, prepared, *selected.halving, options, interrupts)
+                       : execute_runs(context, runs, options.queue, interrupts, options.json);
+  if (prepared.some_are_damaged)
+    executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
   if (interrupts.count() > 0) executed.interrupted = true;
   return executed;
+}
+
+/// Throws Error for options that would take the search from this command.
+void check_search(const SelectedRuns& selected, const RunOptions& options) {
+  if (!selected.halving) return;
+  check_halving(selected.runs, *selected.halving);
+  const auto refuse = [](bool given, const std::string& option, const std::string& hint) {
+    if (given) throw Error(option + " cannot be combined with halving", hint);
+  };
+  refuse(options.queue.detach,
+         "--detach",
+         "this command decides which runs go on; the same command goes on with a search that was "
+         "left");
+  refuse(options.launch.force, "--force", "'forge runs rm' removes the runs of an old search");
+  refuse(!options.launch.continue_run.empty(), "--continue", "leave it out");
+  refuse(!options.plan.save.empty(),
+         "--save-plan",
+         "a plan is a list of complete runs; --dry-run shows what halving leaves of it");
 }
 
 int run_configs(const Context& context, RunOptions options) {
@@ -214,11 +279,13 @@ int run_configs(const Context& context, RunOptions options) {
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
   SelectedRuns selected = next_runs(context, options);
+  check_search(selected, options);
   // Also where nothing is left to continue: a misspelt name would never be noticed.
   if (!options.launch.continue_run.empty())
     run::find_run_by_name_or_path(context.runs_dir(), options.launch.continue_run);
   if (options.dry_run || options.plan.probe || !options.plan.save.empty()) {
     options.plan.json = options.json;
+    options.plan.halving = selected.halving;
     const bool whole = print_plan(context, selected.runs, options.launch, options.plan);
     if (!selected.later.empty()) std::cerr << "then " << selected.later << "\n";
     return static_cast<int>(whole ? ExitCode::done : ExitCode::failed);
@@ -232,7 +299,7 @@ int run_configs(const Context& context, RunOptions options) {
   allow_detaching();
   std::vector<std::string> ended;
   for (;;) {
-    ExecutedRuns executed = prepare_and_execute(context, selected.runs, options, ended);
+    ExecutedRuns executed = prepare_and_execute(context, selected, options, ended);
     if (!selected.later.empty() && executed.interrupted && executed.exit_code == 0)
       executed.exit_code = run::supervised_stopped;
     ended.insert(ended.end(), executed.ended.begin(), executed.ended.end());
@@ -251,6 +318,7 @@ struct SuperviseOptions {
   std::string run_dir;
   int lease = -1;
   std::string device;
+  int64_t stop_after = 0;
 };
 
 /// Runs an action for other runs; its failure must not end this run.
@@ -277,6 +345,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   if (const char* waits = std::getenv("FORGE_RETRY_WAITS"))
     supervision.retry_waits = run::retry_waits_from_text(waits);
   supervision.device = options.device;
+  supervision.stop_after = options.stop_after;
   supervision.lease = options.lease;
   supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
@@ -314,12 +383,15 @@ void add_run(const Command& app) {
           "forge run \"train_canon_a*\" --seeds 3\n"
           "forge run --table positions --seed 1,2,3 --jobs 2\n"
           "forge run train_llama --sweep optimizer.lr=3e-4,1e-3 --sweep train.batch_size=16,32\n"
+          "forge run train_llama --sweep \"optimizer.lr=log(1e-4,1e-2,5)\"\n"
+          "forge run train_llama --sweep \"optimizer.lr=log_uniform(1e-4,1e-2)\" --samples 9\n"
+          "forge run train_llama --sweep \"optimizer.lr=log(1e-4,1e-2,9)\" --halving 50\n"
           "forge run --sweep learning_rates                 sweeps/learning_rates.yaml\n"
           "forge run --all --seeds 5 --dry-run              print the plan and its estimated time\n"
           "forge run --all --seeds 5 --save-plan plan.json\n"
           "forge run --plan plan.json --detach --fail-fast\n"
           "forge run train_canon_ac --set train.max_steps=600 --continue train_canon_ac-5a0c")
-      .see_also("forge status, forge runs, forge compare, docs/RUNS.md");
+      .see_also("forge status, forge runs, forge compare, docs/RUNS.md, docs/SWEEPS.md");
   command.heading("Select runs");
   add_configs_argument(command, options.selection.configs, "Configs to train, by name or pattern");
   command.add_flag("--all", options.selection.all, "Every training config of the project");
@@ -328,8 +400,19 @@ void add_run(const Command& app) {
       .add_option("--sweep <KEY=A,B|SWEEP>",
                   options.selection.sweeps,
                   "One run per value of a key, or a sweep that the project declares; several "
-                  "sweeps are combined")
+                  "sweeps are combined. Values: A,B or linear(A,B,N) or log(A,B,N); drawn: "
+                  "uniform(A,B), log_uniform(A,B) or choice(A,B)")
       .repeated();
+  command.add_option("--samples", options.selection.sample_count, "Draw N points of the drawn keys")
+      .at_least(1);
+  command.add_option(
+      "--sample-seed <SEED>", options.selection.sample_seed, "Seed of the draws [default: 1]");
+  command
+      .add_option("--halving <STEP>",
+                  options.selection.halving,
+                  "Compare the runs after STEP steps, three times as many, and so on; the best "
+                  "third goes on each time")
+      .at_least(1);
   command.add_option("--seed <SEEDS>", options.selection.seeds, "Seeds: 1,2,3 or 1..5");
   command
       .add_option("--seeds",
@@ -369,6 +452,7 @@ void add_supervise(const Command& app) {
   command.add_option("DIR", options.run_dir, "Run folder").required();
   command.add_option("--lease", options.lease, "Descriptor to keep open during the run");
   command.add_option("--device", options.device, "Device instead of the request's");
+  command.add_option("--stop-after", options.stop_after, "Step of a rung to stop at");
 }
 
 }  // namespace forge::app

@@ -65,7 +65,9 @@ void fail_type(const yaml::Node& node, const std::string& path, const char* want
   throw Error(called(path) + " must be " + wanted + ", not " + describe_kind(node),
               node.origin,
               quotable  ? "quote it to make it text"
-              : is_list ? "'--sweep " + path + "=" + node.text + "' makes a run for each value"
+              : is_list ? "that is a list; did you mean " +
+                              quoted_command("--sweep " + shell_quoted(path + "=" + node.text)) +
+                              ", a run for each value?"
                         : "");
 }
 

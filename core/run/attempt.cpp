@@ -12,6 +12,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/halving.h"
 #include "core/run/host.h"
 #include "core/run/program_hash.h"
 #include "core/worker/plausible.h"
@@ -268,6 +269,7 @@ class Attempt {
       scored.scores = run_.scorer.finish();
       evaluated_ = scored;
       run_.log.append(with_stderr_size(scored), run_.number);
+      stop_at_limit(evaluation->step);
       return;
     }
     const auto* saved = std::get_if<worker::CheckpointSaved>(&event);
@@ -278,11 +280,22 @@ class Attempt {
       write_environment(*environment);
     } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
       verdict_ = verdict_of(*finished);
+      last_step_ = finished->step;
     } else if (const auto* failed = std::get_if<worker::Failed>(&event)) {
       verdict_ = verdict_of(*failed);
     }
     if (verdict_ || saved) run_.log.sync();
     if (saved) remove_surplus(saved->step);
+  }
+
+  /// Every worker can be stopped so. It may do some steps more before it saves.
+  void stop_at_limit(int64_t step) {
+    const int64_t limit = run_.options.stop_after;
+    if (limit == 0 || step < limit || step >= run_.train.max_steps || stop_passed_on_) return;
+    reached_limit_ = true;
+    last_step_ = step;
+    stop_passed_on_ = StopRequest::after_checkpoint;
+    worker_.request_stop();
   }
 
   /// After the event is synced: a worker gets ahead of a supervisor that is suspended, and resuming
@@ -502,6 +515,10 @@ class Attempt {
       end.reason = "the worker exited without a final event, with " + exit.describe();
       end.hint = "see " + run_.folder.stderr_file().string();
     }
+    if (reached_limit_ && end.state == RunState::stopped && !run_.stop_requests.requested()) {
+      end.halved = true;
+      end.reason = halved_text(last_step_, run_.train.max_steps);
+    }
     end.exit = exit;
     end.saved = saved_;
     end.other_process_load = machine_load_.other_process_load();
@@ -541,6 +558,8 @@ class Attempt {
   double cpu_asked_at_ = 0;
   double periodic_task_at_ = -1e9;
   std::optional<StopRequest> stop_passed_on_;
+  bool reached_limit_ = false;         ///< SupervisorOptions::stop_after
+  int64_t last_step_ = 0;              ///< of the last evaluation, or where the worker finished
   std::optional<AttemptEnd> verdict_;  ///< once it is known; later lines of the worker are ignored
   bool killed_ = false;
   bool overstayed_ = false;   ///< was killed because it stayed after its last event

@@ -24,6 +24,7 @@ struct AttemptEnd {
   bool retryable = false;                         ///< a fresh worker may succeed
   bool storage = false;                           ///< the disk is full or fails
   bool saved = false;                             ///< the worker saved a checkpoint
+  bool halved = false;                            ///< stopped at SupervisorOptions::stop_after
   std::optional<double> other_process_load = {};  ///< host.h
 };
 

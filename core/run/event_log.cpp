@@ -76,6 +76,7 @@ void fields(Visitor& visit, AttemptStarted& started) {
   visit.optional("resume_from", started.resume_from);
   visit.optional("damaged", started.damaged);
   visit.optional("stderr_bytes", started.stderr_bytes);
+  visit.optional("stop_after", started.stop_after);
 }
 
 template <class Visitor>
@@ -91,6 +92,7 @@ void fields(Visitor& visit, AttemptEnded& ended) {
   visit.optional("storage", ended.storage);
   visit.optional("busy_elsewhere", ended.busy_elsewhere);
   visit.optional("stderr_bytes", ended.stderr_bytes);
+  visit.optional("stop_after", ended.stop_after);
 }
 
 StoredEvent stored_event_from_line(const std::string& line) {

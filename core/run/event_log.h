@@ -55,6 +55,7 @@ struct AttemptStarted {
   std::string resume_from;                   ///< the checkpoint, "": from the start
   std::vector<std::string> damaged;          ///< what is wrong with each newer checkpoint
   std::optional<int64_t> stderr_bytes = {};  ///< size of stderr.log
+  std::optional<int64_t> stop_after = {};    ///< SupervisorOptions::stop_after, none: the last step
 };
 
 /// The supervisor's event "ended": the worker has ended, and with it the run unless `retry`.
@@ -70,6 +71,8 @@ struct AttemptEnded {
   bool storage = false;                        ///< failed because the disk is full or fails
   std::optional<double> busy_elsewhere = {};   ///< fraction of the cores that others kept busy
   std::optional<int64_t> stderr_bytes = {};    ///< size of stderr.log
+  /// Stopped because SupervisorOptions::stop_after was reached; none: for another reason.
+  std::optional<int64_t> stop_after = {};
 };
 
 /// A line of events.jsonl: a worker's event, or one of the supervisor's own.

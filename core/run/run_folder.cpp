@@ -137,6 +137,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
       status.signal = ended->signal.value_or(0);
       status.stderr_lines = ended->stderr_lines;
       status.storage = ended->storage;
+      status.halved = status.state == RunState::stopped && ended->stop_after;
       status.interrupted = ended->retry;  // the end of a worker, and not yet of the run
     } else {
       status.interrupted = true;

@@ -57,6 +57,7 @@ struct RunStatus {
   int signal = 0;            ///< that killed the last worker, 0: none
   bool storage = false;      ///< failed because the disk is full or fails
   bool interrupted = false;  ///< failed without an end: the supervisor was killed
+  bool halved = false;       ///< stopped at a step up to which it was to train (core/run/halving.h)
   /// Failed because it was completed and its files do not say so any more: numbers would be those
   /// of an earlier step, and it cannot go on from what is left.
   bool damaged = false;

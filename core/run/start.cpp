@@ -31,6 +31,10 @@ std::vector<std::string> arguments_of(const RunFolder& folder,
     arguments.push_back("--device");
     arguments.push_back(start.device);
   }
+  if (start.stop_after > 0) {
+    arguments.push_back("--stop-after");
+    arguments.push_back(std::to_string(start.stop_after));
+  }
   return arguments;
 }
 

@@ -10,7 +10,8 @@ namespace forge::run {
 /// What a supervisor is given by its starter.
 struct SupervisorStart {
   int lease = -1;  ///< descriptor that it and its worker hold for as long as they live; -1: none
-  std::string device;  ///< on which the run is to be, "": that of its request
+  std::string device;      ///< on which the run is to be, "": that of its request
+  int64_t stop_after = 0;  ///< SupervisorOptions::stop_after
 };
 
 /// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its

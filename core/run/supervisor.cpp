@@ -230,10 +230,13 @@ class Supervisor {
     } catch (const Error& problem) {
       return {RunState::failed, {}, problem.message(), problem.hint()};
     }
-    log_.append(
-        AttemptStarted{
-            worker->pid(), host_name(), request_.resume_from, checkpoint.damaged, stderr_begin_},
-        attempt_);
+    log_.append(AttemptStarted{worker->pid(),
+                               host_name(),
+                               request_.resume_from,
+                               checkpoint.damaged,
+                               stderr_begin_,
+                               stop_after()},
+                attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
                                        experiment.train.keep_best};
     return run_attempt({folder_,
@@ -285,6 +288,10 @@ class Supervisor {
     return end;
   }
 
+  std::optional<int64_t> stop_after() const {
+    return options_.stop_after > 0 ? std::optional<int64_t>(options_.stop_after) : std::nullopt;
+  }
+
   /// `retry_after`: seconds until a fresh worker is started; none: the run has ended.
   void record_end(const AttemptEnd& end, std::optional<double> retry_after) {
     AttemptEnded ended{end.state, end.exit.code, end.exit.signal, end.reason, end.hint};
@@ -296,6 +303,7 @@ class Supervisor {
     if (end.other_process_load)
       ended.busy_elsewhere = std::round(*end.other_process_load * 1e4) / 1e4;
     ended.stderr_bytes = folder_.stderr_bytes();
+    if (end.halved) ended.stop_after = stop_after();
     log_.append(ended, attempt_);
     log_.sync();
   }

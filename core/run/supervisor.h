@@ -66,7 +66,10 @@ struct SupervisorOptions {
   /// saved a checkpoint they begin with the first wait again.
   std::vector<double> retry_waits = {2, 10, 60};
   std::string device;  ///< for the run, "": that of its request
-  int lease = -1;      ///< descriptor that the worker inherits; -1: none
+  /// The run saves and stops after its first evaluation at this step or a later one: a rung of
+  /// core/run/halving.h. 0: it goes on to its last step. Not part of the run's identity.
+  int64_t stop_after = 0;
+  int lease = -1;  ///< descriptor that the worker inherits; -1: none
   std::function<double()> clock = steady_seconds;
   std::function<void(double)> sleep = sleep_until_signal;  ///< may return early
   std::function<std::optional<double>(int)> cpu_seconds = process_cpu_seconds;  ///< of a process

@@ -1,44 +1,15 @@
 #include "core/run/sweep.h"
 
 #include <charconv>
-#include <filesystem>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/config/keys.h"
-#include "core/yaml/yaml.h"
 
 namespace forge::run {
 namespace {
 
 constexpr int64_t max_seeds = 100000;
-
-/// The parts of a text between commas that stand outside of brackets, braces and quotes.
-std::vector<std::string> split_values(const std::string& text) {
-  std::vector<std::string> values(1);
-  int depth = 0;
-  char quote = 0;
-  for (const char c : text) {
-    if (quote != 0) {
-      if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '[' || c == '{') {
-      ++depth;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    } else if (c == ',' && depth == 0) {
-      values.emplace_back();
-      continue;
-    }
-    values.back() += c;
-  }
-  return values;
-}
 
 int64_t seed_of(const std::string& text) {
   int64_t seed = 0;
@@ -61,13 +32,53 @@ void check_distinct(const Sweep& sweep) {
   }
 }
 
-Sweep parse_sweep(const std::string& text) {
+namespace {
+
+/// "optimizer.lr=log(1e-4,1e-2,5)", parted.
+struct SweepText {
+  std::string path;
+  std::string values;
+};
+
+SweepText part_at_equals(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw Error("'" + text + "' is no sweep",
                 "a sweep names a key and its values: --sweep optimizer.lr=3e-4,1e-3");
   }
-  Sweep sweep{text.substr(0, equals), split_values(text.substr(equals + 1))};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+bool is_drawn(ValueKind kind) { return kind != ValueKind::linear && kind != ValueKind::log; }
+
+void require_arguments(const SweepText& sweep, const ValueCall& call, size_t count) {
+  if (call.arguments.size() == count) return;
+  const std::string& name = value_kind_names()[static_cast<size_t>(call.kind)];
+  throw Error("'" + sweep.values + "' has " + counted(call.arguments.size(), "part"),
+              is_drawn(call.kind)
+                  ? "the two ends: " + name + "(1e-4,1e-2)"
+                  : "the two ends and the number of values: " + name + "(1e-4,1e-2,5)");
+}
+
+std::vector<std::string> values_of(const SweepText& sweep) {
+  const std::optional<ValueCall> call = parse_call(sweep.values);
+  if (!call) return split_values(sweep.values);
+  if (is_drawn(call->kind))
+    throw Error("the values of '" + sweep.path + "' are drawn, and are none of a list");
+  require_arguments(sweep, *call, 3);
+  const std::string what = "an end of the sweep of '" + sweep.path + "'";
+  return range_values(sweep.path,
+                      call->kind,
+                      sweep_number(call->arguments[0], what),
+                      sweep_number(call->arguments[1], what),
+                      sweep_count(call->arguments[2], "values"));
+}
+
+}  // namespace
+
+Sweep parse_sweep(const std::string& text) {
+  const SweepText parted = part_at_equals(text);
+  Sweep sweep{parted.path, values_of(parted)};
   for (const std::string& value : sweep.values) {
     if (value.empty())
       throw Error("the sweep of '" + sweep.path + "' has an empty value",
@@ -75,6 +86,24 @@ Sweep parse_sweep(const std::string& text) {
   }
   check_distinct(sweep);
   return sweep;
+}
+
+std::optional<RandomKey> parse_random_key(const std::string& text) {
+  const SweepText parted = part_at_equals(text);
+  const std::optional<ValueCall> call = parse_call(parted.values);
+  if (!call || !is_drawn(call->kind)) return std::nullopt;
+  RandomKey key{parted.path, {}};
+  key.distribution.kind = call->kind;
+  if (call->kind == ValueKind::choice) {
+    key.distribution.choices = call->arguments;
+  } else {
+    require_arguments(parted, *call, 2);
+    const std::string what = "an end of the sweep of '" + parted.path + "'";
+    key.distribution.low = sweep_number(call->arguments[0], what);
+    key.distribution.high = sweep_number(call->arguments[1], what);
+  }
+  check_distribution(key);
+  return key;
 }
 
 Sweep parse_seeds(const std::string& text) {
@@ -99,130 +128,35 @@ Sweep seeds_from(int64_t first, int64_t count) {
   return sweep;
 }
 
-std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps) {
+std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps,
+                                    const std::vector<Overrides>& samples) {
   std::set<std::string> keys;
+  const auto require_new = [&](const std::string& path) {
+    if (!keys.insert(path).second)
+      throw Error("two sweeps change '" + path + "'", "give all of its values in one");
+  };
   std::vector<Overrides> points(1);
-  for (const Sweep& sweep : sweeps) {
-    if (!keys.insert(sweep.path).second)
-      throw Error("two sweeps change '" + sweep.path + "'", "give all of its values in one");
+  const auto extend = [&](const std::vector<Overrides>& by) {
     std::vector<Overrides> longer;
     for (const Overrides& point : points) {
-      for (const std::string& value : sweep.values) {
+      for (const Overrides& settings : by) {
         longer.push_back(point);
-        longer.back().push_back(sweep.path + "=" + value);
+        longer.back().insert(longer.back().end(), settings.begin(), settings.end());
       }
     }
     points = std::move(longer);
+  };
+  for (const Sweep& sweep : sweeps) {
+    require_new(sweep.path);
+    std::vector<Overrides> settings;
+    for (const std::string& value : sweep.values) settings.push_back({sweep.path + "=" + value});
+    extend(settings);
   }
+  if (samples.empty()) return points;
+  for (const std::string& setting : samples.front())
+    require_new(setting.substr(0, setting.find('=')));
+  extend(samples);
   return points;
-}
-
-namespace {
-
-std::string quoted(const std::string& text) { return json_text(nlohmann::json(text)); }
-
-/// A value as `--set` takes it: what is a text in the file is one there too.
-std::string value_text(const yaml::Node& node, bool within_brackets = false) {
-  std::vector<std::string> parts;
-  switch (node.kind) {
-    case yaml::Node::Kind::sequence:
-      for (const yaml::NodePtr& item : node.items) parts.push_back(value_text(*item, true));
-      return "[" + join(parts, ",") + "]";
-    case yaml::Node::Kind::mapping:
-      for (const yaml::Entry& entry : node.entries)
-        parts.push_back(quoted(entry.key) + ": " + value_text(*entry.value, true));
-      return "{" + join(parts, ",") + "}";
-    case yaml::Node::Kind::string:
-      return node.plain && !within_brackets ? node.text : quoted(node.text);
-    case yaml::Node::Kind::null: return "null";
-    // As read: --set refuses 010, which is 8 in a file.
-    case yaml::Node::Kind::integer: return std::to_string(node.integer);
-    default: return node.text;
-  }
-}
-
-const yaml::Node& require_list(const yaml::Node& node, const std::string& what) {
-  if (!node.is_sequence())
-    throw Error(what + " is a list, this is " + yaml::describe_kind(node),
-                node.origin,
-                "write it in brackets: [a, b]");
-  if (node.items.empty()) throw Error(what + " is empty", node.origin);
-  return node;
-}
-
-std::vector<std::string> read_configs(const yaml::Node& node) {
-  std::vector<std::string> configs;
-  for (const yaml::NodePtr& item : require_list(node, "'configs'").items) {
-    if (!item->is_scalar() || item->text.empty())
-      throw Error("a config is named by a text, this is " + yaml::describe_kind(*item),
-                  item->origin);
-    configs.push_back(item->text);
-  }
-  return configs;
-}
-
-Sweep read_seeds(const yaml::Node& node) {
-  std::vector<std::string> seeds;
-  for (const yaml::NodePtr& item : require_list(node, "'seeds'").items) seeds.push_back(item->text);
-  try {
-    return parse_seeds(join(seeds, ","));
-  } catch (const Error& error) {
-    throw Error(error.message(), node.origin, "seeds are whole numbers from 0 on: [1, 2, 3]");
-  }
-}
-
-Sweep read_values(const yaml::Entry& entry) {
-  if (!config::is_known_path(entry.key))
-    throw Error("there is no config key '" + entry.key + "'",
-                entry.key_origin,
-                did_you_mean(entry.key, config::all_key_paths()));
-  Sweep sweep{entry.key, {}};
-  for (const yaml::NodePtr& item :
-       require_list(*entry.value, "what '" + entry.key + "' is to take").items)
-    sweep.values.push_back(value_text(*item));
-  try {
-    check_distinct(sweep);
-  } catch (const Error& error) {
-    throw Error(error.message(), entry.value->origin);
-  }
-  return sweep;
-}
-
-}  // namespace
-
-SweepFile read_sweep_file(const std::string& path) {
-  const yaml::NodePtr parsed = yaml::parse_file(path);
-  const yaml::Node& node = *parsed;
-  if (!node.is_mapping())
-    throw Error("a sweep file is a mapping, this is " + yaml::describe_kind(node), node.origin);
-  static const std::vector<std::string> known = {"title", "configs", "seeds", "values"};
-  SweepFile file;
-  file.name = std::filesystem::path(path).stem().string();
-  for (const yaml::Entry& entry : node.entries) {
-    if (entry.key == "title") {
-      file.title = entry.value->text;
-    } else if (entry.key == "configs") {
-      file.configs = read_configs(*entry.value);
-    } else if (entry.key == "seeds") {
-      file.sweeps.insert(file.sweeps.begin(), read_seeds(*entry.value));
-    } else if (entry.key == "values") {
-      if (!entry.value->is_mapping())
-        throw Error(
-            "'values' has a list for each key, this is " + yaml::describe_kind(*entry.value),
-            entry.value->origin,
-            "for example: optimizer.lr: [3e-4, 1e-3]");
-      for (const yaml::Entry& value : entry.value->entries)
-        file.sweeps.push_back(read_values(value));
-    } else {
-      throw Error("a sweep file has no key '" + entry.key + "'",
-                  entry.key_origin,
-                  did_you_mean(entry.key, known, "its keys: " + join(known, ", ")));
-    }
-  }
-  if (file.sweeps.empty())
-    throw Error(
-        "the sweep changes nothing", node.origin, "give it seeds, or values: a list for each key");
-  return file;
 }
 
 }  // namespace forge::run

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "core/run/sweep_values.h"
 
 namespace forge::run {
 
@@ -13,8 +16,13 @@ struct Sweep {
 };
 
 /// "optimizer.lr=3e-4,1e-3": commas part values, but for those inside of brackets, braces and
-/// quotes. Throws Error where there is no key, no value or one twice.
+/// quotes. "optimizer.lr=log(1e-4,1e-2,5)" and linear(…): range_values of the ends and the number.
+/// Throws Error where there is no key, no value or one twice, and for values that are drawn.
 Sweep parse_sweep(const std::string& text);
+
+/// "optimizer.lr=log_uniform(1e-4,1e-2)", uniform(…) and choice(A,AC,ABCD); none for a sweep whose
+/// values are not drawn.
+std::optional<RandomKey> parse_random_key(const std::string& text);
 
 /// The sweep of the key `seed` over "1,2,3" or "1..5" (both ends count). Throws Error for anything
 /// but whole numbers from 0 on, each once.
@@ -26,23 +34,16 @@ Sweep seeds_from(int64_t first, int64_t count);
 /// Throws Error where a value is there twice.
 void check_distinct(const Sweep& sweep);
 
-/// What a run's config is changed by: "path=value" for each sweep.
-using Overrides = std::vector<std::string>;
-
 /// Every combination of the sweeps' values, the last sweep's changing fastest; a single empty one
-/// without sweeps. Throws Error where two sweeps change one key.
-std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps);
+/// without sweeps. Where there are samples, each combination with each of them, the samples
+/// changing fastest. Throws Error where two of them change one key.
+std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps,
+                                    const std::vector<Overrides>& samples = {});
 
-/// Runs that a project declares in a file of its own, sweeps/NAME.yaml, so that they are asked for
-/// by a name.
-struct SweepFile {
-  std::string name;  ///< of the file, without .yaml
-  std::string title;
-  std::vector<std::string> configs;  ///< names and patterns; none: those of the command line
-  std::vector<Sweep> sweeps;         ///< seeds first, then the keys in the order of the file
+/// How many samples of the keys whose values are drawn.
+struct SampleCount {
+  int64_t count = 0;  ///< 0: not said
+  uint64_t seed = 1;  ///< of the draws
 };
-
-/// Reads and checks a sweep file. Throws Error at the place of what is wrong.
-SweepFile read_sweep_file(const std::string& path);
 
 }  // namespace forge::run

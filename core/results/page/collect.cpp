@@ -156,6 +156,7 @@ nlohmann::ordered_json encoded(const Curve& curve) {
 namespace {
 
 constexpr size_t points_of_a_page = 100000;
+constexpr size_t most_varied_keys = 8;  // of a random search
 constexpr size_t fewest_points_of_a_curve = 100;
 constexpr size_t most_points_of_a_curve = 1000;
 
@@ -270,7 +271,7 @@ std::vector<store::ConfiguredRun> runs_below(const store::ResultStore& store,
 void add_runs(const std::filesystem::path& runs_dir, Page& page) {
   const store::ResultStore store(store::store_path(runs_dir));
   std::vector<store::ConfiguredRun> configured = runs_below(store, page.project);
-  page.varied = store::varied_keys(configured);
+  page.varied = store::varied_keys(configured, most_varied_keys);
   const size_t limit = points_of_a_curve(configured.size());
   for (store::ConfiguredRun& run : configured)
     page.runs.push_back(run_of(std::move(run), store, limit));

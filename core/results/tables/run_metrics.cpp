@@ -203,6 +203,21 @@ void MetricSource::for_each(const Take& take) const {
   }
 }
 
+std::vector<MetricPoint> metrics_of_event(const worker::Event& event, double time) {
+  MetricClock clock;
+  StepMetrics step;
+  if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+    step = clock.read(*metrics, time);
+  } else if (const auto* found = std::get_if<worker::Evaluation>(&event)) {
+    step = clock.read(*found, time);
+  }
+  for (MetricPoint& metric : step.metrics) {
+    metric.tokens.reset();
+    metric.wall_seconds = 0;
+  }
+  return std::move(step.metrics);
+}
+
 RunMetrics read_run_metrics(const run::RunFolder& folder) {
   const MetricSource source(folder);
   RunMetrics run = source.run();
@@ -340,6 +355,16 @@ std::string tensorboard_beginning(const MetricPoint& first) {
 
 std::string tensorboard_scalar(const MetricPoint& metric) {
   return tensorboard_record(scalar_event(metric));
+}
+
+std::string tensorboard_restart(double time, int64_t step) {
+  Message session;
+  session.add_integer(1, 1);  // status: START
+  Message event;
+  event.add_double(1, time);
+  event.add_integer(2, step);
+  event.add_bytes(7, session.bytes());
+  return tensorboard_record(event.bytes());
 }
 
 std::string tensorboard_file_name(const MetricPoint& first) {

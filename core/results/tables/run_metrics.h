@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/run/run_folder.h"
+#include "core/worker/messages.h"
 
 namespace forge::tables {
 
@@ -52,6 +53,10 @@ class MetricSource {
   std::vector<int64_t> repeated_behind_;  ///< steps behind these are repeated, for each attempt
 };
 
+/// The metrics of one event, as they come while a run trains; none of other events. Tokens and wall
+/// time are not known.
+std::vector<MetricPoint> metrics_of_event(const worker::Event& event, double time);
+
 /// All of them.
 RunMetrics read_run_metrics(const run::RunFolder& folder);
 
@@ -78,6 +83,9 @@ std::string tensorboard_beginning(const MetricPoint& first);
 /// What follows for every metric: a scalar under its name, at its step and with the time of its
 /// event. Values are single precision, as TensorBoard has them.
 std::string tensorboard_scalar(const MetricPoint& metric);
+
+/// Says that the run begins again with `step`: TensorBoard forgets what it has from there on.
+std::string tensorboard_restart(double time, int64_t step);
 
 /// events.out.tfevents.<seconds since 1970 of the first metric>.forge: TensorBoard looks for such
 /// names, one folder a run.

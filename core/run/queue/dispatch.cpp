@@ -164,8 +164,8 @@ class Dispatcher {
     entry.attempt = folder.status().attempt;
     try {
       queue_.put(entry);
-      entry.supervisor =
-          run::start_supervisor(folder, program_, {lease.descriptor(), lease.device()});
+      entry.supervisor = run::start_supervisor(
+          folder, program_, {lease.descriptor(), lease.device(), entry.stop_after});
     } catch (const Error& problem) {
       return fail(entry, problem);
     }

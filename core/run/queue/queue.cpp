@@ -107,6 +107,7 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("units", entry.units);
   visit.field("jobs", entry.jobs);
   visit.field("fail_fast", entry.fail_fast);
+  visit.optional("stop_after", entry.stop_after);
   visit.optional("device", entry.device);
   visit.optional("supervisor", entry.supervisor);
   visit.field("starts", entry.starts);
@@ -247,6 +248,8 @@ void Queue::add(const QueueEntry& entry) {
                      !run::RunFolder(folder_.parent_path() / entry.run).is_running();
   QueueEntry kept = moves ? entry : *waiting;
   kept.priority = std::max(waiting->priority, entry.priority);
+  const bool stops = waiting->stop_after > 0 && entry.stop_after > 0;
+  kept.stop_after = stops ? std::max(waiting->stop_after, entry.stop_after) : 0;
   kept.starts = 0;
   put(kept);
 }

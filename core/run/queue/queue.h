@@ -78,6 +78,7 @@ struct QueueEntry {
   int units = 1;                     ///< that it needs
   int jobs = 0;                      ///< maximum concurrent runs of its group; 0: no limit
   bool fail_fast = false;            ///< if it fails, the rest of its group is not started
+  int64_t stop_after = 0;            ///< run::SupervisorOptions::stop_after
   std::string device;                ///< that it runs on, "": it waits
   int supervisor = 0;                ///< process id of the newest one, 0: none yet
   int starts = 0;                    ///< supervisors that were started for it
@@ -109,7 +110,8 @@ class Queue {
   /// In the order in which they are to be started.
   const std::vector<QueueEntry>& entries() const { return entries_; }
   const QueueEntry* find(const std::string& run) const;
-  /// An existing entry of the run stays, with the higher priority of the two and no starts counted.
+  /// An existing entry of the run stays, with the higher priority of the two, the later step to
+  /// stop after, and no starts counted.
   /// One of another host is replaced where nobody runs it: the run is asked for here now.
   void add(const QueueEntry& entry);
   /// Adds the entry, or writes it anew.

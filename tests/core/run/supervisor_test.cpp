@@ -806,6 +806,54 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
   REQUIRE_FALSE(fs::exists(scene.folder.stop_file()));
 }
 
+std::string rung_evaluation(int step) {
+  return R"({"event":"evaluation","step":)" + std::to_string(step) +
+         R"(,"loss":2.5,"tokens":1,"seconds":1})";
+}
+
+std::string stopped_at(int step) {
+  std::string line = lines::finished(false);
+  return line.replace(line.find("\"step\":3"), 8, "\"step\":" + std::to_string(step));
+}
+
+TEST_CASE("a run that was sent to a rung saves and stops after its evaluation there",
+          "[run][supervisor][stop][halving]") {
+  SupervisedScene scene({});
+  scene.options.stop_after = 1;
+  scene.launcher.add(
+      {then(greeting(), {Says{rung_evaluation(1)}, IsSilent{60}, Says{rung_evaluation(2)}}),
+       {Saves{2}, Says{stopped_at(2)}, Exits{{3, 0}}}});
+  scene.launcher.add(
+      {then(greeting(), {Says{rung_evaluation(3)}, Says{lines::finished(true)}}), {}});
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop"});
+  REQUIRE(read_events(scene.folder.events_file()).front().started->stop_after == 1);
+  REQUIRE(scene.last_event().at("stop_after") == 1);
+  const RunStatus status = scene.folder.status();
+  REQUIRE(status.state == RunState::stopped);
+  REQUIRE(status.halved);
+  REQUIRE(status.reason == "stopped at 2 of 3 steps by halving");
+  REQUIRE_FALSE(fs::exists(scene.folder.done_file()));
+  // A rung that is the last step stops nothing.
+  scene.options.stop_after = 3;
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE_FALSE(scene.folder.status().halved);
+}
+
+TEST_CASE("a run that a person stops on its way to a rung was not halved",
+          "[run][supervisor][stop][halving]") {
+  SupervisedScene scene({});
+  scene.options.stop_after = 2;
+  scene.launcher.add({then(greeting(),
+                           {Says{rung_evaluation(1)},
+                            Does{[&] { scene.folder.request_stop(StopRequest::after_checkpoint); }},
+                            IsSilent{60}}),
+                      {Saves{1}, Says{stopped_at(1)}, Exits{{3, 0}}}});
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE_FALSE(scene.folder.status().halved);
+  REQUIRE(scene.folder.status().reason == "stopped on request after step 1");
+}
+
 TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
   SupervisedScene scene({});
   const WorkerScript deaf{

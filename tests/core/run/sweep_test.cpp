@@ -1,5 +1,4 @@
 #include "core/run/sweep.h"
-#include "core/yaml/yaml.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -54,66 +53,50 @@ TEST_CASE("several sweeps make their product, the last changing fastest") {
           }).find("two sweeps change 'seed'") != std::string::npos);
 }
 
-using tests::error_of;
-using tests::TemporaryFolder;
-using Texts = std::vector<std::string>;
-
-SweepFile read(const std::string& text) {
-  const TemporaryFolder folder;
-  return read_sweep_file(folder.write("rates.yaml", text).string());
-}
-
-std::string error_in(const std::string& text) {
-  return error_of([&] { read(text); });
-}
-
-TEST_CASE("a sweep file names configs, seeds and the values of keys", "[run][sweep]") {
-  const SweepFile file = read(
-      "title: Learning rates\n"
-      "configs: [train_llama, \"train_canon_*\"]\n"
-      "values:\n"
-      "  optimizer.lr: [3e-4, 1e-3, 0.5]\n"
-      "  optimizer.betas: [[0.9, 0.98], [0.9, 0.999]]\n"
-      "  model.canon.set: [\"\", AC]\n"
-      "seeds: [1, 2]\n");
-  REQUIRE(file.name == "rates");
-  REQUIRE(file.title == "Learning rates");
-  REQUIRE(file.configs == Texts{"train_llama", "train_canon_*"});
-  REQUIRE(file.sweeps.size() == 4);
-  REQUIRE(file.sweeps[0].path == "seed");
-  REQUIRE(file.sweeps[0].values == Texts{"1", "2"});
-  REQUIRE(file.sweeps[1].path == "optimizer.lr");
-  REQUIRE(file.sweeps[1].values == Texts{"3e-4", "1e-3", "0.5"});
-  REQUIRE(file.sweeps[2].values == Texts{"[0.9,0.98]", "[0.9,0.999]"});
-  REQUIRE(file.sweeps[3].values == Texts{"\"\"", "AC"});
-  REQUIRE(sweep_points(file.sweeps).size() == 24);
-  // A file's numbers are YAML's, which --set would refuse to guess.
-  REQUIRE(read("values: {train.max_steps: [010, 0x10]}\n").sweeps[0].values == Texts{"8", "16"});
-}
-
-TEST_CASE("a sweep file may leave the configs to the command line", "[run][sweep]") {
-  REQUIRE(read("seeds: [1, 2, 3]\n").configs.empty());
-}
-
-TEST_CASE("what is wrong in a sweep file is said with its place", "[run][sweep]") {
-  const auto says = [](const std::string& text, const std::string& place, const std::string& what) {
-    const std::string error = error_in(text);
-    INFO(error);
-    REQUIRE(error.find("rates.yaml:" + place) != std::string::npos);
-    REQUIRE(error.find(what) != std::string::npos);
+TEST_CASE("a range is written as its kind, its ends and its number of values", "[run][sweep]") {
+  REQUIRE(parse_sweep("optimizer.lr=log(1e-4,1e-2,5)").values ==
+          Texts{"0.0001", "0.000316", "0.001", "0.00316", "0.01"});
+  REQUIRE(parse_sweep("optimizer.weight_decay=linear(0, 0.2, 3)").values ==
+          Texts{"0", "0.1", "0.2"});
+  REQUIRE(parse_sweep("train.batch_size=log(8,64,4)").values == Texts{"8", "16", "32", "64"});
+  // A text with a parenthesis is a text.
+  REQUIRE(parse_sweep("name=f(x),g(x)").values == Texts{"f(x)", "g(x)"});
+  const auto says = [](const char* text, const char* what) {
+    INFO(text);
+    REQUIRE(error_of([&] { parse_sweep(text); }).find(what) != std::string::npos);
   };
-  says("[1]\n", "1:1", "a sweep file is a mapping");
-  says("title: x\n", "1:1", "changes nothing");
-  says("seed: [1]\n", "1:1", "did you mean 'seeds'");
-  says("seeds: 3\n", "1:8", "'seeds' is a list");
-  says("seeds: []\n", "1:8", "is empty");
-  says("seeds: [1, 1]\n", "1:8", "the value 1 twice");
-  says("seeds: [a]\n", "1:8", "'a' is no seed");
-  says("values: [1]\n", "1:9", "'values' has a list for each key");
-  says("values: {optimizer.lrr: [1]}\n", "1:10", "did you mean 'optimizer.lr'");
-  says("values: {optimizer.lr: 1}\n", "1:24", "what 'optimizer.lr' is to take is a list");
-  says("values: {optimizer.lr: [1, 1]}\n", "1:24", "the value 1 twice");
-  says("configs: [[a]]\nseeds: [1]\n", "1:11", "a config is named by a text");
+  says("optimizer.lr=log(1e-4,1e-2)", "the two ends and the number of values");
+  says("optimizer.lr=log(1e-4,1e-2,5", "does not end with ')'");
+  says("optimizer.lr=log(a,1e-2,5)", "'a' is no number for an end");
+  says("optimizer.lr=log(1e-4,1e-2,0)", "'0' is no number for the number of values");
+  says("optimizer.lr=log(1e-4,1e-2,1)", "a range has two ends");
+  says("optimizer.lr=log_uniform(1e-4,1e-2)", "are drawn");
+}
+
+TEST_CASE("values that are drawn are written as their distribution", "[run][sweep]") {
+  REQUIRE(!parse_random_key("optimizer.lr=1e-4,1e-2"));
+  REQUIRE(!parse_random_key("optimizer.lr=log(1e-4,1e-2,5)"));
+  const auto rate = parse_random_key("optimizer.lr=log_uniform(1e-4,1e-2)");
+  REQUIRE(rate);
+  REQUIRE(rate->path == "optimizer.lr");
+  REQUIRE(rate->distribution.kind == ValueKind::log_uniform);
+  REQUIRE(rate->distribution.low == 1e-4);
+  REQUIRE(rate->distribution.high == 1e-2);
+  const auto betas = parse_random_key("optimizer.betas=choice([0.9,0.98],[0.9,0.999])");
+  REQUIRE(betas->distribution.choices == Texts{"[0.9,0.98]", "[0.9,0.999]"});
+  REQUIRE(error_of([] { parse_random_key("optimizer.lr=uniform(1)"); }).find("the two ends") !=
+          std::string::npos);
+}
+
+TEST_CASE("samples are combined with every point of the lists", "[run][sweep]") {
+  const std::vector<Overrides> samples = {{"optimizer.lr=0.1", "train.grad_clip=1"},
+                                          {"optimizer.lr=0.2", "train.grad_clip=2"}};
+  const auto points = sweep_points({parse_seeds("1,2")}, samples);
+  REQUIRE(points.size() == 4);
+  REQUIRE(points[1] == Overrides{"seed=1", "optimizer.lr=0.2", "train.grad_clip=2"});
+  REQUIRE(error_of([&] {
+            sweep_points({parse_sweep("optimizer.lr=1,2")}, samples);
+          }).find("two sweeps change 'optimizer.lr'") != std::string::npos);
 }
 
 }  // namespace

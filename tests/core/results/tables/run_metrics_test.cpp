@@ -305,6 +305,38 @@ TEST_CASE("what is written is read back", "[tensorboard]") {
   }
 }
 
+TEST_CASE("a restart tells TensorBoard to forget what it has from a step on", "[tensorboard]") {
+  // purge_orphaned_data of its event_accumulator.py: session_log (7) with status (1) START (1).
+  const std::vector<std::string> records = records_of(tensorboard_restart(1700000001.25, 41));
+  REQUIRE(records.size() == 1);
+  const std::vector<Field> event = fields_of(records[0]);
+  REQUIRE(event.size() == 3);
+  REQUIRE(read_as<double>(event[0].bytes, 0) == 1700000001.25);
+  REQUIRE(event[1].number == 2);
+  REQUIRE(read_as<int64_t>(event[1].bytes, 0) == 41);
+  REQUIRE(event[2].number == 7);
+  const std::vector<Field> session = fields_of(event[2].bytes);
+  REQUIRE(session.size() == 1);
+  REQUIRE(session[0].number == 1);
+  REQUIRE(read_as<int64_t>(session[0].bytes, 0) == 1);
+}
+
+TEST_CASE("an event has the metrics that its run is told to have", "[tensorboard]") {
+  worker::Evaluation evaluation;
+  evaluation.step = 10;
+  evaluation.loss = 2.5;
+  evaluation.scores["accuracy"] = {0.5, 4};
+  const std::vector<MetricPoint> metrics = metrics_of_event(evaluation, 1700000001);
+  REQUIRE(metrics.size() == 2);
+  REQUIRE(metrics[0].name == "eval_loss");
+  REQUIRE(metrics[0].value == 2.5);
+  REQUIRE(metrics[1].name == "accuracy");
+  REQUIRE(metrics[1].step == 10);
+  REQUIRE(metrics[1].time == 1700000001);
+  REQUIRE(metrics[1].wall_seconds == 0);
+  REQUIRE(metrics_of_event(worker::Started{}, 1).empty());
+}
+
 TEST_CASE("the same run has the same bytes and name", "[tensorboard]") {
   RunMetrics run;
   run.metrics = {{"x", 1, 1, 1, 1700000000.75, 1}};

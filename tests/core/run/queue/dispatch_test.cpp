@@ -149,6 +149,17 @@ TEST_CASE("a supervisor is told its device and holds its lease", "[queue][dispat
   REQUIRE(until([&] { return used_units(leases_folder(scene.path()), {"cuda:1", 24}) == 0; }));
 }
 
+TEST_CASE("a supervisor is told the step to stop after", "[queue][dispatch][halving]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1, 1);
+  entry.stop_after = 200;
+  scene.put(entry);
+  REQUIRE(scene.started() == Runs{entry.run});
+  const fs::path asked = scene.run(entry).path() / "asked";
+  REQUIRE(until([&] { return fs::exists(asked) && !read_file(asked).empty(); }));
+  REQUIRE(contains(read_file(asked), "--stop-after 200"));
+}
+
 TEST_CASE("no more of a command run at once than it asked for", "[queue][dispatch]") {
   Scene scene(holds_the_lock);
   for (int seed = 1; seed <= 3; ++seed) {

@@ -227,6 +227,22 @@ TEST_CASE("a queue is on the disk, for the next process", "[queue]") {
   REQUIRE(read_entries(folder.path()).empty());
 }
 
+TEST_CASE("a run that is asked for twice goes on to the later step", "[queue][halving]") {
+  const TemporaryFolder folder;
+  Queue queue(folder.path());
+  const auto added = [&](int64_t stop_after) {
+    QueueEntry asked = entry("a", 0, 0);
+    asked.stop_after = stop_after;
+    queue.add(asked);
+    return queue.find("a")->stop_after;
+  };
+  REQUIRE(added(600) == 600);
+  REQUIRE(added(200) == 600);
+  REQUIRE(added(1800) == 1800);
+  REQUIRE(added(0) == 0);  // all of it
+  REQUIRE(added(200) == 0);
+}
+
 TEST_CASE("who asks for a run that waits already only raises its priority", "[queue]") {
   TemporaryFolder folder;
   Queue queue(folder.path());

@@ -1,0 +1,277 @@
+#include "app/halving_search.h"
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <map>
+
+#include "core/base/display_text.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/run/halving_runs.h"
+
+namespace forge::app {
+namespace {
+
+std::string config_of(const CheckedRun& run) {
+  return run.resolved.project + ":" + run.resolved.config_name;
+}
+
+/// The runs of each config, in their order.
+std::vector<std::vector<const CheckedRun*>> by_config(const std::vector<CheckedRun>& runs) {
+  std::vector<std::vector<const CheckedRun*>> groups;
+  std::map<std::string, size_t> places;
+  for (const CheckedRun& run : runs) {
+    const auto [found, is_new] = places.try_emplace(config_of(run), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(&run);
+  }
+  return groups;
+}
+
+/// Throws Error for a key in which runs differ that have to be alike to be compared.
+void require_alike(const CheckedRun& first, const CheckedRun& other) {
+  for (const char* key : {"seed",
+                          "profile",
+                          "data",
+                          "tokenizer",
+                          "train.max_steps",
+                          "train.seq_len",
+                          "train.eval_rows",
+                          "train.eval_every"}) {
+    const nlohmann::json* const left = find_value(first.resolved.json, key);
+    const nlohmann::json* const right = find_value(other.resolved.json, key);
+    if (!left && !right) continue;
+    if (left && right && *left == *right) continue;
+    throw Error("halving cannot compare runs that differ in '" + std::string(key) +
+                    "': " + first.label + " and " + other.label,
+                std::string(key) == "seed" ? "search with one seed, and train the best with several"
+                                           : "leave it out of the sweep");
+  }
+}
+
+void require_evaluation(const CheckedRun& run, const run::HalvingRule& rule) {
+  const config::Experiment& experiment = run.resolved.experiment;
+  if (!rule.is_by_loss() && experiment.data.source != "task")
+    throw Error(run.label + ": halving compares " + rule.by +
+                    ", and only a synthetic task has scores (data.source is " +
+                    experiment.data.source + ")",
+                "compare eval_loss");
+  const config::TrainConfig& train = experiment.train;
+  if (train.eval_every > 0 && rule.first % train.eval_every == 0) return;
+  throw Error(run.label + ": halving compares runs after " + with_thousands(rule.first) +
+                  " steps, and train.eval_every is " + std::to_string(train.eval_every),
+              "'first' is a multiple of train.eval_every: --set train.eval_every=" +
+                  std::to_string(rule.first) + " evaluates there");
+}
+
+std::vector<int64_t> steps_of(const CheckedRun& run, const run::HalvingRule& rule) {
+  return run::rung_steps(rule, run.resolved.experiment.train.max_steps);
+}
+
+std::string value_text(const run::HalvingRule& rule, double loss) {
+  return rule.by + " " + results::fixed_text(rule.takes_highest() ? -loss : loss, 4);
+}
+
+}  // namespace
+
+void check_halving(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {
+  const results::Metric metric = results::metric_named(rule.by);
+  if (metric.source != results::Source::task && !rule.is_by_loss())
+    throw Error("halving cannot compare " + rule.by + ", which not every evaluation has",
+                "compare eval_loss or a score of the task; best_of in a table chooses among the "
+                "completed runs by " +
+                    rule.by);
+  for (const auto& group : by_config(runs)) {
+    for (const CheckedRun* run : group) {
+      require_alike(*group.front(), *run);
+      require_evaluation(*run, rule);
+    }
+    steps_of(*group.front(), rule);
+  }
+}
+
+HalvingSearch::HalvingSearch(std::vector<HalvedRun> runs, const run::HalvingRule& rule)
+    : rule_(rule), runs_(std::move(runs)) {
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const auto [found, is_new] = places.try_emplace(config_of(*runs_[i].checked), groups_.size());
+    if (is_new) groups_.push_back({steps_of(*runs_[i].checked, rule_), {}, {}});
+    Group& group = groups_[found->second];
+    members_.push_back({found->second, group.runs.size()});
+    group.runs.push_back(i);
+    group.contestants.emplace_back();
+    read(i);
+  }
+}
+
+run::Contestant& HalvingSearch::contestant(size_t run) {
+  return groups_[members_[run].group].contestants[members_[run].place];
+}
+
+const run::Contestant& HalvingSearch::contestant(size_t run) const {
+  return groups_[members_[run].group].contestants[members_[run].place];
+}
+
+void HalvingSearch::read(size_t run) {
+  contestant(run) = run::read_contestant(
+      runs_[run].pending.planned.folder, rule_, groups_[members_[run].group].rung_steps);
+}
+
+void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
+  const size_t run = sent_[number];
+  const int aim = contestant(run).aim;
+  try {
+    read(run);
+  } catch (const Error& problem) {
+    if (!problem_) problem_ = problem;  // the same of every run
+    contestant(run).is_out = true;
+  }
+  run::Contestant& now = contestant(run);
+  now.aim = std::max(now.aim, aim);
+  now.is_active = false;
+  const run::RunState state = outcome.status.state;
+  const bool went_well = state == run::RunState::completed || state == run::RunState::stopped;
+  // One that a person stopped on its way, or that failed, waits for the next command.
+  if (outcome.ending != Ending::ended || !went_well || !now.has_arrived()) now.is_out = true;
+}
+
+PendingRun HalvingSearch::sent(Group& group, const run::NextRun& next) {
+  const size_t number = group.runs[next.contestant];
+  run::Contestant& contestant = group.contestants[next.contestant];
+  PendingRun pending = runs_[number].pending;
+  const int64_t step = group.rung_steps[size_t(next.rung)];
+  pending.stop_after = step;
+  if (!contestant.losses.empty()) {
+    const size_t last = contestant.losses.size() - 1;
+    pending.planned.action = run::Action::resume;
+    pending.made = false;
+    pending.what = "goes on to step " + with_thousands(step) + ", with " +
+                   value_text(rule_, contestant.losses[last]) + " at step " +
+                   with_thousands(group.rung_steps[last]);
+  } else {
+    pending.what += ", at first to step " + with_thousands(step);
+  }
+  contestant.aim = next.rung;
+  contestant.is_active = true;
+  sent_.push_back(number);
+  return pending;
+}
+
+std::vector<PendingRun> HalvingSearch::next(const Following& now) {
+  std::vector<PendingRun> pending;
+  if (!began_) {
+    began_ = true;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].pending.planned.action != run::Action::running) continue;
+      contestant(i).aim = std::max(contestant(i).aim, int(contestant(i).losses.size()));
+      contestant(i).is_active = true;
+      sent_.push_back(i);
+      pending.push_back(runs_[i].pending);
+    }
+  }
+  most_running_ = std::max(most_running_, now.running);
+  const bool is_device_free = now.waiting == 0 && now.running < most_running_;
+  for (Group& group : groups_) {
+    for (const run::NextRun& run : current(group, pending.empty() && is_device_free))
+      pending.push_back(sent(group, run));
+  }
+  return pending;
+}
+
+std::vector<run::NextRun> HalvingSearch::current(Group& group, bool may_guess) {
+  while (true) {
+    std::vector<run::NextRun> next =
+        run::next_runs(group.contestants, rule_.eta, int(group.rung_steps.size()));
+    std::vector<run::NextRun> chosen;
+    std::copy_if(next.begin(), next.end(), std::back_inserter(chosen), [](const auto& run) {
+      return run.is_certain;
+    });
+    if (chosen.empty() && !next.empty() && may_guess) chosen = {next.front()};
+    bool is_news = false;
+    for (const run::NextRun& run : chosen) {
+      const run::Contestant before = group.contestants[run.contestant];
+      read(group.runs[run.contestant]);
+      const run::Contestant& now = group.contestants[run.contestant];
+      is_news = is_news || now.aim != before.aim || now.losses.size() != before.losses.size();
+    }
+    if (!is_news) return chosen;
+  }
+}
+
+std::vector<std::string> HalvingSearch::ranked_ids() const {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    if (contestant(i).aim >= 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
+    const std::vector<double>& ours = contestant(left).losses;
+    const std::vector<double>& theirs = contestant(right).losses;
+    if (members_[left].group != members_[right].group)
+      return members_[left].group < members_[right].group;
+    if (ours.size() != theirs.size()) return ours.size() > theirs.size();
+    return !ours.empty() && ours.back() < theirs.back();
+  });
+  return texts_of(order, [&](size_t run) { return runs_[run].pending.planned.record.id; });
+}
+
+std::string HalvingSearch::summary() const {
+  std::string text;
+  for (const Group& group : groups_) {
+    std::vector<int64_t> counts(group.rung_steps.size());
+    for (const run::Contestant& contestant : group.contestants) {
+      for (size_t rung = 0; rung < contestant.losses.size(); ++rung) ++counts[rung];
+    }
+    const int64_t all = int64_t(group.runs.size()) * group.rung_steps.back();
+    text += "halving " + runs_[group.runs.front()].checked->resolved.config_name + " by " +
+            rule_.by + ": " + run::counts_text(counts, group.rung_steps) + "; " +
+            with_thousands(run::total_steps(counts, group.rung_steps)) + " of " +
+            with_thousands(all) + " steps\n" + best_text(group);
+  }
+  return text;
+}
+
+std::string HalvingSearch::best_text(const Group& group) const {
+  const run::Contestant* best = nullptr;
+  for (const run::Contestant& contestant : group.contestants) {
+    if (contestant.losses.size() < group.rung_steps.size()) continue;
+    if (!best || contestant.losses.back() < best->losses.back()) best = &contestant;
+  }
+  if (!best) return "";
+  const auto place = size_t(best - group.contestants.data());
+  return "the best is " + tables::printable(runs_[group.runs[place]].pending.label) + " with " +
+         value_text(rule_, best->losses.back()) + "\n";
+}
+
+std::string halving_plan_text(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {
+  std::string text;
+  for (const auto& group : by_config(runs)) {
+    const std::vector<int64_t> steps = steps_of(*group.front(), rule);
+    const auto count = int64_t(group.size());
+    const auto counts = run::expected_counts(count, rule.eta, int(steps.size()));
+    const auto most = run::most_counts(count, rule.eta, int(steps.size()));
+    text += "halving " + group.front()->resolved.config_name + " by " + rule.by + ": " +
+            run::counts_text(counts, steps) + ": " +
+            with_thousands(run::total_steps(counts, steps)) + " of " +
+            with_thousands(count * steps.back()) + " steps; at most " +
+            with_thousands(run::total_steps(most, steps)) +
+            " where several run at once and each is better than those before\n";
+  }
+  return text;
+}
+
+double halving_share(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {
+  double left = 0, all = 0;
+  for (const auto& group : by_config(runs)) {
+    const std::vector<int64_t> steps = steps_of(*group.front(), rule);
+    const auto count = int64_t(group.size());
+    left +=
+        double(run::total_steps(run::expected_counts(count, rule.eta, int(steps.size())), steps));
+    all += double(count * steps.back());
+  }
+  return all > 0 ? left / all : 1;
+}
+
+}  // namespace forge::app

@@ -1,0 +1,148 @@
+// Metrics that are streamed while a run trains: into event files, and into the client of W&B.
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+/// Stands in for the package wandb: writes down how it is called.
+constexpr const char* recording_wandb = R"(
+import json
+import os
+
+def record(*call):
+    with open(os.environ["WANDB_RECORD"], "a") as file:
+        file.write(json.dumps(call) + "\n")
+
+class Summary:
+    def __setitem__(self, key, value):
+        record("summary", key, value)
+
+class Run:
+    def __init__(self):
+        self.summary = Summary()
+    def log(self, values, step):
+        if os.environ.get("WANDB_FAILS"):
+            raise RuntimeError("the disk of the stand-in is full")
+        record("log", step, values)
+    def finish(self, exit_code):
+        record("finish", exit_code)
+
+def init(**arguments):
+    record("init", arguments)
+    return Run()
+)";
+
+/// Makes forge find this text as the package wandb.
+void install_wandb(Program& forge, const std::string& text) {
+  forge.folder().write("packages/wandb/__init__.py", text);
+  forge.environment["PYTHONPATH"] = (forge.folder() / "packages").string();
+  forge.environment["PYTHONDONTWRITEBYTECODE"] = "1";
+  forge.environment["WANDB_RECORD"] = (forge.folder() / "calls").string();
+}
+
+std::vector<json> calls(const Program& forge) {
+  std::vector<json> list;
+  for (const std::string& line : split(read_file(forge.folder() / "calls"), '\n')) {
+    if (!line.empty()) list.push_back(json::parse(line));
+  }
+  return list;
+}
+
+std::filesystem::path only_file_below(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  REQUIRE(files.size() == 1);
+  return files.front();
+}
+
+TEST_CASE("an event file that followed a run is the one that is written afterwards") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(tiny({"run", "train_canon_a", "--detach"}, 40)).exit_code == 0);
+  const std::string followed = (forge.folder() / "followed").string();
+  const std::string written = (forge.folder() / "written").string();
+  const int pid =
+      forge.start({"export", "--format", "tensorboard", "-p", "canon", "-o", followed, "--follow"});
+  REQUIRE(wait_until([&] { return forge.errors().find("following 1 run") != std::string::npos; }));
+  gate.open();
+  const Outcome outcome = Program::wait_for(pid);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(
+      forge.call({"export", "--format", "tensorboard", "-p", "canon", "-o", written}).exit_code ==
+      0);
+  const std::string bytes = read_file(only_file_below(followed));
+  REQUIRE(bytes.size() > 1000);
+  REQUIRE(bytes == read_file(only_file_below(written)));
+  REQUIRE(only_file_below(followed).filename() == only_file_below(written).filename());
+
+  // Followed again, with nothing left to follow, it ends at once with the same file.
+  REQUIRE(
+      forge.call({"export", "--format", "tensorboard", "-p", "canon", "-o", followed, "--follow"})
+          .exit_code == 0);
+  REQUIRE(read_file(only_file_below(followed)) == bytes);
+}
+
+TEST_CASE("W&B's client is called with every metric of a run") {
+  Program forge;
+  install_wandb(forge, recording_wandb);
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 8)).exit_code == 0);
+  const std::string run = forge.only_run().filename().string();
+  const std::string output = (forge.folder() / "wandb").string();
+  const Outcome outcome =
+      forge.call({"export", "--format", "wandb", "-p", "canon", "-o", output, "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const std::vector<json> said = calls(forge);
+  const json& init = said.front()[1];
+  REQUIRE(said.front()[0] == "init");
+  REQUIRE(init.at("id") == run);
+  REQUIRE(init.at("project") == "canon");
+  REQUIRE(init.at("group") == "train_canon_a");
+  REQUIRE(init.at("mode") == "offline");
+  REQUIRE(init.at("dir") == output);
+  REQUIRE(init.at("config").at("train").at("max_steps") == 8);
+  size_t metrics = 0;
+  int64_t step = 0;
+  json last_evaluation;
+  for (const json& call : said) {
+    if (call[0] != "log") continue;
+    REQUIRE(call[1] >= step);
+    step = call[1];
+    metrics += call[2].size();
+    if (call[2].contains("eval_loss")) last_evaluation = call[2];
+  }
+  REQUIRE(step == 8);
+  REQUIRE(json::parse(outcome.out).at("metrics") == metrics);
+  const json summary = json::parse(forge.call({"runs", "--json"}).out)[0];
+  REQUIRE(last_evaluation.at("eval_loss") == summary.at("eval_loss"));
+  REQUIRE(said[said.size() - 2] == json({"summary", "status", "completed"}));
+  REQUIRE(said.back() == json({"finish", 0}));
+}
+
+TEST_CASE("a missing or failing client of W&B is said, with its last words") {
+  Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
+  const std::vector<std::string> command = {
+      "export", "--format", "wandb", "-p", "canon", "-o", (forge.folder() / "wandb").string()};
+  install_wandb(forge, "raise ImportError('not here')\n");
+  const Outcome missing = forge.call(command);
+  REQUIRE(missing.exit_code == 1);
+  REQUIRE(missing.err.find("the Python package wandb is not installed") != std::string::npos);
+  install_wandb(forge, recording_wandb);
+  forge.environment["WANDB_FAILS"] = "1";
+  const Outcome failed = forge.call(command);
+  REQUIRE(failed.exit_code == 1);
+  REQUIRE(failed.err.find("W&B's client did not take run") != std::string::npos);
+  REQUIRE(failed.err.find("the disk of the stand-in is full") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace forge::tests

@@ -1,0 +1,197 @@
+// Sweeps that search: successive halving, interrupted and driven by two commands.
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/parallel.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+constexpr int steps = 1000;  // so many that no run is completed before it can be stopped
+
+/// Six learning rates, compared after 20, 60, 180 and 540 of 1,000 steps.
+std::vector<std::string> search(std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = tiny({"run", "train_canon_a"}, steps);
+  for (const char* argument : {"--set",
+                               "train.eval_every=20",
+                               "--set",
+                               "train.log_every=20",
+                               "--sweep",
+                               "optimizer.lr=log(1e-4,1e-1,6)",
+                               "--halving",
+                               "20",
+                               "--jobs",
+                               "1"})
+    arguments.emplace_back(argument);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+constexpr const char* expected =
+    "6 runs to step 20, 2 to step 60, 1 to step 180, 1 to step 540, 1 to step 1,000";
+
+/// Of a search that has ended: what became of each run.
+struct Ends {
+  std::map<std::string, double> completed;    ///< eval_loss by id
+  std::map<std::string, std::string> halved;  ///< the reason by id
+};
+
+Ends ends_in(const Program& forge) {
+  Ends ends;
+  for (const json& run : json::parse(forge.call({"runs", "--json"}).out)) {
+    const std::string id = run.at("id"), status = run.at("status");
+    INFO(run.dump());
+    if (status == "completed") {
+      ends.completed[id] = run.at("eval_loss");
+    } else {
+      REQUIRE(status == "stopped");
+      ends.halved[id] = run.at("failure_reason");
+    }
+  }
+  return ends;
+}
+
+int workers_started(const Program& forge) {
+  int started = 0;
+  for (const json& run : json::parse(forge.call({"runs", "--json"}).out))
+    started += run.at("attempts").get<int>();
+  return started;
+}
+
+TEST_CASE("halving completes the best run and leaves the others as stopped ones") {
+  const Program forge;
+  const Outcome plan = forge.call(search({"--dry-run"}));
+  REQUIRE(plan.out.find(expected + std::string(": 1,140 of 6,000 steps; at most")) !=
+          std::string::npos);
+  const Outcome searched = forge.call(search({"--json"}));
+  INFO(searched.err);
+  REQUIRE(searched.exit_code == 0);
+  const Ends ends = ends_in(forge);
+  REQUIRE(ends.completed.size() == 1);
+  REQUIRE(ends.halved.size() == 5);
+  for (const auto& [id, reason] : ends.halved) {
+    INFO(id << ": " << reason);
+    REQUIRE(reason.find("stopped at ") == 0);
+    REQUIRE(reason.find(" of 1,000 steps by halving") != std::string::npos);
+    REQUIRE_FALSE(std::filesystem::exists(forge.runs_dir() / id / "DONE"));
+  }
+  const json results = json::parse(searched.out);
+  REQUIRE(results.size() == 6);
+  REQUIRE(results[0].at("id") == ends.completed.begin()->first);
+  REQUIRE(searched.err.find(expected + std::string("; 1,140 of 6,000 steps")) != std::string::npos);
+
+  // Nothing is left to do, and nothing is done.
+  const int before = workers_started(forge);
+  REQUIRE(forge.call(search()).exit_code == 0);
+  REQUIRE(workers_started(forge) == before);
+
+  // Trained in one go the best run has the same bits.
+  const Program straight;
+  const json config =
+      json::parse(read_file(forge.runs_dir() / ends.completed.begin()->first / "config.json"));
+  const json rate = config.at("optimizer").at("lr");
+  std::vector<std::string> whole = tiny({"run", "train_canon_a", "--json"}, steps);
+  for (const std::string& setting : {std::string("train.eval_every=20"),
+                                     std::string("train.log_every=20"),
+                                     "optimizer.lr=" + rate.dump()})
+    whole.insert(whole.end(), {"--set", setting});
+  const Outcome trained = straight.call(whole);
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  REQUIRE(json::parse(trained.out)[0].at("id") == ends.completed.begin()->first);
+  REQUIRE(json::parse(trained.out)[0].at("eval_loss") == ends.completed.begin()->second);
+}
+
+TEST_CASE("a search that is interrupted goes on with the same command to the same end") {
+  const Program forge, straight;
+  const int pid = forge.start(search());
+  REQUIRE(wait_until([&] {
+    int halved = 0;
+    for (const json& run : json::parse(forge.call({"runs", "--json"}).out))
+      halved += run.at("status") == "stopped" ? 1 : 0;
+    return halved >= 2;
+  }));
+  REQUIRE(::kill(pid, SIGINT) == 0);
+  const Outcome interrupted = Program::wait_for(pid);
+  INFO(interrupted.err);
+  const Outcome again = forge.call(search());
+  INFO(again.err);
+  REQUIRE(again.exit_code == 0);
+  REQUIRE(straight.call(search()).exit_code == 0);
+  REQUIRE(ends_in(forge).completed == ends_in(straight).completed);
+}
+
+TEST_CASE("two commands drive one search together") {
+  const Program forge;
+  const int one = forge.start(search()), other = forge.start(search());
+  REQUIRE(Program::wait_for(one).exit_code == 0);
+  REQUIRE(Program::wait_for(other).exit_code == 0);
+  const Ends ends = ends_in(forge);
+  REQUIRE(ends.completed.size() == 1);
+  REQUIRE(ends.halved.size() == 5);
+}
+
+TEST_CASE("two runs at a time are halved, too, and one is completed") {
+  if (usable_cores() < 2) return;
+  const Program forge;
+  std::vector<std::string> arguments = search({"--json"});
+  *(std::find(arguments.begin(), arguments.end(), "--jobs") + 1) = "2";
+  const Outcome searched = forge.call(arguments);
+  INFO(searched.err);
+  REQUIRE(searched.exit_code == 0);
+  const Ends ends = ends_in(forge);
+  // Of six at most four reach the second rung, of these two the third, and of these one the last.
+  REQUIRE(ends.completed.size() == 1);
+  REQUIRE(ends.halved.size() == 5);
+  REQUIRE(searched.err.find("the best is train_canon_a (optimizer.lr=") != std::string::npos);
+}
+
+TEST_CASE("a random search runs the same points for the same seed") {
+  const Program forge;
+  const auto points = [&](const std::string& seed) {
+    const Outcome plan = forge.call(tiny({"run",
+                                          "train_canon_a",
+                                          "--sweep",
+                                          "optimizer.lr=log_uniform(1e-4,1e-2)",
+                                          "--sweep",
+                                          "optimizer.weight_decay=uniform(0,0.2)",
+                                          "--samples",
+                                          "5",
+                                          "--sample-seed",
+                                          seed,
+                                          "--dry-run",
+                                          "--json"}));
+    INFO(plan.err);
+    REQUIRE(plan.exit_code == 0);
+    std::vector<std::string> labels;
+    for (const json& run : json::parse(plan.out)) labels.push_back(run.at("label"));
+    return labels;
+  };
+  REQUIRE(points("3").size() == 5);
+  REQUIRE(points("3") == points("3"));
+  REQUIRE(points("3") != points("4"));
+}
+
+TEST_CASE("halving refuses runs that it cannot compare") {
+  const Program forge;
+  const auto says = [&](const std::vector<std::string>& more, const std::string& what) {
+    const Outcome refused = forge.call(search(more));
+    INFO(refused.err);
+    REQUIRE(refused.exit_code == 2);
+    REQUIRE(refused.err.find(what) != std::string::npos);
+  };
+  says({"--seeds", "2"}, "differ in 'seed'");
+  says({"--sweep", "data.seed=1,2"}, "differ in 'data'");
+  says({"--set", "train.eval_every=3"}, "train.eval_every is 3");
+  says({"--detach"}, "--detach cannot be combined with halving");
+  says({"--save-plan", forge.folder() / "plan.json"}, "--save-plan cannot be combined");
+}
+
+}  // namespace
+}  // namespace forge::tests
