@@ -22,6 +22,7 @@ ROLES = ("projection", "gate", "mixer_output", "mlp_output")
 RULES = {"constant": ("value",), "normal": ("std",), "truncated_normal": ("std", "cut"),
          "uniform": ("bound",), "log_uniform": ("low", "high"), "inverse_softplus": ("low", "high")}
 MOST_FRAMES = 6
+MODULE_PREFIX = "own_block_"  # of the Python modules that hold users' classes
 loaded_files = {}  # path of a user's file -> name of its block
 
 
@@ -138,7 +139,7 @@ def load_class(name, block):
     path, source = block["file"], block["source"]
     loaded_files[path] = name
     linecache.cache[path] = (len(source), None, source.splitlines(True), path)
-    module = types.ModuleType("own_block_" + name)
+    module = types.ModuleType(MODULE_PREFIX + name)
     module.__file__ = path
     sys.modules[module.__name__] = module
     with blaming(name, "its file"):
@@ -176,6 +177,16 @@ def build(name, model, layer, seed, position=""):
                     "it reads " + ", ".join(sorted(settings.read)) if settings.read else
                     "it reads no settings")
     return built
+
+
+def call(module, x, layer, ids):
+    """The block's output for an input of forge's. Of bfloat16 the block is computed by Torch's autocast,
+    which takes weights in float32 and chooses the precision of each operation."""
+    context = Context(layer, ids)
+    if x.dtype != torch.bfloat16:
+        return module(x, context)
+    with torch.autocast(x.device.type, torch.bfloat16):
+        return module(x, context).to(x.dtype)
 
 
 def module_name(name, built):

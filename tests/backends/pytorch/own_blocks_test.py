@@ -16,7 +16,7 @@ import generate  # noqa: E402
 import own_blocks  # noqa: E402
 import training  # noqa: E402
 import trial  # noqa: E402
-from model import Model, loss_of, share_of  # noqa: E402
+from model import Model, loss_of, scored_of  # noqa: E402
 
 HEAD = "import torch\nfrom torch import nn\n\n\nclass MyMixer(nn.Module):\n"
 GOOD = HEAD + """\
@@ -208,8 +208,7 @@ class Models(unittest.TestCase):
                 total = 0.0
                 for first in range(0, 6, rows):
                     part = slice(first, first + rows)
-                    share = share_of(targets[part], targets, z_loss)
-                    loss = loss_of(model(ids[part]), targets[part], z_loss) * share
+                    loss = loss_of(model(ids[part]), targets[part], z_loss, scored_of(targets, z_loss))
                     loss.backward()
                     total += loss.item()
                 gradients.append([total] + [weight.grad.clone() for weight in model.parameters()])
