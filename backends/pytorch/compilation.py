@@ -56,7 +56,10 @@ def compiled(function, device, deterministic, say):
 
 def forbid_choices_by_time():
     """Kernels that were chosen by measuring may differ between two processes."""
-    import torch._inductor.config as inductor
+    try:
+        import torch._inductor.config as inductor
+    except ImportError:
+        return
     if hasattr(inductor, "deterministic"):
         inductor.deterministic = True
 

@@ -12,16 +12,8 @@ def is_finite(value):
     return bool(torch.isfinite(torch.as_tensor(value)).all())
 
 
-def require_finite(model, inputs, loss, norm):
-    """Throws TrainingFailed where a step's loss or the norm of its gradients is none, and says where that
-    begins. The weights are still those of the forward pass."""
-    if not is_finite(loss):
-        raise not_finite(model, inputs, f"the training loss is {loss.item()}")
-    if not is_finite(norm):
-        raise of_gradients(model, norm)
-
-
 def not_finite(model, inputs, what):
+    """The TrainingFailed for a loss that is no number: where that begins in a forward pass."""
     for name, weight in model.named_parameters():
         if not is_finite(weight.detach()):
             return TrainingFailed(f"{what}: '{name}' has values that are not finite", "", HINT)
@@ -33,6 +25,7 @@ def not_finite(model, inputs, what):
 
 
 def of_gradients(model, norm):
+    """The same for gradients, which are there. The backward pass goes from the last weight to the first."""
     what = f"the norm of the gradients is {norm.item()}"
     owners = {name: module for name, module in model.named_modules()}
     for name, weight in reversed(list(model.named_parameters())):

@@ -110,6 +110,9 @@ def failure(name, doing, problem):
             "forward(self, x, context)" if not frames else "")
     if isinstance(problem, ModuleNotFoundError):
         hint = "a block is one file, whose text is kept with the run: it imports installed modules only"
+    if "deterministic" in message and isinstance(problem, RuntimeError):
+        hint = ("train.deterministic: false lets a GPU compute it, with other bits each time; or write it with "
+                "operations of which Torch has deterministic ones")
     said = [part for part in (frames.rstrip("\n"), hint) if part]
     return OwnBlockError(message, f"model.blocks.{name}.file", "\n".join(said))
 

@@ -142,10 +142,18 @@ class Step:
         loss = self.compile_gradients() if self.is_compiling else self.gradients()
         norm = self.updates.clip()
         if self.device.type != "cuda":
-            # Here it costs nothing to look, and the weights are still those that the loss is of.
-            divergence.require_finite(self.model, self.inputs, loss, norm)
+            self.require_finite(loss, norm)
         self.updates.update()
         self.totals += torch.stack((loss.double(), norm.double()))
+
+    def require_finite(self, loss, norm):
+        """Throws TrainingFailed where a number is none. The weights are still those that it is of. On a CPU
+        it costs nothing to look at each step."""
+        if not divergence.is_finite(loss):
+            raise divergence.not_finite(self.model, self.inputs, f"the training loss is {loss.item()}")
+        if not divergence.is_finite(norm):
+            self.gradients()  # again, since clipping has spread what is no number
+            raise divergence.of_gradients(self.model, norm)
 
     def gradients(self):
         """Of as many rows at once as train.micro_batch_size says. Returns the step's loss."""
@@ -169,6 +177,7 @@ class Step:
                 loss = self.gradients()
                 self.wait()
             self.compile_seconds = time.monotonic() - began
+            self.say(f"note: steps are compiled, which took {self.compile_seconds:.1f} s")
         except Exception as problem:  # a compiler's, or one that plain code throws again
             self.rows_loss = self.eager_loss
             loss = self.gradients()
