@@ -68,7 +68,7 @@ class Attention(nn.Module):
             q, k = rotate(q, table, interleaved), rotate(k, table, interleaved)
         group = self.heads // self.kv_heads
         if group > 1:
-            k, v = k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)
+            k, v = (part[:, :, :, None].expand(-1, -1, -1, group, -1).flatten(2, 3) for part in (k, v))
         mixed = causal_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
                                  self.window)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))

@@ -14,6 +14,8 @@ RUNS_BEFORE_RECORDING = 3  # they allocate memory and let libraries choose what 
 
 
 def copy_all(targets, sources):
+    if not targets:
+        return  # Torch's function refuses empty lists
     if hasattr(torch, "_foreach_copy_"):
         torch._foreach_copy_(targets, sources)
         return
