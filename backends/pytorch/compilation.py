@@ -22,7 +22,10 @@ def wanted():
 
 
 def why_not(choice, device, deterministic):
-    """Why a step is not compiled; "" where it is."""
+    """Why a step is not compiled; "" where it is, None where nobody expects it: on a CPU compiling takes
+    longer than it saves in short runs."""
+    if choice == "auto" and device.type != "cuda":
+        return None
     if choice == "false":
         return f"{VARIABLE} is false"
     if not hasattr(torch, "compile"):
@@ -32,8 +35,6 @@ def why_not(choice, device, deterministic):
             import triton  # noqa: F401  (what makes kernels of compiled code)
         except ImportError as problem:
             return str(problem)
-    if choice == "auto" and device.type != "cuda":
-        return f"on a CPU that takes longer than it saves in short runs; {VARIABLE}=true compiles"
     if choice == "auto" and deterministic:
         return ("with train.deterministic, since another process may compile sums in another order; "
                 f"{VARIABLE}=true compiles")
@@ -44,6 +45,8 @@ def compiled(function, device, deterministic, say):
     """The function compiled, or None, with a line for the log that says why not."""
     choice = wanted()
     reason = why_not(choice, device, deterministic)
+    if reason is None:
+        return None
     if reason:
         say(f"note: steps are not compiled: {reason}")
         return None

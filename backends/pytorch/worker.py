@@ -218,6 +218,10 @@ def exit_status_of(problem):
 
 def described_problem(problem):
     """What went wrong, the config key of it and a hint: of a user's own block the lines of its file."""
+    for library in ("torch", "numpy"):
+        if isinstance(problem, ModuleNotFoundError) and f"'{library}'" in str(problem):
+            return (f"the backend pytorch needs {library}, which {sys.executable} does not have", "backend",
+                    f"on Debian: apt install python3-{library}; or name a Python that has it: FORGE_PYTHON=python3")
     own_blocks = sys.modules.get("own_blocks")  # not there where torch is not
     name = own_blocks.name_of_problem(problem) if own_blocks else ""
     if not name:
