@@ -144,7 +144,8 @@ class RowBuilder {
   void admit_other_backend(const RowSpec& row) {
     const Candidate* newest = nullptr;
     for (const Candidate& candidate : candidates_) {
-      if (!is_of(candidate, row) || !candidate.has_profile || !is_completed(candidate.run)) continue;
+      if (!is_of(candidate, row) || !candidate.has_profile || !is_completed(candidate.run))
+        continue;
       if (candidate.violations.empty()) return;
       if (!newest && candidate.is_of_other_backend) newest = &candidate;
     }
@@ -292,8 +293,7 @@ void compare_ways_of_computing(Ablation& ablation) {
     const AblationRow* const baseline = completed_baseline(ablation, row);
     std::optional<int64_t> usual;
     if (baseline) usual = baseline->run->micro_batch_size;
-    row.same_backend =
-        !baseline || !row.completed() || row.run->backend == baseline->run->backend;
+    row.same_backend = !baseline || !row.completed() || row.run->backend == baseline->run->backend;
     row.same_micro_batch =
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
           return run.micro_batch_size == usual;
@@ -337,7 +337,8 @@ void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& abla
 SetupEntry describe_backends(const Ablation& ablation) {
   std::map<std::string, std::vector<std::string>> rows_of;
   for (const AblationRow& row : ablation.rows)
-    if (!row.same_backend && row.is_comparable()) rows_of[row.run->backend].push_back(row.spec.name);
+    if (!row.same_backend && row.is_comparable())
+      rows_of[row.run->backend].push_back(row.spec.name);
   if (rows_of.empty()) return {};
   std::vector<std::string> parts;
   for (const auto& [backend, rows] : rows_of)
