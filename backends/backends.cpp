@@ -298,14 +298,12 @@ namespace {
 
 /// Says of which config's block a problem is, and what is missing where there is no torch.
 [[noreturn]] void rethrow_of(const Error& problem, const config::ResolvedConfig& resolved) {
-  const bool no_torch = problem.message().find("No module named 'torch'") != std::string::npos ||
-                        problem.hint().find("No module named 'torch'") != std::string::npos;
+  const bool no_torch = problem.message().find("needs torch") != std::string::npos;
   const auto layers = resolved.origins.find("model.layers");
   throw Error(no_torch ? "a block in Python needs torch, and the backend pytorch finds none"
                        : problem.message(),
               layers == resolved.origins.end() ? SourceSpan() : layers->second.set_by.origin,
-              no_torch ? "Debian: apt install python3-torch; 'forge backends' shows what is here"
-                       : problem.hint(),
+              problem.hint(),
               problem.exit_code());
 }
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from parts import RMSNorm, causal_taps, linear, maybe_canon
+from parts import RMSNorm, causal_taps, linear, maybe_canon, wide
 
 CHUNK = 64
 CHANNEL_CHUNK = 16  # where each channel has a decay of its own: pairs of tokens times channels
@@ -16,6 +16,15 @@ CHANNEL_CHUNK = 16  # where each channel has a decay of its own: pairs of tokens
 
 def chunks(length, size):
     return [slice(first, min(first + size, length)) for first in range(0, length, size)]
+
+
+def sums_of(x):
+    """Sums of the tokens up to each, [batch, heads, tokens] or with channels behind. On a GPU Torch's
+    own are not the same bits each time, and it refuses them where they must be."""
+    if not (x.is_cuda and torch.are_deterministic_algorithms_enabled()):
+        return x.cumsum(2)
+    ones = torch.ones(x.shape[2], x.shape[2], dtype=x.dtype, device=x.device).tril()
+    return ones @ x if x.dim() == 4 else x @ ones.T
 
 
 def later_or_same(length, like):
@@ -35,7 +44,7 @@ def gla(q, k, v, log_decay, scale):
     outputs = []
     for part in chunks(q.shape[2], CHANNEL_CHUNK):
         Q, K, V = q[:, :, part], k[:, :, part], v[:, :, part]
-        b = log_decay[:, :, part].cumsum(2)
+        b = sums_of(log_decay[:, :, part])
         pairs = later_or_same(Q.shape[2], Q)[..., None]
         decay = (b[:, :, :, None] - b[:, :, None]).masked_fill(~pairs, -torch.inf).exp()
         scores = (Q[:, :, :, None] * K[:, :, None] * decay).sum(-1)
@@ -52,7 +61,7 @@ def gated_delta(q, k, v, beta, log_decay, scale):
     outputs = []
     for part in chunks(q.shape[2], CHUNK):
         Q, K, V = q[:, :, part], k[:, :, part], v[:, :, part]
-        weight, b = beta[:, :, part, None], log_decay[:, :, part].cumsum(2)
+        weight, b = beta[:, :, part, None], sums_of(log_decay[:, :, part])
         decay = decay_between(b, later_or_same(b.shape[2], b))
         earlier = (weight * (K @ K.transpose(2, 3)) * decay).tril(-1)
         system = earlier + torch.eye(b.shape[2]).to(earlier)
@@ -73,7 +82,7 @@ def state_space(x, b_keys, c_keys, step, log_decay):
     outputs = []
     for part in chunks(x.shape[2], CHUNK):
         B, C = b_keys[:, None, part], c_keys[:, None, part]
-        X, b = step[:, :, part, None] * x[:, :, part], log_decay[:, :, part].cumsum(2)
+        X, b = step[:, :, part, None] * x[:, :, part], sums_of(log_decay[:, :, part])
         scores = (C @ B.transpose(2, 3)) * decay_between(b, later_or_same(b.shape[2], b))
         outputs.append(scores @ X + b.exp()[..., None] * (C @ state.transpose(2, 3)))
         last = b[:, :, -1:]
@@ -91,12 +100,12 @@ class ShortConv(nn.Module):
         self.bias = nn.Parameter(torch.empty(channels)) if bias else None
 
     def forward(self, x):
-        out = causal_taps(x, self.weight)
-        return out if self.bias is None else out + self.bias
+        out = causal_taps(wide(x), self.weight)
+        return (out if self.bias is None else out + self.bias).to(x.dtype)
 
 
 def low_rank(inputs, rank, outputs):
-    return nn.Sequential(linear(inputs, rank), nn.Linear(rank, outputs))
+    return nn.Sequential(linear(inputs, rank), linear(rank, outputs, bias=True))
 
 
 def split_heads(x, heads):
@@ -138,7 +147,7 @@ class GatedHeads(nn.Module):
     def gated(self, outputs, x):
         """Of the heads' outputs [batch, heads, tokens, channels] and the mixer's input."""
         normed = getattr(self, self.norm_name)(outputs).transpose(1, 2).flatten(2)
-        return self.o_proj(normed * F.silu(self.g_proj(x)))
+        return self.o_proj((normed * F.silu(wide(self.g_proj(x)))).to(x.dtype))
 
     def forward(self, x):
         return self.mix(x)[0]
@@ -152,8 +161,8 @@ class GLA5(GatedHeads):
 
     def mix(self, x):
         """The mixer's output, and the state behind the last token."""
-        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x))
-        log_decay = split_heads(F.logsigmoid(self.gk_proj(x)) / self.normalizer, self.heads)
+        q, k, v = (split_heads(wide(part), self.heads) for part in self.qkv(x))
+        log_decay = split_heads(F.logsigmoid(wide(self.gk_proj(x))) / self.normalizer, self.heads)
         outputs, state = gla(q, k, v, log_decay, self.scale)
         return self.gated(outputs, x), state
 
@@ -172,10 +181,10 @@ class GDN2(GatedHeads):
         parts = self.qkv(x)
         if self.canonB:
             parts = self.canonB(torch.cat(parts, -1)).split([part.shape[-1] for part in parts], -1)
-        q, k, v = (split_heads(part, self.heads) for part in parts)
+        q, k, v = (split_heads(wide(part), self.heads) for part in parts)
         q, k = (one * torch.rsqrt((one * one).sum(-1, keepdim=True) + 1e-6) for one in (q, k))
-        beta = self.b_proj(x).sigmoid().transpose(1, 2)
-        fading = F.softplus(self.a_proj(x) + self.dt_bias)
+        beta = wide(self.b_proj(x)).sigmoid().transpose(1, 2)
+        fading = F.softplus(wide(self.a_proj(x)) + self.dt_bias)
         log_decay = (-self.A_log.exp() * fading).transpose(1, 2)
         outputs, state = gated_delta(q, k, v, beta, log_decay, self.scale)
         return self.gated(outputs, x), state
@@ -209,13 +218,13 @@ class Mamba2(nn.Module):
             mixed = self.conv1d(mixed)
         if self.silu:
             mixed = F.silu(mixed)
-        values, B, C = mixed.split((self.inner, self.keys, self.keys), -1)
+        values, B, C = wide(mixed).split((self.inner, self.keys, self.keys), -1)
         values = split_heads(values, self.heads)
-        step = F.softplus(step + self.dt_bias).transpose(1, 2)
+        step = F.softplus(wide(step) + self.dt_bias).transpose(1, 2)
         log_decay = step * -self.A_log.exp()[:, None]
         outputs, state = state_space(values, B, C, step, log_decay)
         outputs = (outputs + self.D[:, None, None] * values).transpose(1, 2).flatten(2)
-        return self.out_proj(self.norm(outputs * F.silu(z))), state
+        return self.out_proj(self.norm(outputs * F.silu(wide(z))).to(x.dtype)), state
 
     def forward(self, x):
         return self.mix(x)[0]

@@ -8,7 +8,8 @@ from torch import nn
 
 from linear_mixers import GDN2, GLA5, Mamba2
 import own_blocks
-from parts import (RMSNorm, causal_attention, linear, maybe_canon, norm, rotary_table, rotate)
+from parts import (RMSNorm, causal_attention, joined, linear, maybe_canon, norm, rotary_table, rotate,
+                   wide)
 
 
 class Attention(nn.Module):
@@ -26,29 +27,48 @@ class Attention(nn.Module):
         if self.qk_norm != "none":
             self.q_norm = RMSNorm(query if full else head, model["norm"]["eps"])
             self.k_norm = RMSNorm(key if full else head, model["norm"]["eps"])
+        self.widths = (query, key, key)
         self.canonB = maybe_canon(model, "B", query + 2 * key)
         self.position = model["attention"]["position"]
         self.window = model["attention"].get("window")
+        self.table = None  # of rotary angles, see prepare
+
+    def prepare(self, length, like):
+        """Makes the rotary table of rows of that length: compiled code must not make it at each step."""
+        if self.position["kind"] == "rope":
+            self.table = rotary_table(length, self.head_dim, self.position, like)
+
+    def table_for(self, length, x):
+        table = self.table
+        if table is None or table[0].shape[0] < length or table[0].dtype != wide(x).dtype:
+            return rotary_table(length, self.head_dim, self.position, x)
+        return table[0][:length], table[1][:length]
+
+    def qkv(self, x):
+        """Queries, keys and values of all heads side by side, each [batch, length, heads * head_dim]."""
+        together = joined(x, self.q_proj, self.k_proj, self.v_proj)
+        if self.qk_norm == "full":
+            q, k, v = together.split(self.widths, -1)
+            together = torch.cat((self.q_norm(q), self.k_norm(k), v), -1)
+        if self.canonB:
+            together = self.canonB(together)
+        return together.split(self.widths, -1)
 
     def forward(self, x):
         batch, length, _ = x.shape
-        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
-        if self.qk_norm == "full":
-            q, k = self.q_norm(q), self.k_norm(k)
-        if self.canonB:
-            q, k, v = self.canonB(torch.cat((q, k, v), -1)).split(
-                (q.shape[-1], k.shape[-1], v.shape[-1]), -1)
+        q, k, v = self.qkv(x)
         q = q.reshape(batch, length, self.heads, self.head_dim)
         k = k.reshape(batch, length, self.kv_heads, self.head_dim)
         v = v.reshape(batch, length, self.kv_heads, self.head_dim)
         if self.qk_norm == "per_head":
             q, k = self.q_norm(q), self.k_norm(k)
         if self.position["kind"] == "rope":
-            table = rotary_table(length, self.head_dim, self.position, x)
+            table = self.table_for(length, x)
             interleaved = self.position["pairing"] == "lingua"
             q, k = rotate(q, table, interleaved), rotate(k, table, interleaved)
         group = self.heads // self.kv_heads
-        k, v = k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)
+        if group > 1:
+            k, v = (part[:, :, :, None].expand(-1, -1, -1, group, -1).flatten(2, 3) for part in (k, v))
         mixed = causal_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
                                  self.window)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
@@ -70,9 +90,8 @@ class MLP(nn.Module):
         self.canonD = maybe_canon(model, "D", (2 if self.kind in GATES else 1) * width)
 
     def forward(self, x):
-        parts = self.up_proj(x)
-        if self.kind in GATES:
-            parts = torch.cat((self.gate_proj(x), parts), -1)
+        parts = (joined(x, self.gate_proj, self.up_proj) if self.kind in GATES else
+                 self.up_proj(x))
         if self.canonD:
             parts = self.canonD(parts)
         if self.kind in ACTIVATIONS:
@@ -95,14 +114,14 @@ class Block(nn.Module):
         self.between = ["canon" + position] if canon else []
         if canon:
             self.add_module("canon" + position, canon)
-        self.own = set()
+        self.own = ()  # names of the user's among them
         for name in sorted(model.get("blocks", {})):
             if position in model["blocks"][name]["at"]:
                 self.add_own(name, model, own_blocks.build(name, model, layer, seed, position), position)
         if inner is None:
             inner = own_blocks.build(inner_name, model, layer, seed)
             self.inner_name = own_blocks.module_name(inner_name, inner)
-            self.own.add(self.inner_name)
+            self.own += (self.inner_name,)
         own_blocks.require_free_name(self.inner_name, self)
         self.add_module(self.inner_name, inner)
 
@@ -111,13 +130,13 @@ class Block(nn.Module):
         own_blocks.require_free_name(module, self)
         self.add_module(module, built)
         self.between.append(module)
-        self.own.add(module)
+        self.own += (module,)
 
     def forward(self, x, ids):
         inside = getattr(self, self.norm_name)(x)
         for name in (*self.between, self.inner_name):
             module = getattr(self, name)
-            inside = (module(inside, own_blocks.Context(self.layer, ids)) if name in self.own else
+            inside = (own_blocks.call(module, inside, self.layer, ids) if name in self.own else
                       module(inside))
         return x + inside
 
@@ -175,44 +194,55 @@ class Body(nn.Module):
                                     for layer in range(model["num_layers"]))
         self.norm = norm(model)
 
-    def forward(self, ids):
-        x = self.embed_tokens(ids)
+    def forward(self, ids, dtype):
+        x = self.embed_tokens(ids).to(dtype)
         for layer in self.layers:
             x = layer(x, ids)
         return self.norm(x)
 
 
 class Model(nn.Module):
-    """`seed` is that of the weights which constructors of the user's own blocks draw."""
+    """`seed` is that of the weights which constructors of the user's own blocks draw. The model computes
+    in `dtype`, whatever its weights are kept in; None: in that of its weights."""
 
-    def __init__(self, model, seed=0):
+    def __init__(self, model, seed=0, dtype=None):
         super().__init__()
         self.model = Body(model, seed)
         if not model["tie_embeddings"]:
             self.lm_head = linear(model["hidden_size"], model["vocab_size"])
         self.tied = model["tie_embeddings"]
+        self.dtype = dtype
+
+    def prepare(self, length):
+        """Makes what all steps need and no step changes. The model is on its device."""
+        like = torch.empty(0, dtype=self.computed_in(), device=self.model.embed_tokens.weight.device)
+        for module in self.modules():
+            if isinstance(module, Attention):
+                module.prepare(length, like)
+
+    def computed_in(self):
+        return self.dtype or self.model.embed_tokens.weight.dtype
 
     def forward(self, ids):
         head = self.model.embed_tokens.weight if self.tied else self.lm_head.weight
-        return F.linear(self.model(ids), head)
+        x = self.model(ids, self.computed_in())
+        return F.linear(x, head.to(x.dtype))
 
 
-def loss_of(logits, targets, z_loss):
-    """Mean over the scored targets, the penalty on the logits' scale included."""
+def loss_of(logits, targets, z_loss, scored):
+    """The rows' part of a step's mean loss, the penalty on the logits' scale included. `scored` is the
+    number of the step's targets that count: see scored_of."""
+    logits, targets = wide(logits).flatten(0, 1), targets.flatten()
     if z_loss["kind"] == "none":
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-    logits, targets = logits.flatten(0, 1), targets.flatten()
-    scored = targets != -100
-    log_sum_exp = logits.logsumexp(1)
-    nll = log_sum_exp - logits.gather(1, targets.clamp_min(0)[:, None])[:, 0]
-    palm = z_loss["kind"] == "palm"
-    penalised = nll + z_loss["coefficient"] * (log_sum_exp if palm else nll) ** 2
-    total = torch.where(scored, penalised, torch.zeros_like(penalised)).sum()
-    return total / (scored.sum() if palm else targets.numel())
+        return F.cross_entropy(logits, targets, reduction="sum") / scored
+    nll = F.cross_entropy(logits, targets, reduction="none")
+    scale = logits.logsumexp(1) if z_loss["kind"] == "palm" else nll
+    penalised = nll + z_loss["coefficient"] * scale ** 2
+    return torch.where(targets != -100, penalised, torch.zeros_like(penalised)).sum() / scored
 
 
-def share_of(part, targets, z_loss):
-    """What the mean loss of some rows weighs in that of the whole step."""
+def scored_of(targets, z_loss):
+    """What the losses of a step's targets are divided by, as a tensor: lingua's code divides by all."""
     if z_loss["kind"] == "lingua_code":
-        return part.numel() / targets.numel()
-    return (part != -100).sum().item() / max(1, (targets != -100).sum().item())
+        return torch.full((), targets.numel(), device=targets.device)
+    return (targets != -100).sum().clamp_min(1)

@@ -22,6 +22,7 @@ ROLES = ("projection", "gate", "mixer_output", "mlp_output")
 RULES = {"constant": ("value",), "normal": ("std",), "truncated_normal": ("std", "cut"),
          "uniform": ("bound",), "log_uniform": ("low", "high"), "inverse_softplus": ("low", "high")}
 MOST_FRAMES = 6
+MODULE_PREFIX = "own_block_"  # of the Python modules that hold users' classes
 loaded_files = {}  # path of a user's file -> name of its block
 
 
@@ -109,6 +110,9 @@ def failure(name, doing, problem):
             "forward(self, x, context)" if not frames else "")
     if isinstance(problem, ModuleNotFoundError):
         hint = "a block is one file, whose text is kept with the run: it imports installed modules only"
+    if "deterministic" in message and isinstance(problem, RuntimeError):
+        hint = ("train.deterministic: false lets a GPU compute it, with other bits each time; or write it with "
+                "operations of which Torch has deterministic ones")
     said = [part for part in (frames.rstrip("\n"), hint) if part]
     return OwnBlockError(message, f"model.blocks.{name}.file", "\n".join(said))
 
@@ -138,7 +142,7 @@ def load_class(name, block):
     path, source = block["file"], block["source"]
     loaded_files[path] = name
     linecache.cache[path] = (len(source), None, source.splitlines(True), path)
-    module = types.ModuleType("own_block_" + name)
+    module = types.ModuleType(MODULE_PREFIX + name)
     module.__file__ = path
     sys.modules[module.__name__] = module
     with blaming(name, "its file"):
@@ -176,6 +180,16 @@ def build(name, model, layer, seed, position=""):
                     "it reads " + ", ".join(sorted(settings.read)) if settings.read else
                     "it reads no settings")
     return built
+
+
+def call(module, x, layer, ids):
+    """The block's output for an input of forge's. Of bfloat16 the block is computed by Torch's autocast,
+    which takes weights in float32 and chooses the precision of each operation."""
+    context = Context(layer, ids)
+    if x.dtype != torch.bfloat16:
+        return module(x, context)
+    with torch.autocast(x.device.type, torch.bfloat16):
+        return module(x, context).to(x.dtype)
 
 
 def module_name(name, built):

@@ -3,6 +3,7 @@ import json
 import math
 import os
 import sys
+import threading
 
 VERSION = 1
 DONE, FAILED, WRONG_REQUEST, STOPPED, STORAGE = 0, 1, 2, 3, 4
@@ -10,6 +11,14 @@ DONE, FAILED, WRONG_REQUEST, STOPPED, STORAGE = 0, 1, 2, 3, 4
 
 class WrongRequest(Exception):
     """What was asked for can never be done as it is."""
+
+    def __init__(self, message, field="", hint=""):
+        super().__init__(message)
+        self.field, self.hint = field, hint
+
+
+class TrainingFailed(Exception):
+    """What was begun cannot go on."""
 
     def __init__(self, message, field="", hint=""):
         super().__init__(message)
@@ -31,10 +40,13 @@ class Events:
     def __init__(self):
         self.stream = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
         os.dup2(2, 1)
+        self.lock = threading.Lock()
 
     def send(self, event, **fields):
-        self.stream.write(json.dumps({"event": event, **as_json(fields)}) + "\n")
-        self.stream.flush()
+        line = json.dumps({"event": event, **as_json(fields)}) + "\n"
+        with self.lock:
+            self.stream.write(line)
+            self.stream.flush()
 
 
 def read_request():

@@ -27,7 +27,9 @@ def write(path, tensors):
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for values in kept:
-            file.write(memoryview(values.view(-1).numpy()).cast("B"))
+            # NumPy has no bfloat16: its bytes are those of a number of 16 bits.
+            flat = values.view(-1).view(torch.int16) if values.dtype == torch.bfloat16 else values.view(-1)
+            file.write(memoryview(flat.numpy()).cast("B"))
         file.flush()
         os.fsync(file.fileno())
     return 8 + len(text) + offset

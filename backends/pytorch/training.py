@@ -1,23 +1,28 @@
 """The training loop, top to bottom, and the evaluation of a model."""
+import inspect
 import json
 import math
 import os
 import resource
 import shutil
+import sys
 import time
 
 import torch
 import torch.nn.functional as F
 
+import divergence
 import safetensors_files
-from model import Model, loss_of, share_of
+from model import Model
 from numbers_by_counter import draw_initial
-from own_blocks import has_own_blocks, seed_step
+from parts import wide
 from protocol import WrongRequest
 from rows import Rows
 from schedule import learning_rate
+from steps import Step, Updates
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+# What weights are kept in. Matrices are bfloat16 where train.bfloat16_weights says so.
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 WARM_UP_STEPS = 5  # of a process: slow, so they do not count for tokens_per_second
 PROGRESS_SECONDS = 0.25
 STATE_FILE = "state.json"
@@ -27,9 +32,38 @@ MOST_ROW_LOSSES = 1 << 16  # of more evaluation rows, the loss of each is not re
 def build(experiment, device):
     """The model; names and shapes of its weights come from it. It has the values of those weights
     that constructors of the user's own blocks draw."""
+    train = experiment["train"]
+    narrow = train["precision"] == "bfloat16"
     with torch.no_grad():
-        model = Model(experiment["model"], weights_seed(experiment))
-    return model.to(device, DTYPES[experiment["train"]["precision"]])
+        model = Model(experiment["model"], weights_seed(experiment), torch.bfloat16 if narrow else None)
+    model.to(device, DTYPES[train["precision"]])
+    if narrow and train.get("bfloat16_weights", "none") != "none":
+        for weight in model.parameters():
+            if weight.dim() == 2:
+                weight.data = weight.data.bfloat16()
+    model.prepare(train["seq_len"])
+    return model
+
+
+def make_optimizer(settings, weights):
+    """On a GPU by one kernel for all weights, with a learning rate on the device, so that a recorded step
+    reads it."""
+    rate, more = settings["lr"], {}
+    if weights[0].is_cuda and "fused" in inspect.signature(torch.optim.AdamW).parameters:
+        rate = torch.tensor(rate, dtype=torch.float32, device=weights[0].device)
+        more = {"fused": True, "capturable": True}
+    return torch.optim.AdamW(weights, lr=rate, betas=tuple(settings["betas"]), eps=settings["eps"],
+                             weight_decay=settings["weight_decay"], **more)
+
+
+def make_updates(experiment, model):
+    return Updates(model, lambda weights: make_optimizer(experiment["optimizer"], weights),
+                   experiment["train"]["grad_clip"])
+
+
+def say(line):
+    """On the run's log."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def weights_seed(experiment):
@@ -87,7 +121,8 @@ def evaluate(model, rows, batch_size, device, show):
         for first in range(0, rows.count, batch_size):
             count = min(batch_size, rows.count - first)
             inputs, targets = on_device(rows.batch(first, count), device)
-            loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="none")
+            logits = wide(model(inputs).flatten(0, 1))
+            loss = F.cross_entropy(logits, targets.flatten(), reduction="none")
             losses += loss.view(targets.shape).double().sum(1).tolist()
             tokens += (targets != -100).sum(1).tolist()
             show("evaluate", (first + count) / rows.count)
@@ -107,6 +142,13 @@ def peak_memory(device):
     return peak_resident()
 
 
+def reset_peak_memory(device):
+    """Of a GPU: unused memory is returned, too. What a process held at most on a CPU is not forgotten."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def peak_resident():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -124,11 +166,8 @@ class Training:
         self.validation = (Rows(request["validation_tokens"], self.experiment, False)
                           if request.get("validation_tokens") else None)
         self.model = build(self.experiment, device)
-        self.has_own_blocks = has_own_blocks(self.experiment["model"])
-        optimizer = self.experiment["optimizer"]
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=optimizer["lr"], betas=tuple(optimizer["betas"]),
-            eps=optimizer["eps"], weight_decay=optimizer["weight_decay"])
+        self.updates = make_updates(self.experiment, self.model)
+        self.steps = Step(self.model, self.updates, self.experiment, device, say, self.show)
         self.state = {"step": 0, "elapsed": 0.0, "timed_steps": 0, "timed_seconds": 0.0,
                       "window_steps": 0, "window_loss": 0.0, "window_norm": 0.0, "train_loss": 0.0,
                       "peak_memory": 0, "peak_resident": 0}
@@ -177,6 +216,8 @@ class Training:
             self.load_checkpoint(folder)
         else:
             load_start_weights(self.model, self.request)
+            self.updates.copy_weights()
+        self.steps.set_totals(self.state["window_loss"], self.state["window_norm"])
         self.first_step = self.state["step"]
         # A run of a few steps must still have steps that count.
         self.dropped = min(WARM_UP_STEPS, (self.config["max_steps"] - self.first_step) // 2)
@@ -184,19 +225,8 @@ class Training:
 
     def step(self):
         state, size = self.state, self.config["batch_size"]
-        inputs, targets = on_device(self.rows.batch(state["step"] * size, size), self.device)
-        self.optimizer.zero_grad(set_to_none=True)
-        if self.has_own_blocks:
-            seed_step(self.experiment["seed"], state["step"])
-        loss = self.add_gradients(inputs, targets)
-        limit = self.config["grad_clip"]
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit or math.inf)
-        rate = self.learning_rate(state["step"])
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-        state["window_loss"] += loss
-        state["window_norm"] += norm.item()
+        inputs, targets = self.rows.batch(state["step"] * size, size)
+        self.steps.run(inputs, targets, state["step"], self.learning_rate(state["step"]))
         state["window_steps"] += 1
         state["step"] += 1
         if state["step"] - self.first_step == self.dropped:
@@ -204,24 +234,6 @@ class Training:
         else:
             self.segment_steps += 1
         self.show("train", state["step"] / self.config["max_steps"])
-
-    def add_gradients(self, inputs, targets):
-        """Forward and backward, of as many rows at once as train.micro_batch_size says. Returns the
-        step's loss."""
-        rows, z_loss = self.config["micro_batch_size"] or len(inputs), self.config["z_loss"]
-        if rows >= len(inputs):
-            loss = loss_of(self.model(inputs), targets, z_loss)
-            loss.backward()
-            return loss.item()
-        total = 0.0
-        for first in range(0, len(inputs), rows):
-            part = slice(first, first + rows)
-            share = share_of(targets[part], targets, z_loss)
-            if share > 0:
-                loss = loss_of(self.model(inputs[part]), targets[part], z_loss) * share
-                loss.backward()
-                total += loss.item()
-        return total
 
     def learning_rate(self, step):
         return learning_rate(self.experiment["schedule"], self.experiment["optimizer"]["lr"], step,
@@ -248,6 +260,7 @@ class Training:
     def report(self):
         seconds, steps = self.settle_clock()
         state = self.state
+        self.read_totals()
         state["train_loss"] = state["window_loss"] / state["window_steps"]
         self.events.send(
             "train", step=state["step"], tokens=state["step"] * self.tokens_per_step,
@@ -255,10 +268,20 @@ class Training:
             gradient_norm=state["window_norm"] / state["window_steps"],
             tokens_per_second=steps * self.tokens_per_step / seconds if seconds > 0 else 0.0,
             elapsed_seconds=state["elapsed"])
-        if not math.isfinite(state["train_loss"]):
-            raise ArithmeticError(
-                f"the training loss is not a finite number at step {state['step']}")
+        self.require_finite_totals()
         state["window_steps"], state["window_loss"], state["window_norm"] = 0, 0.0, 0.0
+        self.steps.set_totals(0.0, 0.0)
+
+    def read_totals(self):
+        self.state["window_loss"], self.state["window_norm"] = self.steps.read_totals()
+
+    def require_finite_totals(self):
+        """Throws TrainingFailed where a loss since the last report was no number."""
+        state = self.state
+        if not math.isfinite(state["window_loss"]) or not math.isfinite(state["window_norm"]):
+            raise divergence.not_finite(
+                self.model, self.steps.inputs,
+                f"the training loss or the gradient is not a finite number at step {state['step']}")
 
     def evaluate(self):
         step = self.state["step"]
@@ -282,17 +305,13 @@ class Training:
         self.evaluated = step
         self.resume_clock()
 
-    def moments(self):
-        """First and second moments of every weight by name, as the optimizer keeps them."""
-        for name, weight in self.model.named_parameters():
-            kept = self.optimizer.state[weight]
-            yield name, kept["exp_avg"], kept["exp_avg_sq"]
-
     def save(self):
         step = self.state["step"]
         if self.saved == step:
             return
         self.settle_clock()
+        self.read_totals()
+        self.require_finite_totals()
         self.show("save", 0.0)
         folder = os.path.join(self.request["run_dir"], "checkpoints")
         aside = os.path.join(folder, f".tmp-{step:09d}")
@@ -302,10 +321,8 @@ class Training:
         os.mkdir(aside)
         size = safetensors_files.write(os.path.join(aside, "weights.safetensors"),
                                        dict(self.model.named_parameters()))
-        moments = {}
-        for name, first, second in self.moments():
-            moments[name + ".first_moment"], moments[name + ".second_moment"] = first, second
-        size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"), moments)
+        size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"),
+                                        self.updates.named_state())
         size += write_synced(os.path.join(aside, STATE_FILE), json.dumps(self.state))
         replace_folder(aside, os.path.join(folder, f"{step:09d}"))
         self.events.send("checkpoint", step=step, path=f"checkpoints/{step:09d}", bytes=size)
@@ -316,12 +333,8 @@ class Training:
         with open(os.path.join(folder, STATE_FILE), encoding="utf-8") as file:
             self.state.update(json.load(file))
         copy_into(self.model, safetensors_files.read(os.path.join(folder, "weights.safetensors")))
-        moments = safetensors_files.read(os.path.join(folder, "optimizer.safetensors"))
-        for name, weight in self.model.named_parameters():
-            self.optimizer.state[weight] = {
-                "step": torch.tensor(float(self.state["step"])),
-                "exp_avg": moments[name + ".first_moment"].clone().to(weight),
-                "exp_avg_sq": moments[name + ".second_moment"].clone().to(weight)}
+        self.updates.load_state(
+            safetensors_files.read(os.path.join(folder, "optimizer.safetensors")), self.state["step"])
 
     def finish(self, completed):
         self.settle_clock()
@@ -334,7 +347,14 @@ class Training:
             tokens_per_second=state["timed_steps"] * self.tokens_per_step / seconds
             if seconds > 0 else 0.0,
             wall_seconds=state["elapsed"], peak_memory_bytes=state["peak_memory"],
-            peak_resident_bytes=state["peak_resident"], parameters=self.parameters)
+            peak_resident_bytes=state["peak_resident"], parameters=self.parameters,
+            **self.start_fields())
+
+    def start_fields(self):
+        """How long this process took until its first step was done, and how much of it the compiler."""
+        fields = {"first_step_seconds": self.steps.first_step_seconds,
+                  "compile_seconds": self.steps.compile_seconds}
+        return {key: seconds for key, seconds in fields.items() if seconds is not None}
 
     def show(self, phase, fraction):
         now = time.monotonic()

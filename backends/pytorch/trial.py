@@ -74,12 +74,14 @@ class Trial:
         shape = (1, length, self.model["hidden_size"])
         return torch.randn(shape, generator=generator).to(self.dtype)
 
+    def ids(self, x):
+        return torch.arange(x.shape[1])[None] % self.model["vocab_size"]
+
     def forward(self, x):
         """The block's output for a row, checked. Chance in it is the same at every call."""
         torch.manual_seed(self.seed & 0x7FFFFFFF)
-        ids = torch.arange(x.shape[1])[None] % self.model["vocab_size"]
         with blaming(self.name, f"forward for an input of {list(x.shape)}"):
-            out = self.built(x, Context(0, ids))
+            out = self.built(x, Context(0, self.ids(x)))
         if not isinstance(out, torch.Tensor):
             raise wrong(self.name, f"gives a {type(out).__name__} and not a tensor")
         if out.shape != x.shape:
@@ -114,6 +116,26 @@ class Trial:
                 raise wrong(self.name, f"changes its buffer '{name}' in forward",
                             "checkpoints keep weights alone: a run could not resume with it")
         return saved.numbers() / length
+
+    def check_repeats(self, length):
+        """The same input and seed of Torch's give the same output: else no run could be repeated."""
+        with torch.no_grad():
+            one, other = (self.forward(self.row(length)) for _ in range(2))
+        if not torch.equal(one, other):
+            raise wrong(self.name, "computes other values when it is given the same input again",
+                        "chance in a block comes from torch, which forge seeds before each step: not from "
+                        "random or numpy, nor from what an earlier call left behind")
+
+    def check_bfloat16(self, length):
+        """Forward and backward of one row as training in bfloat16 computes them."""
+        x = self.row(length).bfloat16().requires_grad_()
+        with blaming(self.name, f"forward in bfloat16 for an input of {list(x.shape)}"):
+            out = own_blocks.call(self.built, x, 0, self.ids(x))
+        with blaming(self.name, "its backward pass in bfloat16"):
+            out.float().sum().backward()
+        if not torch.isfinite(out.detach()).all():
+            raise wrong(self.name, "gives values that are not finite in bfloat16",
+                        "an exponential or a product of many numbers that float32 still holds")
 
     def check_causality(self, length):
         """Outputs of a row's first half must not change with its second half."""
@@ -163,7 +185,10 @@ def describe(experiment, dtypes):
         with torch.enable_grad():
             trial = Trial(name, model, dtype, experiment["seed"])
             saved = trial.check_gradients(train["seq_len"])
+            trial.check_repeats(min(train["seq_len"], CAUSALITY_LENGTH))
             trial.check_causality(train["seq_len"])
+            if train["precision"] == "bfloat16":
+                trial.check_bfloat16(train["seq_len"])
             described[name] = {"module": trial.module, "weights": trial.weights,
                                "flops": trial.flops(train["seq_len"]), "saved": saved,
                                "torch": torch.__version__}

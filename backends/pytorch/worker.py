@@ -1,10 +1,13 @@
 """A worker of forge in plain PyTorch: reads a request on stdin, writes events on stdout.
 
-Needs torch 1.13 or later and numpy; nothing else.
+Needs torch 1.13 or later and numpy; nothing else. Where the Python that runs it has no torch, the python3
+of the PATH takes its place; the environment variable FORGE_PYTHON names another one.
 """
 import errno
+import importlib.util
 import os
 import platform
+import shutil
 import signal
 import sys
 import threading
@@ -12,16 +15,17 @@ import time
 import traceback
 
 import protocol
-from protocol import WrongRequest
+from protocol import TrainingFailed, WrongRequest
 
 VERSION = "1.0"
-NUMERICS_VERSION = 2
+NUMERICS_VERSION = 3
 OWN_BLOCKS = "blocks/*.py"  # stands for the names of the user's own
-JOBS = ["describe", "describe_blocks", "train", "evaluate", "generate"]
+JOBS = ["describe", "describe_blocks", "train", "evaluate", "generate", "bench"]
 SUPPORTED = {
     "model.layers": ["attention", "gla5", "gdn2", "mamba2", OWN_BLOCKS],
     "data.source": ["toy_stories", "text", "jsonl"],
-    "train.precision": ["float32", "float64"],
+    "train.precision": ["float32", "float64", "bfloat16"],
+    "train.bfloat16_weights": ["none", "master_copies"],
     "train.document_mask": [False],
     "train.initial_weights": [""],
     "optimizer.type": ["adamw"],
@@ -128,11 +132,41 @@ def describe_blocks(request, events):
     return protocol.DONE
 
 
-def train(request, device, events, asked):
+def choose_determinism(train, device):
+    """Before the first product on the device. Without a wish a CPU computes so, since it costs nothing."""
     import torch
+    wanted = train["deterministic"]
+    wanted = device.type == "cpu" if wanted is None else bool(wanted)
+    train["deterministic"] = wanted
+    if wanted and device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(wanted)
+    if hasattr(torch.utils, "deterministic"):  # new memory need not be filled: nothing reads it
+        torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+def use_own_stream(device):
+    """The default stream of a GPU cannot be recorded."""
+    import torch
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.cuda.set_stream(torch.cuda.Stream(device))
+
+
+def bench(request, device, events):
+    import bench as benchmark
+    refuse_unsupported(request["experiment"])
+    choose_determinism(request["experiment"]["train"], device)
+    use_own_stream(device)
+    benchmark.bench(request, device, events)
+    return protocol.DONE
+
+
+def train(request, device, events, asked):
     import training
     refuse_unsupported(request["experiment"])
-    torch.use_deterministic_algorithms(bool(request["experiment"]["train"]["deterministic"]))
+    choose_determinism(request["experiment"]["train"], device)
+    use_own_stream(device)
     completed = training.Training(request, device, events, asked).run()
     return protocol.DONE if completed else protocol.STOPPED
 
@@ -162,6 +196,8 @@ def serve(events, asked):
         return describe_blocks(request, events)
     if job == "generate":
         return generate(request, device, events, asked)
+    if job == "bench":
+        return bench(request, device, events)
     if job == "evaluate":
         return evaluate(request, device, events)
     return train(request, device, events, asked)
@@ -182,12 +218,29 @@ def exit_status_of(problem):
 
 def described_problem(problem):
     """What went wrong, the config key of it and a hint: of a user's own block the lines of its file."""
+    for library in ("torch", "numpy"):
+        if isinstance(problem, ModuleNotFoundError) and f"'{library}'" in str(problem):
+            return (f"the backend pytorch needs {library}, which {sys.executable} does not have", "backend",
+                    f"on Debian: apt install python3-{library}; or name a Python that has it: FORGE_PYTHON=python3")
     own_blocks = sys.modules.get("own_blocks")  # not there where torch is not
     name = own_blocks.name_of_problem(problem) if own_blocks else ""
     if not name:
         return f"{type(problem).__name__}: {problem}", "", ""
     failure = own_blocks.failure(name, "training", problem)
     return str(failure), failure.field, failure.hint
+
+
+def use_other_python():
+    """Goes on as another Python where FORGE_PYTHON asks for it, or where this one has no torch."""
+    wanted = os.environ.get("FORGE_PYTHON", "")
+    if not wanted and importlib.util.find_spec("torch") is None:
+        wanted = shutil.which("python3") or ""
+    if wanted and os.environ.get("FORGE_PYTHON_CHOSEN") != wanted:
+        os.environ["FORGE_PYTHON_CHOSEN"] = wanted
+        try:
+            os.execvp(wanted, [wanted, "-B", *sys.argv])
+        except OSError as problem:
+            print(f"note: FORGE_PYTHON is {wanted}: {problem}", file=sys.stderr)
 
 
 def main():
@@ -200,6 +253,9 @@ def main():
     except WrongRequest as problem:
         events.send("failed", message=str(problem), field=problem.field, hint=problem.hint)
         return protocol.WRONG_REQUEST
+    except TrainingFailed as problem:
+        events.send("failed", message=str(problem), field=problem.field, hint=problem.hint)
+        return protocol.FAILED
     except KeyError as problem:
         events.send("failed", message=f"the request lacks {problem}", field="", hint="")
         traceback.print_exc()
@@ -212,4 +268,5 @@ def main():
 
 
 if __name__ == "__main__":
+    use_other_python()
     sys.exit(main())

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -410,13 +412,16 @@ CreatedBlock create_block(const NewBlock& request, const jinja::HostEnvironment&
   }
   CreatedBlock created;
   created.config = "train_" + request.name;
+  const fs::path parts =
+      fs::path(host_environment.library_dir).parent_path() / "backends" / "pytorch";
   const std::vector<std::pair<std::string, std::string>> keys = {
       {"NAME", request.name},
       {"CLASS", class_name_of(request.name)},
       {"CONFIG", created.config},
       {"DEFAULT", without_yaml(project.default_config)},
       {"TEMPLATE", base->template_name},
-      {"USE", use_of(request)}};
+      {"USE", use_of(request)},
+      {"PARTS", nlohmann::json(parts.string()).dump()}};
   const fs::path templates =
       project.search_path.empty() ? project.folder / "templates" : project.search_path.front();
   created.test = project.folder / "tests" / ("test_" + request.name + ".py");

@@ -23,7 +23,8 @@ std::map<std::string, std::string> numerics_variables() {
                                    "ATEN_CPU_CAPABILITY",
                                    "NVIDIA_TF32_OVERRIDE",
                                    "CUBLAS_WORKSPACE_CONFIG",
-                                   "OPENBLAS_CORETYPE"};
+                                   "OPENBLAS_CORETYPE",
+                                   "FORGE_PYTORCH_COMPILE"};
   constexpr const char* beginnings[] = {"DNNL_", "ONEDNN_", "TORCH_"};
   // They choose what a library says, where it keeps files and for which GPUs it is built.
   constexpr const char* harmless[] = {"DNNL_VERBOSE",

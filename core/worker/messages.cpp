@@ -201,6 +201,8 @@ void fields(Visitor& visit, Finished& finished) {
   visit.field("peak_resident_bytes", finished.peak_resident_bytes);
   visit.field("parameters", finished.parameters);
   visit.optional("shared_device", finished.shared_device);
+  visit.optional("first_step_seconds", finished.first_step_seconds);
+  visit.optional("compile_seconds", finished.compile_seconds);
 }
 
 template <class Visitor>

@@ -243,7 +243,9 @@ struct Finished {
   int64_t peak_memory_bytes = 0;    ///< held by tensors at the peak
   int64_t peak_resident_bytes = 0;  ///< of the process
   int64_t parameters = 0;
-  bool shared_device = false;  ///< a GPU of which another process held memory
+  bool shared_device = false;                ///< a GPU of which another process held memory
+  std::optional<double> first_step_seconds;  ///< that the first step of this process took
+  std::optional<double> compile_seconds;     ///< that a compiler took of it; none: nothing compiled
 };
 
 /// The job cannot be done. The worker exits after it with status 1 (2 where the request is wrong).

@@ -1,3 +1,5 @@
+#include <csignal>
+
 #include <cmath>
 
 #include "core/base/files.h"
@@ -43,6 +45,16 @@ struct Project {
 
 std::string text_of(const Outcome& outcome) { return outcome.out + outcome.err; }
 
+void add_dropout(const Project& project) {
+  const fs::path file = project.folder() / "blocks/gated_attention.py";
+  std::string source = read_file(file);
+  const std::string end = "return self.o_proj(mixed)";
+  source.replace(source.find(end),
+                 end.size(),
+                 "return self.o_proj(torch.nn.functional.dropout(mixed, 0.2, self.training))");
+  write_file_atomic(file, source);
+}
+
 TEST_CASE("a block that is attention's twin has attention's losses", "[own_blocks]") {
   if (!has_python_torch()) return;
   const Project project;
@@ -67,13 +79,7 @@ TEST_CASE("a run of a block is stopped and resumes with the same bits, chance in
           "[own_blocks]") {
   if (!has_python_torch()) return;
   const Project project;
-  const fs::path file = project.folder() / "blocks/gated_attention.py";
-  std::string source = read_file(file);
-  const std::string end = "return self.o_proj(mixed)";
-  source.replace(source.find(end),
-                 end.size(),
-                 "return self.o_proj(torch.nn.functional.dropout(mixed, 0.2, self.training))");
-  write_file_atomic(file, source);
+  add_dropout(project);
   const std::vector<std::string> whole = {"--set",
                                           "train.max_steps=9",
                                           "--set",
@@ -89,6 +95,53 @@ TEST_CASE("a run of a block is stopped and resumes with the same bits, chance in
   const json resumed = project.run("train_gated", on);
   CHECK(resumed.at("status") == "completed");
   CHECK(project.losses(resumed) == expected);
+}
+
+TEST_CASE("a run of a block that SIGTERM stops goes on with the same bits", "[own_blocks]") {
+  if (!has_python_torch()) return;
+  const Project whole, stopped;
+  for (const Project* project : {&whole, &stopped}) add_dropout(*project);
+  const std::vector<std::string> steps = {"--set", "train.max_steps=300"};
+  const auto expected = whole.losses(whole.run("train_gated", steps));
+  const Program& forge = stopped.forge;
+  std::vector<std::string> words = {"run", "train_gated", "--set", "train.log_every=1"};
+  words.insert(words.end(), steps.begin(), steps.end());
+  const int pid = forge.start(words);
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
+  REQUIRE(::kill(pid, SIGTERM) == 0);
+  const Outcome first = Program::wait_for(pid);
+  INFO(first.out << first.err);
+  REQUIRE(first.exit_code == 3);
+  const int64_t done = forge.steps_done();
+  REQUIRE(done < 300);
+  const std::string id = forge.only_run().filename().string();
+  const Outcome second = forge.call({"runs", "resume", id});
+  INFO(second.out << second.err);
+  REQUIRE(second.exit_code == 0);
+  CHECK(stopped.losses({{"id", id}}) == expected);
+}
+
+TEST_CASE("rows in Python and in C++ compare in loss, and in speed where Python trained all",
+          "[own_blocks]") {
+  if (!has_python_torch()) return;
+  const Project project;
+  const Program& forge = project.forge;
+  project.run("train_gated");
+  CHECK(project.run("train_attention", {"--backend", "libtorch"}).at("backend") == "libtorch");
+  const char* said = "by backend pytorch: compared in loss, not in speed and memory";
+  const Outcome mixed = forge.call({"compare", "--table", "gate"});
+  INFO(mixed.out);
+  CHECK(contains(mixed.out, said));
+  CHECK(contains(mixed.out, "unlike the baseline: its loss is comparable"));
+  CHECK_FALSE(contains(mixed.out, "cannot be compared"));
+  const Outcome all =
+      forge.call({"run", "--all", "--backend", "pytorch", "--set", "train.log_every=1"});
+  INFO(text_of(all));
+  REQUIRE(all.exit_code == 0);
+  const Outcome same = forge.call({"compare", "--table", "gate"});
+  INFO(same.out);
+  CHECK_FALSE(contains(same.out, said));
+  CHECK_FALSE(contains(same.out, "missing"));
 }
 
 TEST_CASE("an edited block is another run, and diff, why and show tell what changed",

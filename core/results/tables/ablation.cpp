@@ -33,6 +33,7 @@ struct Candidate {
   std::string group;
   bool has_profile = false;             ///< the one that the table shows
   std::vector<std::string> violations;  ///< of the table's conditions; "" is none of these
+  bool is_of_other_backend = false;     ///< and violates nothing else
 };
 
 /// In what each run differs from its config as it is now; runs that do not have no entry.
@@ -83,10 +84,14 @@ class RowBuilder {
     const auto shown = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
     for (const ConfiguredRun* run : runs) {
       Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
-      if (candidate.has_profile)
-        candidate.violations = violations(conditions_of(*run, table), *shown);
+      if (candidate.has_profile) {
+        const std::vector<Condition> conditions = conditions_of(*run, table);
+        candidate.violations = violations(conditions, *shown);
+        candidate.is_of_other_backend = differs_in_backend_alone(conditions, *shown);
+      }
       candidates_.push_back(std::move(candidate));
     }
+    for (const RowSpec& row : table.rows) admit_other_backend(row);
     if (table.budget) check_budgets(choose_speeds(table, options.benchmarks));
   }
 
@@ -132,6 +137,25 @@ class RowBuilder {
  private:
   static bool is_of(const Candidate& candidate, const RowSpec& spec) {
     return candidate.run->summary.config == spec.config;
+  }
+
+  /// Where no run of the table's backend completed the config, lets completed ones of another
+  /// backend fill its row: of one backend, that of the newest.
+  void admit_other_backend(const RowSpec& row) {
+    const Candidate* newest = nullptr;
+    for (const Candidate& candidate : candidates_) {
+      if (!is_of(candidate, row) || !candidate.has_profile || !is_completed(candidate.run))
+        continue;
+      if (candidate.violations.empty()) return;
+      if (!newest && candidate.is_of_other_backend) newest = &candidate;
+    }
+    if (!newest) return;
+    const std::string backend = newest->run->summary.backend;
+    for (Candidate& candidate : candidates_) {
+      if (is_of(candidate, row) && candidate.is_of_other_backend &&
+          candidate.run->summary.backend == backend)
+        candidate.violations.clear();
+    }
   }
 
   /// Marks the runs that use more or less than the table's budget.
@@ -215,7 +239,8 @@ void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRo
   if (has_comparable_speed(row, baseline, table) && has_comparable_speed(baseline, baseline, table))
     row.throughput_change =
         change(tokens_per_second_of(row, table), tokens_per_second_of(baseline, table));
-  if (!row.completed() || !baseline.completed() || !row.same_micro_batch) return;
+  if (!row.completed() || !baseline.completed()) return;
+  if (!row.same_micro_batch || !row.same_backend) return;
   row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
                              mean_of(baseline.runs, results::peak_memory_name));
 }
@@ -255,16 +280,20 @@ void check_size(const RowBuilder& builder,
   }
 }
 
-/// Compares with the baseline's run of the same division; where there is none, with runs that
-/// compute all rows of a step at once.
-void compare_micro_batches(Ablation& ablation) {
+/// The baseline's completed row in the row's group; null without one.
+const AblationRow* completed_baseline(const Ablation& ablation, const AblationRow& row) {
+  const AblationRow* const found = find_row(ablation, ablation.table.baseline, row.group);
+  return found && found->completed() ? found : nullptr;
+}
+
+/// Compares with the baseline's runs; where there are none, with runs that compute all rows of a
+/// step at once.
+void compare_ways_of_computing(Ablation& ablation) {
   for (AblationRow& row : ablation.rows) {
+    const AblationRow* const baseline = completed_baseline(ablation, row);
     std::optional<int64_t> usual;
-    for (const AblationRow& other : ablation.rows) {
-      const bool is_baseline = other.spec.config == ablation.table.baseline;
-      if (is_baseline && other.group == row.group && other.completed())
-        usual = other.run->micro_batch_size;
-    }
+    if (baseline) usual = baseline->run->micro_batch_size;
+    row.same_backend = !baseline || !row.completed() || row.run->backend == baseline->run->backend;
     row.same_micro_batch =
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
           return run.micro_batch_size == usual;
@@ -302,6 +331,20 @@ void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& abla
       row.speed->not_comparable_because =
           "measured with other files of its command than the runs: 'forge bench' measures anew";
   }
+}
+
+/// Which rows another backend than the baseline's computed, and what that means.
+SetupEntry describe_backends(const Ablation& ablation) {
+  std::map<std::string, std::vector<std::string>> rows_of;
+  for (const AblationRow& row : ablation.rows)
+    if (!row.same_backend && row.is_comparable())
+      rows_of[row.run->backend].push_back(row.spec.name);
+  if (rows_of.empty()) return {};
+  std::vector<std::string> parts;
+  for (const auto& [backend, rows] : rows_of)
+    parts.push_back(first_of(rows) + " by backend " + backend);
+  const std::string text = join(parts, ", ") + ": compared in loss, not in speed and memory";
+  return {"Backends", text, text};
 }
 
 /// The runs of the table's own configs.
@@ -409,7 +452,9 @@ Ablation build_ablation(const TableSpec& declared,
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
-  compare_micro_batches(ablation);
+  compare_ways_of_computing(ablation);
+  if (SetupEntry backends = describe_backends(ablation); !backends.name.empty())
+    ablation.setup.push_back(std::move(backends));
   if (options.evaluation_rows) add_evaluation_rows(options.evaluation_rows, ablation);
   if (options.evaluations && shows_equal_budgets(table))
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
@@ -507,7 +552,8 @@ std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
 bool same_setup(const Sample& a, const Sample& b) {
   if (!a.completed() || !b.completed()) return false;
   const auto way_of = [](const store::RunSummary& run) {
-    return std::tie(run.device_type, run.device_name, run.threads, run.micro_batch_size);
+    return std::tie(
+        run.backend, run.device_type, run.device_name, run.threads, run.micro_batch_size);
   };
   const auto is_alike = [&](const store::RunSummary& run) {
     return way_of(run) == way_of(a.runs.front());

@@ -63,6 +63,7 @@ struct AblationRow : Sample {
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
   bool same_micro_batch = true;  ///< as the baseline; else throughput and memory do not compare
+  bool same_backend = true;      ///< the same of the program that computed the runs
   std::optional<PublishedResult> published;
   /// Eval losses of `runs` at equal training time and equal FLOPs; empty: not known, or not shown.
   std::vector<double> loss_at_equal_time;
@@ -156,7 +157,8 @@ struct AblationOptions {
 
 /// Fills a table from the runs of its project. A row shows the newest completed run of each seed
 /// among the comparable runs (comparability.h), of the config as it is now if there are such, or
-/// without completed runs the newest one. With
+/// without completed runs the newest one. A row that no run of the table's backend completed shows
+/// those of another backend, which compare in all but speed and memory. With
 /// best_of it does so for each value, and shows the value with the best mean over seeds. A row
 /// without comparable runs shows its completed ones and the conditions that they violate. In a
 /// table with `by`, a config has a row for each value among its comparable runs, and changes are
@@ -184,8 +186,8 @@ double sampling_error_of(const AblationRow& row, const std::string& metric);
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
                               const std::string& metric);
 
-/// Whether speed and memory of the two are comparable: all runs have the same device, threads and
-/// micro-batch size.
+/// Whether speed and memory of the two are comparable: all runs have the same backend, device,
+/// threads and micro-batch size.
 bool same_setup(const Sample& a, const Sample& b);
 
 /// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed", or

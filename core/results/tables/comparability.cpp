@@ -272,6 +272,24 @@ std::vector<std::string> violations(const std::vector<Condition>& run,
   return found;
 }
 
+bool differs_in_backend_alone(const std::vector<Condition>& run,
+                              const std::vector<Condition>& group) {
+  const auto value_of_backend = [](const std::vector<Condition>& conditions) {
+    const auto found = std::find_if(conditions.begin(), conditions.end(), [](const Condition& c) {
+      return c.name == "backend";
+    });
+    return found == conditions.end() ? "" : found->value;
+  };
+  if (value_of_backend(run) == value_of_backend(group)) return false;
+  // Each backend counts its own versions.
+  std::vector<Condition> others = run;
+  const auto tells_backends_apart = [](const Condition& c) {
+    return c.name == "backend" || c.name == "numerics" || c.name == "code";
+  };
+  others.erase(std::remove_if(others.begin(), others.end(), tells_backends_apart), others.end());
+  return violations(others, group).empty();
+}
+
 std::optional<std::vector<Condition>> choose_group(
     const TableSpec& table,
     const std::vector<const store::ConfiguredRun*>& runs,

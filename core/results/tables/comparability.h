@@ -38,6 +38,11 @@ std::string group_of(const store::ConfiguredRun& run, const TableSpec& table);
 std::vector<std::string> violations(const std::vector<Condition>& run,
                                     const std::vector<Condition>& group);
 
+/// Whether a run of another backend violates nothing but what tells backends apart: its losses are
+/// comparable, its speed and memory are not.
+bool differs_in_backend_alone(const std::vector<Condition>& run,
+                              const std::vector<Condition>& group);
+
 /// In what a run differs from its config as it resolves now, by --set or because the config was
 /// edited since: "train.max_steps 60 (now 800)". Paths count by the file's name, because a folder
 /// may move. Neither the seed counts, nor what the table itself varies. `current_program`: hash of

@@ -63,6 +63,8 @@ std::string why_not_comparable(const Record& record, const Record& reference) {
   std::vector<std::string> parts;
   if (record.call.id != reference.call.id)
     parts.push_back("measured in another call, on " + record.call.created.substr(0, 10));
+  if (record.device.backend != reference.device.backend)
+    parts.push_back("of backend " + record.device.backend);
   if (bench_device_text(record) != bench_device_text(reference))
     parts.push_back("on " + bench_device_text(record));
   const std::map<std::string, nlohmann::json> others = run::dotted_leaves(reference.train);

@@ -357,6 +357,8 @@ ParetoFront pareto(const Ablation& ablation, const std::string& first, const std
   const bool by_time =
       ablation.table.tokens_per_second != SpeedSource::benchmark &&
       (results::metric_named(first).is_timing || results::metric_named(second).is_timing);
+  const bool by_cost = results::metric_named(first).depends_on_device ||
+                       results::metric_named(second).depends_on_device;
   ParetoFront front;
   std::vector<ParetoPoint>& points = front.points;
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
@@ -368,6 +370,8 @@ ParetoFront pareto(const Ablation& ablation, const std::string& first, const std
     std::string reason;
     if (!row.is_comparable()) {
       reason = "not comparable";
+    } else if (by_cost && !row.same_backend) {
+      reason = "computed by backend " + row.run->backend;
     } else if (by_time && was_loaded(row)) {
       reason = "the machine did other work";
     } else if (!x || !y) {

@@ -272,8 +272,15 @@ std::string micro_batch_note(const AblationRow& row) {
          ", unlike the baseline's: its throughput and memory are not comparable";
 }
 
-/// Columns whose values depend on the micro-batch size.
-bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) {
+/// Which backend computed the row where it was not the baseline's; else "".
+std::string backend_note(const AblationRow& row) {
+  if (row.same_backend) return "";
+  return "computed by backend " + row.run->backend +
+         ", unlike the baseline: its loss is comparable, its throughput and memory are not";
+}
+
+/// Columns whose values depend on how the rows of a step are computed.
+bool depends_on_way_of_computing(const ColumnSpec& column, const Ablation& ablation) {
   return column.kind == ColumnKind::metric && !shows_benchmark(column, ablation.table) &&
          results::metric_named(column.metric).depends_on_device;
 }
@@ -361,6 +368,7 @@ std::vector<SheetCell> row_cells(size_t index,
       });
   const std::string score_mark = mark_of(missing_scores_note(row, columns), footnotes);
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
+  const std::string backend_mark = mark_of(backend_note(row), footnotes);
   const bool shows_time =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return depends_on_time(column, ablation);
@@ -378,7 +386,9 @@ std::vector<SheetCell> row_cells(size_t index,
     }
     if (column.kind == ColumnKind::varied) cell.text += edge_mark;
     if (!lacking_runs(row, column).empty()) cell.text += score_mark;
-    if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
+    const bool depends = depends_on_way_of_computing(column, ablation);
+    if (depends) cell.text += micro_batch_mark;
+    if (depends || column.kind == ColumnKind::overhead) cell.text += backend_mark;
     if (depends_on_time(column, ablation)) cell.text += load_mark;
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),

@@ -16,7 +16,7 @@ import generate  # noqa: E402
 import own_blocks  # noqa: E402
 import training  # noqa: E402
 import trial  # noqa: E402
-from model import Model, loss_of, share_of  # noqa: E402
+from model import Model, loss_of, scored_of  # noqa: E402
 
 HEAD = "import torch\nfrom torch import nn\n\n\nclass MyMixer(nn.Module):\n"
 GOOD = HEAD + """\
@@ -131,6 +131,30 @@ class Mistakes(unittest.TestCase):
         self.assert_said("a gradient that is not finite",
                          with_forward("return self.out(x) * (self.out.weight.sum() * 0).sqrt()"))
 
+    def test_of_chance_that_no_seed_repeats(self):
+        import_random = GOOD.replace("import torch\n", "import random\nimport torch\n", 1)
+        self.assert_said(["computes other values when it is given the same input again", "not from random"],
+                         import_random.replace("* self.scale", "* random.random()"))
+        self.assert_said("computes other values", with_forward(
+            "self.calls = getattr(self, 'calls', 0) + 1\n        return self.out(x) * self.calls"))
+        dropout = with_forward("return self.out(nn.functional.dropout(x, 0.5, self.training))")
+        self.assertEqual(describe(dropout)["module"], "my_mixer")
+
+    def test_of_bfloat16(self):
+        mixed = with_forward("rows = torch.zeros(x.shape)\n        rows[x > 0] = self.out(x)[x > 0]\n"
+                             "        return rows")
+        self.assertEqual(describe(mixed)["module"], "my_mixer")
+        with self.assertRaises(own_blocks.OwnBlockError) as caught:
+            describe(mixed, "bfloat16")
+        self.assertIn("fails in forward in bfloat16", str(caught.exception))
+        self.assertIn("rows[x > 0] = ", caught.exception.hint)
+        described = describe(GOOD, "bfloat16")
+        self.assertEqual(described["weights"], describe(GOOD)["weights"])
+
+    def test_of_what_a_gpu_computes_in_any_order(self):
+        problem = RuntimeError("cumsum_cuda_kernel does not have a deterministic implementation")
+        self.assertIn("train.deterministic: false", own_blocks.failure("my_mixer", "training", problem).hint)
+
     def test_of_declarations(self):
         def declaring(initial):
             return GOOD.replace(HEAD, HEAD + f"    initial = {initial}\n\n")
@@ -208,8 +232,7 @@ class Models(unittest.TestCase):
                 total = 0.0
                 for first in range(0, 6, rows):
                     part = slice(first, first + rows)
-                    share = share_of(targets[part], targets, z_loss)
-                    loss = loss_of(model(ids[part]), targets[part], z_loss) * share
+                    loss = loss_of(model(ids[part]), targets[part], z_loss, scored_of(targets, z_loss))
                     loss.backward()
                     total += loss.item()
                 gradients.append([total] + [weight.grad.clone() for weight in model.parameters()])

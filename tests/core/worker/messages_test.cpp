@@ -22,7 +22,8 @@ std::string event_error(const std::string& line) {
 
 /// One of each kind, with values that no default has.
 std::vector<Event> every_event() {
-  Finished finished{true, 300, 2.5, 2.25, 4500.5, 70.5, 1 << 20, 1 << 21, 4434176};
+  Finished finished{
+      true, 300, 2.5, 2.25, 4500.5, 70.5, 1 << 20, 1 << 21, 4434176, true, 12.5, 10.25};
   return {Hello{1, "libtorch", "0.1.0", 3},
           Environment{"cuda", "H200", 8, 1LL << 37, {"H200", "H200"}, {{"torch", "2.11.0"}}},
           Started{4434176, 100, 300, 1024, 8},

@@ -52,6 +52,45 @@ TEST_CASE("runs of two backends do not mix in one table", "[report]") {
   CHECK(contains(ablation.excluded[0].reason, "backend "));
 }
 
+TEST_CASE("a row that another backend alone computed compares in loss, not in speed and memory",
+          "[report]") {
+  std::vector<store::ConfiguredRun> own = {run_of("llama", "a", 100), run_of("canon", "b", 50)};
+  own[1].config = own[0].config;
+  for (store::ConfiguredRun& run : own) run.summary.metrics["peak_memory_bytes"] = 1000;
+  own[0].summary.numerics_version = 3;
+  const Ablation ablation = build_ablation(table(), own);
+  CHECK(ablation.excluded.empty());
+  const AblationRow& row = ablation.rows[1];
+  CHECK(row.is_comparable());
+  CHECK_FALSE(row.same_backend);
+  CHECK_FALSE(row.throughput_change);
+  CHECK_FALSE(row.memory_change);
+  CHECK(compared_cells(ablation, "eval_loss")[1].standing == Standing::one_seed);
+  CHECK(compared_cells(ablation, "tokens_per_second")[1].standing == Standing::not_comparable);
+  const auto said = std::find_if(ablation.setup.begin(),
+                                 ablation.setup.end(),
+                                 [](const SetupEntry& entry) { return entry.name == "Backends"; });
+  REQUIRE(said != ablation.setup.end());
+  CHECK(said->short_text == "Canon by backend b: compared in loss, not in speed and memory");
+  const Sheet sheet = make_sheet(ablation);
+  REQUIRE(sheet.footnotes.size() == 1);
+  CHECK(contains(sheet.footnotes[0], "computed by backend b, unlike the baseline: its loss"));
+  SECTION("a run that differs in more is not comparable") {
+    own[1].config["optimizer"]["lr"] = 0.3;
+    TableSpec strict = table();
+    strict.must_be_equal = {"optimizer"};
+    CHECK_FALSE(build_ablation(strict, own).rows[1].is_comparable());
+  }
+  SECTION("where the table's backend computed the row, that is the one shown") {
+    own.push_back(run_of("canon", "a", 90));
+    own.back().summary.numerics_version = own[0].summary.numerics_version;
+    const Ablation both = build_ablation(table(), own);
+    CHECK(both.rows[1].run->backend == "a");
+    CHECK(both.rows[1].throughput_change);
+    CHECK(both.excluded.size() == 1);
+  }
+}
+
 TEST_CASE("runs of an external program before and after an edit do not mix in one table",
           "[report]") {
   Lab lab;
