@@ -12,6 +12,7 @@ import torch.nn.functional as F
 import safetensors_files
 from model import Model, loss_of, share_of
 from numbers_by_counter import draw_initial
+from optimizers import Optimizer
 from own_blocks import has_own_blocks, seed_step
 from protocol import WrongRequest
 from rows import Rows
@@ -125,10 +126,7 @@ class Training:
                           if request.get("validation_tokens") else None)
         self.model = build(self.experiment, device)
         self.has_own_blocks = has_own_blocks(self.experiment["model"])
-        optimizer = self.experiment["optimizer"]
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=optimizer["lr"], betas=tuple(optimizer["betas"]),
-            eps=optimizer["eps"], weight_decay=optimizer["weight_decay"])
+        self.optimizer = Optimizer(self.experiment["optimizer"], self.model)
         self.state = {"step": 0, "elapsed": 0.0, "timed_steps": 0, "timed_seconds": 0.0,
                       "window_steps": 0, "window_loss": 0.0, "window_norm": 0.0, "train_loss": 0.0,
                       "peak_memory": 0, "peak_resident": 0}
@@ -185,16 +183,13 @@ class Training:
     def step(self):
         state, size = self.state, self.config["batch_size"]
         inputs, targets = on_device(self.rows.batch(state["step"] * size, size), self.device)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         if self.has_own_blocks:
             seed_step(self.experiment["seed"], state["step"])
         loss = self.add_gradients(inputs, targets)
         limit = self.config["grad_clip"]
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit or math.inf)
-        rate = self.learning_rate(state["step"])
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
+        self.optimizer.step(self.learning_rate(state["step"]))
         state["window_loss"] += loss
         state["window_norm"] += norm.item()
         state["window_steps"] += 1
@@ -282,12 +277,6 @@ class Training:
         self.evaluated = step
         self.resume_clock()
 
-    def moments(self):
-        """First and second moments of every weight by name, as the optimizer keeps them."""
-        for name, weight in self.model.named_parameters():
-            kept = self.optimizer.state[weight]
-            yield name, kept["exp_avg"], kept["exp_avg_sq"]
-
     def save(self):
         step = self.state["step"]
         if self.saved == step:
@@ -302,10 +291,8 @@ class Training:
         os.mkdir(aside)
         size = safetensors_files.write(os.path.join(aside, "weights.safetensors"),
                                        dict(self.model.named_parameters()))
-        moments = {}
-        for name, first, second in self.moments():
-            moments[name + ".first_moment"], moments[name + ".second_moment"] = first, second
-        size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"), moments)
+        size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"),
+                                        self.optimizer.named_state())
         size += write_synced(os.path.join(aside, STATE_FILE), json.dumps(self.state))
         replace_folder(aside, os.path.join(folder, f"{step:09d}"))
         self.events.send("checkpoint", step=step, path=f"checkpoints/{step:09d}", bytes=size)
@@ -316,12 +303,8 @@ class Training:
         with open(os.path.join(folder, STATE_FILE), encoding="utf-8") as file:
             self.state.update(json.load(file))
         copy_into(self.model, safetensors_files.read(os.path.join(folder, "weights.safetensors")))
-        moments = safetensors_files.read(os.path.join(folder, "optimizer.safetensors"))
-        for name, weight in self.model.named_parameters():
-            self.optimizer.state[weight] = {
-                "step": torch.tensor(float(self.state["step"])),
-                "exp_avg": moments[name + ".first_moment"].clone().to(weight),
-                "exp_avg_sq": moments[name + ".second_moment"].clone().to(weight)}
+        self.optimizer.restore(safetensors_files.read(os.path.join(folder, "optimizer.safetensors")),
+                               self.state["step"])
 
     def finish(self, completed):
         self.settle_clock()

@@ -24,7 +24,7 @@ SUPPORTED = {
     "train.precision": ["float32", "float64"],
     "train.document_mask": [False],
     "train.initial_weights": [""],
-    "optimizer.type": ["adamw"],
+    "optimizer.type": ["adamw", "muon", "lion", "sgd"],
     "schedule.type": ["infinite_lr", "cosine", "linear", "inv_sqrt", "wsd", "constant"],
 }
 

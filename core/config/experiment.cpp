@@ -20,6 +20,7 @@ bool reset_key(Experiment& experiment, const std::string& path) {
   const Json before = to_json(experiment);
   Json less = before;
   const Json::json_pointer pointer("/" + join(split(path, '.'), "/"));
+  if (!before.contains(pointer)) return false;  // of a section that is left out, having no values
   less[pointer.parent_pointer()].erase(pointer.back());
   experiment = experiment_from_json(less);
   return to_json(experiment) != before;
