@@ -13,6 +13,7 @@
 #include "backends/libtorch/ops/short_conv/short_conv.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
+#include "backends/libtorch/ops/weight_update/weight_update.h"
 
 namespace forge::libtorch {
 namespace {
@@ -285,9 +286,13 @@ Update all_at_once(const Options& o) {
   ops::UpdateState state = ops::make_update_state({1e-3}, o.device());
   const at::Tensor loss = at::ones({}, o);
   return [=](Tensors& tensors) mutable {
-    const ops::WeightUpdate update{
-        {tensors[0]}, {tensors[1]}, {tensors[2]}, {tensors[3]}, {at::Tensor()}};
-    ops::adamw_step_cuda(update, {1, 0.9, 0.95, 1e-8, 0.1, 0}, loss, state);
+    const ops::WeightUpdate update = {
+        {tensors[0], tensors[1], tensors[2], tensors[3], at::Tensor()}};
+    ops::UpdateOptions options;
+    options.grad_clip = 1;
+    options.groups = {{ops::UpdateRule::adamw, 1, 0.1}};
+    options.beta2 = 0.95;
+    ops::update_weights_cuda(update, options, loss, state);
   };
 }
 
