@@ -60,7 +60,7 @@ TEST_CASE("weight decay of a group replaces that of all") {
   CHECK(o.weight_decay_for(WeightGroup::vectors) == 0.3);
   CHECK(o.weight_decay_for(WeightGroup::matrices) == 0.3);
   CHECK(contains(small_refusal({"optimizer.weight_decay_of.norm=0"}),
-                 "did you mean 'optimizer.weight_decay_of.norms'?"));
+                 "did you mean 'optimizer.weight_decay_of.norms'"));
   CHECK(contains(small_refusal({"optimizer.weight_decay_of.norms=-1"}), "must be at least 0"));
 }
 

@@ -152,7 +152,8 @@ void update_on_cpu(Pair& pair, const at::Tensor& g, EmulatedRule rule, const Emu
 }
 
 EmulatedUpdate three_steps(EmulatedRule rule) {
-  EmulatedUpdate update{rule};
+  EmulatedUpdate update{};
+  update.rule = rule;
   update.clip = 1;
   update.beta2 = 0.95;
   update.momentum = rule == EmulatedRule::sgd ? 0.9 : 0;
