@@ -1,7 +1,7 @@
 """What updates the weights, by optimizer.type. Formulas and sources: docs/MATHEMATICS.md.
 
-All decays are decoupled: w becomes (1 - rate decay) w - rate direction. Weights whose rate is not the
-scheduled one alone have groups of their own, with a factor `lr_factor`.
+All decays are decoupled: w becomes (1 - rate decay) w - rate direction. A group's rate is the scheduled
+one times its `lr_factor`.
 """
 import torch
 

@@ -137,7 +137,7 @@ struct Batch {
   std::vector<UpdatedWeight> weights;
 };
 
-constexpr int64_t most_batch_elements = int64_t{1} << 25;  ///< in bfloat16 64 MiB
+constexpr int64_t most_batch_elements = int64_t{1} << 25;  ///< 64 MiB a copy
 
 std::vector<Batch> batches_of(const std::vector<UpdatedWeight>& weights) {
   std::vector<Batch> batches;

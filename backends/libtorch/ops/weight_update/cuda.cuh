@@ -99,9 +99,9 @@ __global__ void square_sums_kernel(UpdatedTensors all, float* partial) {
 
 constexpr int step_threads = 1024;
 
-/// The global norm of the gradients, sqrt(sum of partial), clipping and learning rates of this step.
-/// With the step number t from 1: clip = min(1, max_norm / (norm + 1e-6)), and for each group, with
-/// lr the step's rate times the group's factor: decay_factor = 1 - lr wd, rate = lr, of AdamW
+/// The global norm of the gradients, sqrt(sum of partial), clipping and rates of this step. With the
+/// step number t from 1: clip = min(1, max_norm / (norm + 1e-6)), and for each group, with lr the
+/// step's rate times the group's factor: decay_factor = 1 - lr wd, rate = lr, of AdamW
 /// lr / (1 - beta1^t); root_correction2 = sqrt(1 - beta2^t).
 /// Grid: one block. Block: 1024 threads. Shared memory: 8 KiB. Reads 4 bytes for each partial sum.
 __global__ void begin_step_kernel(StepBeginning in) {
@@ -167,9 +167,9 @@ __device__ __forceinline__ float step_of(
 }
 
 template <Rule rule>
-constexpr int moments_of = rule == Rule::adamw                           ? 2
+constexpr int moments_of = rule == Rule::adamw                       ? 2
                            : rule == Rule::lion || rule == Rule::sgd ? 1
-                                                                         : 0;
+                                                                     : 0;
 
 /// p = decay_factor p - step_of(g, m, v), where with AdamW, g = clip grad:
 ///     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
@@ -288,8 +288,10 @@ void run_update(const UpdatedTensors& tensors,
                 const Launch& start) {
   if (tensors.blocks == 0) return;
   switch (rule) {
-    case Rule::adamw: return run_rule<Gradient, Rule::adamw>(tensors, storage, constants, seed, start);
-    case Rule::lion: return run_rule<Gradient, Rule::lion>(tensors, storage, constants, seed, start);
+    case Rule::adamw:
+      return run_rule<Gradient, Rule::adamw>(tensors, storage, constants, seed, start);
+    case Rule::lion:
+      return run_rule<Gradient, Rule::lion>(tensors, storage, constants, seed, start);
     case Rule::sgd: return run_rule<Gradient, Rule::sgd>(tensors, storage, constants, seed, start);
     case Rule::sgd_without_momentum:
       return run_rule<Gradient, Rule::sgd_without_momentum>(

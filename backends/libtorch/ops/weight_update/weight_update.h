@@ -51,9 +51,9 @@ FORGE_CUDA_ONLY UpdateState make_update_state(const std::vector<double>& learnin
 
 /// Global norm, clipping, the groups' rules (see adamw.h, lion.h, sgd.h, muon.h) and rounding of
 /// all weights, without the host waiting or deciding anything. Each weight's gradient is read twice
-/// and nothing else more than once, but that Muon's iterations run in bfloat16 on batches of
-/// matrices of one shape, whose copies are at most 64 MiB at a time, or one matrix. The step's
-/// number goes up; loss and norm are added to the totals. Sums run in a fixed order.
+/// and nothing else more than once; but Muon's iterations run in bfloat16 on copies, of matrices of
+/// one shape together, 2^25 numbers at most or one matrix. The step's number goes up; loss and norm
+/// are added to the totals. Sums run in a fixed order.
 FORGE_CUDA_ONLY void update_weights_cuda(const WeightUpdate& update,
                                          const UpdateOptions& options,
                                          const at::Tensor& loss,
