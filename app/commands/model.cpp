@@ -78,13 +78,14 @@ std::string notes_on_own_blocks(const model::ModelConfig& model) {
 }
 
 void print(const std::string& name,
-           const config::TrainConfig& train,
-           const model::ModelConfig& model) {
+           const config::Experiment& experiment) {
+  const config::TrainConfig& train = experiment.train;
+  const model::ModelConfig& model = experiment.model;
   std::cout << tables::printable(name) << ", " << train.batch_size << " rows of " << train.seq_len
             << " tokens, " << config::name_of(train.precision) << "\n\n"
             << aligned(parameter_lines(model::count_parameters(model)), {1, 2}) << "\n"
             << aligned(flops_lines(model::flops_per_token(model, train.seq_len)), {1, 2, 3}) << "\n"
-            << aligned(byte_lines(model::training_bytes(model, train.shape())), {1}) << "\n"
+            << aligned(byte_lines(model::training_bytes(model, experiment.training_shape())), {1}) << "\n"
             << aligned(state_lines(model::generation_state(model)), {1})
             << notes_on_own_blocks(model);
 }
@@ -93,15 +94,15 @@ int show_model(const Context& context, const ModelOptions& options) {
   config::ResolvedConfig resolved =
       context.resolve(context.document(options.config), options.overrides);
   context.describe_own_blocks(resolved);
-  config::TrainConfig train = resolved.experiment.train;
+  config::TrainConfig& train = resolved.experiment.train;
   if (options.batch_size > 0) train.batch_size = options.batch_size;
   if (options.seq_len > 0) train.seq_len = options.seq_len;
   const model::ModelConfig& model = resolved.experiment.model;
   if (!options.json) {
-    print(resolved.config_name, train, model);
+    print(resolved.config_name, resolved.experiment);
     return 0;
   }
-  nlohmann::json json = model::cost_to_json(model, train.shape());
+  nlohmann::json json = model::cost_to_json(model, resolved.experiment.training_shape());
   for (const auto& [name, block] : model.blocks)
     json["own_blocks"][name] = {
         {"file", block.file}, {"flops", model::has_counted_flops(block) ? "counted" : "declared"}};

@@ -25,8 +25,8 @@ def copy_all(targets, sources):
 
 class Updates:
     """An optimizer over all weights of a model, and the clipping of their gradients. Of weights in
-    bfloat16 it updates float32 copies. `make_optimizer` makes it of a list of tensors; `limit` is the
-    largest global norm of the gradients, 0: none."""
+    bfloat16 it updates float32 copies. `make_optimizer` makes it of tensors by name; `limit` is the largest
+    global norm of the gradients, 0: none."""
 
     def __init__(self, model, make_optimizer, limit):
         self.names = [name for name, _ in model.named_parameters()]
@@ -38,7 +38,7 @@ class Updates:
         for copy in self.copies:
             copy.grad = torch.zeros_like(copy)
         self.limit = limit or math.inf
-        self.optimizer = make_optimizer(self.updated)
+        self.optimizer = make_optimizer(dict(zip(self.names, self.updated)))
 
     def copy_weights(self):
         """Takes the model's weights as they are now."""
@@ -46,11 +46,7 @@ class Updates:
             copy_all(self.copies, self.narrow)
 
     def set_learning_rate(self, rate):
-        for group in self.optimizer.param_groups:
-            if torch.is_tensor(group["lr"]):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+        self.optimizer.set_learning_rate(rate)
 
     def forget_gradients(self):
         for weight in self.weights:
@@ -69,23 +65,16 @@ class Updates:
 
     def named_state(self):
         """What the optimizer keeps, by the names of weights with ".first_moment" and such."""
-        state = {}
+        state = self.optimizer.named_state()
         for name, weight, updated in zip(self.names, self.weights, self.updated):
-            kept = self.optimizer.state[updated]
-            state[name + ".first_moment"], state[name + ".second_moment"] = (
-                kept["exp_avg"], kept["exp_avg_sq"])
             if updated is not weight:
                 state[name + ".master_weight"] = updated
         return state
 
     @torch.no_grad()
     def load_state(self, state, step):
+        self.optimizer.restore(state, step)
         for name, weight, updated in zip(self.names, self.weights, self.updated):
-            device = weight.device if weight.is_cuda else "cpu"
-            self.optimizer.state[updated] = {
-                "step": torch.tensor(float(step), device=device),
-                "exp_avg": state[name + ".first_moment"].clone().to(updated),
-                "exp_avg_sq": state[name + ".second_moment"].clone().to(updated)}
             if updated is not weight:
                 updated.copy_(state[name + ".master_weight"])
 

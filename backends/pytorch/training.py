@@ -1,5 +1,4 @@
 """The training loop, top to bottom, and the evaluation of a model."""
-import inspect
 import json
 import math
 import os
@@ -15,6 +14,7 @@ import divergence
 import safetensors_files
 from model import Model
 from numbers_by_counter import draw_initial
+from optimizers import Optimizer
 from parts import wide
 from protocol import WrongRequest
 from rows import Rows
@@ -45,19 +45,8 @@ def build(experiment, device):
     return model
 
 
-def make_optimizer(settings, weights):
-    """On a GPU by one kernel for all weights, with a learning rate on the device, so that a recorded step
-    reads it."""
-    rate, more = settings["lr"], {}
-    if weights[0].is_cuda and "fused" in inspect.signature(torch.optim.AdamW).parameters:
-        rate = torch.tensor(rate, dtype=torch.float32, device=weights[0].device)
-        more = {"fused": True, "capturable": True}
-    return torch.optim.AdamW(weights, lr=rate, betas=tuple(settings["betas"]), eps=settings["eps"],
-                             weight_decay=settings["weight_decay"], **more)
-
-
 def make_updates(experiment, model):
-    return Updates(model, lambda weights: make_optimizer(experiment["optimizer"], weights),
+    return Updates(model, lambda weights: Optimizer(experiment["optimizer"], weights),
                    experiment["train"]["grad_clip"])
 
 

@@ -28,7 +28,7 @@ SUPPORTED = {
     "train.bfloat16_weights": ["none", "master_copies"],
     "train.document_mask": [False],
     "train.initial_weights": [""],
-    "optimizer.type": ["adamw"],
+    "optimizer.type": ["adamw", "muon", "lion", "sgd"],
     "schedule.type": ["infinite_lr", "cosine", "linear", "inv_sqrt", "wsd", "constant"],
 }
 

@@ -116,7 +116,7 @@ void check_words(const Draft& draft) {
              "tokenizer.kind",
              e.tokenizer.kind,
              {"byte_level_bpe", "sentencepiece", "tiktoken", "none"});
-  check_word(draft, "optimizer.type", e.optimizer.type, {"adamw"});
+  check_word(draft, "optimizer.type", e.optimizer.type, optimizer_types());
   check_word(draft, "schedule.type", e.schedule.type, schedule_types());
 }
 
@@ -149,18 +149,6 @@ void complete_steps(Draft& draft) {
   const int64_t tokens_per_step = int64_t{t.batch_size} * t.seq_len;
   t.max_steps = t.max_tokens / tokens_per_step + (t.max_tokens % tokens_per_step != 0 ? 1 : 0);
   derive(draft, "train.max_steps", "train.max_tokens", std::to_string(t.max_steps));
-}
-
-void check_optimizer(const Draft& draft) {
-  const std::vector<double>& betas = draft.experiment.optimizer.betas;
-  const bool below_one = std::all_of(betas.begin(), betas.end(), [](double b) { return b < 1; });
-  if (betas.size() == 2 && below_one) return;
-  throw complaint(draft,
-                  {"optimizer.betas"},
-                  betas.size() == 2 ? "'optimizer.betas' must be below 1"
-                                    : "'optimizer.betas' must be two numbers, not " +
-                                          std::to_string(betas.size()),
-                  "for example [0.9, 0.999]");
 }
 
 void check_annealing(const Draft& draft) {
@@ -276,7 +264,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   attempt(on_problem, Kind::disagreement, [&] { complete_steps(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_precision(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_z_loss(draft); });
-  attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
+  check_and_complete_optimizer(draft, on_problem);
   attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });
   if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_vocabulary(draft); });
   if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_document_mask(draft); });

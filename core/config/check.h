@@ -44,6 +44,10 @@ void refuse_unused_sections(Draft& draft,
 /// model.layers.
 bool is_of_replaced_layers(const Draft& draft, const std::string& key);
 
+/// Checks the section `optimizer`. A key that the optimizer does not read is refused; a value that
+/// the config only inherits from a template with another optimizer is reset to its default.
+void check_and_complete_optimizer(Draft& draft, const ProblemSink& on_problem);
+
 // Helpers of the checks.
 
 /// Place of a setting's layer in the order in which layers are applied.

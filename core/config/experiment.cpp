@@ -20,6 +20,7 @@ bool reset_key(Experiment& experiment, const std::string& path) {
   const Json before = to_json(experiment);
   Json less = before;
   const Json::json_pointer pointer("/" + join(split(path, '.'), "/"));
+  if (!before.contains(pointer)) return false;  // of a section that is left out, having no values
   less[pointer.parent_pointer()].erase(pointer.back());
   experiment = experiment_from_json(less);
   return to_json(experiment) != before;
@@ -169,14 +170,16 @@ void check_keys(const Json& before, const Json& now, int64_t step) {
   const auto shown = [](const Json& keys, const std::string& key) {
     return keys.contains(key) ? keys.at(key).dump() : std::string("not there");
   };
-  Json all = before;
-  all.update(now);
-  for (const auto& [key, value] : all.items()) {
-    if (shown(before, key) == shown(now, key)) continue;
+  const auto check = [&](const std::string& key) {
+    if (shown(before, key) == shown(now, key)) return;
     throw Error(dotted(key) + " is " + shown(now, key) + " and was " + shown(before, key) +
                     " when the checkpoint was written",
                 hint_of(step));
-  }
+  };
+  check("/optimizer/type");  // decides which other keys there are
+  Json all = before;
+  all.update(now);
+  for (const auto& [key, value] : all.items()) check(key);
 }
 
 void check_rates(const Experiment& before, const Experiment& now, int64_t step) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/optimizer.h"
 #include "core/model/cost.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -117,7 +118,7 @@ struct TrainConfig {
   std::optional<uint64_t> initial_weights_seed;  ///< none: see Experiment::weights_seed
   ZLossConfig z_loss;
 
-  /// What decides its memory.
+  /// What of it decides the memory, with AdamW's moments.
   model::TrainingShape shape() const {
     const int rows = micro_batch_size > 0 ? std::min(micro_batch_size, batch_size) : batch_size;
     return {rows, seq_len, precision, bfloat16_weights, document_mask};
@@ -127,14 +128,6 @@ struct TrainConfig {
   bool is_deterministic(const std::string& device_type) const {
     return deterministic.value_or(device_type == "cpu");
   }
-};
-
-struct OptimizerConfig {
-  std::string type = "adamw";
-  double lr = 1e-3;
-  std::vector<double> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0.01;
 };
 
 /// Learning rate over steps; formulas in core/config/schedule.h.
@@ -174,6 +167,12 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
 
+  /// What decides the memory of its training.
+  model::TrainingShape training_shape() const {
+    model::TrainingShape shape = train.shape();
+    shape.moments = optimizer.moments();
+    return shape;
+  }
   /// Of the drawn initial weights.
   uint64_t weights_seed() const { return train.initial_weights_seed.value_or(seed); }
   /// Of the order of the training rows; of a task, of the instances that it is trained on.

@@ -7,7 +7,8 @@
 #include "core/config/experiment.h"
 
 /// The schema: every key of an experiment with its field, meaning and limits. core/base/schema.h
-/// says what a visitor is; the section `model` is in core/model/config.h.
+/// says what a visitor is; the section `model` is in core/model/config.h,
+/// `optimizer` in core/config/optimizer.h.
 namespace forge::config {
 
 using schema::above;
@@ -175,15 +176,6 @@ void fields(Visitor& visit, TrainConfig& c) {
   visit.field(
       "initial_weights_seed", c.initial_weights_seed, "of the initial weights alone; null: seed");
   visit.section("z_loss", c.z_loss, "penalty on the logits' scale");
-}
-
-template <class Visitor>
-void fields(Visitor& visit, OptimizerConfig& c) {
-  visit.field("type", c.type, "adamw");
-  visit.field("lr", c.lr, "peak learning rate", at_least(0));
-  visit.field("betas", c.betas, "decay of the first and second moment", between(0, 1));
-  visit.field("eps", c.eps, "added to the denominator", above(0));
-  visit.field("weight_decay", c.weight_decay, "decoupled weight decay", at_least(0));
 }
 
 template <class Visitor>

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/model/config.h"
+#include "core/model/weight_groups.h"
 
 /// What a model weighs and costs, without building it.
 namespace forge::model {
@@ -68,6 +69,7 @@ struct TrainingShape {
   Precision precision = Precision::float32;
   Bfloat16Weights bfloat16_weights = Bfloat16Weights::none;
   bool document_mask = false;
+  Moments moments = {};  ///< of the optimizer
 };
 
 /// Bytes that training holds. Weights and moments are there from the first step to the last,
@@ -77,7 +79,7 @@ struct TrainingShape {
 struct TrainingBytes {
   int64_t weights = 0;          ///< with the bfloat16 copies of float32 weights
   int64_t gradients = 0;        ///< as exact as the weights
-  int64_t optimizer = 0;        ///< AdamW: two moments; float32 copies of bfloat16 weights
+  int64_t optimizer = 0;        ///< moments; float32 copies of bfloat16 weights
   int64_t activations = 0;      ///< see activation_bytes
   int64_t logits_gradient = 0;  ///< logits of loss_chunk_rows, made their gradient in place
 

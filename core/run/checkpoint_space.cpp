@@ -22,7 +22,7 @@ constexpr const char* remedy =
 
 std::string check_checkpoint_space(const fs::path& folder, const config::Experiment& experiment) {
   if (experiment.backend != config::own_backend) return "";  // whose files only it knows
-  const int64_t each = model::checkpoint_bytes(experiment.model, experiment.train.shape());
+  const int64_t each = model::checkpoint_bytes(experiment.model, experiment.training_shape());
   struct statvfs disk {};
   if (::statvfs(existing_ancestor(fs::absolute(folder)).c_str(), &disk) != 0) return "";
   const auto free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);

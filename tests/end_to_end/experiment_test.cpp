@@ -552,6 +552,7 @@ TEST_CASE("listings name the configs of a project and the projects of the worksp
                                                "projects/canon/models",
                                                "projects/linear",
                                                "projects/linear/models",
+                                               "projects/optimizers",
                                                "projects/own_block",
                                                "projects/playground",
                                                "projects/recipes",

@@ -201,6 +201,9 @@ T __ldg(const T* p) {
   std::memcpy(&x, p, sizeof x);
   return x;
 }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>(uint64_t{a} * b >> 32);
+}
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
 inline void __syncthreads() {
@@ -253,6 +256,7 @@ namespace forge::ops::cuda {
 namespace emulation = forge::tests::cuda_emulation;
 
 using cudaStream_t = void*;
+using std::isfinite;
 using std::max;
 using std::min;
 

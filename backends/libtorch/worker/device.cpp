@@ -19,6 +19,7 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/config/optimizer.h"
 #include "core/model/kinds.h"
 
 namespace forge::libtorch {
@@ -141,7 +142,7 @@ worker::Supports describe_support(const at::Device& device) {
   for (const model::BlockKind* kind : model::mixer_kinds()) {
     if (block_kinds().count(kind->name) > 0) mixers.push_back(kind->name);
   }
-  supports.config = {{"model.layers", mixers}, {"optimizer.type", {"adamw"}}};
+  supports.config = {{"model.layers", mixers}, {"optimizer.type", config::optimizer_types()}};
   if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
   return supports;
 }

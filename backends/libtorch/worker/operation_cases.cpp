@@ -6,13 +6,16 @@
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/linear_attention/linear_attention.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "backends/libtorch/ops/lion/lion.h"
 #include "backends/libtorch/ops/log_decay/log_decay.h"
+#include "backends/libtorch/ops/muon/muon.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/ops/short_conv/short_conv.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
+#include "backends/libtorch/ops/weight_update/weight_update.h"
 
 namespace forge::libtorch {
 namespace {
@@ -281,27 +284,72 @@ Update one_by_one(decltype(&ops::adamw_) operation) {
 }
 
 /// The update that trains on a GPU, with the global norm.
-Update all_at_once(const Options& o) {
+Update all_at_once(const Options& o, ops::UpdateRule rule, bool has_second) {
   ops::UpdateState state = ops::make_update_state({1e-3}, o.device());
   const at::Tensor loss = at::ones({}, o);
+  ops::UpdateOptions options;
+  options.grad_clip = 1;
+  options.groups = {{rule, 1, 0.1}};
+  options.beta2 = 0.95;
+  options.momentum = 0.95;
+  options.nesterov = true;
   return [=](Tensors& tensors) mutable {
-    const ops::WeightUpdate update{
-        {tensors[0]}, {tensors[1]}, {tensors[2]}, {tensors[3]}, {at::Tensor()}};
-    ops::adamw_step_cuda(update, {1, 0.9, 0.95, 1e-8, 0.1, 0}, loss, state);
+    const ops::WeightUpdate update = {
+        {tensors[0], tensors[1], tensors[2], has_second ? tensors[3] : at::Tensor(), at::Tensor()}};
+    ops::update_weights_cuda(update, options, loss, state);
   };
+}
+
+/// Whether the device updates all weights in one call.
+bool is_at_once(const Options& o) { return o.device().is_cuda() && o.dtype() == at::kFloat; }
+
+double update_bytes(const Sizes& s, const Options& o, int passes) {
+  const double numbers = static_cast<double>(3 * s.intermediate * s.hidden);
+  return passes * numbers * static_cast<double>(o.dtype().itemsize());
 }
 
 /// An update of all the weights of a block's MLP, which are kept in float32 beside bfloat16.
 OperationCase adamw(const Sizes& s, const Options& options) {
   const Options o = small(options);
-  const bool at_once = o.device().is_cuda() && o.dtype() == at::kFloat;
-  const double numbers = static_cast<double>(3 * s.intermediate * s.hidden);
+  const bool at_once = is_at_once(o);
+  const Update fused =
+      at_once ? all_at_once(o, ops::UpdateRule::adamw, true) : one_by_one(ops::adamw_);
   // Four tensors are read and three are written; the norm reads the gradient once more.
-  const int passes = at_once ? 8 : 7;
-  return {updating(s, o, at_once ? all_at_once(o) : one_by_one(ops::adamw_)),
+  return {updating(s, o, fused),
           updating(s, o, one_by_one(ops::adamw_reference_)),
           0,
-          passes * numbers * static_cast<double>(o.dtype().itemsize())};
+          update_bytes(s, o, at_once ? 8 : 7)};
+}
+
+OperationCase lion(const Sizes& s, const Options& options) {
+  const Options o = small(options);
+  const auto alone = [](decltype(&ops::lion_) operation) -> Update {
+    return [=](Tensors& state) { operation(state[0], state[1], state[2], {1e-4, 0.9, 0.99, 0.1}); };
+  };
+  const bool at_once = is_at_once(o);
+  const Update fused = at_once ? all_at_once(o, ops::UpdateRule::lion, false) : alone(ops::lion_);
+  return {updating(s, o, fused),
+          updating(s, o, alone(ops::lion_reference_)),
+          0,
+          update_bytes(s, o, at_once ? 6 : 5)};
+}
+
+/// The matrix is taller than wide, so that an iteration squares columns.
+OperationCase muon(const Sizes& s, const Options& options) {
+  const Options o = small(options);
+  const Update alone = [](Tensors& state) {
+    ops::muon_(state[0], state[1], state[2], {1e-3, 1, 0.95, true, 0.1, {}});
+  };
+  const Update plain = [](Tensors& state) {
+    state[2].mul_(0.95).add_(state[1], 0.05);
+    const at::Tensor ahead = 0.05 * state[1] + 0.95 * state[2];
+    state[0].mul_(1 - 1e-4).add_(ops::orthogonalised_reference(ahead, {}), -1e-3);
+  };
+  const double rows = static_cast<double>(3 * s.intermediate);
+  const double columns = static_cast<double>(s.hidden);
+  const double products = 5 * 2 * columns * columns * (2 * rows + columns);
+  const Update fused = is_at_once(o) ? all_at_once(o, ops::UpdateRule::muon, false) : alone;
+  return {updating(s, o, fused), updating(s, o, plain), products, update_bytes(s, o, 6)};
 }
 
 }  // namespace
@@ -351,6 +399,8 @@ const std::vector<OperationMaker>& operation_makers() {
       {"gated_norm", gated_norm},
       {"log_decay", log_decay},
       {"adamw", adamw},
+      {"lion", lion},
+      {"muon", muon},
   };
   return makers;
 }

@@ -105,7 +105,7 @@ Forecast forecast(const PastRuns& past, const RemainingWork& work) {
   if (!experiment) return forecast;
   if (experiment->backend != "external")
     forecast.memory_bytes =
-        model::training_bytes(experiment->model, experiment->train.shape()).total();
+        model::training_bytes(experiment->model, experiment->training_shape()).total();
   if (work.steps == 0) {
     forecast.seconds = 0;
     return forecast;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "backends/libtorch/ops/common/dispatch.h"
 
@@ -31,38 +30,5 @@ void adamw_reference_(at::Tensor& parameter,
                       at::Tensor& first_moment,
                       at::Tensor& second_moment,
                       const AdamWStep& step);
-
-/// Weights that one update changes on a GPU, with what belongs to each of them.
-struct WeightUpdate {
-  std::vector<at::Tensor> weights;  ///< float32; bfloat16 where they are rounded stochastically
-  std::vector<at::Tensor> gradients;
-  std::vector<at::Tensor> first_moments, second_moments;  ///< float32
-  std::vector<at::Tensor> rounded;  ///< bfloat16 copies of the new weights; undefined where none
-};
-
-struct UpdateOptions {
-  double grad_clip = 0;  ///< of the global norm; 0: none
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  uint64_t seed = 0;  ///< of the stochastic rounding
-};
-
-/// What is on the GPU from step to step, so that a step can be replayed without the host.
-struct UpdateState {
-  at::Tensor learning_rates;  ///< double [steps]
-  at::Tensor step;            ///< int64 [1], 0-based
-  at::Tensor totals;          ///< double [2]: losses and gradient norms added up
-  at::Tensor constants;       ///< bytes, of the step that runs
-};
-FORGE_CUDA_ONLY UpdateState make_update_state(const std::vector<double>& learning_rates,
-                                              const at::Device& device);
-
-/// Global norm, clipping, AdamW (see adamw.h) and rounding of all weights in a handful of kernels,
-/// without the host waiting or deciding anything. Each weight's gradient is read twice and nothing
-/// else more than once. The step's number goes up; loss and norm are added to the totals. Sums run
-/// in a fixed order.
-FORGE_CUDA_ONLY void adamw_step_cuda(const WeightUpdate& update,
-                                     const UpdateOptions& options,
-                                     const at::Tensor& loss,
-                                     UpdateState& state);
 
 }  // namespace forge::ops

@@ -1,0 +1,259 @@
+#include "backends/libtorch/worker/optimizer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "backends/libtorch/ops/adamw/adamw.h"
+#include "backends/libtorch/ops/lion/lion.h"
+#include "backends/libtorch/ops/sgd/sgd.h"
+#include "core/config/schedule.h"
+
+namespace forge::libtorch {
+namespace {
+
+using model::WeightGroup;
+using ops::UpdateRule;
+
+/// The rounded copy of a stored matrix, or an undefined tensor.
+at::Tensor rounded_copy_of(const at::Tensor& stored, const Model& model) {
+  for (const ops::WeightMatrix& matrix : model.rounded_matrices()) {
+    if (matrix.stored.is_same(stored)) return matrix.rounded;
+  }
+  return {};
+}
+
+UpdateRule rule_of(const config::OptimizerConfig& config, WeightGroup group) {
+  if (config.is_orthogonalised(group)) return UpdateRule::muon;
+  if (config.type == "lion") return UpdateRule::lion;
+  return config.type == "sgd" ? UpdateRule::sgd : UpdateRule::adamw;
+}
+
+/// What Muon multiplies the learning rate of a matrix by.
+double adjustment(config::LrAdjustment kind, double rows, double columns) {
+  if (kind == config::LrAdjustment::original) return std::sqrt(std::max(1.0, rows / columns));
+  return 0.2 * std::sqrt(std::max(rows, columns));
+}
+
+ops::UpdateOptions options_of(const config::Experiment& experiment) {
+  const config::OptimizerConfig& config = experiment.optimizer;
+  const std::vector<double>& betas = config.type == "lion" ? config.lion.betas : config.betas;
+  ops::UpdateOptions options;
+  options.grad_clip = experiment.train.grad_clip;
+  options.beta1 = betas.at(0);
+  options.beta2 = betas.at(1);
+  options.eps = config.eps;
+  const bool is_muon = config.type == "muon";
+  options.momentum = is_muon ? config.muon.momentum : config.sgd.momentum;
+  options.nesterov = is_muon ? config.muon.nesterov : config.sgd.nesterov;
+  const std::vector<double>& coefficients = config.muon.newton_schulz_coefficients;
+  options.newton_schulz = {
+      config.muon.newton_schulz_steps, coefficients.at(0), coefficients.at(1), coefficients.at(2)};
+  options.seed = experiment.seed;
+  return options;
+}
+
+}  // namespace
+
+at::Tensor Optimizer::Part::of(const at::Tensor& tensor) const {
+  const bool is_whole = !tensor.defined() || rows == tensor.size(0);
+  return is_whole ? tensor : tensor.narrow(0, first, rows);
+}
+
+Optimizer::Optimizer(const config::Experiment& experiment, const Model& model)
+    : experiment_(experiment), model_(model), options_(options_of(experiment)) {
+  const bool copies = experiment.train.bfloat16_weights == model::Bfloat16Weights::master_copies;
+  for (const at::Tensor& weight : model.trainable()) {
+    const bool has_master = weight.scalar_type() == at::kBFloat16 && copies;
+    Stored& stored = stored_.emplace_back();
+    stored.weight = weight;
+    stored.rounded = has_master ? weight.detach() : rounded_copy_of(weight, model);
+    add_parts(stored_.size() - 1);
+    add_moments(stored);
+    if (has_master) stored.master = at::zeros(weight.sizes(), weight.options().dtype(at::kFloat));
+  }
+  const at::Tensor& first = stored_.front().weight;
+  if (!first.is_cuda() || first.scalar_type() == at::kDouble) return;
+  std::vector<double> rates;
+  for (int64_t step = 0; step < std::max<int64_t>(1, experiment.train.max_steps); ++step)
+    rates.push_back(learning_rate(step));
+  state_ = ops::make_update_state(rates, first.device());
+}
+
+/// Zeros, of the rule that add_parts found.
+void Optimizer::add_moments(Stored& stored) const {
+  const bool narrow = stored.weight.scalar_type() == at::kBFloat16;
+  const at::TensorOptions options = stored.weight.options().requires_grad(false).dtype(
+      narrow ? at::kFloat : stored.weight.scalar_type());
+  const bool has_first = stored.rule != UpdateRule::sgd || options_.momentum > 0;
+  if (has_first) stored.first_moment = at::zeros(stored.weight.sizes(), options);
+  if (stored.rule == UpdateRule::adamw)
+    stored.second_moment = at::zeros(stored.weight.sizes(), options);
+}
+
+/// Muon's parts are the matrices that the stored one is made of; other rules look at each number
+/// alone, and take rows of one group at once.
+void Optimizer::add_parts(size_t index) {
+  Stored& stored = stored_[index];
+  const NamedTensors named = model_.named([&](const at::Tensor& tensor) {
+    return tensor.is_same(stored.weight) ? tensor.detach() : at::Tensor();
+  });
+  const config::OptimizerConfig& config = experiment_.optimizer;
+  const size_t begin = parts_.size();
+  int64_t row = 0;
+  for (const auto& [name, weight] : named) {
+    const WeightGroup group = model::group_of(name, weight.sizes().vec());
+    const UpdateRule rule = rule_of(config, group);
+    TORCH_CHECK(row == 0 || rule == stored.rule, name, " is stored with weights of another rule");
+    stored.rule = rule;
+    const bool is_muon = rule == UpdateRule::muon;
+    Part part{index, row, weight.size(0), group_of(rule, group), 1};
+    row += part.rows;
+    if (is_muon)
+      part.update_factor =
+          adjustment(config.muon.adjust_lr, double(weight.size(0)), double(weight.size(1)));
+    const bool continues = !is_muon && parts_.size() > begin && parts_.back().group == part.group;
+    continues ? void(parts_.back().rows += part.rows) : parts_.push_back(part);
+  }
+  // Rows of zeros behind the weights have gradients of zero.
+  if (stored.rule != UpdateRule::muon) parts_.back().rows += stored.weight.size(0) - row;
+}
+
+int Optimizer::group_of(UpdateRule rule, WeightGroup group) {
+  const config::OptimizerConfig& config = experiment_.optimizer;
+  const ops::UpdateGroup wanted{rule, config.lr_factor(group), config.weight_decay_for(group)};
+  std::vector<ops::UpdateGroup>& groups = options_.groups;
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const ops::UpdateGroup& own) {
+    return own.rule == rule && own.lr_factor == wanted.lr_factor &&
+           own.weight_decay == wanted.weight_decay;
+  });
+  const auto index = static_cast<int>(found - groups.begin());
+  if (found == groups.end()) groups.push_back(wanted);
+  return index;
+}
+
+double Optimizer::learning_rate(int64_t step) const {
+  return config::learning_rate(
+      experiment_.schedule, experiment_.optimizer.lr, step, experiment_.train.max_steps);
+}
+
+void Optimizer::zero_gradients() {
+  for (Stored& stored : stored_) stored.weight.mutable_grad() = at::Tensor();
+}
+
+void Optimizer::begin(int64_t step) {
+  // The device counts steps itself: only a jump is written to it.
+  if (is_recordable() && step != step_) state_.step.fill_(step);
+  step_ = step;
+}
+
+void Optimizer::update(const at::Tensor& loss) {
+  const at::NoGradGuard no_grad;
+  if (!is_recordable()) return update_one_by_one(loss);
+  ops::update_weights_cuda(described(), options_, loss.detach(), state_);
+}
+
+/// All parts, for the GPU.
+ops::WeightUpdate Optimizer::described() const {
+  std::vector<at::Tensor> gradients;
+  for (const Stored& stored : stored_) gradients.push_back(stored.weight.grad().contiguous());
+  ops::WeightUpdate update;
+  for (const Part& part : parts_) {
+    const Stored& stored = stored_[part.stored];
+    update.push_back({part.of(stored.master.defined() ? stored.master : stored.weight.detach()),
+                      part.of(gradients[part.stored]),
+                      part.of(stored.first_moment),
+                      part.of(stored.second_moment),
+                      part.of(stored.rounded),
+                      part.group,
+                      part.update_factor});
+  }
+  return update;
+}
+
+void Optimizer::update_one_by_one(const at::Tensor& loss) {
+  std::vector<at::Tensor> squares;
+  for (const Stored& stored : stored_) squares.push_back(stored.weight.grad().norm().square());
+  const at::Tensor norm = at::stack(squares).sum().sqrt();
+  if (options_.grad_clip > 0) {
+    const at::Tensor factor = (options_.grad_clip / (norm + 1e-6)).clamp_max(1.0);
+    for (Stored& stored : stored_) stored.weight.mutable_grad().mul_(factor);
+  }
+  const double lr = learning_rate(step_);
+  for (const Part& part : parts_) update_part(part, lr);
+  for (const Stored& stored : stored_) {
+    if (stored.rounded.defined()) stored.rounded.copy_(stored.weight.detach());
+  }
+  totals_.loss += loss.item<double>();
+  totals_.gradient_norm += norm.item<double>();
+}
+
+void Optimizer::update_part(const Part& part, double scheduled) {
+  const Stored& stored = stored_[part.stored];
+  const ops::UpdateGroup& group = options_.groups[static_cast<size_t>(part.group)];
+  const double lr = scheduled * group.lr_factor, decay = group.weight_decay;
+  const ops::UpdateOptions& o = options_;
+  at::Tensor weight = part.of(stored.weight.detach());
+  const at::Tensor gradient = part.of(stored.weight.grad());
+  at::Tensor first = part.of(stored.first_moment), second = part.of(stored.second_moment);
+  switch (stored.rule) {
+    case UpdateRule::adamw:
+      return ops::adamw_(
+          weight, gradient, first, second, {lr, o.beta1, o.beta2, o.eps, decay, step_ + 1});
+    case UpdateRule::lion:
+      return ops::lion_(weight, gradient, first, {lr, o.beta1, o.beta2, decay});
+    case UpdateRule::sgd:
+      return ops::sgd_(weight, gradient, first, {lr, o.momentum, o.nesterov, decay});
+    case UpdateRule::muon:
+      return ops::muon_(weight,
+                        gradient,
+                        first,
+                        {lr, part.update_factor, o.momentum, o.nesterov, decay, o.newton_schulz});
+  }
+}
+
+StepTotals Optimizer::totals() const {
+  if (!is_recordable()) return totals_;
+  const at::Tensor totals = state_.totals.cpu();
+  return {totals[0].item<double>(), totals[1].item<double>()};
+}
+
+void Optimizer::set_totals(const StepTotals& totals) {
+  totals_ = totals;
+  if (!is_recordable()) return;
+  const std::array<double, 2> both = {totals.loss, totals.gradient_norm};
+  state_.totals.copy_(at::tensor(at::ArrayRef<double>(both), at::TensorOptions(at::kDouble)));
+}
+
+void Optimizer::copy_weights() {
+  const at::NoGradGuard no_grad;
+  for (Stored& stored : stored_) {
+    if (stored.master.defined()) stored.master.copy_(stored.weight);
+  }
+}
+
+NamedTensors Optimizer::named_state() const {
+  NamedTensors state;
+  const auto add = [&](const std::string& suffix, const auto& tensor_of) {
+    const auto of_weight = [&](const at::Tensor& weight) {
+      for (const Stored& stored : stored_) {
+        if (stored.weight.is_same(weight)) return tensor_of(stored);
+      }
+      TORCH_CHECK(false, "a weight without optimizer state");
+    };
+    for (auto& [name, tensor] : model_.named(of_weight)) state.emplace_back(name + suffix, tensor);
+  };
+  const auto first_of = [](bool is_adamw) {
+    return [=](const Stored& stored) {
+      const bool is_own = (stored.rule == UpdateRule::adamw) == is_adamw;
+      return is_own ? stored.first_moment : at::Tensor();
+    };
+  };
+  add(".first_moment", first_of(true));
+  add(".second_moment", [](const Stored& stored) { return stored.second_moment; });
+  add(".momentum", first_of(false));
+  add(".master_weight", [](const Stored& stored) { return stored.master; });
+  return state;
+}
+
+}  // namespace forge::libtorch

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <vector>
+
+#include "backends/libtorch/model/model.h"
+#include "backends/libtorch/ops/weight_update/weight_update.h"
+#include "core/config/experiment.h"
+
+namespace forge::libtorch {
+
+/// Losses and gradient norms of steps, added up.
+struct StepTotals {
+  double loss = 0;
+  double gradient_norm = 0;
+};
+
+/// AdamW, Muon, Lion or SGD over all weights of a model, with clipping by the global norm. Moments
+/// are on the weights' device and of their dtype, float32 at least. If weights are bfloat16, the
+/// optimizer may update float32 master copies of them.
+class Optimizer {
+ public:
+  Optimizer(const config::Experiment& experiment, const Model& model);
+
+  /// Whether the device does update() without the host, so that it can be recorded.
+  bool is_recordable() const { return state_.step.defined(); }
+  /// Learning rate of the 0-based step.
+  double learning_rate(int64_t step) const;
+  /// Drops the gradients, so that the next backward pass writes instead of adding.
+  void zero_gradients();
+  /// Says which 0-based step comes next.
+  void begin(int64_t step);
+  /// Clips the gradients, updates every weight and adds loss and norm to the totals. On a GPU the
+  /// host neither waits nor decides anything, so that the whole may be recorded.
+  void update(const at::Tensor& loss);
+  /// The step that begin() named is done.
+  void end() { ++step_; }
+  /// The totals since they were last set; waits for the device.
+  StepTotals totals() const;
+  void set_totals(const StepTotals& totals);
+
+  /// Copies the weights into their float32 copies.
+  void copy_weights();
+  /// What the optimizer keeps, under the weights' names, as views: of AdamW ".first_moment" and
+  /// ".second_moment", of others ".momentum", where they have one; and ".master_weight" where there
+  /// are float32 copies.
+  NamedTensors named_state() const;
+
+ private:
+  /// A tensor as the model stores it, with what is kept of it. Undefined is what is not kept.
+  struct Stored {
+    at::Tensor weight;
+    at::Tensor master;   ///< the float32 copy
+    at::Tensor rounded;  ///< the model's rounded copy
+    at::Tensor first_moment, second_moment;
+    ops::UpdateRule rule = ops::UpdateRule::adamw;
+  };
+  /// Rows of a stored tensor that are updated alike.
+  struct Part {
+    size_t stored;
+    int64_t first, rows;
+    int group;  ///< in options_.groups
+    double update_factor;
+
+    at::Tensor of(const at::Tensor& tensor) const;
+  };
+
+  void add_moments(Stored& stored) const;
+  void add_parts(size_t stored);
+  int group_of(ops::UpdateRule rule, model::WeightGroup group);
+  ops::WeightUpdate described() const;
+  void update_one_by_one(const at::Tensor& loss);
+  void update_part(const Part& part, double lr);
+
+  const config::Experiment experiment_;
+  const Model& model_;
+  std::vector<Stored> stored_;
+  std::vector<Part> parts_;
+  ops::UpdateOptions options_;
+  ops::UpdateState state_;  ///< on a GPU
+  StepTotals totals_;       ///< on a CPU
+  int64_t step_ = 0;        ///< the one that comes next
+};
+
+}  // namespace forge::libtorch
