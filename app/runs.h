@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
-#include "app/follow_runs.h"
+#include "app/context.h"
 #include "core/results/store/result_store.h"
 #include "core/results/store/run_summary.h"
 #include "core/run/run_folder.h"
@@ -78,34 +78,6 @@ nlohmann::json to_json(const store::RunSummary& run);
 /// {NAME: {"value", "count"}}
 nlohmann::json to_json(const std::map<std::string, worker::Score>& scores);
 nlohmann::json to_json(const worker::Evaluation& evaluation);
-
-/// --jobs, --priority and --detach
-void add_queue_options(const Command& command, QueueOptions& queue);
-
-/// What became of runs that a command executed.
-struct ExecutedRuns {
-  int exit_code = 0;  ///< 1 a run failed, 3 one was stopped, not started or left, 4 the disk failed
-  bool detached = false;           ///< they were only queued
-  std::vector<std::string> ended;  ///< their ids
-  bool interrupted = false;        ///< by Ctrl-C, also where it came too late to stop one
-};
-
-/// Queues the runs and follows them to their ends, and reports failures; detached it only queues
-/// them and prints their ids. Interrupted before one was started it withdraws them. Runs of
-/// `source`, which may be null, are executed, too (follow_runs.h). A run that halving stopped is no
-/// stopped one.
-ExecutedRuns execute_runs(const Context& context,
-                          const std::vector<PendingRun>& runs,
-                          const QueueOptions& queue,
-                          Interrupts& interrupts,
-                          bool json,
-                          RunSource* source = nullptr);
-
-/// For a command that ends before it has queued these runs: removes the folders that it made for
-/// them.
-void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& runs);
-/// Says that this was done because of a Ctrl-C.
-ExecutedRuns tell_withdrawn();
 
 /// Prints what the runs ended with.
 void print_results(const Context& context, const std::vector<std::string>& ids, bool json);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "app/command_line.h"
+#include "app/execute_runs.h"
 #include "app/follow_runs.h"
 #include "app/halving_search.h"
 #include "app/launch.h"

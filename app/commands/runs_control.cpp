@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
+#include "app/execute_runs.h"
 #include "app/follow_runs.h"
 #include "app/runs.h"
 #include "app/terminal.h"

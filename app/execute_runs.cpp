@@ -1,0 +1,222 @@
+#include "app/execute_runs.h"
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <set>
+
+#include "app/runs.h"
+#include "app/terminal.h"
+#include "core/base/display_text.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/results/store/result_store.h"
+#include "core/run/queue/dispatch.h"
+#include "core/run/supervisor.h"
+
+namespace forge::app {
+namespace {
+
+/// Whether a line of the worker's stderr says no more than the reason that it gave.
+bool repeats_reason(const std::string& line, const std::string& reason) {
+  const std::string prefix = "error: ";
+  const std::string text(trim(starts_with(line, prefix) ? line.substr(prefix.size()) : line));
+  constexpr size_t cut_off = 300;  // of a longer line only so much may be kept
+  for (const std::string& said : split(reason, '\n')) {
+    if (text == trim(said) || (text.size() > cut_off && starts_with(said, text))) return true;
+  }
+  return false;
+}
+
+void report_failure(const std::string& label,
+                    const run::RunFolder& folder,
+                    const run::RunStatus& status) {
+  std::cerr << "error: " << label << " failed: " << status.reason << "\n";
+  for (const std::string& line : status.stderr_lines) {
+    if (!repeats_reason(line, status.reason)) std::cerr << "    " << line << "\n";
+  }
+  if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
+  const bool is_named = status.hint.find(folder.stderr_file().string()) != std::string::npos;
+  if (!is_named && path_exists(folder.stderr_file()))
+    std::cerr << "full log: " << shown_path(folder.stderr_file()) << "\n";
+}
+
+/// As the supervisor's own: a stop and a full disk have a code each.
+int run_exit_code(const run::RunStatus& status) {
+  if (status.state == run::RunState::completed) return run::supervised_completed;
+  if (status.state == run::RunState::stopped) return run::supervised_stopped;
+  return status.storage ? run::supervised_storage : run::supervised_failed;
+}
+
+void print_queued(const std::vector<PendingRun>& runs, bool json) {
+  if (json) {
+    print_json(json_list(runs, [](const PendingRun& run) -> nlohmann::json {
+      return {{"run", run.planned.record.id},
+              {"label", run.label},
+              {"action", name_of(run.planned.action)}};
+    }));
+    return;
+  }
+  for (const PendingRun& run : runs) std::cout << tables::printable(run.planned.record.id) << "\n";
+  std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
+}
+
+/// What the user can do about a run that was left as it is.
+std::string left_text(const run::RunFolder& folder) {
+  const std::string stop = quoted_command("forge runs stop " + shell_quoted(folder.id())) + " ";
+  return folder.is_running() ? "left " + folder.id() + " running; " + stop + "stops it"
+                             : "left " + folder.id() + " in the queue; " + stop + "removes it";
+}
+
+/// The store, kept up to date while runs are followed. Where no disk has room for it, it is left
+/// alone: the runs need none, and what they found is in their folders.
+class FollowedStore {
+ public:
+  FollowedStore(const Context& context, const Interrupts& interrupts)
+      : runs_dir_(context.runs_dir()), interrupts_(interrupts) {
+    attempt([&] { store_.emplace(open_store(context)); });
+  }
+  void update() {
+    if (store_) attempt([&] { print_warnings(store_->sync(runs_dir_).warnings); });
+  }
+
+ private:
+  template <class Action>
+  void attempt(const Action& action) {
+    try {
+      action();
+    } catch (const Error& problem) {
+      const bool interrupted = interrupts_.count() > 0;  // while it waited for another process
+      if (problem.exit_code() != ExitCode::storage && !interrupted) throw;
+      store_.reset();
+      if (!interrupted) print_warnings({problem.message() + "; the runs go on without it"});
+    }
+  }
+
+  std::filesystem::path runs_dir_;
+  const Interrupts& interrupts_;
+  std::optional<store::ResultStore> store_;
+};
+
+/// The last end of each run, in the order in which they began.
+std::vector<EndedRun> last_ends(std::vector<EndedRun> ended) {
+  std::vector<EndedRun> last;
+  for (EndedRun& end : ended) {
+    const auto same = [&](const EndedRun& other) {
+      return other.run.planned.record.id == end.run.planned.record.id;
+    };
+    const auto before = std::find_if(last.begin(), last.end(), same);
+    if (before == last.end()) {
+      last.push_back(std::move(end));
+    } else {
+      *before = std::move(end);
+    }
+  }
+  return last;
+}
+
+/// `halves`: whether a run that halving stopped has ended as it should.
+ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
+  std::vector<std::string> ended;
+  int worst = run::supervised_completed;
+  bool some_are_open = false;  // not started, or left
+  std::vector<std::string> stopped;
+  for (const auto& [run, outcome] : last_ends(all)) {
+    const std::string& id = run.planned.record.id;
+    if (outcome.ending != Ending::ended) {
+      some_are_open = true;
+      std::cerr << (outcome.ending == Ending::left
+                        ? left_text(run.planned.folder)
+                        : run.label + ": not started; the same command starts it")
+                << "\n";
+      continue;
+    }
+    ended.push_back(id);
+    if (halves && outcome.status.halved) continue;
+    if (outcome.status.state == run::RunState::failed)
+      report_failure(run.label, run.planned.folder, outcome.status);
+    if (outcome.status.state == run::RunState::stopped) stopped.push_back(id);
+    worst = std::max(worst, run_exit_code(outcome.status));
+  }
+  if (!stopped.empty())
+    std::cerr << quoted_command("forge runs resume " + shell_quoted(stopped))
+              << (stopped.size() == 1 ? " continues it from its" : " continues them from their")
+              << " newest checkpoint\n";
+  if (worst == run::supervised_completed && some_are_open) worst = run::supervised_stopped;
+  return {worst, false, std::move(ended)};
+}
+
+ExecutedRuns follow_and_report(const Context& context,
+                               const std::vector<PendingRun>& runs,
+                               std::set<std::string> own,
+                               const Interrupts& interrupts,
+                               const QueueOptions& queue,
+                               RunSource* source) {
+  FollowedStore store(context, interrupts);
+  const std::vector<EndedRun> ended = follow_runs(
+      context, runs, own, interrupts, [&] { store.update(); }, queue, source);
+  return report_ends(ended, source != nullptr);
+}
+
+/// Takes runs out of the queue and removes the folders that this command made for them, but for
+/// those that somebody has started. Returns whether nobody has started one.
+bool withdraw(const Context& context,
+              const std::vector<PendingRun>& runs,
+              const std::set<std::string>& own) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  std::set<std::string> made;
+  for (const PendingRun& run : runs) {
+    if (run.made) made.insert(run.planned.record.id);
+  }
+  if (!own.empty()) queue::cancel_queued(runs_dir, {own.begin(), own.end()}, made);
+  queue::remove_unqueued(runs_dir, made);
+  return std::none_of(own.begin(), own.end(), [&](const std::string& run) {
+    return run::RunFolder(runs_dir / run).is_running();
+  });
+}
+
+}  // namespace
+
+void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& runs) {
+  withdraw(context, runs, {});
+}
+
+ExecutedRuns tell_withdrawn() {
+  std::cerr << "interrupted before these runs were started: they are out of the queue, and the "
+               "folders made for them are removed\n";
+  return {run::supervised_stopped, false, {}};
+}
+
+void add_queue_options(const Command& command, QueueOptions& queue) {
+  command
+      .add_option("--jobs",
+                  queue.jobs,
+                  "Run at most N of these runs at once: on a CPU each gets an equal share of the "
+                  "cores; more runs than GPUs share the GPUs [default: one per GPU, or one on the "
+                  "CPU]")
+      .at_least(1);
+  command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
+  command.add_flag("--detach",
+                   queue.detach,
+                   "Queue and return; 'forge status' shows the progress. Ctrl-\\ does so later");
+}
+
+ExecutedRuns execute_runs(const Context& context,
+                          const std::vector<PendingRun>& runs,
+                          const QueueOptions& queue,
+                          Interrupts& interrupts,
+                          bool json,
+                          RunSource* source) {
+  interrupts.let_second_end_program(true);
+  const std::set<std::string> own = enqueue(context, runs, queue, interrupts);
+  if (interrupts.count() > 0 && withdraw(context, runs, own)) return tell_withdrawn();
+  interrupts.let_second_end_program(false);
+  if (!queue.detach && !detach_requested())
+    return follow_and_report(context, runs, own, interrupts, queue, source);
+  queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
+  print_queued(runs, json);
+  return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};
+}
+
+}  // namespace forge::app
