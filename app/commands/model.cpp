@@ -77,15 +77,15 @@ std::string notes_on_own_blocks(const model::ModelConfig& model) {
   return notes;
 }
 
-void print(const std::string& name,
-           const config::Experiment& experiment) {
+void print(const std::string& name, const config::Experiment& experiment) {
   const config::TrainConfig& train = experiment.train;
   const model::ModelConfig& model = experiment.model;
   std::cout << tables::printable(name) << ", " << train.batch_size << " rows of " << train.seq_len
             << " tokens, " << config::name_of(train.precision) << "\n\n"
             << aligned(parameter_lines(model::count_parameters(model)), {1, 2}) << "\n"
             << aligned(flops_lines(model::flops_per_token(model, train.seq_len)), {1, 2, 3}) << "\n"
-            << aligned(byte_lines(model::training_bytes(model, experiment.training_shape())), {1}) << "\n"
+            << aligned(byte_lines(model::training_bytes(model, experiment.training_shape())), {1})
+            << "\n"
             << aligned(state_lines(model::generation_state(model)), {1})
             << notes_on_own_blocks(model);
 }

@@ -28,15 +28,16 @@ int64_t bytes_of(Precision precision) {
 /// Of a statistic, such as a root of a mean square, and of a logit: never less than float32.
 int64_t bytes_of_wide(Precision precision) { return std::max<int64_t>(bytes_of(precision), 4); }
 
-/// Weights, gradients and the optimizer's state. Moments are as exact as the computation and float32
-/// at least; so are the weights of norms and Canon layers, which are few.
+/// Weights, gradients and the optimizer's state. Moments are as exact as the computation and
+/// float32 at least; so are the weights of norms and Canon layers, which are few.
 void add_state(TrainingBytes& bytes, const ModelConfig& model, const TrainingShape& shape) {
   const int64_t size = bytes_of(shape.precision), wide = bytes_of_wide(shape.precision);
   int64_t matrices = 0, others = 0, moments = 0;
   for (const Parameter& parameter : parameters(model)) {
     (parameter.is_matrix ? matrices : others) += parameter.count();
     const bool is_hidden = group_of(parameter.name, parameter.shape) == WeightGroup::matrices;
-    moments += (is_hidden ? shape.moments.of_matrices : shape.moments.of_others) * parameter.count();
+    moments +=
+        (is_hidden ? shape.moments.of_matrices : shape.moments.of_others) * parameter.count();
   }
   const int64_t all = matrices + others;
   bytes.optimizer = moments * wide;
