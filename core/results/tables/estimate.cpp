@@ -342,7 +342,7 @@ bool evaluates_one_row(const std::vector<SampledMetric>& metrics) {
   });
 }
 
-bool is_exact(const SampledMetric& metric) {
+bool has_no_error(const SampledMetric& metric) {
   return results::metric_named(metric.name.metric).is_exact();
 }
 
@@ -361,7 +361,7 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
         return a.moments.n < b.moments.n;
       });
   if (fewest != metrics.end()) result.runs = fewest->moments.n;
-  if (std::all_of(metrics.begin(), metrics.end(), is_exact)) {
+  if (std::all_of(metrics.begin(), metrics.end(), has_no_error)) {
     take_as_exact(result);
     return result;
   }

@@ -51,7 +51,7 @@ def model_of(layers, source=BLOCK):
 
 def experiment_of(layers=("attention",), source=BLOCK, lr=1e-2, **train):
     return {"seed": 5, "model": model_of(list(layers), source),
-            "optimizer": {"lr": lr, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.01},
+            "optimizer": {"type": "adamw", "lr": lr, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.01},
             "train": {"precision": "float32", "bfloat16_weights": "none", "deterministic": True, "seq_len": 12,
                       "batch_size": 4, "micro_batch_size": 0, "grad_clip": 1.0,
                       "z_loss": {"kind": "none", "coefficient": 0.0}, **train}}
