@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include <chrono>
 #include <cstdlib>
-#include <future>
 #include <limits>
 #include <set>
 
@@ -15,7 +14,6 @@
 #include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/base/waiting.h"
 #include "core/config/backend.h"
 #include "core/config/keys.h"
 #include "core/config/own_blocks.h"
@@ -96,41 +94,14 @@ worker::Request describe_request(const std::string& device, int threads) {
 
 /// A worker to be asked what it is.
 struct Question {
-  std::string backend;  ///< its name
   worker::WorkerCommand command;
   worker::Request request;
   double silence_seconds = 0;  ///< after which it is given up
 };
 
-/// Says what is waited for when an answer takes longer than its patience; a first start from a cold
-/// network disk is slow.
-class SlowAnswerNotice {
- public:
-  explicit SlowAnswerNotice(const Question& question)
-      : said_(std::async(std::launch::async, [&question, answered = answered_.get_future()] {
-          wait(question, answered);
-        })) {}
-  ~SlowAnswerNotice() { answered_.set_value(); }
-  SlowAnswerNotice(const SlowAnswerNotice&) = delete;
-  SlowAnswerNotice& operator=(const SlowAnswerNotice&) = delete;
-
- private:
-  static void wait(const Question& question, const std::future<void>& answered) {
-    constexpr auto patience = std::chrono::seconds(3);
-    if (answered.wait_for(patience) != std::future_status::timeout) return;
-    say_waiting("waiting for the worker of backend " + question.backend +
-                " to say what it is, for " + human_duration(question.silence_seconds) +
-                " at most: " + shell_quoted(question.command.arguments));
-  }
-
-  std::promise<void> answered_;
-  std::future<void> said_;
-};
-
 /// Starts the worker and asks what it is. Throws Error as worker::run_job does, and where it ends
 /// without hello and environment.
 worker::BackendInfo ask_worker(worker::Launcher& launcher, const Question& question) {
-  const SlowAnswerNotice notice(question);
   std::optional<worker::Hello> hello;
   std::optional<worker::Environment> environment;
   std::optional<worker::Supports> supports;
@@ -217,7 +188,7 @@ worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
                                               int threads) const {
   const worker::Request request = describe_request(device, threads);
   const worker::WorkerCommand worker = command(request);
-  const Question question{name_, worker, request, silence_seconds_};
+  const Question question{worker, request, silence_seconds_};
   // Its libraries may change, which no file of the worker shows: the answer holds for an hour.
   constexpr double longest_seconds = 3600;
   worker::BackendInfo info = cache_folder_.empty()
@@ -399,7 +370,7 @@ worker::BackendInfo LibtorchBackend::describe(worker::Launcher& launcher,
       program.string(), changed, fs::file_size(program), device, threads, machine_key()};
   constexpr double forever = std::numeric_limits<double>::infinity();
   return ask_once(
-      cache_folder_, key, forever, launcher, {name(), command(request), request, silence_seconds_});
+      cache_folder_, key, forever, launcher, {command(request), request, silence_seconds_});
 }
 
 std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,

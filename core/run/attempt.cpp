@@ -291,7 +291,8 @@ class Attempt {
   /// Every worker can be stopped so. It may do some steps more before it saves.
   void stop_at_limit(int64_t step) {
     const int64_t limit = run_.options.stop_after;
-    if (limit == 0 || step < limit || step >= run_.experiment.train.max_steps || stop_passed_on_) return;
+    if (limit == 0 || step < limit || step >= run_.experiment.train.max_steps || stop_passed_on_)
+      return;
     reached_limit_ = true;
     last_step_ = step;
     stop_passed_on_ = StopRequest::after_checkpoint;

@@ -1,15 +1,21 @@
 #include "core/worker/job.h"
 
+#include <algorithm>
+
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 
 namespace forge::worker {
 
 namespace {
+
+/// So long a wait for a worker needs no words.
+constexpr double patience_seconds = 3;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint, const fs::path& errors) {
   std::vector<std::string> lines = last_lines(errors, 0, 5, 400);
@@ -38,7 +44,8 @@ JobSession::JobSession(Launcher& launcher,
                        const worker::Request& request,
                        double silence_seconds,
                        bool keep_stdin_open)
-    : silence_seconds_(silence_seconds),
+    : command_(shell_quoted(command.arguments)),
+      silence_seconds_(silence_seconds),
       errors_(std::make_unique<TemporaryFile>()),
       worker_(launcher.start(
           {command, worker::to_line(request), "", errors_->path(), keep_stdin_open})) {}
@@ -48,7 +55,15 @@ JobSession::JobSession(JobSession&&) noexcept = default;
 std::optional<worker::Event> JobSession::next() {
   const double left = leaves_by_ ? *leaves_by_ - steady_seconds() : silence_seconds_;
   if (left <= 0) return std::nullopt;
-  const Output output = worker_->next(left);
+  Output output = worker_->next(std::min(left, patience_seconds));
+  if (std::holds_alternative<Quiet>(output) && left > patience_seconds) {
+    // A first start from a cold network disk is slow.
+    if (!leaves_by_ && !has_said_so_)
+      say_waiting("waiting for a worker to answer, for " + human_duration(left) +
+                  " at most: " + command_);
+    has_said_so_ = true;
+    output = worker_->next(left - patience_seconds);
+  }
   if (leaves_by_ && std::holds_alternative<Quiet>(output)) return std::nullopt;
   if (std::holds_alternative<Quiet>(output)) {
     refuse("the worker said nothing for " + human_duration(silence_seconds_), "", errors_->path());

@@ -42,11 +42,13 @@ class JobSession {
   void expect_end() { leaves_by_ = steady_seconds() + exit_grace_seconds; }
 
  private:
+  std::string command_;  ///< as it would be typed
   double silence_seconds_;
   std::optional<double> leaves_by_;        ///< by steady_seconds
   std::unique_ptr<TemporaryFile> errors_;  ///< the worker's stderr
   std::unique_ptr<RunningWorker> worker_;
   bool hello_received_ = false;
+  bool has_said_so_ = false;  ///< that it waits
 };
 
 /// Runs a worker for a job that is over soon and needs no run folder (describe, evaluate, generate,

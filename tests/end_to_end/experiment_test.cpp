@@ -530,6 +530,15 @@ TEST_CASE("every key of the schema is listed and a resolved config holds each") 
         {"--set", "model.layers=[" + kind + "]", "--set", "model." + kind + ".num_heads=4"});
     config["model"][kind] = json::parse(forge.call(linear).out).at("model").at(kind);
   }
+  // And that of its own optimizer.
+  for (const std::string type : {"muon", "lion", "sgd"}) {
+    std::vector<std::string> other = show;
+    other.insert(other.end(), {"--set", "optimizer.type=" + type});
+    const json optimizer = json::parse(forge.call(other).out).at("optimizer");
+    config["optimizer"][type] = optimizer.at(type);
+    if (optimizer.contains("weight_decay_of"))
+      config["optimizer"]["weight_decay_of"] = optimizer.at("weight_decay_of");
+  }
   REQUIRE(keys.size() > 50);
   for (const json& key : keys) {
     std::string path = "/" + key.at("key").get<std::string>();

@@ -199,7 +199,7 @@ TEST_CASE("an installed tree works from anywhere") {
   forge.working_directory = forge.folder().path();
   forge.environment["FORGE_RUNS_DIR"] = "";  // ./runs, because the shipped workspace is read-only
   const json projects = json::parse(forge.call({"ls", "--json"}).out);
-  REQUIRE(projects.size() == 12);
+  REQUIRE(projects.size() == 13);
   const Outcome outcome = forge.call(tiny({"run", "train_canon_ac", "--json"}));
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);

@@ -179,8 +179,9 @@ std::optional<std::vector<double>> evaluate_each(const Expression& expression,
   return values;
 }
 
-/// How far the rounding of the metrics' values, of each by seed, may move the expression: the sum
-/// of their steps times the slopes. 0 where they were not rounded.
+/// By how much the rounding of the metrics' values, of each by seed, may move the expression, as
+/// the step of is_hidden_by_rounding: that of each metric times its slope. 0 where none was
+/// rounded.
 double rounding_step_of(const Expression& expression,
                         const std::vector<SampledMetric>& metrics,
                         const std::vector<std::vector<double>>& by_seed) {
@@ -192,9 +193,10 @@ double rounding_step_of(const Expression& expression,
   }
   if (std::all_of(steps.begin(), steps.end(), [](double step) { return step == 0; })) return 0;
   const std::optional<std::vector<double>> slope = slopes(expression, metrics);
-  double sum = 0;
-  for (size_t i = 0; slope && i < steps.size(); ++i) sum += std::fabs((*slope)[i]) * steps[i];
-  return sum;
+  double squares = 0;
+  for (size_t i = 0; slope && i < steps.size(); ++i)
+    squares += (*slope)[i] * (*slope)[i] * steps[i] * steps[i];
+  return std::sqrt(squares / 2);  // the step itself of a difference of two equally rounded values
 }
 
 /// Quenouille's and Tukey's jackknife: n numbers whose mean is the expression of the means but for

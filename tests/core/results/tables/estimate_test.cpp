@@ -237,7 +237,7 @@ TEST_CASE("one run gives a value and no interval", "[judge]") {
   REQUIRE_FALSE(found.margin.interval);
   REQUIRE_FALSE(found.margin.p);
   REQUIRE(found.margin.runs == 1);
-  REQUIRE(found.reason == "there is one run with loss[a]");
+  REQUIRE(found.reason == "one run counts with loss[a]");
   REQUIRE(*found.left.value == 1.5);
   REQUIRE(found.right.interval);
 }
