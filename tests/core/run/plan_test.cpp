@@ -5,6 +5,7 @@
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/supervisor.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -538,6 +539,23 @@ TEST_CASE("a run that continues another one does so again where it was interrupt
     write_run_folder(resumed, again);
     REQUIRE(read_file(planned.folder.request_file()) == before);
   }
+}
+
+TEST_CASE("a run that waited does not go on from a checkpoint that was damaged meanwhile",
+          "[run][continuation][hostile]") {
+  const Scene scene;
+  RunInputs inputs = inputs_of(5, "constant");
+  const PlannedRun planned = plan_run(inputs, scene.runs.path(), false);
+  inputs.continue_from = scene.found(inputs);
+  write_run_folder(planned, inputs);
+  const fs::path weights = inputs.continue_from.checkpoint / weights::weights_file;
+  write_file_atomic(weights, read_file(weights) + "damaged");
+  tests::FakeClock clock;
+  tests::FakeLauncher launcher(clock, {});  // no worker may be started
+  const std::string said =
+      error_of([&] { supervise(planned.folder, tests::CommandBackend({"worker"}), launcher, {}); });
+  CHECK(contains(said, "the checkpoint that the run goes on from cannot be used"));
+  CHECK(launcher.launches.empty());
 }
 
 TEST_CASE("the numbers before the checkpoint become those of the run that goes on",

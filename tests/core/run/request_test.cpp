@@ -1,5 +1,7 @@
 #include "core/run/request.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/data/rows/token_file.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -130,6 +132,28 @@ TEST_CASE("a renewed request names the folder and the token files of now", "[run
   data.data_fingerprint = "other";
   REQUIRE(tests::contains(error_of([&] { refresh_request(moved, request, data); }),
                           "its data is d and would be other"));
+}
+
+TEST_CASE("a run that waited does not begin on tokens that were damaged meanwhile",
+          "[run][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "train.tokens";
+  {
+    data::TokenFileWriter writer(file, 100, hash_hex("a tokenizer"));
+    const std::vector<int32_t> ids = {1, 2, 3, 4, 5, 6, 7, 8};
+    writer.append(ids.data(), ids.size());
+    writer.finish();
+  }
+  worker::Request request;
+  request.train_tokens.emplace_back();
+  request.train_tokens[0].path = file.string();
+  request.evaluation_tokens.emplace_back();  // of a task: it has no file
+  CHECK_NOTHROW(require_sound_tokens(request));
+  std::string bytes = read_file(file);
+  std::swap(bytes.end()[-2], bytes.end()[-4]);
+  write_file_atomic(file, bytes);
+  CHECK(contains(error_of([&] { require_sound_tokens(request); }),
+                 "the run's tokens cannot be used"));
 }
 
 TEST_CASE("a run whose config was changed does not go on", "[run][renew]") {
