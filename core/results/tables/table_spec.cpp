@@ -301,6 +301,12 @@ void check_claim(const ClaimSpec& claim,
                 place.origin,
                 "a value may be between at_least and at_most");
   }
+  if (limits == 2 && *claim.at_least > *claim.at_most) {
+    throw Error("no value is at least " + shortest(*claim.at_least) + " and at most " +
+                    shortest(*claim.at_most),
+                place.find("at_least")->origin,
+                "at_least is the lower number");
+  }
   if (claim.has_own_words() == claim.claim.empty()) {
     throw Error("a claim of expressions says in words what it claims, others do by themselves",
                 place.origin,

@@ -224,6 +224,8 @@ TEST_CASE("a claim of expressions has words of its own", "[report]") {
   says("claim: It pays, config: canon_a, below: llama", "says in words what it claims");
   says("claim: x, config: canon_a, holds: \"eval_loss[canon_a] < 1\"", "one of expressions none");
   says("claim: x, value: \"eval_loss[canon_a]\"", "at_least or at_most a number");
+  says("claim: x, value: \"eval_loss[canon_a]\", at_least: 3, at_most: 1",
+       "no value is at least 3.0 and at most 1.0");
   says("claim: x, holds: \"eval_loss[canon_aa] < 1\"", "canon_a");
   says("claim: x, holds: \"eval_los[canon_a] < 1\"", "eval_loss");
   says("claim: x, holds: \"eval_loss[canon_a]\"", "<");
