@@ -36,17 +36,14 @@ std::vector<store::ConfiguredRun> runs_elsewhere(const store::ResultStore& store
   store::RunFilter completed;
   completed.status = run::RunState::completed;
   completed.archived = true;
-  std::vector<store::RunSummary> others = store.runs(completed);
-  const auto is_other = [&](const store::RunSummary& other) {
-    return other.project != project.path &&
-           std::any_of(runs.begin(), runs.end(), [&](const store::ConfiguredRun& run) {
-             return tables::may_be_one_experiment(other, run.summary);
-           });
-  };
-  others.erase(
-      std::remove_if(
-          others.begin(), others.end(), [&](const auto& other) { return !is_other(other); }),
-      others.end());
+  std::set<std::string> own;
+  for (const store::ConfiguredRun& run : runs)
+    own.insert(tables::rough_experiment_key(run.summary));
+  std::vector<store::RunSummary> others;
+  for (store::RunSummary& other : store.runs(completed)) {
+    if (other.project != project.path && own.count(tables::rough_experiment_key(other)) > 0)
+      others.push_back(std::move(other));
+  }
   return store.with_configs(std::move(others));
 }
 

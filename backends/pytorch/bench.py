@@ -14,7 +14,7 @@ from steps import Step
 FEWEST_WARM_UP_STEPS = 5  # compiling and recording are over then
 WARM_UP_SECONDS = 1
 WINDOW_SECONDS = 1
-DIFFERENT_STEPS = 8  # whose tokens are taken in turn
+DIFFERENT_STEPS = 8  # whose tokens are used in turn
 
 
 class Bench:

@@ -254,7 +254,7 @@ class Attempt {
       return;
     }
     reset_silence_timer();
-    if (std::holds_alternative<worker::Started>(event)) require_same_program();
+    if (std::holds_alternative<worker::Started>(event)) require_unchanged_program();
     if (verdict_) return;
     // Right where training begins, and while the worker that ends still has its times.
     if (std::holds_alternative<worker::Started>(event) ||
@@ -337,7 +337,7 @@ class Attempt {
   }
 
   /// Its files were compared with the run's identity before it started, and it read them since.
-  void require_same_program() {
+  void require_unchanged_program() {
     if (run_.program_state.empty()) return;
     const std::string hint = "the run's results must be those of the program in its identity";
     try {

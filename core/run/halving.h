@@ -15,7 +15,7 @@ namespace forge::run {
 /// run's full length.
 struct HalvingRule {
   int64_t first = 0;             ///< step of the first rung
-  int64_t eta = 3;               ///< of so many runs one goes on
+  int64_t eta = 3;               ///< one of `eta` runs goes on
   std::string by = "eval_loss";  ///< or the name of a score of every evaluation
   /// Which values of it are good; none: not said, and the lowest as long as nobody settles it.
   std::optional<bool> take_highest = {};
@@ -65,7 +65,7 @@ std::vector<int64_t> expected_counts(int64_t runs, int64_t eta, int rungs);
 /// The same at most, however they overtake each other: each may be better than all before it.
 std::vector<int64_t> most_counts(int64_t runs, int64_t eta, int rungs);
 
-/// The steps of so many runs up to each rung, no step trained twice.
+/// The steps that `counts` runs train up to the rungs, no step twice.
 int64_t total_steps(const std::vector<int64_t>& counts, const std::vector<int64_t>& rung_steps);
 
 /// "9 runs to step 200, 3 to step 600, 1 to step 1,600".

@@ -210,7 +210,7 @@ HalvingRule read_halving(const yaml::Node& node) {
       if (entry.key == "first") {
         rule.first = sweep_integer(text, 1, "'first', a step");
       } else if (entry.key == "eta") {
-        rule.eta = sweep_integer(text, 2, "'eta', of so many runs one goes on");
+        rule.eta = sweep_integer(text, 2, "'eta', the number of runs of which one goes on");
       } else if (entry.key == "by") {
         rule.by = text;
       } else if (entry.key == "take") {

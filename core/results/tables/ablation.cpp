@@ -440,14 +440,13 @@ Ablation build_ablation(const TableSpec& declared,
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
   for (AblationRow& row : ablation.rows)
     check_completeness(options, row.run ? builder.find(row.run->id) : nullptr, row);
-  for (AblationRow& row : ablation.rows)
-    if (row.runs.size() > 1) count_other_sets(own, *builder.find(row.run->id), row);
-  for (AblationRow& row : ablation.rows)
-    if (row.runs.size() > 1) {
-      const ConfiguredRun& shown = *builder.find(row.run->id);
-      add_other_seeds(runs, shown, row);
-      add_other_seeds(options.elsewhere, shown, row);
-    }
+  for (AblationRow& row : ablation.rows) {
+    if (row.runs.size() < 2) continue;
+    const ConfiguredRun& shown = *builder.find(row.run->id);
+    count_other_sets(own, shown, row);
+    add_other_seeds(runs, shown, row);
+    add_other_seeds(options.elsewhere, shown, row);
+  }
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));

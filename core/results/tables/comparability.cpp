@@ -461,9 +461,9 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
 
 namespace {
 
-/// Whether the seeds have one loss to the last bit: then they change nothing. Where they change
-/// something, equal losses are chance, or what runs that collapse come to: they all count, or the
-/// mean would be that of those that differ.
+/// Whether the seeds have one loss to the last bit: then they are one run. Where only some are
+/// equal the row keeps them all, or its mean would be that of those that differ
+/// (check_completeness).
 bool have_one_loss(const std::map<int64_t, const store::RunSummary*>& runs) {
   return std::all_of(runs.begin(), runs.end(), [&](const auto& each) {
     return have_same_loss(*each.second, *runs.begin()->second);

@@ -155,18 +155,16 @@ void check_completeness(const AblationOptions& options,
                              "(complete them: 'forge runs resume')");
 }
 
-bool may_be_one_experiment(const store::RunSummary& a, const store::RunSummary& b) {
-  const auto parts = [](const store::RunSummary& run) {
-    return std::tie(run.data_fingerprint,
-                    run.tokenizer_fingerprint,
-                    run.backend,
-                    run.program,
-                    run.numerics_version,
-                    run.parameters,
-                    run.max_steps,
-                    run.tokens_per_step);
-  };
-  return parts(a) == parts(b);
+std::string rough_experiment_key(const store::RunSummary& run) {
+  return join({run.data_fingerprint,
+               run.tokenizer_fingerprint,
+               run.backend,
+               run.program,
+               std::to_string(run.numerics_version),
+               std::to_string(run.parameters),
+               std::to_string(run.max_steps),
+               std::to_string(run.tokens_per_step)},
+              " ");
 }
 
 void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow& row) {
@@ -195,12 +193,13 @@ void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow&
 void add_other_seeds(const std::vector<ConfiguredRun>& runs,
                      const ConfiguredRun& shown,
                      AblationRow& row) {
+  const std::string rough = rough_experiment_key(shown.summary);
   const std::string own = run::run_key(identity_without_seed(shown));
   for (const ConfiguredRun& run : runs) {
     const bool has_own_name =
         run.summary.project == shown.summary.project && run.summary.config == row.spec.config;
     if (!has_own_name && is_completed(&run) && !shown_of_seed(row, run.summary.seed) &&
-        may_be_one_experiment(run.summary, shown.summary) &&
+        rough_experiment_key(run.summary) == rough &&
         run::run_key(identity_without_seed(run)) == own)
       row.other_seeds.insert(run.summary.seed);
   }

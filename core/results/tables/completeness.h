@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/results/tables/ablation.h"
@@ -27,9 +28,9 @@ void count_other_sets(const std::vector<const store::ConfiguredRun*>& runs,
                       const store::ConfiguredRun& shown,
                       AblationRow& row);
 
-/// Whether nothing in the summaries says that the runs are of two experiments. Reading their
-/// configs, which decides it, takes longer.
-bool may_be_one_experiment(const store::RunSummary& a, const store::RunSummary& b);
+/// The same for runs of one experiment, and seldom for others. Their configs, which decide it, take
+/// longer to read.
+std::string rough_experiment_key(const store::RunSummary& run);
 
 /// Adds the seeds of the row's experiment that runs of other names completed, and that the row does
 /// not show: its own may have been chosen by what these found.
