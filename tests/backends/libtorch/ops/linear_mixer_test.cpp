@@ -48,7 +48,7 @@ TEST_CASE("short_conv agrees with its reference", "[ops]") {
                   const ops::ShortConv conv{kernel > 0 ? in[1] : at::Tensor(),
                                             with_bias ? in[2] : at::Tensor(),
                                             with_silu,
-                                            0.01};  // shorter heads enlarge rounding
+                                            0.1};  // a smaller one lets short heads enlarge rounding
                   return at::cat(operation(in[0], conv, parts), 2);
                 };
               };
