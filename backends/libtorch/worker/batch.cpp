@@ -114,14 +114,16 @@ Batch micro_batch(const Batch& batch, int64_t index, int64_t micro_batch_size) {
   return {rows(batch.inputs),
           rows(batch.targets),
           {rows(documents.ids), rows(documents.first), starts},
-          0};
+          0,
+          batch.counted};
 }
 
 Batch to_batch(const data::RowBatch& rows, int seq_len, const at::Device& device) {
   Batch batch{to_device(rows.inputs, seq_len, device),
               to_device(rows.targets, seq_len, device),
               {},
-              unscored_targets(rows)};
+              unscored_targets(rows),
+              {}};
   if (!rows.documents.empty())
     batch.documents = ops::divide_documents(to_device(rows.documents, seq_len, device));
   return batch;

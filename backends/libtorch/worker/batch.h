@@ -29,6 +29,8 @@ struct Batch {
   /// Undefined without document mask. With several micro-batches `starts` has a row for each.
   ops::Documents documents;
   int64_t unscored = 0;  ///< targets that are not scored
+  /// Targets by whose scored ones losses are divided, int32; undefined: those of the batch.
+  at::Tensor counted = {};
 };
 
 /// Number of micro-batches in `rows` rows; size 0: one of all rows.

@@ -69,6 +69,22 @@ void check_position(const weights::CheckpointState& state, const config::Experim
     throw Error("its random numbers are others: " + state.extra.at("random").dump());
 }
 
+/// One process takes over what one process wrote as it is; otherwise each takes its own part.
+void restore_optimizer(const std::filesystem::path& folder, const Optimizer& optimizer) {
+  const std::filesystem::path file = folder / weights::optimizer_file;
+  if (!optimizer.is_divided() && std::filesystem::exists(file))
+    return restore_tensors(weights::SafetensorsFile(file), optimizer.named_state());
+  const at::NoGradGuard no_grad;
+  const weights::OptimizerState state(folder);
+  for (const auto& [name, tensor] : optimizer.named_state()) {
+    at::Tensor numbers = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
+    std::vector<at::Tensor> owners;
+    const weights::Dtype dtype = views_of({{name, numbers}}, owners).at(name).dtype;
+    state.read(name, dtype, numbers.numel(), static_cast<std::byte*>(numbers.data_ptr()));
+    at::Tensor(tensor).copy_(numbers);
+  }
+}
+
 }  // namespace
 
 weights::CheckpointState checkpoint_state(const TrainingState& progress,
@@ -121,8 +137,7 @@ TrainingState load_checkpoint(const std::string& folder,
         config::experiment_from_json(state.extra.at("experiment")), experiment, state.step);
     check_position(state, experiment);
     restore_tensors(weights::SafetensorsFile(path / weights::weights_file), model.named_weights());
-    restore_tensors(weights::SafetensorsFile(path / weights::optimizer_file),
-                    optimizer.named_state());
+    restore_optimizer(path, optimizer);
     model.round_matrices();
     return from_state(state);
   } catch (const Error& error) {

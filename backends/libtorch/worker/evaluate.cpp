@@ -23,12 +23,15 @@ Evaluator::Evaluator(const Model& model,
                      const data::Dataset& dataset,
                      int batch_size,
                      const at::Device& device,
-                     OnMicroBatch on_micro_batch)
+                     OnMicroBatch on_micro_batch,
+                     ProcessGroup* group)
     : model_(model),
       dataset_(dataset),
+      dealt_(batch_size),
       batch_size_(batch_size),
       device_(device),
       on_micro_batch_(std::move(on_micro_batch)),
+      group_(group && group->count() > 1 ? group : nullptr),
       uploader_(device, dataset.seq_len()),
       graph_(device),
       batch_sums_(at::zeros({batch_size}, at::TensorOptions(device).dtype(at::kDouble))),
@@ -45,9 +48,17 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
                                      const LogitsSink& on_rows) {
   const at::NoGradGuard no_grad;
   const int64_t rows = dataset_.rows();
+  sums_.zero_();
+  std::fill(row_tokens_.begin(), row_tokens_.end(), 0);
   int64_t row = 0;
   while (row < rows) {
-    const int count = static_cast<int>(std::min<int64_t>(batch_size_, rows - row));
+    // Of several processes each has batches of its own, which it may have to divide.
+    const int64_t end = group_ ? std::min(rows, (row / dealt_ + 1) * dealt_) : rows;
+    if (!is_own(row, bool(on_rows))) {
+      row = end;
+      continue;
+    }
+    const int count = static_cast<int>(std::min<int64_t>(batch_size_, end - row));
     const auto out_of_memory = run_or_out_of_memory([&] { evaluate_rows(row, count, on_rows); });
     if (!out_of_memory) {
       row += count;
@@ -60,6 +71,7 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
     // are valid.
     if (!on_rows) row = 0;
   }
+  if (group_) gather_rows();
   const at::Tensor sums = sums_.cpu();
   EvaluationResult result{0, 0, {}, row_tokens_};
   for (int64_t i = 0; i < rows; ++i) {
@@ -71,6 +83,20 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
   }
   if (result.tokens > 0) result.loss /= double(result.tokens);
   return result;
+}
+
+bool Evaluator::is_own(int64_t row, bool wants_logits) const {
+  if (!group_) return true;
+  return wants_logits ? group_->is_first() : (row / dealt_) % group_->count() == group_->rank();
+}
+
+void Evaluator::gather_rows() {
+  // Each row's sum is of one process, and zero in the others.
+  sums_.copy_(group_->gather(sums_).sum(0));
+  const std::vector<double> own(row_tokens_.begin(), row_tokens_.end());
+  const std::vector<double> all = group_->gather(own);
+  std::fill(row_tokens_.begin(), row_tokens_.end(), 0);
+  for (size_t i = 0; i < all.size(); ++i) row_tokens_[i % own.size()] += int64_t(all[i]);
 }
 
 void Evaluator::evaluate_rows(int64_t row, int count, const LogitsSink& on_rows) {

@@ -8,6 +8,7 @@
 #include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/events.h"
 #include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/process_group.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/dataset.h"
 #include "core/data/tasks/task_rows.h"
@@ -30,12 +31,14 @@ using LogitsSink =
 /// is recorded and replayed, and the host waits for the device once, at the end.
 class Evaluator {
  public:
-  /// The model and the data set outlive it.
+  /// The model and the data set outlive it, and so does `group`: of its processes each evaluates
+  /// some batches, and all get the whole result.
   Evaluator(const Model& model,
             const data::Dataset& dataset,
             int batch_size,
             const at::Device& device,
-            OnMicroBatch on_micro_batch = {});
+            OnMicroBatch on_micro_batch = {},
+            ProcessGroup* group = nullptr);
 
   int batch_size() const { return batch_size_; }
   void set_batch_size(int rows);
@@ -43,19 +46,25 @@ class Evaluator {
   /// Mean loss over all rows, in order, batch_size rows at a time. If memory runs out, the batch
   /// size is halved; throws c10::OutOfMemoryError if one row does not fit. `progress` is called
   /// with the fraction done after each batch. Whole logits are computed only for `on_rows`; then
-  /// nothing is recorded.
+  /// nothing is recorded, and the first process evaluates all rows.
   EvaluationResult evaluate(const std::function<void(double)>& progress,
                             const LogitsSink& on_rows = {});
 
  private:
+  /// Whether this process evaluates the batch that begins with a row.
+  bool is_own(int64_t row, bool wants_logits) const;
+  /// Takes the sums of the rows that other processes evaluated.
+  void gather_rows();
   /// Evaluates rows from `row` on.
   void evaluate_rows(int64_t row, int count, const LogitsSink& on_rows);
 
   const Model& model_;
   const data::Dataset& dataset_;
+  const int dealt_;  ///< so many rows after each other are of one process
   int batch_size_;
   at::Device device_;
   OnMicroBatch on_micro_batch_;
+  ProcessGroup* group_;
   BatchUploader uploader_;  ///< of whole batches: a CUDA graph needs fixed addresses
   StepGraph graph_;         ///< of a whole batch
   at::Tensor batch_sums_;   ///< of the losses of each row of a whole batch, for the graph

@@ -7,10 +7,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <variant>
 
 namespace forge::libtorch {
 
 void EventWriter::send(const worker::Event& event) const {
+  const bool is_of_all = std::holds_alternative<worker::Hello>(event) ||
+                         std::holds_alternative<worker::Failed>(event);
+  if (!is_first_ && !is_of_all) return;
   const std::string line = worker::to_line(event) + "\n";
   size_t sent = 0;
   while (sent < line.size()) {

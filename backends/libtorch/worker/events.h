@@ -4,14 +4,16 @@
 
 namespace forge::libtorch {
 
-/// Writes protocol lines to a descriptor, each whole and at once.
+/// Writes protocol lines to a descriptor, each whole and at once. Of several processes of a run the
+/// first one speaks; others say hello, and how they failed.
 class EventWriter {
  public:
-  explicit EventWriter(int fd) : fd_(fd) {}
+  explicit EventWriter(int fd, bool is_first = true) : fd_(fd), is_first_(is_first) {}
   void send(const worker::Event& event) const;
 
  private:
   int fd_;
+  bool is_first_;
 };
 
 /// Moves this process's stdout aside and returns its descriptor; from here on whatever a library

@@ -6,6 +6,7 @@
 #include "backends/libtorch/worker/events.h"
 #include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/process_group.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -94,13 +95,17 @@ worker::Failed failure_of(const c10::Error& error, const Serving& serving) {
 }
 
 int run() {
-  const EventWriter events(take_over_stdout());
+  const EventWriter events(take_over_stdout(), rank_by_environment() == 0);
   listen_for_stop();
   keep_freed_memory();
   install_counting_allocator();
   Serving serving;
   try {
     return serve(events, serving);
+  } catch (const LostProcess& error) {
+    worker::Failed failed{error.message(), "", error.hint(), true};
+    failed.lost = true;
+    return fail(events, failed, exit_failed);
   } catch (const Error& error) {
     return fail(
         events, {error.message(), "", error.hint(), serving.lacks_gpu()}, exit_status_of(error));

@@ -7,7 +7,9 @@
 #include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/lion/lion.h"
 #include "backends/libtorch/ops/sgd/sgd.h"
+#include "core/base/error.h"
 #include "core/config/schedule.h"
+#include "core/model/weights/checkpoint_parts.h"
 
 namespace forge::libtorch {
 namespace {
@@ -60,8 +62,10 @@ at::Tensor Optimizer::Part::of(const at::Tensor& tensor) const {
   return is_whole ? tensor : tensor.narrow(0, first, rows);
 }
 
-Optimizer::Optimizer(const config::Experiment& experiment, const Model& model)
-    : experiment_(experiment), model_(model), options_(options_of(experiment)) {
+Optimizer::Optimizer(const config::Experiment& experiment,
+                     const Model& model,
+                     const FlatWeights* flat)
+    : experiment_(experiment), model_(model), flat_(flat), options_(options_of(experiment)) {
   const bool copies = experiment.train.bfloat16_weights == model::Bfloat16Weights::master_copies;
   for (const at::Tensor& weight : model.trainable()) {
     const bool has_master = weight.scalar_type() == at::kBFloat16 && copies;
@@ -69,6 +73,7 @@ Optimizer::Optimizer(const config::Experiment& experiment, const Model& model)
     stored.weight = weight;
     stored.rounded = has_master ? weight.detach() : rounded_copy_of(weight, model);
     add_parts(stored_.size() - 1);
+    stored.own = own_of(stored_.size() - 1);
     add_moments(stored);
     if (has_master) stored.master = at::zeros(weight.sizes(), weight.options().dtype(at::kFloat));
   }
@@ -85,10 +90,25 @@ void Optimizer::add_moments(Stored& stored) const {
   const bool narrow = stored.weight.scalar_type() == at::kBFloat16;
   const at::TensorOptions options = stored.weight.options().requires_grad(false).dtype(
       narrow ? at::kFloat : stored.weight.scalar_type());
+  const std::vector<int64_t> shape =
+      flat_ ? std::vector<int64_t>{stored.own.size()} : stored.weight.sizes().vec();
   const bool has_first = stored.rule != UpdateRule::sgd || options_.momentum > 0;
-  if (has_first) stored.first_moment = at::zeros(stored.weight.sizes(), options);
-  if (stored.rule == UpdateRule::adamw)
-    stored.second_moment = at::zeros(stored.weight.sizes(), options);
+  if (has_first) stored.first_moment = at::zeros(shape, options);
+  if (stored.rule == UpdateRule::adamw) stored.second_moment = at::zeros(shape, options);
+}
+
+/// What this process owns of a stored tensor.
+Optimizer::Range Optimizer::own_of(size_t index) const {
+  const Stored& stored = stored_[index];
+  const int64_t numbers = stored.weight.numel();
+  if (!flat_) return {0, numbers};
+  if (stored.rule == UpdateRule::muon && flat_->place().count > 1) {
+    throw Error("optimizer.type muon updates whole matrices, which cannot be divided among processes",
+                "parallel.processes: 1, or another optimizer.type");
+  }
+  const int64_t begin = flat_->own_begin() - flat_->begin_of(index);
+  const int64_t own_begin = std::clamp<int64_t>(begin, 0, numbers);
+  return {own_begin, std::clamp<int64_t>(begin + flat_->own_size(), own_begin, numbers)};
 }
 
 /// Muon's parts are the matrices that the stored one is made of; other rules look at each number
@@ -106,6 +126,7 @@ void Optimizer::add_parts(size_t index) {
     const UpdateRule rule = rule_of(config, group);
     TORCH_CHECK(row == 0 || rule == stored.rule, name, " is stored with weights of another rule");
     stored.rule = rule;
+    stored.named.push_back({name, weight.sizes().vec(), row});
     const bool is_muon = rule == UpdateRule::muon;
     Part part{index, row, weight.size(0), group_of(rule, group), 1};
     row += part.rows;
@@ -188,14 +209,44 @@ void Optimizer::update_one_by_one(const at::Tensor& loss) {
   totals_.gradient_norm += norm.item<double>();
 }
 
+void Optimizer::update_own(const at::Tensor& gradient, double loss, double norm) {
+  const at::NoGradGuard no_grad;
+  if (options_.grad_clip > 0) gradient.mul_(std::min(1.0, options_.grad_clip / (norm + 1e-6)));
+  own_gradient_ = gradient;
+  const double lr = learning_rate(step_);
+  for (const Part& part : parts_) update_part(part, lr);
+  own_gradient_ = {};
+  totals_.loss += loss;
+  totals_.gradient_norm += norm;
+}
+
 void Optimizer::update_part(const Part& part, double scheduled) {
   const Stored& stored = stored_[part.stored];
   const ops::UpdateGroup& group = options_.groups[static_cast<size_t>(part.group)];
   const double lr = scheduled * group.lr_factor, decay = group.weight_decay;
   const ops::UpdateOptions& o = options_;
-  at::Tensor weight = part.of(stored.weight.detach());
-  const at::Tensor gradient = part.of(stored.weight.grad());
-  at::Tensor first = part.of(stored.first_moment), second = part.of(stored.second_moment);
+  at::Tensor weight, gradient, first, second;
+  if (flat_) {
+    const int64_t width = stored.weight.numel() / stored.weight.size(0);
+    const Range own = {std::max(part.first * width, stored.own.begin),
+                       std::min((part.first + part.rows) * width, stored.own.end)};
+    if (own.size() <= 0) return;
+    const std::vector<int64_t> shape = stored.rule == UpdateRule::muon
+                                           ? std::vector<int64_t>{part.rows, width}
+                                           : std::vector<int64_t>{own.size()};
+    const auto cut = [&](const at::Tensor& numbers, int64_t begin) {
+      return numbers.defined() ? numbers.narrow(0, own.begin - begin, own.size()).view(shape) : numbers;
+    };
+    const int64_t begin = flat_->begin_of(part.stored);
+    weight = cut(stored.weight.detach().view(-1), 0);
+    gradient = cut(own_gradient_, flat_->own_begin() - begin);
+    first = cut(stored.first_moment, stored.own.begin);
+    second = cut(stored.second_moment, stored.own.begin);
+  } else {
+    weight = part.of(stored.weight.detach());
+    gradient = part.of(stored.weight.grad());
+    first = part.of(stored.first_moment), second = part.of(stored.second_moment);
+  }
   switch (stored.rule) {
     case UpdateRule::adamw:
       return ops::adamw_(
@@ -232,7 +283,35 @@ void Optimizer::copy_weights() {
   }
 }
 
+/// Of the weights that are divided: a weight's numbers that are this process's own.
+NamedTensors Optimizer::named_parts() const {
+  NamedTensors state;
+  const auto add = [&](const Stored& stored, const std::string& suffix, const at::Tensor& numbers) {
+    if (!numbers.defined()) return;
+    const int64_t width = stored.weight.numel() / stored.weight.size(0);
+    for (const Named& named : stored.named) {
+      const int64_t begin = named.first * width, size = c10::multiply_integers(named.shape);
+      const Range own = {std::max(begin, stored.own.begin), std::min(begin + size, stored.own.end)};
+      if (own.size() <= 0) continue;
+      const at::Tensor part = numbers.narrow(0, own.begin - stored.own.begin, own.size());
+      const std::string name = named.name + suffix;
+      if (own.size() == size) {
+        state.emplace_back(name, part.view(named.shape));
+      } else {
+        state.emplace_back(part_name(name, own.begin - begin, own.end - begin), part);
+      }
+    }
+  };
+  for (const Stored& stored : stored_) {
+    const bool is_adamw = stored.rule == UpdateRule::adamw;
+    add(stored, is_adamw ? ".first_moment" : ".momentum", stored.first_moment);
+    add(stored, ".second_moment", stored.second_moment);
+  }
+  return state;
+}
+
 NamedTensors Optimizer::named_state() const {
+  if (flat_) return named_parts();
   NamedTensors state;
   const auto add = [&](const std::string& suffix, const auto& tensor_of) {
     const auto of_weight = [&](const at::Tensor& weight) {

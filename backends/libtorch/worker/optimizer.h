@@ -4,6 +4,7 @@
 
 #include "backends/libtorch/model/model.h"
 #include "backends/libtorch/ops/weight_update/weight_update.h"
+#include "backends/libtorch/worker/flat_weights.h"
 #include "core/config/experiment.h"
 
 namespace forge::libtorch {
@@ -19,10 +20,16 @@ struct StepTotals {
 /// optimizer may update float32 master copies of them.
 class Optimizer {
  public:
-  Optimizer(const config::Experiment& experiment, const Model& model);
+  /// With `flat` the weights are divided among processes: this one has moments of its own part, and
+  /// updates that alone. The model and `flat` outlive it. Throws Error for what cannot be divided.
+  Optimizer(const config::Experiment& experiment,
+            const Model& model,
+            const FlatWeights* flat = nullptr);
 
   /// Whether the device does update() without the host, so that it can be recorded.
   bool is_recordable() const { return state_.step.defined(); }
+  /// Whether this process keeps the state of a part of the weights, or may.
+  bool is_divided() const { return flat_ != nullptr; }
   /// Learning rate of the 0-based step.
   double learning_rate(int64_t step) const;
   /// Drops the gradients, so that the next backward pass writes instead of adding.
@@ -32,6 +39,9 @@ class Optimizer {
   /// Clips the gradients, updates every weight and adds loss and norm to the totals. On a GPU the
   /// host neither waits nor decides anything, so that the whole may be recorded.
   void update(const at::Tensor& loss);
+  /// The same for this process's part of the weights, on a CPU: `gradient` is that of the part, and
+  /// is overwritten; `norm` is that of the gradient of all weights.
+  void update_own(const at::Tensor& gradient, double loss, double norm);
   /// The step that begin() named is done.
   void end() { ++step_; }
   /// The totals since they were last set; waits for the device.
@@ -42,10 +52,22 @@ class Optimizer {
   void copy_weights();
   /// What the optimizer keeps, under the weights' names, as views: of AdamW ".first_moment" and
   /// ".second_moment", of others ".momentum", where they have one; and ".master_weight" where there
-  /// are float32 copies.
+  /// are float32 copies. A part of a tensor is flat and says which numbers it has: "[begin:end]".
   NamedTensors named_state() const;
 
  private:
+  /// One of the weights that a stored tensor is made of.
+  struct Named {
+    std::string name;
+    std::vector<int64_t> shape;
+    int64_t first;  ///< row of the stored tensor
+  };
+  /// Numbers of a stored tensor, in their order.
+  struct Range {
+    int64_t begin = 0, end = 0;
+
+    int64_t size() const { return end - begin; }
+  };
   /// A tensor as the model stores it, with what is kept of it. Undefined is what is not kept.
   struct Stored {
     at::Tensor weight;
@@ -53,6 +75,8 @@ class Optimizer {
     at::Tensor rounded;  ///< the model's rounded copy
     at::Tensor first_moment, second_moment;
     ops::UpdateRule rule = ops::UpdateRule::adamw;
+    std::vector<Named> named;
+    Range own;  ///< numbers that this process updates; all where weights are not divided
   };
   /// Rows of a stored tensor that are updated alike.
   struct Part {
@@ -70,14 +94,18 @@ class Optimizer {
   ops::WeightUpdate described() const;
   void update_one_by_one(const at::Tensor& loss);
   void update_part(const Part& part, double lr);
+  Range own_of(size_t stored) const;
+  NamedTensors named_parts() const;
 
   const config::Experiment experiment_;
   const Model& model_;
+  const FlatWeights* const flat_;
   std::vector<Stored> stored_;
   std::vector<Part> parts_;
   ops::UpdateOptions options_;
   ops::UpdateState state_;  ///< on a GPU
   StepTotals totals_;       ///< on a CPU
+  at::Tensor own_gradient_;  ///< of this process's part, while it is updated
   int64_t step_ = 0;        ///< the one that comes next
 };
 

@@ -10,6 +10,8 @@
 #include "backends/libtorch/worker/evaluate.h"
 #include "backends/libtorch/worker/events.h"
 #include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/process_group.h"
+#include "backends/libtorch/worker/slot_steps.h"
 #include "backends/libtorch/worker/trainer.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
@@ -49,30 +51,35 @@ class TrainingRun {
         experiment_(config::experiment_from_json(request.experiment)),
         device_(device),
         events_(events),
+        group_(make_process_group(request, device)),
         train_data_(training_rows(request, experiment_)),
         evaluation_data_(evaluation_rows(request.evaluation_tokens, experiment_)),
         answers_(request, experiment_, events),
-        trainer_(experiment_, device),
+        trainer_(experiment_, device, {group_->rank(), group_->count()}),
         uploader_(device, experiment_.train.seq_len),
         evaluator_(
             trainer_.model(),
             evaluation_data_,
             experiment_.train.eval_batch_size,
             device,
-            [this](const MicroBatchReduction& reduction) { keep_eval_micro_batch(reduction); }),
+            [this](const MicroBatchReduction& reduction) { keep_eval_micro_batch(reduction); },
+            group_.get()),
         timer_(device),
         divergence_(experiment_),
-        writer_(std::filesystem::path(request.run_dir) / "checkpoints") {}
+        writer_(checkpoints(), {group_->rank(), group_->count()}) {
+    if (experiment_.train.gradient_slots > 1)
+      slots_.emplace(experiment_, trainer_, *group_, device);
+  }
 
   bool run() {
     load();
     announce();
-    while (!is_last_step() && !stop_requested()) {
+    while (!is_last_step() && !first_says(stop_requested())) {
       train_one_step();
       write_copy();
       if (state_.step % experiment_.train.log_every == 0) report_window();
       if (is_due(experiment_.train.eval_every)) evaluate_now();
-      const bool asked_to_save = take_save_request();
+      const bool asked_to_save = first_says(take_save_request());
       if ((asked_to_save || is_due(experiment_.train.checkpoint_every)) && !is_last_step())
         copy_to_save();
       say_written(0);
@@ -104,15 +111,32 @@ class TrainingRun {
       if (state_.eval_micro_batch_size > 0) evaluator_.set_batch_size(state_.eval_micro_batch_size);
     }
     first_step_ = settled_step_ = last_written_ = state_.step;
-    data::LoaderOptions loading;
-    loading.batch_size = experiment_.train.batch_size;
-    loading.first_batch = state_.step;
-    loader_.emplace(train_data_, loading);
+    load_rows_from(state_.step);
+    if (group_->is_first()) weights::remove_parts(checkpoints());
+    group_->of_first(0);  // none writes before that
     // A run of a few steps must still have steps that count.
     dropped_steps_ = std::min(warm_up_steps, (experiment_.train.max_steps - first_step_) / 2);
     began_ = steady_seconds() - state_.elapsed_seconds;
     reset_peak_memory(device_);
   }
+
+  /// Of several processes each loads the rows of its own slots.
+  void load_rows_from(int64_t step) {
+    data::LoaderOptions loading;
+    loading.batch_size = slots_ ? slots_->rows() : experiment_.train.batch_size;
+    loading.first_batch = slots_ ? step * slots_->slots() : step;
+    loading.shard = {group_->rank(), group_->count()};
+    loader_.emplace(train_data_, loading);
+  }
+
+  std::vector<data::RowBatch> next_slots() {
+    std::vector<data::RowBatch> slots;
+    for (int slot = 0; slot < slots_->slots(); ++slot) slots.push_back(loader_->next());
+    return slots;
+  }
+
+  /// The processes of a run do alike what the first one is asked.
+  bool first_says(bool asked) { return group_->of_first(asked ? 1 : 0) != 0; }
 
   void announce() {
     worker::Started started;
@@ -120,8 +144,10 @@ class TrainingRun {
     started.first_step = first_step_;
     started.max_steps = experiment_.train.max_steps;
     started.tokens_per_step = tokens_per_step();
+    if (group_->count() > 1) started.processes = group_->count();
+    if (slots_) started.gradient_slots = experiment_.train.gradient_slots;
     const int micro_batch_size = trainer_.micro_batch_size();
-    if (micro_batch_size > 0 && micro_batch_size < experiment_.train.batch_size)
+    if (micro_batch_size > 0 && micro_batch_size < rows_at_most())
       started.micro_batch_size = micro_batch_size;
     events_.send(started);
     timer_.resume();
@@ -130,10 +156,16 @@ class TrainingRun {
   void train_one_step() {
     const auto keep_micro_batch = [&](const MicroBatchReduction& reduction) {
       state_.micro_batch_size = reduction.rows;
-      report_micro_batch("train", reduction, experiment_.train.batch_size);
+      report_micro_batch("train", reduction, rows_at_most());
     };
-    say_unscored(step_with_oom_retry(
-        trainer_, uploader_, loader_->next(), state_.step, device_, keep_micro_batch));
+    if (slots_) {
+      slots_->step(next_slots(), state_.step, keep_micro_batch);
+      say_unscored(slots_->unscored());
+    } else {
+      say_unscored(step_with_oom_retry(
+                       trainer_, uploader_, loader_->next(), state_.step, device_, keep_micro_batch)
+                       .unscored);
+    }
     ++state_.window_steps;
     ++state_.step;
     if (state_.step - first_step_ == dropped_steps_) {
@@ -147,11 +179,11 @@ class TrainingRun {
   }
 
   /// The z-loss as lingua's code has it divides by all targets, so unscored ones lower the loss.
-  void say_unscored(const Batch& batch) {
+  void say_unscored(int64_t unscored) {
     const bool divides_by_all = experiment_.train.z_loss.kind == config::ZLossKind::lingua_code;
-    if (!divides_by_all || batch.unscored == 0 || said_unscored_) return;
+    if (!divides_by_all || unscored == 0 || said_unscored_) return;
     std::cerr << "note: train.z_loss.kind lingua_code divides by all " << tokens_per_step()
-              << " targets of a step, " << batch.unscored << " of which are not scored in step "
+              << " targets of a step, " << unscored << " of which are not scored in step "
               << state_.step + 1 << "\n";
     said_unscored_ = true;
   }
@@ -263,8 +295,11 @@ class TrainingRun {
     const EvaluationResult result =
         evaluator_.evaluate([&](double fraction) { show_progress("evaluate", fraction); },
                             answers_.logits_sink(state_.step));
-    answers_.send_continuations(
-        state_.step, trainer_.model(), [&](double fraction) { show_progress("answer", fraction); });
+    if (group_->is_first()) {
+      answers_.send_continuations(state_.step, trainer_.model(), [&](double fraction) {
+        show_progress("answer", fraction);
+      });
+    }
     last_evaluation_ = {state_.step, result.loss, result.tokens, steady_seconds() - began};
     if (is_last_step()) {
       last_evaluation_->validation_loss = validation_loss();
@@ -283,7 +318,8 @@ class TrainingRun {
         rows,
         evaluator_.batch_size(),
         device_,
-        [this](const MicroBatchReduction& reduction) { keep_eval_micro_batch(reduction); });
+        [this](const MicroBatchReduction& reduction) { keep_eval_micro_batch(reduction); },
+        group_.get());
     return evaluator.evaluate([this](double fraction) { show_progress("evaluate", fraction); })
         .loss;
   }
@@ -297,7 +333,7 @@ class TrainingRun {
       const double began = steady_seconds();
       wait_for_writer();  // one at a time
       copy_.emplace();
-      copy_->weights = weights_copy_.copy(trainer_.model().named_weights());
+      copy_->weights = weights_copy_.copy(weights_to_save());
       copy_->moments = moments_copy_.copy(trainer_.optimizer().named_state());
       copy_->state = state_to_save();
       copy_->pause_seconds = steady_seconds() - began;
@@ -330,7 +366,7 @@ class TrainingRun {
       std::vector<at::Tensor> owners;
       pause_seconds_ = 0;
       writer_.start(state_to_save(),
-                    views_of(trainer_.model().named_weights(), owners),
+                    views_of(weights_to_save(), owners),
                     views_of(trainer_.optimizer().named_state(), owners));
       wait_for_writer();
     } else {
@@ -342,12 +378,18 @@ class TrainingRun {
   bool last_update_makes_sense() {
     if (!divergence_.is_good()) return false;
     const double loss =
-        trainer_.loss_alone(uploader_.upload(loader_->next(), trainer_.micro_batch_size()));
+        slots_ ? slots_->loss_alone(next_slots())
+               : trainer_.loss_alone(uploader_.upload(loader_->next(), trainer_.micro_batch_size()));
     return divergence_.is_sane(loss, state_.first_loss);
   }
 
   static void say_unsaved(int64_t step) {
     std::cerr << "note: no checkpoint of step " << step << ": its loss no longer makes sense\n";
+  }
+
+  /// Weights are the same in all processes: the first one writes them.
+  NamedTensors weights_to_save() {
+    return group_->is_first() ? trainer_.model().named_weights() : NamedTensors();
   }
 
   weights::CheckpointState state_to_save() const {
@@ -391,8 +433,9 @@ class TrainingRun {
           double(state_.timed_steps * tokens_per_step()) / state_.timed_seconds;
     }
     finished.wall_seconds = state_.elapsed_seconds;
-    finished.peak_memory_bytes = state_.peak_memory_bytes;
-    finished.peak_resident_bytes = state_.peak_resident_bytes;
+    // Of the process that needed most.
+    finished.peak_memory_bytes = int64_t(group_->largest(double(state_.peak_memory_bytes)));
+    finished.peak_resident_bytes = int64_t(group_->largest(double(state_.peak_resident_bytes)));
     finished.parameters = model::parameter_count(experiment_.model);
     finished.shared_device = is_shared(device_);
     events_.send(finished);
@@ -405,6 +448,11 @@ class TrainingRun {
     events_.send(worker::Progress{state_.step, phase, fraction});
   }
 
+  std::filesystem::path checkpoints() const {
+    return std::filesystem::path(request_.run_dir) / "checkpoints";
+  }
+  /// Rows that are computed at once where memory suffices.
+  int rows_at_most() const { return slots_ ? slots_->rows() : experiment_.train.batch_size; }
   bool is_last_step() const { return state_.step >= experiment_.train.max_steps; }
   bool is_due(int64_t every) const { return every > 0 && state_.step % every == 0; }
   int64_t tokens_per_step() const {
@@ -415,12 +463,14 @@ class TrainingRun {
   const config::Experiment experiment_;
   const at::Device device_;
   const EventWriter& events_;
+  const std::unique_ptr<ProcessGroup> group_;
   const data::Dataset train_data_;
   const data::Dataset evaluation_data_;
   const AnswerSender answers_;
   std::optional<data::BatchLoader> loader_;  ///< of train_data_, from the first step on
   Trainer trainer_;
   BatchUploader uploader_;
+  std::optional<SlotSteps> slots_;  ///< with train.gradient_slots
   Evaluator evaluator_;
   Timer timer_;
   TrainingState state_;

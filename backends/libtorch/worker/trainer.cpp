@@ -18,10 +18,22 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
   return {};
 }
 
-Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
+namespace {
+
+std::optional<FlatWeights> flat_weights(const config::Experiment& experiment,
+                                        const Model& model,
+                                        const Place& place) {
+  if (experiment.train.gradient_slots == 1) return std::nullopt;
+  return FlatWeights(model.trainable(), place);
+}
+
+}  // namespace
+
+Trainer::Trainer(const config::Experiment& experiment, const at::Device& device, const Place& place)
     : experiment_(experiment),
       model_(experiment.model, weight_types(experiment.train), device),
-      optimizer_(experiment, model_),
+      flat_(flat_weights(experiment, model_, place)),
+      optimizer_(experiment, model_, flat_ ? &*flat_ : nullptr),
       graph_(device),
       micro_batch_size_(experiment.train.micro_batch_size) {
   warn_of_slow_precision(experiment.train.precision, device);
@@ -53,9 +65,10 @@ void Trainer::set_micro_batch_size(int rows) {
 
 at::Tensor Trainer::loss(const Batch& batch, int64_t index) const {
   ops::CrossEntropyOptions options = loss_options(experiment_.train.z_loss);
+  options.batch_targets = batch.counted;
   if (micro_batch_count(batch.inputs.size(0), micro_batch_size_) == 1)
     return model_.loss(batch.inputs, batch.documents, batch.targets, options);
-  options.batch_targets = batch.targets.flatten();
+  if (!batch.counted.defined()) options.batch_targets = batch.targets.flatten();
   const Batch rows = micro_batch(batch, index, micro_batch_size_);
   return model_.loss(rows.inputs, rows.documents, rows.targets, options);
 }

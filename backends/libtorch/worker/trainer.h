@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
+
 #include "backends/libtorch/model/model.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/flat_weights.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/optimizer.h"
 #include "core/config/experiment.h"
@@ -15,12 +18,15 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss);
 /// A model with its optimizer: one training step at a time.
 class Trainer {
  public:
-  Trainer(const config::Experiment& experiment, const at::Device& device);
+  /// With train.gradient_slots the weights are flat, and divided among the processes of the place.
+  Trainer(const config::Experiment& experiment, const at::Device& device, const Place& place = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
   Model& model() { return model_; }
   Optimizer& optimizer() { return optimizer_; }
+  /// Only with train.gradient_slots.
+  const FlatWeights& flat() const { return flat_.value(); }
 
   /// Rows of a batch in one forward and backward pass, gradients are added up; 0: all of them.
   int micro_batch_size() const { return micro_batch_size_; }
@@ -42,13 +48,13 @@ class Trainer {
   void update(const at::Tensor& loss, int64_t step);
   /// The loss of all rows of a batch, without gradients.
   double loss_alone(const Batch& batch) const;
-
- private:
-  /// The loss of a whole batch, whose gradients are there then.
+  /// The same with gradients, in place of those before.
   at::Tensor loss_and_gradients(const Batch& batch);
 
+ private:
   const config::Experiment experiment_;
   Model model_;
+  const std::optional<FlatWeights> flat_;
   Optimizer optimizer_;
   StepGraph graph_;
   int micro_batch_size_;

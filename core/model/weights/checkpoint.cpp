@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -213,34 +214,105 @@ void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
   write_file_atomic(folder / manifest_file, manifest_text(state, folder, files));
 }
 
+namespace {
+
+void make_checkpoints(const fs::path& checkpoints) {
+  require_own_folder(checkpoints);
+  if (fs::exists(checkpoints)) return;
+  // Of this folder alone: a run folder that somebody removed must not come back.
+  std::error_code failure;
+  fs::create_directory(checkpoints, failure);
+  if (failure) throw system_error("make '" + checkpoints.string() + "'", failure.value());
+  if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
+}
+
+constexpr const char* parts_prefix = "parts-";
+
+/// The step of a folder of parts; none for another.
+std::optional<int64_t> parts_step(const fs::path& folder) {
+  const std::string prefix = std::string(aside_prefix) + parts_prefix;
+  const std::string name = folder.filename().string();
+  return starts_with(name, prefix) ? checkpoint_step(name.substr(prefix.size())) : std::nullopt;
+}
+
+/// Moves the other processes' files to `aside` as they come; their names.
+std::vector<std::string> collect_parts(const fs::path& parts,
+                                       const fs::path& aside,
+                                       const CheckpointPart& first,
+                                       const std::function<bool()>& gives_up) {
+  std::vector<std::string> names;
+  for (int rank = 1; rank < first.count; ++rank) {
+    names.push_back(optimizer_file_of({rank, first.count}));
+    while (!fs::exists(parts / names.back())) {
+      if (gives_up()) throw Error("process " + std::to_string(rank) + " has not written its part");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    rename_path(parts / names.back(), aside / names.back());
+  }
+  return names;
+}
+
+int64_t bytes_of_files(const fs::path& folder, const std::vector<std::string>& names) {
+  int64_t bytes = 0;
+  for (const std::string& name : names) bytes += static_cast<int64_t>(fs::file_size(folder / name));
+  return bytes;
+}
+
+}  // namespace
+
+fs::path parts_folder(const fs::path& checkpoints, int64_t step) {
+  return checkpoints / (std::string(aside_prefix) + parts_prefix + checkpoint_name(step));
+}
+
+void remove_parts(const fs::path& checkpoints) {
+  for (const fs::path& entry : entries_of(checkpoints)) {
+    if (parts_step(entry)) remove_tree(entry);
+  }
+}
+
 fs::path write_checkpoint(const fs::path& checkpoints,
                           const CheckpointState& state,
                           const std::map<std::string, TensorView>& weights,
                           const std::map<std::string, TensorView>& optimizer,
                           int64_t* bytes,
                           const OnBytes& on_bytes) {
+  const auto never = [] { return false; };
+  return write_checkpoint_part(
+      checkpoints, state, weights, optimizer, {}, never, bytes, on_bytes);
+}
+
+fs::path write_checkpoint_part(const fs::path& checkpoints,
+                               const CheckpointState& state,
+                               const std::map<std::string, TensorView>& weights,
+                               const std::map<std::string, TensorView>& optimizer,
+                               const CheckpointPart& part,
+                               const std::function<bool()>& gives_up,
+                               int64_t* bytes,
+                               const OnBytes& on_bytes) {
   if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
-  require_own_folder(checkpoints);
-  if (!fs::exists(checkpoints)) {
-    // Of this folder alone: a run folder that somebody removed must not come back.
-    std::error_code failure;
-    fs::create_directory(checkpoints, failure);
-    if (failure) throw system_error("make '" + checkpoints.string() + "'", failure.value());
-    if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
-  }
+  make_checkpoints(checkpoints);
   fs::path folder = checkpoints / checkpoint_name(state.step);
+  const fs::path parts = parts_folder(checkpoints, state.step);
+  const std::string own_file = optimizer_file_of(part);
+  if (!part.is_first()) {
+    make_own_folders(checkpoints, parts.filename());
+    const int64_t total = write_safetensors(parts / own_file, optimizer, {}, {}, on_bytes);
+    if (bytes) *bytes = total;
+    return folder;
+  }
   const fs::path aside = aside_path(folder);
   try {
     remove_tree(aside);
     make_own_folders(checkpoints, aside.filename());
-    int64_t total = write_safetensors(aside / weights_file, weights, {}, {}, on_bytes);
-    total += write_safetensors(aside / optimizer_file, optimizer, {}, {}, on_bytes);
-    const std::string manifest =
-        manifest_text(state, aside, {weights_file, optimizer_file}, on_bytes);
-    total += static_cast<int64_t>(manifest.size());
+    write_safetensors(aside / weights_file, weights, {}, {}, on_bytes);
+    write_safetensors(aside / own_file, optimizer, {}, {}, on_bytes);
+    std::vector<std::string> files = collect_parts(parts, aside, part, gives_up);
+    files.insert(files.begin(), {weights_file, own_file});
+    const std::string manifest = manifest_text(state, aside, files, on_bytes);
+    if (bytes) *bytes = bytes_of_files(aside, files) + static_cast<int64_t>(manifest.size());
     write_file_atomic(aside / manifest_file, manifest);
     replace_folder(aside, folder);
-    if (bytes) *bytes = total;
+    if (part.count > 1) remove_tree(parts);
   } catch (...) {
     std::error_code ignored;  // the first error is the one to tell
     remove_tree(aside, ignored);
@@ -316,7 +388,8 @@ void remove_abandoned_checkpoints(const fs::path& checkpoints, int64_t last_step
     if (*checkpoint_step(folder) > last_step) remove_checkpoint(folder);
   }
   for (const fs::path& entry : entries_of(checkpoints)) {
-    if (starts_with(entry.filename().string(), aside_prefix)) remove_tree(entry);
+    const bool is_next = parts_step(entry).value_or(0) > last_step;  // other processes are ahead
+    if (starts_with(entry.filename().string(), aside_prefix) && !is_next) remove_tree(entry);
   }
 }
 
@@ -337,13 +410,15 @@ WrittenCheckpoint write(const fs::path& checkpoints,
                         const CheckpointState& state,
                         const CheckpointWriter::Tensors& weights,
                         const CheckpointWriter::Tensors& optimizer,
+                        const CheckpointPart& part,
+                        const std::function<bool()>& gives_up,
                         const OnBytes& on_bytes) {
   WrittenCheckpoint written;
   written.step = state.step;
   try {
-    written.folder =
-        write_checkpoint(checkpoints, state, weights, optimizer, &written.bytes, on_bytes);
-    remove_abandoned_checkpoints(checkpoints, state.step);
+    written.folder = write_checkpoint_part(
+        checkpoints, state, weights, optimizer, part, gives_up, &written.bytes, on_bytes);
+    if (part.is_first()) remove_abandoned_checkpoints(checkpoints, state.step);
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
                     " could not be written: " + error.message(),
@@ -371,9 +446,14 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
                   state = std::move(state),
                   weights = std::move(weights),
                   optimizer = std::move(optimizer)] {
-                   return write(checkpoints_, state, weights, optimizer, [this](int64_t bytes) {
-                     bytes_handled_ += bytes;
-                   });
+                   return write(
+                       checkpoints_,
+                       state,
+                       weights,
+                       optimizer,
+                       part_,
+                       [this] { return gives_up_.load(); },
+                       [this](int64_t bytes) { bytes_handled_ += bytes; });
                  });
 }
 

@@ -11,12 +11,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/model/weights/checkpoint_parts.h"
 #include "core/model/weights/safetensors.h"
 
 namespace forge::weights {
 
 /// Files of a checkpoint folder. manifest.json is written last, with the state of the job and the
-/// size and hash of the other two.
+/// size and hash of the others. Of several processes the first writes the weights, and each the
+/// optimizer's state of its part (checkpoint_parts.h).
 constexpr const char* weights_file = "weights.safetensors";
 constexpr const char* optimizer_file = "optimizer.safetensors";
 constexpr const char* manifest_file = "manifest.json";
@@ -43,6 +45,17 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
                                        const std::map<std::string, TensorView>& optimizer,
                                        int64_t* bytes = nullptr,
                                        const OnBytes& on_bytes = {});
+
+/// The same for one of several processes. The first one takes the others' files as they come, until
+/// `gives_up`; others write their file for it, and nothing of the weights.
+std::filesystem::path write_checkpoint_part(const std::filesystem::path& checkpoints,
+                                            const CheckpointState& state,
+                                            const std::map<std::string, TensorView>& weights,
+                                            const std::map<std::string, TensorView>& optimizer,
+                                            const CheckpointPart& part,
+                                            const std::function<bool()>& gives_up,
+                                            int64_t* bytes = nullptr,
+                                            const OnBytes& on_bytes = {});
 
 /// Name of the folder of a step's checkpoint: the step in nine digits at least.
 std::string checkpoint_name(int64_t step);
@@ -110,7 +123,13 @@ std::string manifest_text(const CheckpointState& state,
                           const std::vector<std::string>& files,
                           const OnBytes& on_bytes = {});
 
-/// A checkpoint that is whole under its final name.
+/// Where processes leave their files for the first one, which puts the checkpoint together.
+std::filesystem::path parts_folder(const std::filesystem::path& checkpoints, int64_t step);
+
+/// Removes what other attempts left there: for the first process, before any of them writes.
+void remove_parts(const std::filesystem::path& checkpoints);
+
+/// A checkpoint that is whole under its final name; of a process that is not the first, its file.
 struct WrittenCheckpoint {
   int64_t step = 0;
   std::filesystem::path folder;
@@ -118,15 +137,16 @@ struct WrittenCheckpoint {
 };
 
 /// Writes the checkpoints of a run from a thread of its own, one at a time, and removes abandoned
-/// ones. Used by one thread.
+/// ones. Used by one thread. The first of several processes waits for the others' files, as long as
+/// it takes.
 class CheckpointWriter {
  public:
   using Tensors = std::map<std::string, TensorView>;
 
-  explicit CheckpointWriter(std::filesystem::path checkpoints)
-      : checkpoints_(std::move(checkpoints)) {}
-  /// Waits for a write that is under way.
-  ~CheckpointWriter() = default;
+  explicit CheckpointWriter(std::filesystem::path checkpoints, const CheckpointPart& part = {})
+      : checkpoints_(std::move(checkpoints)), part_(part) {}
+  /// Waits for a write that is under way, but no longer for other processes.
+  ~CheckpointWriter() { gives_up_ = true; }
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
@@ -146,6 +166,8 @@ class CheckpointWriter {
 
  private:
   std::filesystem::path checkpoints_;
+  CheckpointPart part_;
+  std::atomic<bool> gives_up_{false};
   int64_t bytes_to_handle_ = 0;            ///< each is written and hashed
   std::atomic<int64_t> bytes_handled_{0};  ///< by the thread
   std::future<WrittenCheckpoint> pending_;

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::libtorch {
+
+/// The sum of n numbers, a power of two, as a balanced binary tree: neighbours first. It has the
+/// same bits wherever the parts of the tree were computed.
+double tree_sum(std::vector<double> leaves);
+
+/// The same over the first dimension of `leaves` [n, m], which is overwritten: [m].
+at::Tensor tree_sum(const at::Tensor& leaves);
+
+/// The tree over leaves that come one after another. It keeps one tensor for each level that waits
+/// for its neighbour, not all leaves.
+class GradientTree {
+ public:
+  /// Takes the next leaf, which is overwritten.
+  void add(at::Tensor leaf);
+  /// The sum of all leaves, of which there were a power of two. Begins anew.
+  at::Tensor take();
+
+ private:
+  std::vector<at::Tensor> sums_;  ///< of subtrees, the larger ones first
+  int64_t leaves_ = 0;
+};
+
+}  // namespace forge::libtorch

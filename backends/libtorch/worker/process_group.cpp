@@ -1,0 +1,70 @@
+#include "backends/libtorch/worker/process_group.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backends/libtorch/worker/process_group_gloo.h"
+
+namespace forge::libtorch {
+namespace {
+
+class Alone : public ProcessGroup {
+ public:
+  Alone() : ProcessGroup(0, 1) {}
+  at::Tensor exchange(const at::Tensor& sent) override { return sent.unsqueeze(0); }
+  at::Tensor gather(const at::Tensor& own) override { return own.unsqueeze(0); }
+};
+
+/// A whole number of the environment; `otherwise` where it is not set.
+int64_t number_of_environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  if (!text) return otherwise;
+  char* end = nullptr;
+  const long number = std::strtol(text, &end, 10);
+  if (*text == '\0' || *end != '\0')
+    throw Error(std::string(name) + " is '" + text + "', which is no whole number");
+  return number;
+}
+
+}  // namespace
+
+std::vector<double> ProcessGroup::gather(const std::vector<double>& own) {
+  const at::Tensor all = gather(at::tensor(own, at::TensorOptions(at::kDouble)));
+  const at::Tensor flat = all.contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+double ProcessGroup::largest(double own) {
+  const std::vector<double> all = gather(std::vector<double>{own});
+  return *std::max_element(all.begin(), all.end());
+}
+
+double ProcessGroup::of_first(double own) { return gather(std::vector<double>{own}).front(); }
+
+int rank_by_environment() {
+  const int64_t ranks = number_of_environment("FORGE_RANKS", 1);
+  const int64_t rank = number_of_environment("FORGE_RANK", 0);
+  if (rank < 0 || rank >= ranks) {
+    throw Error("FORGE_RANK is " + std::to_string(rank) + " and FORGE_RANKS " +
+                std::to_string(ranks));
+  }
+  return static_cast<int>(rank);
+}
+
+std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
+                                                 const at::Device& device) {
+  if (!request.processes || request.processes->count == 1) return std::make_unique<Alone>();
+  const worker::Processes& processes = *request.processes;
+  const int64_t ranks = number_of_environment("FORGE_RANKS", 1);
+  if (ranks != processes.count) {
+    throw Error("the request is for " + std::to_string(processes.count) +
+                " processes and FORGE_RANKS is " + std::to_string(ranks));
+  }
+  if (device.is_cuda()) {
+    throw Error("this worker trains a run on one GPU: it has no communication between GPUs",
+                "parallel.processes: 1, or --device cpu");
+  }
+  return make_gloo_group(rank_by_environment(), processes);
+}
+
+}  // namespace forge::libtorch

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/libtorch/torch_precompiled.h"
+#include "core/base/error.h"
+#include "core/worker/messages.h"
+
+namespace forge::libtorch {
+
+/// Another process of the run is gone, or does not answer. What happened to it, it says itself.
+class LostProcess : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The processes that train one run together. What they do by it is collective: all call the same
+/// operations in the same order, with tensors of the same sizes. Nothing here adds numbers, so no
+/// library's order of summation is in any result.
+class ProcessGroup {
+ public:
+  ProcessGroup(int rank, int count) : rank_(rank), count_(count) {}
+  virtual ~ProcessGroup() = default;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const { return rank_; }
+  int count() const { return count_; }
+  bool is_first() const { return rank_ == 0; }
+
+  /// Sends piece r of `sent` [count * n] to process r. Returns [count, n]: what each process has
+  /// sent here, in their order. Throws LostProcess.
+  virtual at::Tensor exchange(const at::Tensor& sent) = 0;
+  /// Every process's `own` [n], in their order: [count, n]. Throws LostProcess.
+  virtual at::Tensor gather(const at::Tensor& own) = 0;
+
+  /// The numbers of all processes, in their order.
+  std::vector<double> gather(const std::vector<double>& own);
+  /// The largest of all processes' numbers.
+  double largest(double own);
+  /// The number of the first process.
+  double of_first(double own);
+
+ private:
+  const int rank_, count_;
+};
+
+/// The group that a request names, with this process's place from FORGE_RANK; a process alone where
+/// it names none. Waits for the others as long as the request allows. Throws Error where LibTorch
+/// has no communication for the device, LostProcess where the others do not come.
+std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
+                                                 const at::Device& device);
+
+/// This process's place among those of its run, by the environment; 0 where it is alone. Throws
+/// Error where FORGE_RANK is no place among FORGE_RANKS.
+int rank_by_environment();
+
+}  // namespace forge::libtorch

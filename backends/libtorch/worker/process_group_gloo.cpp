@@ -1,0 +1,124 @@
+#include "backends/libtorch/worker/process_group_gloo.h"
+
+#include <torch/version.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "core/base/text.h"
+
+// Gloo's headers must be those that LibTorch was built with. Debian has both, and its LibTorch is
+// older than 2; a later one brings a Gloo of its own without headers.
+#if TORCH_VERSION_MAJOR < 2 && __has_include(<gloo/transport/device.h>)
+#define FORGE_WITH_GLOO
+#define USE_C10D_GLOO 1
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#endif
+
+namespace forge::libtorch {
+
+#ifdef FORGE_WITH_GLOO
+
+namespace {
+
+constexpr const char* file_prefix = "file:";
+
+/// Processes wait for each other as long as it takes: one of them may answer questions or write
+/// while the others wait. That nothing moves any more is noticed by the supervisor.
+constexpr std::chrono::hours patience{24 * 365};
+
+class Gloo : public ProcessGroup {
+ public:
+  Gloo(int rank, const worker::Processes& processes)
+      : ProcessGroup(rank, processes.count), group_(connect(rank, processes)) {}
+
+  at::Tensor exchange(const at::Tensor& sent) override {
+    // Bytes: this Gloo does not know every type of number.
+    at::Tensor in = bytes_of(sent.contiguous().view({count(), -1}));
+    at::Tensor out = at::empty_like(in);
+    std::vector<int64_t> even;
+    finish([&] { return group_->alltoall_base(out, in, even, even); });
+    return out.view(sent.scalar_type());
+  }
+
+  at::Tensor gather(const at::Tensor& own) override {
+    std::vector<at::Tensor> in = {bytes_of(own.contiguous())};
+    at::Tensor all = at::empty({count(), in[0].numel()}, in[0].options());
+    std::vector<std::vector<at::Tensor>> out = {all.unbind(0)};
+    finish([&] { return group_->allgather(out, in); });
+    return all.view(own.scalar_type());
+  }
+
+ private:
+  using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+
+  static at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
+
+  static Group connect(int rank, const worker::Processes& processes) {
+    const std::string& where = processes.rendezvous;
+    if (!starts_with(where, file_prefix)) {
+      throw Error("processes cannot meet at '" + where + "'",
+                  "rendezvous: \"file:/path\", a file that does not exist yet");
+    }
+    try {
+      auto store = c10::make_intrusive<c10d::FileStore>(where.substr(std::strlen(file_prefix)),
+                                                        processes.count);
+      wait_for_all(*store, rank, processes);
+      auto options = c10d::ProcessGroupGloo::Options::create(patience);
+      // Nobody outside this machine can reach the processes.
+      options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
+      return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, processes.count, options);
+    } catch (const std::exception& problem) {
+      throw lost("did not find the others", problem);
+    }
+  }
+
+  /// Only this wait ends by itself: later ones must not.
+  static void wait_for_all(c10d::Store& store, int rank, const worker::Processes& processes) {
+    const auto name_of = [](int other) { return "process " + std::to_string(other); };
+    std::vector<std::string> all;
+    for (int other = 0; other < processes.count; ++other) all.push_back(name_of(other));
+    store.set(name_of(rank), std::vector<uint8_t>{1});
+    store.wait(all, std::chrono::milliseconds(int64_t(processes.timeout_seconds * 1000)));
+  }
+
+  template <class Begin>
+  void finish(const Begin& begin) const {
+    try {
+      begin()->wait();
+    } catch (const std::exception& problem) {
+      throw lost("lost another one", problem);
+    }
+  }
+
+  static LostProcess lost(const std::string& what, const std::exception& problem) {
+    const std::string words = problem.what();
+    return {"a process of this run " + what + ": " + words.substr(0, words.find('\n')),
+            "the process that is gone says why",
+            ExitCode::failed};
+  }
+
+  const Group group_;
+};
+
+}  // namespace
+
+bool has_gloo() { return true; }
+
+std::unique_ptr<ProcessGroup> make_gloo_group(int rank, const worker::Processes& processes) {
+  return std::make_unique<Gloo>(rank, processes);
+}
+
+#else
+
+bool has_gloo() { return false; }
+
+std::unique_ptr<ProcessGroup> make_gloo_group(int, const worker::Processes&) {
+  throw Error("this worker was built without Gloo: it cannot train a run by several processes",
+              "parallel.processes: 1, or build it with LibTorch 1.13 of Debian and libgloo-dev");
+}
+
+#endif
+
+}  // namespace forge::libtorch
