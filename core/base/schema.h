@@ -53,6 +53,14 @@ inline Limits if_set(Limits limits = {}) {
 
 using Names = std::vector<std::string>;
 
+/// A number, or `auto`: as many as there are.
+struct CountOrAuto {
+  int count = 1;  ///< 0: auto
+
+  bool is_auto() const { return count == 0; }
+  std::string text() const { return is_auto() ? "auto" : std::to_string(count); }
+};
+
 /// A value of any type, as JSON; "": none.
 struct JsonText {
   std::string text;

@@ -221,6 +221,46 @@ void check_precision(Draft& draft) {
                 "set train.precision bfloat16");
 }
 
+bool is_power_of_two(int number) { return number > 0 && (number & (number - 1)) == 0; }
+
+/// Slots are leaves of a binary tree, each of as many rows.
+void check_gradient_slots(const Draft& draft) {
+  const TrainConfig& t = draft.experiment.train;
+  const std::string shown = quoted("train.gradient_slots", t.gradient_slots);
+  if (!is_power_of_two(t.gradient_slots)) {
+    throw complaint(draft,
+                    {"train.gradient_slots"},
+                    shown + " is no power of two",
+                    "gradients of the slots are added as a binary tree: 1, 2, 4, 8 …");
+  }
+  if (t.batch_size % t.gradient_slots != 0) {
+    throw complaint(draft,
+                    {"train.gradient_slots", "train.batch_size"},
+                    shown + " does not divide " + quoted("train.batch_size", t.batch_size),
+                    "each slot has as many rows of a step");
+  }
+}
+
+/// Each process computes as many slots.
+void check_processes(const Draft& draft) {
+  const schema::CountOrAuto processes = draft.experiment.parallel.processes;
+  if (processes.is_auto()) return;
+  const std::string shown = quoted("parallel.processes", processes.count);
+  if (!is_power_of_two(processes.count)) {
+    throw complaint(draft,
+                    {"parallel.processes"},
+                    shown + " is no power of two",
+                    "each process computes as many of train.gradient_slots: 1, 2, 4, 8 …");
+  }
+  const int slots = draft.experiment.train.gradient_slots;
+  if (processes.count <= slots) return;
+  throw complaint(draft,
+                  {"parallel.processes", "train.gradient_slots"},
+                  shown + " is more than " + quoted("train.gradient_slots", slots),
+                  "each process needs a slot: train.gradient_slots: " +
+                      std::to_string(processes.count) + " is the least, and makes another run");
+}
+
 /// A state that goes on from token to token does not end with a document.
 void check_document_mask(const Draft& draft) {
   const Experiment& e = draft.experiment;
@@ -263,6 +303,8 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   const bool has_model = check_and_complete_model(draft, bases, on_problem);
   attempt(on_problem, Kind::disagreement, [&] { complete_steps(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_precision(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { check_gradient_slots(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { check_processes(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_z_loss(draft); });
   check_and_complete_optimizer(draft, on_problem);
   attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });

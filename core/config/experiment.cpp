@@ -138,6 +138,8 @@ constexpr const char* free_keys[] = {"/name",
                                      "/train/eval_batch_size",
                                      "/train/eval_prompts",
                                      "/train/initial_weights",
+                                     "/train/recompute",
+                                     "/parallel",
                                      "/optimizer/lr",
                                      "/schedule"};
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/schema.h"
 #include "core/config/optimizer.h"
 #include "core/model/cost.h"
 
@@ -22,6 +23,8 @@ using model::ModelConfig;
 using model::Precision;
 
 enum class ZLossKind { none, palm, lingua_code };
+/// What of a layer is computed again in the backward pass in place of being kept.
+enum class Recompute { none, mlp, blocks };
 enum class RowOrder { sequential, shuffled };
 /// What a document is: a file, a line, the lines up to a blank one, the text up to a separator, or
 /// a record of JSON.
@@ -95,6 +98,8 @@ struct ZLossConfig {
 struct TrainConfig {
   int batch_size = 32;
   int micro_batch_size = 0;  ///< rows computed at once, their gradients added up; 0: all of a step
+  int gradient_slots = 1;    ///< equal parts of a step's rows whose gradients are added as a tree
+  Recompute recompute = Recompute::none;  ///< the same bits in less memory
   int seq_len = 512;
   int64_t max_steps = 0;   ///< resolved: from max_tokens where that is given
   int64_t max_tokens = 0;  ///< 0: max_steps decides
@@ -146,6 +151,13 @@ struct ScheduleConfig {
   double exp_factor = 0.5;       ///< inv_sqrt: the rate falls as step^-exp_factor
 };
 
+/// How many processes train a run together, each a part of the slots of train.gradient_slots. Their
+/// number changes no bit.
+struct ParallelConfig {
+  schema::CountOrAuto processes;  ///< auto: as many as there are GPUs, one where there is none
+  double timeout_seconds = 600;   ///< for which they wait for each other to start
+};
+
 /// A program of anybody's that trains (docs/PROTOCOL.md). It is started without a shell.
 struct ExternalConfig {
   std::vector<std::string> command;  ///< program and arguments; none: the backend is forge's own
@@ -164,6 +176,7 @@ struct Experiment {
   DataConfig data;
   TokenizerConfig tokenizer;
   TrainConfig train;
+  ParallelConfig parallel;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
 

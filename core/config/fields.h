@@ -14,6 +14,7 @@ namespace forge::config {
 using schema::above;
 using schema::at_least;
 using schema::between;
+using schema::if_set;
 using schema::Limits;
 using schema::name_of;
 using schema::or_null;
@@ -22,6 +23,7 @@ using schema::up_to;
 
 /// Spelling of each value of an enumeration, in the order of its declaration.
 inline schema::Names names_of(ZLossKind) { return {"none", "palm", "lingua_code"}; }
+inline schema::Names names_of(Recompute) { return {"none", "mlp", "blocks"}; }
 inline schema::Names names_of(RowOrder) { return {"sequential", "shuffled"}; }
 inline schema::Names names_of(DocumentKind) {
   return {"file", "line", "block", "separator", "record"};
@@ -121,6 +123,14 @@ void fields(Visitor& visit, TrainConfig& c) {
               c.micro_batch_size,
               "rows computed at once, their gradients added up; 0: all of a step",
               between(0, 1 << 20));
+  visit.field("gradient_slots",
+              c.gradient_slots,
+              "equal parts of a step's rows, gradients added as a binary tree; a power of two",
+              if_set(up_to(1 << 20)));
+  visit.field("recompute",
+              c.recompute,
+              "computed again in the backward pass to save memory, to the same bits",
+              if_set());
   visit.field("seq_len", c.seq_len, "tokens of a row", up_to(1 << 24));
   visit.field("max_steps", c.max_steps, "optimizer steps; 0: from max_tokens", at_least(0));
   visit.field("max_tokens", c.max_tokens, "tokens to train on; 0: from max_steps", at_least(0));
@@ -179,6 +189,20 @@ void fields(Visitor& visit, TrainConfig& c) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, ParallelConfig& c) {
+  visit.field(
+      "processes",
+      c.processes,
+      "that train the run together, a power of two that divides train.gradient_slots; auto: "
+      "as many as there are GPUs",
+      up_to(1 << 20));
+  visit.field("timeout_seconds",
+              c.timeout_seconds,
+              "seconds for which processes wait for each other to start",
+              at_least(1));
+}
+
+template <class Visitor>
 void fields(Visitor& visit, ScheduleConfig& c) {
   visit.field("type", c.type, "infinite_lr, cosine, linear, inv_sqrt, wsd or constant");
   visit.field("warmup_steps", c.warmup_steps, "steps of linear warm-up from 0", at_least(0));
@@ -226,6 +250,7 @@ void fields(Visitor& visit, Experiment& c) {
   visit.section("data", c.data, "training and evaluation text");
   visit.section("tokenizer", c.tokenizer, "text to token ids");
   visit.section("train", c.train, "training loop");
+  visit.section("parallel", c.parallel, "several processes that train one run", if_set());
   visit.section("optimizer", c.optimizer, "optimizer");
   visit.section("schedule", c.schedule, "learning rate over steps");
 }

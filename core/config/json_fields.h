@@ -34,6 +34,9 @@ inline Json value_to_json(const model::MlpChoice& choice) {
 inline Json value_to_json(const schema::JsonText& value) {
   return value.text.empty() ? Json(nullptr) : Json::parse(value.text);
 }
+inline Json value_to_json(const schema::CountOrAuto& value) {
+  return value.is_auto() ? Json("auto") : Json(value.count);
+}
 /// A kind of mixer, or an object of it and the layer's own settings.
 inline Json value_to_json(const std::vector<model::LayerSpec>& layers) {
   Json list = Json::array();
@@ -56,7 +59,9 @@ class Writer {
   template <class T>
   void field(const char* key, T& value, const char*, Limits limits = {}) {
     Json json = value_to_json(value);
-    if (!limits.written_if_set || !json.is_null()) json_[key] = std::move(json);
+    if (limits.written_if_set && json.is_null()) return;
+    if (limits.written_if_set && !unset_) if_set_.emplace_back(key);
+    json_[key] = std::move(json);
   }
   template <class T>
   void section(const char* key, T& value, const char*, Limits limits = {}) {
@@ -78,6 +83,18 @@ class Writer {
   void rest(const std::map<std::string, schema::JsonText>& values, const char*) {
     for (const auto& [key, value] : values) json_[key] = value_to_json(value);
   }
+  /// Of the keys that are there only where they are set, those with the value that they have in a
+  /// new T.
+  template <class T>
+  void leave_out_defaults() {
+    if (if_set_.empty()) return;
+    T plain{};
+    Writer defaults(true);
+    fields(defaults, plain);
+    for (const std::string& key : if_set_) {
+      if (defaults.json_.contains(key) && defaults.json_[key] == json_[key]) json_.erase(key);
+    }
+  }
   Json take() { return std::move(json_); }
 
  private:
@@ -85,10 +102,12 @@ class Writer {
   Json written(T& value) const {
     Writer inner(unset_);
     fields(inner, value);
+    inner.leave_out_defaults<T>();
     return inner.take();
   }
 
   bool unset_;
+  std::vector<std::string> if_set_;  ///< keys that are there only where they are set
   Json json_ = Json::object();
 };
 
@@ -124,6 +143,9 @@ inline void value_from_json(const Json& json, model::MlpChoice& choice) {
   const auto found = std::find(names.begin(), names.end(), text);
   choice = static_cast<model::MlpKind>(found == names.end() ? 0 : found - names.begin());
   if (found == names.end()) choice.own = text;
+}
+inline void value_from_json(const Json& json, schema::CountOrAuto& value) {
+  value.count = json == "auto" ? 0 : json.get<int>();
 }
 inline void value_from_json(const Json& json, schema::JsonText& value) { value.text = json.dump(); }
 template <class T>
@@ -200,6 +222,7 @@ template <class T>
 Json written(T section, bool unset) {  // visitors take fields by reference
   Writer writer(unset);
   fields(writer, section);
+  writer.leave_out_defaults<T>();
   return writer.take();
 }
 

@@ -26,6 +26,7 @@ std::string type_name(const T& value) {
   }
 }
 std::string type_name(const model::MlpChoice& choice) { return type_name(choice.kind) + " | NAME"; }
+std::string type_name(const schema::CountOrAuto&) { return "integer or auto"; }
 std::string type_name(const schema::JsonText&) { return "any value"; }
 std::string type_name(const std::optional<bool>&) { return "true, false or null"; }
 template <class T>

@@ -157,6 +157,14 @@ schema::JsonText to_json_text(const yaml::Node& node, const std::string& path) {
   return {json_text(to_any(node, path))};
 }
 
+schema::CountOrAuto to_count(const yaml::Node& node, const std::string& path, Limits limits) {
+  if (node.is_scalar() && node.text == "auto") return {0};
+  if (!number_in(node)) fail_type(node, path, "an integer or auto");
+  const int64_t count = to_integer(node, path, 0, std::numeric_limits<int>::max());
+  check_limits(static_cast<double>(count), node, path, limits);
+  return {static_cast<int>(count)};
+}
+
 model::MlpChoice to_mlp_choice(const yaml::Node& node,
                                const std::string& path,
                                bool plain_is_text) {

@@ -100,6 +100,7 @@ int64_t to_integer(const yaml::Node& node, const std::string& path, int64_t low,
 std::string to_text(const yaml::Node& node, const std::string& path, bool plain_is_text);
 /// A word that is no kind of forge's is a block's name, which is checked with the whole model.
 model::MlpChoice to_mlp_choice(const yaml::Node& node, const std::string& path, bool plain_is_text);
+schema::CountOrAuto to_count(const yaml::Node& node, const std::string& path, Limits limits);
 /// A scalar of any type, or a list of such.
 schema::JsonText to_json_text(const yaml::Node& node, const std::string& path);
 size_t to_choice(const yaml::Node& node,
@@ -201,6 +202,8 @@ class MappingReader {
       value = T{};
     } else if constexpr (std::is_same_v<T, model::MlpChoice>) {
       value = to_mlp_choice(node, path, options_.plain_is_text);
+    } else if constexpr (std::is_same_v<T, schema::CountOrAuto>) {
+      value = to_count(node, path, limits);
     } else if constexpr (std::is_same_v<T, schema::JsonText>) {
       value = to_json_text(node, path);
     } else if constexpr (std::is_same_v<T, model::LayerSpec>) {

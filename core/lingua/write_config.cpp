@@ -36,6 +36,7 @@ std::string yaml_text(double value) { return shortest(value); }
 std::string yaml_text(const model::LayerSpec& layer) { return yaml_text(layer.mixer); }
 
 std::string yaml_text(const model::MlpChoice& value) { return config::name_of(value.kind); }
+std::string yaml_text(const schema::CountOrAuto& value) { return value.text(); }
 std::string yaml_text(const schema::JsonText& value) { return value.text; }
 
 template <class T>

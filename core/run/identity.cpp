@@ -40,6 +40,7 @@ Json identity_config(const Json& experiment) {
   };
   part.erase("name");
   part.erase("description");
+  part.erase("parallel");
   drop("train", "log_every");
   drop("train", "checkpoint_every");
   drop("train", "keep_checkpoints");
@@ -47,6 +48,7 @@ Json identity_config(const Json& experiment) {
   drop("train", "max_bad_steps");
   drop("train", "hung_after_seconds");
   drop("train", "initial_weights");
+  drop("train", "recompute");
   drop("data", "path");
   drop("data", "evaluation_path");
   drop("tokenizer", "path");

@@ -77,6 +77,13 @@ void fields(Visitor& visit, OperationBench& bench) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, Processes& processes) {
+  visit.field("count", processes.count);
+  visit.field("rendezvous", processes.rendezvous);
+  visit.optional("timeout_seconds", processes.timeout_seconds);
+}
+
+template <class Visitor>
 void fields(Visitor& visit, WindowRequest& request) {
   visit.field("window", request.steps);
 }
@@ -100,6 +107,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("generation", request.generation);
   visit.optional("window_steps", request.window_steps);
   visit.optional("operation_bench", request.operation_bench);
+  visit.optional("processes", request.processes);
   visit.optional("device", request.device);
   visit.optional("threads", request.threads);
 }
@@ -136,6 +144,8 @@ void fields(Visitor& visit, Started& started) {
   visit.field("max_steps", started.max_steps);
   visit.field("tokens_per_step", started.tokens_per_step);
   visit.optional("micro_batch_size", started.micro_batch_size);
+  visit.optional("processes", started.processes);
+  visit.optional("gradient_slots", started.gradient_slots);
 }
 
 template <class Visitor>
@@ -211,6 +221,8 @@ void fields(Visitor& visit, Failed& failed) {
   visit.optional("field", failed.field);
   visit.optional("hint", failed.hint);
   visit.optional("retry", failed.retry);
+  visit.optional("rank", failed.rank);
+  visit.optional("lost", failed.lost);
 }
 
 template <class Visitor>

@@ -90,6 +90,16 @@ struct OperationBench {
   std::string precision = "float32";
 };
 
+/// The processes that do a job together. Each of them gets the same request, and its own number in
+/// its environment: FORGE_RANK from 0 to FORGE_RANKS - 1.
+struct Processes {
+  int count = 1;
+  std::string rendezvous;        ///< "file:" and a path where nothing is yet, to find each other by
+  double timeout_seconds = 600;  ///< for which they wait for each other to start
+};
+constexpr const char* rank_variable = "FORGE_RANK";
+constexpr const char* ranks_variable = "FORGE_RANKS";
+
 /// The line that a worker reads from its stdin, for `bench` the first one.
 struct Request {
   Job job = Job::describe;
@@ -109,8 +119,9 @@ struct Request {
   std::optional<Generation> generation;
   int64_t window_steps = 0;  ///< bench: steps of a window, 0: about a second's
   std::optional<OperationBench> operation_bench;
-  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
-  int threads = 0;              ///< CPU threads, 0 = all cores
+  std::optional<Processes> processes;  ///< train; none: one process alone
+  std::string device = "auto";         ///< auto | cpu | cuda | cuda:N
+  int threads = 0;                     ///< CPU threads, 0 = all cores
 };
 
 /// `weights` of a request: every weight of the model with its initial distribution,
@@ -155,6 +166,8 @@ struct Started {
   int64_t tokens_per_step = 0;
   /// Rows computed at once, their gradients added up; none: all of a step.
   std::optional<int64_t> micro_batch_size = {};
+  std::optional<int64_t> processes = {};       ///< that train together; none: one alone
+  std::optional<int64_t> gradient_slots = {};  ///< of a step's rows; none: one
 };
 
 /// Memory ran out after `step` steps: from now on the worker computes fewer rows at once and adds
@@ -253,7 +266,9 @@ struct Failed {
   std::string message;
   std::string field;  ///< config key that is to blame, ""
   std::string hint;
-  bool retry = false;  ///< the cause may be gone when the same is tried again later
+  bool retry = false;                ///< the cause may be gone when the same is tried again later
+  std::optional<int64_t> rank = {};  ///< of several processes the one that failed
+  bool lost = false;  ///< another process is gone, which has the cause: this one knows none
 };
 
 /// One more token of each sample that goes on. Sample s of prompt p has the number p * samples + s.

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include <nlohmann/json.hpp>
+
 #include "core/config/check.h"
 #include "tests/core/config/fixture.h"
 #include "tests/support/catch.h"
@@ -428,6 +430,50 @@ TEST_CASE("text needs a path and only text has one") {
       fixture.small("data: {source: text, path: /}\n", {"data.source=toy_stories"});
   REQUIRE(back.experiment.data.path.empty());
   REQUIRE(back.origins.at("data.path").overrode.front().text == "/");
+}
+
+TEST_CASE("a step's rows divide into a power of two of equal slots") {
+  const auto with_slots = [](int slots, int rows) {
+    return std::vector<std::string>{"train.gradient_slots=" + std::to_string(slots),
+                                    "train.batch_size=" + std::to_string(rows)};
+  };
+  REQUIRE(small_accepted(with_slots(4, 12)).train.gradient_slots == 4);
+  REQUIRE(contains(small_refusal(with_slots(3, 12)), "train.gradient_slots 3 is no power of two"));
+  REQUIRE(contains(small_refusal(with_slots(8, 12)),
+                   "train.gradient_slots 8 does not divide train.batch_size 12"));
+  REQUIRE(contains(small_refusal({"train.gradient_slots=0"}), "must be from 1"));
+}
+
+TEST_CASE("every process has a slot") {
+  const auto error = small_refusal({"train.gradient_slots=2", "parallel.processes=4"});
+  REQUIRE(contains(error, "parallel.processes 4 is more than train.gradient_slots 2"));
+  REQUIRE(contains(error, "train.gradient_slots: 4 is the least"));
+  REQUIRE(contains(small_refusal({"train.gradient_slots=4", "parallel.processes=3"}),
+                   "parallel.processes 3 is no power of two"));
+  REQUIRE(contains(small_refusal({"parallel.processes=0"}), "must be from 1"));
+  REQUIRE(contains(small_refusal({"parallel.processes=some"}), "must be an integer or auto"));
+  REQUIRE(
+      small_accepted({"train.gradient_slots=4", "parallel.processes=2"}).parallel.processes.count ==
+      2);
+  REQUIRE(small_accepted({"parallel.processes=auto"}).parallel.processes.is_auto());
+}
+
+TEST_CASE("keys of several processes are in the JSON only where they are set") {
+  const nlohmann::json plain = to_json(
+      small_accepted({"train.gradient_slots=1", "parallel.processes=1", "train.recompute=none"}));
+  REQUIRE(plain == to_json(small_accepted({})));
+  REQUIRE_FALSE(plain.contains("parallel"));
+  REQUIRE_FALSE(plain["train"].contains("gradient_slots"));
+  REQUIRE_FALSE(plain["train"].contains("recompute"));
+  const Experiment set = small_accepted(
+      {"train.gradient_slots=4", "parallel.processes=auto", "train.recompute=blocks"});
+  const nlohmann::json json = to_json(set);
+  REQUIRE(json["train"]["gradient_slots"] == 4);
+  REQUIRE(json["train"]["recompute"] == "blocks");
+  REQUIRE(json["parallel"] == nlohmann::json{{"processes", "auto"}, {"timeout_seconds", 600.0}});
+  const Experiment back = experiment_from_json(json);
+  REQUIRE(to_json(back) == json);
+  REQUIRE(back.parallel.processes.is_auto());
 }
 
 }  // namespace

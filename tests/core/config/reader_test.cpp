@@ -215,6 +215,10 @@ TEST_CASE("every key has its type and meaning and default") {
   REQUIRE(key("train.deterministic").default_value == "null");
   REQUIRE(key("optimizer.betas").type == "list");
   REQUIRE(key("optimizer.lr").default_value == "0.001");
+  REQUIRE(key("train.gradient_slots").default_value == "1");
+  REQUIRE(key("train.recompute").type == "none | mlp | blocks");
+  REQUIRE(key("parallel.processes").type == "integer or auto");
+  REQUIRE(key("parallel.processes").default_value == "1");
   for (const Key& each : all_keys()) REQUIRE_FALSE(each.help.empty());
 }
 

@@ -34,6 +34,8 @@ TEST_CASE("what cannot change a number is no part of the identity", "[run][ident
   other["data"]["path"] = "/elsewhere/a.txt";
   other["tokenizer"]["path"] = "";
   other["train"]["initial_weights"] = "/elsewhere/model";
+  other["train"]["recompute"] = "blocks";
+  other["parallel"] = {{"processes", 4}, {"timeout_seconds", 60.0}};
   REQUIRE(identity_config(other) == identity_config(experiment()));
 }
 
@@ -59,6 +61,7 @@ TEST_CASE("what can change a number is", "[run][identity]") {
                               "/train/eval_every",
                               "/train/deterministic",
                               "/train/micro_batch_size",
+                              "/train/gradient_slots",
                               "/train/bfloat16_weights",
                               "/data/rows",
                               "/data/seed",

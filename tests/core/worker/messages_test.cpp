@@ -26,7 +26,7 @@ std::vector<Event> every_event() {
       true, 300, 2.5, 2.25, 4500.5, 70.5, 1 << 20, 1 << 21, 4434176, true, 12.5, 10.25};
   return {Hello{1, "libtorch", "0.1.0", 3},
           Environment{"cuda", "H200", 8, 1LL << 37, {"H200", "H200"}, {{"torch", "2.11.0"}}},
-          Started{4434176, 100, 300, 1024, 8},
+          Started{4434176, 100, 300, 1024, 8, 2, 4},
           Progress{7, "evaluate", 0.5},
           TrainMetrics{10, 10240, 6.5, 1e-3, 1.25, 4400.0, 2.5},
           Evaluation{100,
@@ -39,7 +39,7 @@ std::vector<Event> every_event() {
                      {512, 511}},
           CheckpointSaved{100, "checkpoints/000000100", 53210112, 0.031},
           finished,
-          Failed{"disk full", "train.checkpoint_every", "free some space", true},
+          Failed{"disk full", "train.checkpoint_every", "free some space", true, 1, true},
           Tokens{{0, 2}, {411, 97}, {FinishReason::none, FinishReason::stop_text}},
           Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
           Ready{12, 4096},
@@ -84,6 +84,7 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   request.answer_rows = 100;
   request.resume_from = "/runs/a-1/checkpoints/000000100";
   request.weights = {json{{"name", "a.weight"}, {"shape", {2, 3}}}};
+  request.processes = {4, "file:/tmp/forge-1/meet", 60};
   request.device = "cuda:1";
   request.threads = 2;
   REQUIRE(to_line(request_from_line(to_line(request))) == to_line(request));
@@ -101,6 +102,7 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
 
   const Request describe = request_from_line(R"({"job":"describe"})");
   REQUIRE_FALSE(describe.generation.has_value());
+  REQUIRE_FALSE(describe.processes.has_value());
   REQUIRE(describe.device == "auto");
   REQUIRE(describe.resume_from.empty());
   REQUIRE(describe.train_tokens.empty());
