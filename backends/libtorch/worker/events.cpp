@@ -12,8 +12,8 @@
 namespace forge::libtorch {
 
 void EventWriter::send(const worker::Event& event) const {
-  const bool is_of_all = std::holds_alternative<worker::Hello>(event) ||
-                         std::holds_alternative<worker::Failed>(event);
+  const bool is_of_all =
+      std::holds_alternative<worker::Hello>(event) || std::holds_alternative<worker::Failed>(event);
   if (!is_first_ && !is_of_all) return;
   const std::string line = worker::to_line(event) + "\n";
   size_t sent = 0;

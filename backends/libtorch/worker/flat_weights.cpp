@@ -7,7 +7,7 @@ namespace {
 
 /// Tensors begin at multiples of so many numbers, so that vectors of them never straddle two
 /// processes' parts.
-constexpr int64_t alignment = 64;
+constexpr int64_t numbers_apart = 64;
 
 int64_t rounded_up(int64_t number, int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
@@ -25,7 +25,7 @@ FlatWeights::FlatWeights(std::vector<at::Tensor> stored, const Place& place)
                   "train.bfloat16_weights: none, or train.gradient_slots: 1");
     }
     begins_.push_back(size);
-    size += rounded_up(tensor.numel(), alignment);
+    size += rounded_up(tensor.numel(), numbers_apart);
   }
   all_ = at::zeros({rounded_up(size, block * place_.count)},
                    stored_.front().options().requires_grad(false));

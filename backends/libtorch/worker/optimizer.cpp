@@ -103,8 +103,9 @@ Optimizer::Range Optimizer::own_of(size_t index) const {
   const int64_t numbers = stored.weight.numel();
   if (!flat_) return {0, numbers};
   if (stored.rule == UpdateRule::muon && flat_->place().count > 1) {
-    throw Error("optimizer.type muon updates whole matrices, which cannot be divided among processes",
-                "parallel.processes: 1, or another optimizer.type");
+    throw Error(
+        "optimizer.type muon updates whole matrices, which cannot be divided among processes",
+        "parallel.processes: 1, or another optimizer.type");
   }
   const int64_t begin = flat_->own_begin() - flat_->begin_of(index);
   const int64_t own_begin = std::clamp<int64_t>(begin, 0, numbers);
@@ -215,9 +216,37 @@ void Optimizer::update_own(const at::Tensor& gradient, double loss, double norm)
   own_gradient_ = gradient;
   const double lr = learning_rate(step_);
   for (const Part& part : parts_) update_part(part, lr);
-  own_gradient_ = {};
+  own_gradient_ = at::Tensor();
   totals_.loss += loss;
   totals_.gradient_norm += norm;
+}
+
+/// What an update of the part reads and writes: of weights that are divided this process's own
+/// numbers, undefined where it has none.
+Optimizer::Views Optimizer::views_of(const Part& part) const {
+  const Stored& stored = stored_[part.stored];
+  const at::Tensor weight = stored.weight.detach();
+  if (!flat_) {
+    return {part.of(weight),
+            part.of(stored.weight.grad()),
+            part.of(stored.first_moment),
+            part.of(stored.second_moment)};
+  }
+  const int64_t width = weight.numel() / weight.size(0);
+  const Range own = {std::max(part.first * width, stored.own.begin),
+                     std::min((part.first + part.rows) * width, stored.own.end)};
+  if (own.size() <= 0) return {};
+  const bool is_muon = stored.rule == UpdateRule::muon;  // which is not divided
+  const std::vector<int64_t> shape =
+      is_muon ? std::vector<int64_t>{part.rows, width} : std::vector<int64_t>{own.size()};
+  const auto view = [&](const at::Tensor& numbers, int64_t begin) {
+    if (!numbers.defined()) return numbers;
+    return numbers.narrow(0, own.begin - begin, own.size()).view(shape);
+  };
+  return {view(weight.view(-1), 0),
+          view(own_gradient_, flat_->own_begin() - flat_->begin_of(part.stored)),
+          view(stored.first_moment, stored.own.begin),
+          view(stored.second_moment, stored.own.begin)};
 }
 
 void Optimizer::update_part(const Part& part, double scheduled) {
@@ -225,28 +254,8 @@ void Optimizer::update_part(const Part& part, double scheduled) {
   const ops::UpdateGroup& group = options_.groups[static_cast<size_t>(part.group)];
   const double lr = scheduled * group.lr_factor, decay = group.weight_decay;
   const ops::UpdateOptions& o = options_;
-  at::Tensor weight, gradient, first, second;
-  if (flat_) {
-    const int64_t width = stored.weight.numel() / stored.weight.size(0);
-    const Range own = {std::max(part.first * width, stored.own.begin),
-                       std::min((part.first + part.rows) * width, stored.own.end)};
-    if (own.size() <= 0) return;
-    const std::vector<int64_t> shape = stored.rule == UpdateRule::muon
-                                           ? std::vector<int64_t>{part.rows, width}
-                                           : std::vector<int64_t>{own.size()};
-    const auto cut = [&](const at::Tensor& numbers, int64_t begin) {
-      return numbers.defined() ? numbers.narrow(0, own.begin - begin, own.size()).view(shape) : numbers;
-    };
-    const int64_t begin = flat_->begin_of(part.stored);
-    weight = cut(stored.weight.detach().view(-1), 0);
-    gradient = cut(own_gradient_, flat_->own_begin() - begin);
-    first = cut(stored.first_moment, stored.own.begin);
-    second = cut(stored.second_moment, stored.own.begin);
-  } else {
-    weight = part.of(stored.weight.detach());
-    gradient = part.of(stored.weight.grad());
-    first = part.of(stored.first_moment), second = part.of(stored.second_moment);
-  }
+  auto [weight, gradient, first, second] = views_of(part);
+  if (!weight.defined()) return;  // of another process
   switch (stored.rule) {
     case UpdateRule::adamw:
       return ops::adamw_(
@@ -298,7 +307,7 @@ NamedTensors Optimizer::named_parts() const {
       if (own.size() == size) {
         state.emplace_back(name, part.view(named.shape));
       } else {
-        state.emplace_back(part_name(name, own.begin - begin, own.end - begin), part);
+        state.emplace_back(weights::part_name(name, own.begin - begin, own.end - begin), part);
       }
     }
   };

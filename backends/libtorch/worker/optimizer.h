@@ -88,11 +88,16 @@ class Optimizer {
     at::Tensor of(const at::Tensor& tensor) const;
   };
 
+  struct Views {
+    at::Tensor weight, gradient, first, second;
+  };
+
   void add_moments(Stored& stored) const;
   void add_parts(size_t stored);
   int group_of(ops::UpdateRule rule, model::WeightGroup group);
   ops::WeightUpdate described() const;
   void update_one_by_one(const at::Tensor& loss);
+  Views views_of(const Part& part) const;
   void update_part(const Part& part, double lr);
   Range own_of(size_t stored) const;
   NamedTensors named_parts() const;
@@ -103,10 +108,10 @@ class Optimizer {
   std::vector<Stored> stored_;
   std::vector<Part> parts_;
   ops::UpdateOptions options_;
-  ops::UpdateState state_;  ///< on a GPU
-  StepTotals totals_;       ///< on a CPU
+  ops::UpdateState state_;   ///< on a GPU
+  StepTotals totals_;        ///< on a CPU
   at::Tensor own_gradient_;  ///< of this process's part, while it is updated
-  int64_t step_ = 0;        ///< the one that comes next
+  int64_t step_ = 0;         ///< the one that comes next
 };
 
 }  // namespace forge::libtorch

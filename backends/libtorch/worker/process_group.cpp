@@ -42,11 +42,11 @@ double ProcessGroup::largest(double own) {
 double ProcessGroup::of_first(double own) { return gather(std::vector<double>{own}).front(); }
 
 int rank_by_environment() {
-  const int64_t ranks = number_of_environment("FORGE_RANKS", 1);
-  const int64_t rank = number_of_environment("FORGE_RANK", 0);
+  const int64_t ranks = number_of_environment(worker::ranks_variable, 1);
+  const int64_t rank = number_of_environment(worker::rank_variable, 0);
   if (rank < 0 || rank >= ranks) {
-    throw Error("FORGE_RANK is " + std::to_string(rank) + " and FORGE_RANKS " +
-                std::to_string(ranks));
+    throw Error(std::string(worker::rank_variable) + " is " + std::to_string(rank) + " and " +
+                worker::ranks_variable + " " + std::to_string(ranks));
   }
   return static_cast<int>(rank);
 }
@@ -55,10 +55,10 @@ std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
                                                  const at::Device& device) {
   if (!request.processes || request.processes->count == 1) return std::make_unique<Alone>();
   const worker::Processes& processes = *request.processes;
-  const int64_t ranks = number_of_environment("FORGE_RANKS", 1);
+  const int64_t ranks = number_of_environment(worker::ranks_variable, 1);
   if (ranks != processes.count) {
-    throw Error("the request is for " + std::to_string(processes.count) +
-                " processes and FORGE_RANKS is " + std::to_string(ranks));
+    throw Error("the request is for " + std::to_string(processes.count) + " processes and " +
+                worker::ranks_variable + " is " + std::to_string(ranks));
   }
   if (device.is_cuda()) {
     throw Error("this worker trains a run on one GPU: it has no communication between GPUs",

@@ -25,8 +25,7 @@ void SlotSteps::step(const std::vector<data::RowBatch>& rows,
   count_targets(rows);
   while (true) {
     std::string shortage;
-    if (const std::optional<Gradient> found = gradient(rows, shortage))
-      return update(*found, step);
+    if (const std::optional<Gradient> found = gradient(rows, shortage)) return update(*found, step);
     halve_micro_batch(shortage, on_micro_batch);
   }
 }

@@ -9,11 +9,11 @@
 
 namespace forge::libtorch {
 
-/// Training steps of a batch that is cut into train.gradient_slots equal parts. The gradient of each
-/// slot is computed by itself, and slots are added in a balanced binary tree, so the sum has the same
-/// bits on any number of processes. Of N processes the one of rank r computes slots r, N + r,
-/// 2N + r, …, adds up its own part of the gradient, updates its own part of the weights, and gets
-/// the others' (ZeRO stage 1, Rajbhandari et al. 2020, without sums in a library).
+/// Training steps of a batch that is cut into train.gradient_slots equal parts. The gradient of
+/// each slot is computed by itself, and slots are added in a balanced binary tree, so the sum has
+/// the same bits on any number of processes. Of N processes the one of rank r computes slots r, N +
+/// r, 2N + r, …, adds up its own part of the gradient, updates its own part of the weights, and
+/// gets the others' (ZeRO stage 1, Rajbhandari et al. 2020, without sums in a library).
 class SlotSteps {
  public:
   /// All outlive it. The trainer's weights are flat.

@@ -378,8 +378,9 @@ class TrainingRun {
   bool last_update_makes_sense() {
     if (!divergence_.is_good()) return false;
     const double loss =
-        slots_ ? slots_->loss_alone(next_slots())
-               : trainer_.loss_alone(uploader_.upload(loader_->next(), trainer_.micro_batch_size()));
+        slots_
+            ? slots_->loss_alone(next_slots())
+            : trainer_.loss_alone(uploader_.upload(loader_->next(), trainer_.micro_batch_size()));
     return divergence_.is_sane(loss, state_.first_loss);
   }
 

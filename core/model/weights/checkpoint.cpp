@@ -277,8 +277,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
                           int64_t* bytes,
                           const OnBytes& on_bytes) {
   const auto never = [] { return false; };
-  return write_checkpoint_part(
-      checkpoints, state, weights, optimizer, {}, never, bytes, on_bytes);
+  return write_checkpoint_part(checkpoints, state, weights, optimizer, {}, never, bytes, on_bytes);
 }
 
 fs::path write_checkpoint_part(const fs::path& checkpoints,
@@ -440,21 +439,20 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
   if (is_busy()) throw Error("a checkpoint is being written already");
   bytes_to_handle_ = 2 * (bytes_of(weights) + bytes_of(optimizer));
   bytes_handled_ = 0;
-  pending_ =
-      std::async(std::launch::async,
-                 [this,
-                  state = std::move(state),
-                  weights = std::move(weights),
-                  optimizer = std::move(optimizer)] {
-                   return write(
-                       checkpoints_,
-                       state,
-                       weights,
-                       optimizer,
-                       part_,
-                       [this] { return gives_up_.load(); },
-                       [this](int64_t bytes) { bytes_handled_ += bytes; });
-                 });
+  pending_ = std::async(std::launch::async,
+                        [this,
+                         state = std::move(state),
+                         weights = std::move(weights),
+                         optimizer = std::move(optimizer)] {
+                          return write(
+                              checkpoints_,
+                              state,
+                              weights,
+                              optimizer,
+                              part_,
+                              [this] { return gives_up_.load(); },
+                              [this](int64_t bytes) { bytes_handled_ += bytes; });
+                        });
 }
 
 double CheckpointWriter::fraction() const {

@@ -46,7 +46,8 @@ std::string optimizer_file_of(const CheckpointPart& part) {
 }
 
 bool is_optimizer_file(const std::string& name) {
-  return name == optimizer_file || (starts_with(name, "optimizer-") && ends_with(name, ".safetensors"));
+  return name == optimizer_file ||
+         (starts_with(name, "optimizer-") && ends_with(name, ".safetensors"));
 }
 
 std::string part_name(const std::string& tensor, int64_t begin, int64_t end) {
@@ -64,9 +65,8 @@ OptimizerState::OptimizerState(const fs::path& checkpoint) {
   }
   if (files_.empty()) throw Error("there is no " + std::string(optimizer_file));
   for (auto& [tensor, parts] : parts_) {
-    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-      return a.begin < b.begin;
-    });
+    std::sort(
+        parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
   }
 }
 
@@ -91,8 +91,8 @@ void OptimizerState::read(const std::string& name,
     next = end;
   }
   if (next == wanted.end) return;
-  throw Error("the optimizer's files do not have each number of '" + wanted.tensor + "' once: " +
-              "number " + std::to_string(next) + " is not where it should be");
+  throw Error("the optimizer's files do not have each number of '" + wanted.tensor +
+              "' once: " + "number " + std::to_string(next) + " is not where it should be");
 }
 
 }  // namespace forge::weights

@@ -45,10 +45,11 @@ TEST_CASE("short_conv agrees with its reference", "[ops]") {
                               << " bias " << with_bias << " silu " << with_silu);
               const auto call = [&](const auto& operation) {
                 return [&](const Tensors& in) {
-                  const ops::ShortConv conv{kernel > 0 ? in[1] : at::Tensor(),
-                                            with_bias ? in[2] : at::Tensor(),
-                                            with_silu,
-                                            0.1};  // a smaller one lets short heads enlarge rounding
+                  const ops::ShortConv conv{
+                      kernel > 0 ? in[1] : at::Tensor(),
+                      with_bias ? in[2] : at::Tensor(),
+                      with_silu,
+                      0.1};  // a smaller one lets short heads enlarge rounding
                   return at::cat(operation(in[0], conv, parts), 2);
                 };
               };

@@ -115,10 +115,11 @@ TEST_CASE("parts of an optimizer's state that do not fit together are damage") {
 TEST_CASE("the first process gives up a checkpoint that another one does not write") {
   const TemporaryFolder run;
   const fs::path checkpoints = run / "checkpoints";
-  REQUIRE_THAT(error_of([&] {
-                 write_checkpoint_part(checkpoints, at_step(5), {}, {}, {0, 2}, [] { return true; });
-               }),
-               contains("process 1 has not written its part"));
+  REQUIRE_THAT(
+      error_of([&] {
+        write_checkpoint_part(checkpoints, at_step(5), {}, {}, {0, 2}, [] { return true; });
+      }),
+      contains("process 1 has not written its part"));
   REQUIRE(list_checkpoints(checkpoints).empty());
 }
 
