@@ -63,6 +63,7 @@ int serve(const EventWriter& events, Serving& serving) {
   if (!std::getline(std::cin, line))
     throw Error("no request on stdin", "one JSON line; see docs/PROTOCOL.md");
   serving.request = worker::request_from_line(line);
+  if (serving.request->processes) serving.request->processes->rank = rank_by_environment();
   serving.device = choose_device(serving.request->device, serving.request->threads);
   limit_memory_by_environment(*serving.device);
   events.send(describe_environment(*serving.device));

@@ -55,16 +55,11 @@ std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
                                                  const at::Device& device) {
   if (!request.processes || request.processes->count == 1) return std::make_unique<Alone>();
   const worker::Processes& processes = *request.processes;
-  const int64_t ranks = number_of_environment(worker::ranks_variable, 1);
-  if (ranks != processes.count) {
-    throw Error("the request is for " + std::to_string(processes.count) + " processes and " +
-                worker::ranks_variable + " is " + std::to_string(ranks));
-  }
   if (device.is_cuda()) {
     throw Error("this worker trains a run on one GPU: it has no communication between GPUs",
                 "parallel.processes: 1, or --device cpu");
   }
-  return make_gloo_group(rank_by_environment(), processes);
+  return make_gloo_group(processes);
 }
 
 }  // namespace forge::libtorch

@@ -46,14 +46,14 @@ class ProcessGroup {
   const int rank_, count_;
 };
 
-/// The group that a request names, with this process's place from FORGE_RANK; a process alone where
-/// it names none. Waits for the others as long as the request allows. Throws Error where LibTorch
-/// has no communication for the device, LostProcess where the others do not come.
+/// The group that a request names; a process alone where it names none. Waits for the others as
+/// long as the request allows. Throws Error where LibTorch has no communication for the device,
+/// LostProcess where the others do not come.
 std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
                                                  const at::Device& device);
 
-/// This process's place among those of its run, by the environment; 0 where it is alone. Throws
-/// Error where FORGE_RANK is no place among FORGE_RANKS.
+/// This process's rank among those of its run, by FORGE_RANK; 0 where it is not set. Throws Error
+/// where that is no rank among FORGE_RANKS.
 int rank_by_environment();
 
 }  // namespace forge::libtorch

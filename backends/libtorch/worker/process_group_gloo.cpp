@@ -30,8 +30,8 @@ constexpr std::chrono::hours patience{24 * 365};
 
 class Gloo : public ProcessGroup {
  public:
-  Gloo(int rank, const worker::Processes& processes)
-      : ProcessGroup(rank, processes.count), group_(connect(rank, processes)) {}
+  explicit Gloo(const worker::Processes& processes)
+      : ProcessGroup(processes.rank, processes.count), group_(connect(processes)) {}
 
   at::Tensor exchange(const at::Tensor& sent) override {
     // Bytes: this Gloo does not know every type of number.
@@ -55,7 +55,7 @@ class Gloo : public ProcessGroup {
 
   static at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
 
-  static Group connect(int rank, const worker::Processes& processes) {
+  static Group connect(const worker::Processes& processes) {
     const std::string& where = processes.rendezvous;
     if (!starts_with(where, file_prefix)) {
       throw Error("processes cannot meet at '" + where + "'",
@@ -64,22 +64,23 @@ class Gloo : public ProcessGroup {
     try {
       auto store = c10::make_intrusive<c10d::FileStore>(where.substr(std::strlen(file_prefix)),
                                                         processes.count);
-      wait_for_all(*store, rank, processes);
+      wait_for_all(*store, processes);
       auto options = c10d::ProcessGroupGloo::Options::create(patience);
       // Nobody outside this machine can reach the processes.
       options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
-      return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, processes.count, options);
+      return c10::make_intrusive<c10d::ProcessGroupGloo>(
+          store, processes.rank, processes.count, options);
     } catch (const std::exception& problem) {
       throw lost("did not find the others", problem);
     }
   }
 
   /// Only this wait ends by itself: later ones must not.
-  static void wait_for_all(c10d::Store& store, int rank, const worker::Processes& processes) {
+  static void wait_for_all(c10d::Store& store, const worker::Processes& processes) {
     const auto name_of = [](int other) { return "process " + std::to_string(other); };
     std::vector<std::string> all;
     for (int other = 0; other < processes.count; ++other) all.push_back(name_of(other));
-    store.set(name_of(rank), std::vector<uint8_t>{1});
+    store.set(name_of(processes.rank), std::vector<uint8_t>{1});
     store.wait(all, std::chrono::milliseconds(int64_t(processes.timeout_seconds * 1000)));
   }
 
@@ -106,15 +107,15 @@ class Gloo : public ProcessGroup {
 
 bool has_gloo() { return true; }
 
-std::unique_ptr<ProcessGroup> make_gloo_group(int rank, const worker::Processes& processes) {
-  return std::make_unique<Gloo>(rank, processes);
+std::unique_ptr<ProcessGroup> make_gloo_group(const worker::Processes& processes) {
+  return std::make_unique<Gloo>(processes);
 }
 
 #else
 
 bool has_gloo() { return false; }
 
-std::unique_ptr<ProcessGroup> make_gloo_group(int, const worker::Processes&) {
+std::unique_ptr<ProcessGroup> make_gloo_group(const worker::Processes&) {
   throw Error("this worker was built without Gloo: it cannot train a run by several processes",
               "parallel.processes: 1, or build it with LibTorch 1.13 of Debian and libgloo-dev");
 }

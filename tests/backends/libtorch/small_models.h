@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backends/libtorch/worker/jobs.h"
@@ -89,25 +91,35 @@ class Job {
   }
 
   std::vector<json> run(const std::string& run_name, const std::string& resume_from = "") {
-    worker::Request request;
-    request.job = worker::Job::train;
-    request.run_dir = (folder_ / run_name).string();
-    request.identity = "0123456789ab";
-    request.experiment = config::to_json(experiment);
-    request.train_tokens = {tokens("train.tokens")};
-    request.evaluation_tokens = {tokens("evaluation.tokens")};
-    request.evaluation_tokens[0].rows = evaluation_rows;
-    request.validation_tokens = validation_tokens;
-    request.resume_from = resume_from;
-    std::filesystem::create_directories(request.run_dir);
-    const std::string log = request.run_dir + "/lines";
-    const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
-    completed = libtorch::train(request, at::Device("cpu"), libtorch::EventWriter(fd));
-    ::close(fd);
-    std::vector<json> events;
-    std::ifstream file(log);
-    for (std::string line; std::getline(file, line);) events.push_back(json::parse(line));
-    return events;
+    return train(request_of(run_name, resume_from));
+  }
+
+  /// The same by several processes, each a thread here. Events of the first one; what any of them
+  /// throws is thrown.
+  std::vector<json> run_processes(const std::string& run_name,
+                                  int count,
+                                  const std::string& resume_from = "") {
+    worker::Request request = request_of(run_name, resume_from);
+    const TemporaryFolder meeting;
+    request.processes = worker::Processes{count, "file:" + (meeting / "file").string(), 60};
+    std::vector<std::vector<json>> events(static_cast<size_t>(count));
+    std::vector<std::exception_ptr> thrown(events.size());
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < count; ++rank) {
+      request.processes->rank = rank;
+      threads.emplace_back([&, request, index = static_cast<size_t>(rank)] {
+        try {
+          events[index] = train(request);
+        } catch (...) {
+          thrown[index] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& problem : thrown) {
+      if (problem) std::rethrow_exception(problem);
+    }
+    return events[0];
   }
 
   void more_evaluation_rows() { write_tokens("evaluation.tokens", 4000, 2); }
@@ -121,6 +133,35 @@ class Job {
   bool completed = false;
 
  private:
+  worker::Request request_of(const std::string& run_name, const std::string& resume_from) const {
+    worker::Request request;
+    request.job = worker::Job::train;
+    request.run_dir = (folder_ / run_name).string();
+    request.identity = "0123456789ab";
+    request.experiment = config::to_json(experiment);
+    request.train_tokens = {tokens("train.tokens")};
+    request.evaluation_tokens = {tokens("evaluation.tokens")};
+    request.evaluation_tokens[0].rows = evaluation_rows;
+    request.validation_tokens = validation_tokens;
+    request.resume_from = resume_from;
+    std::filesystem::create_directories(request.run_dir);
+    return request;
+  }
+
+  std::vector<json> train(const worker::Request& request) {
+    const int rank = request.processes ? request.processes->rank : 0;
+    const std::string log = request.run_dir + "/lines" + (rank > 0 ? std::to_string(rank) : "");
+    const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
+    const bool done =
+        libtorch::train(request, at::Device("cpu"), libtorch::EventWriter(fd, rank == 0));
+    if (rank == 0) completed = done;
+    ::close(fd);
+    std::vector<json> events;
+    std::ifstream file(log);
+    for (std::string line; std::getline(file, line);) events.push_back(json::parse(line));
+    return events;
+  }
+
   void write_tokens(const std::string& name, int count, uint64_t seed) {
     data::TokenFileWriter writer(
         folder_ / name, experiment.model.vocab_size, hash_hex("tokenizer"));

@@ -1,0 +1,190 @@
+// One run by several processes, here threads that speak by Gloo as processes do.
+
+#include "backends/libtorch/worker/flat_weights.h"
+#include "backends/libtorch/worker/gradient_tree.h"
+#include "backends/libtorch/worker/process_group.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/model/weights/checkpoint.h"
+#include "tests/backends/libtorch/small_models.h"
+#include "tests/support/catch.h"
+#include "tests/support/tensors.h"
+#include "tests/support/torch_catch.h"
+
+namespace forge::tests {
+namespace {
+
+using libtorch::FlatWeights;
+
+/// The model with so many ids that all of four processes own some of its weights.
+model::ModelConfig with_many_ids(model::ModelConfig model) {
+  model.vocab_size = 4000;
+  return model;
+}
+
+struct SlottedJob : Job {
+  explicit SlottedJob(int slots) {
+    experiment.model = with_many_ids(experiment.model);
+    experiment.train.batch_size = 8;
+    experiment.train.gradient_slots = slots;
+    experiment.train.checkpoint_every = 4;
+  }
+};
+
+std::string weights_of(const std::filesystem::path& run, int64_t step) {
+  return read_file(run / "checkpoints" / weights::checkpoint_name(step) / weights::weights_file);
+}
+
+/// Whether 1, 2 and 4 processes give the same numbers and the same weights.
+void check_same_bits(Job& job) {
+  const std::vector<json> alone = job.run("alone");
+  REQUIRE(of_kind(alone, "train").size() == 3);
+  for (const int count : {2, 4}) {
+    const std::string name = std::to_string(count);
+    INFO(count << " processes");
+    REQUIRE(numbers(job.run_processes(name, count)) == numbers(alone));
+    REQUIRE(weights_of(job.run_dir(name), 10) == weights_of(job.run_dir("alone"), 10));
+  }
+}
+
+TEST_CASE("any number of processes trains a run to the same bits", "[worker][processes]") {
+  SlottedJob job(4);
+  SECTION("Canon at all positions") {}
+  SECTION("a Llama with bfloat16 products") {
+    job.experiment.model = with_many_ids(small_model("", model::PositionKind::rope));
+    job.experiment.train.precision = model::Precision::bfloat16;
+  }
+  SECTION("float64") { job.experiment.train.precision = model::Precision::float64; }
+  SECTION("micro-batches within slots") {
+    job.experiment.train.batch_size = 16;
+    job.experiment.train.micro_batch_size = 3;
+  }
+  SECTION("documents, whose targets are not all scored") { job.document_start = 0; }
+  SECTION("more slots than processes") {
+    job.experiment.train.gradient_slots = 8;
+  }
+  SECTION("Lion") { job.experiment.optimizer.type = "lion"; }
+  SECTION("SGD") { job.experiment.optimizer.type = "sgd"; }
+  SECTION("without clipping") { job.experiment.train.grad_clip = 0; }
+  check_same_bits(job);
+}
+
+TEST_CASE("linear models train to the same bits on any number of processes",
+          "[worker][processes]") {
+  for (const ModelVariant& variant : linear_variants()) {
+    SlottedJob job(4);
+    job.experiment.model = with_many_ids(model_of(variant.change));
+    INFO(describe(job.experiment.model));
+    check_same_bits(job);
+  }
+}
+
+TEST_CASE("a run goes on by another number of processes with the same bits",
+          "[worker][processes]") {
+  SlottedJob job(4);
+  const std::vector<json> whole = job.run("whole");
+  std::string from;
+  std::vector<json> joined;
+  // By 4, 2, 1 and 4 processes, of each of which a checkpoint is gone on with.
+  const std::vector<std::pair<int, int64_t>> parts = {{4, 4}, {2, 8}, {1, 10}};
+  for (const auto& [count, until] : parts) {
+    const std::string name = std::to_string(count) + " until " + std::to_string(until);
+    const std::vector<json> events = job.run_processes(name, count, from);
+    for (const json& event : of_kind(events, "train")) {
+      if (joined.empty() || event.at("step") > joined.back().at("step")) joined.push_back(event);
+    }
+    while (!joined.empty() && joined.back().at("step") > until) joined.pop_back();
+    from = (job.run_dir(name) / "checkpoints" / weights::checkpoint_name(until)).string();
+  }
+  REQUIRE(numbers(joined) == numbers(of_kind(whole, "train")));
+  REQUIRE(read_file(std::filesystem::path(from) / weights::weights_file) ==
+          weights_of(job.run_dir("whole"), 10));
+}
+
+TEST_CASE("a slot's gradient is that of its rows", "[worker][processes]") {
+  // Two slots are the sum of two parts: equal to one sum but for rounding.
+  SlottedJob job(1);
+  const std::vector<json> one = of_kind(job.run("one"), "train");
+  job.experiment.train.gradient_slots = 2;
+  const std::vector<json> two = of_kind(job.run("two"), "train");
+  REQUIRE(one.size() == two.size());
+  for (size_t i = 0; i < one.size(); ++i) {
+    REQUIRE(two[i].at("loss").get<double>() ==
+            Approx(one[i].at("loss").get<double>()).epsilon(1e-5));
+    REQUIRE(two[i].at("gradient_norm").get<double>() ==
+            Approx(one[i].at("gradient_norm").get<double>()).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("each process keeps the moments of its own part", "[worker][processes]") {
+  SlottedJob job(4);
+  job.run("alone");
+  job.run_processes("four", 4);
+  const auto bytes = [&](const char* run, const std::string& file) {
+    return double(std::filesystem::file_size(job.run_dir(run) / "checkpoints" /
+                                             weights::checkpoint_name(10) / file));
+  };
+  const double whole = bytes("alone", weights::optimizer_file);
+  for (int rank = 0; rank < 4; ++rank)
+    CHECK(bytes("four", weights::optimizer_file_of({rank, 4})) < 0.4 * whole);
+}
+
+TEST_CASE("what cannot be divided is refused", "[worker][processes]") {
+  SlottedJob job(4);
+  job.experiment.optimizer.type = "muon";
+  REQUIRE_FALSE(job.run("alone").empty());
+  REQUIRE(contains(error_of([&] { job.run_processes("two", 2); }),
+                   "optimizer.type muon updates whole matrices"));
+}
+
+TEST_CASE("a process that waits for one that does not come says so", "[worker][processes]") {
+  const TemporaryFolder folder;
+  worker::Request request;
+  request.processes =
+      worker::Processes{2, "file:" + (folder / "meet").string(), /*timeout_seconds=*/0.1};
+  REQUIRE_THROWS_AS(libtorch::make_process_group(request, at::Device("cpu")),
+                    libtorch::LostProcess);
+  request.processes->rendezvous = "tcp:host:1";
+  REQUIRE(contains(error_of([&] { libtorch::make_process_group(request, at::Device("cpu")); }),
+                   "processes cannot meet at 'tcp:host:1'"));
+}
+
+TEST_CASE("leaves are added as a balanced tree wherever they are added", "[worker][processes]") {
+  at::manual_seed(5);
+  const at::Tensor leaves = at::randn({8, 33});
+  std::vector<at::Tensor> level = leaves.unbind(0);
+  while (level.size() > 1) {
+    std::vector<at::Tensor> next;
+    for (size_t i = 0; i < level.size(); i += 2) next.push_back(level[i] + level[i + 1]);
+    level = next;
+  }
+  REQUIRE(libtorch::tree_sum(leaves.clone()).equal(level[0]));
+  for (const int64_t at_once : {1, 2, 4}) {
+    libtorch::GradientTree tree;
+    for (int64_t first = 0; first < 8; first += at_once)
+      tree.add(libtorch::tree_sum(leaves.narrow(0, first, at_once).clone()));
+    REQUIRE(tree.take().equal(level[0]));
+  }
+}
+
+TEST_CASE("flat weights are the model's own, divided in equal parts", "[worker][processes]") {
+  std::vector<at::Tensor> stored = {at::arange(6, at::kFloat).view({2, 3}).requires_grad_(true),
+                                    at::ones({FlatWeights::block}).requires_grad_(true)};
+  const FlatWeights flat(stored, {1, 2});
+  REQUIRE(stored[0].detach().flatten().equal(at::arange(6, at::kFloat)));
+  REQUIRE(flat.own_size() == FlatWeights::block);
+  REQUIRE(flat.own_begin() == FlatWeights::block);
+  {
+    const at::NoGradGuard no_grad;
+    flat.all().fill_(7);
+  }
+  REQUIRE(stored[1].detach().equal(at::full({FlatWeights::block}, 7.F)));
+  (stored[0].sum() * 2 + stored[1].sum()).backward();
+  const at::Tensor gradients = at::zeros_like(flat.all());
+  flat.copy_gradients(gradients);
+  REQUIRE(gradients.narrow(0, 0, 6).equal(at::full({6}, 2.F)));
+  REQUIRE(gradients.sum().item<double>() == 12 + double(FlatWeights::block));
+}
+
+}  // namespace
+}  // namespace forge::tests
