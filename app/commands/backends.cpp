@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/worker/conformance/check_backend.h"
@@ -145,27 +146,6 @@ struct BackendTestOptions {
   bool json = false;
 };
 
-/// A folder that is removed with the object, unless `keep`.
-class TempFolder {
- public:
-  explicit TempFolder(bool keep) : keep_(keep) {
-    std::string pattern = (fs::temp_directory_path() / "forge-backend-test-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    if (!keep_) fs::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-  bool keep_;
-};
-
 /// What a single word names: a declared backend, else a program.
 worker::WorkerCommand program_command(const Context& context,
                                       const std::vector<std::string>& words) {
@@ -204,7 +184,7 @@ Json to_json(const conformance::Finding& finding) {
 }
 
 int test(const Context& context, const BackendTestOptions& options) {
-  const TempFolder folder(options.keep);
+  const PrivateFolder folder("backend-test", options.keep);
   conformance::CheckOptions check_options = options.check;
   if (is_terminal(STDERR_FILENO)) {
     check_options.on_check = [](const std::string& name) {
