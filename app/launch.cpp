@@ -84,9 +84,13 @@ void check_backend(const Context& context, CheckedRun& run, const LaunchOptions&
   run.initial_weights = run::find_initial_weights(run.resolved.experiment, context.runs_dir());
 }
 
-/// How many of them a run may have; 1 on a CPU.
-int gpus_of(const worker::Environment& environment, const std::string& device) {
-  return static_cast<int>(queue::resource_request(environment, device, 0, 1).devices.size());
+/// How many devices parallel.processes: auto may take: 1 on a CPU, and where the backend trains by
+/// a single process, unless the user asked for all GPUs.
+int devices_for_processes(const CheckedRun& run, const LaunchOptions& options) {
+  if (!run::trains_by_several_processes(run.backend) && !options.needs_gpus) return 1;
+  const queue::ResourceRequest demand =
+      queue::resource_request(run.backend.environment, options.device, 0, 1);
+  return static_cast<int>(demand.devices.size());
 }
 
 }  // namespace
@@ -108,7 +112,7 @@ CheckedRun check_config(const Context& context,
   require_training(run.resolved, "it has nothing to train");
   config::require_no_obstacles(run.resolved);
   config::settle_for_device(run.resolved, run.backend.environment.device_type);
-  config::settle_processes(run.resolved, gpus_of(run.backend.environment, options.device));
+  config::settle_processes(run.resolved, devices_for_processes(run, options));
   say_chosen_backend(run);
   context.describe_own_blocks(run.resolved);
   check_backend(context, run, options);

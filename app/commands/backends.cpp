@@ -11,6 +11,7 @@
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
+#include "core/run/request.h"
 #include "core/worker/conformance/check_backend.h"
 
 namespace forge::app {
@@ -54,6 +55,7 @@ std::string library_text(const nlohmann::json& library) {
 std::vector<std::string> supported_values(const worker::Supports& supports) {
   std::vector<std::string> lines;
   for (const auto& [key, values] : supports.config.items()) {
+    if (key == run::parallel_key) continue;  // it limits nothing
     std::vector<std::string> words;
     for (const auto& value : values) {
       const std::string text = plain_text(value);
@@ -83,6 +85,8 @@ std::string backend_text(const ListedBackend& backend) {
     add("libraries", join(libraries, ", "));
     if (info.supports) {
       add("jobs", join(info.supports->jobs, ", "));
+      add("processes",
+          run::trains_by_several_processes(info) ? "one or several of one machine" : "one");
       const char* name = "only";
       for (const std::string& line : supported_values(*info.supports)) {
         add(name, line);

@@ -68,9 +68,6 @@ const Json* first_other(const Json& value, const Json& known, const Json& own_bl
   return std::find(known.begin(), known.end(), value) == known.end() ? &value : nullptr;
 }
 
-/// Stands in what a backend supports for training by several processes. It limits no value.
-constexpr const char* parallel_key = "parallel";
-
 void require_values(const Json& limits,
                     const Json& experiment,
                     const config::Origins& origins,

@@ -26,6 +26,9 @@ void require_supported(const nlohmann::json& experiment,
 /// Throws Error where the backend said that it does not do such a job.
 void require_job(worker::Job job, const worker::BackendInfo& backend);
 
+/// Stands in what a backend supports for training by several processes. It limits no value.
+constexpr const char* parallel_key = "parallel";
+
 /// Throws Error at the place of parallel.processes where the backend did not say that it trains by
 /// several processes, and the config asks for more than one.
 void require_processes(const config::Experiment& experiment,
