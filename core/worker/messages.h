@@ -96,7 +96,8 @@ struct Processes {
   int count = 1;
   std::string rendezvous;        ///< "file:" and a path where nothing is yet, to find each other by
   double timeout_seconds = 600;  ///< for which they wait for each other to start
-  int rank = 0;                  ///< of this process; the line is the same for all and has none
+  std::vector<std::string> devices = {};  ///< of each, by rank; empty: that of the request
+  int rank = 0;  ///< of this process; the line is the same for all and has none
 };
 constexpr const char* rank_variable = "FORGE_RANK";
 constexpr const char* ranks_variable = "FORGE_RANKS";

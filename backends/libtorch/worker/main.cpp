@@ -52,6 +52,15 @@ struct Serving {
   bool lacks_gpu() const { return request && !device && starts_with(request->device, "cuda"); }
 };
 
+/// Says which of several processes this one is; returns its device.
+std::string take_rank(worker::Request& request) {
+  if (!request.processes) return request.device;
+  worker::Processes& processes = *request.processes;
+  processes.rank = rank_by_environment();
+  const auto rank = static_cast<size_t>(processes.rank);
+  return rank < processes.devices.size() ? processes.devices[rank] : request.device;
+}
+
 int serve(const EventWriter& events, Serving& serving) {
   worker::Hello hello;
   hello.backend = "libtorch";
@@ -63,8 +72,7 @@ int serve(const EventWriter& events, Serving& serving) {
   if (!std::getline(std::cin, line))
     throw Error("no request on stdin", "one JSON line; see docs/PROTOCOL.md");
   serving.request = worker::request_from_line(line);
-  if (serving.request->processes) serving.request->processes->rank = rank_by_environment();
-  serving.device = choose_device(serving.request->device, serving.request->threads);
+  serving.device = choose_device(take_rank(*serving.request), serving.request->threads);
   limit_memory_by_environment(*serving.device);
   events.send(describe_environment(*serving.device));
   return run_job(*serving.request, *serving.device, events);

@@ -141,7 +141,7 @@ TEST_CASE("a process that waits for one that does not come says so", "[worker][p
   const TemporaryFolder folder;
   worker::Request request;
   request.processes =
-      worker::Processes{2, "file:" + (folder / "meet").string(), /*timeout_seconds=*/0.1};
+      worker::Processes{2, "file:" + (folder / "meet").string(), /*timeout_seconds=*/0.1, {}, 0};
   REQUIRE_THROWS_AS(libtorch::make_process_group(request, at::Device("cpu")),
                     libtorch::LostProcess);
   request.processes->rendezvous = "tcp:host:1";
