@@ -16,6 +16,7 @@
 #include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/process_group_gloo.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
@@ -144,6 +145,7 @@ worker::Supports describe_support(const at::Device& device) {
   }
   supports.config = {{"model.layers", mixers}, {"optimizer.type", config::optimizer_types()}};
   if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
+  if (!device.is_cuda() && has_gloo()) supports.config["parallel"] = {"gloo"};
   return supports;
 }
 

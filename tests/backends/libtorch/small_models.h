@@ -101,8 +101,7 @@ class Job {
                                   const std::string& resume_from = "") {
     worker::Request request = request_of(run_name, resume_from);
     const TemporaryFolder meeting;
-    request.processes =
-        worker::Processes{count, "file:" + (meeting / "file").string(), 60, {}, 0};
+    request.processes = worker::Processes{count, "file:" + (meeting / "file").string(), 60, {}, 0};
     std::vector<std::vector<json>> events(static_cast<size_t>(count));
     std::vector<std::exception_ptr> thrown(events.size());
     std::vector<std::thread> threads;

@@ -60,9 +60,7 @@ TEST_CASE("any number of processes trains a run to the same bits", "[worker][pro
     job.experiment.train.micro_batch_size = 3;
   }
   SECTION("documents, whose targets are not all scored") { job.document_start = 0; }
-  SECTION("more slots than processes") {
-    job.experiment.train.gradient_slots = 8;
-  }
+  SECTION("more slots than processes") { job.experiment.train.gradient_slots = 8; }
   SECTION("Lion") { job.experiment.optimizer.type = "lion"; }
   SECTION("SGD") { job.experiment.optimizer.type = "sgd"; }
   SECTION("without clipping") { job.experiment.train.grad_clip = 0; }

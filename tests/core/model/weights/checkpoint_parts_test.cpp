@@ -116,8 +116,9 @@ TEST_CASE("the first process gives up a checkpoint that another one does not wri
   const TemporaryFolder run;
   const fs::path checkpoints = run / "checkpoints";
   const auto gives_up = [] { return true; };
-  const std::string failure = error_of(
-      [&] { write_checkpoint_part(checkpoints, state_at(5), {}, {}, {0, 2}, gives_up); });
+  const std::string failure = error_of([&] {
+    write_checkpoint_part(checkpoints, state_at(5), {}, {}, {0, 2}, gives_up);
+  });
   REQUIRE(contains(failure, "process 1 has not written its part"));
   REQUIRE(list_checkpoints(checkpoints).empty());
 }
