@@ -48,11 +48,13 @@ struct RunOptions {
 std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
   const config::TrainConfig& train = run.resolved.experiment.train;
   const worker::Environment& environment = run.backend.environment;
+  const int processes = run.resolved.experiment.parallel.processes.count;
   const std::string action = planned.action == run::Action::resume ? "resuming" : "starting";
   return action + ", profile " + run.resolved.experiment.profile + ": " +
          with_thousands(train.max_steps) + " steps of " + std::to_string(train.batch_size) + " × " +
          std::to_string(train.seq_len) + " tokens on " +
-         run::device_text(environment.device_type, environment.device_name, environment.threads);
+         run::device_text(environment.device_type, environment.device_name, environment.threads) +
+         (processes > 1 ? ", " + std::to_string(processes) + " processes" : "");
 }
 
 /// Refuses a run whose checkpoints have no room, before anything begins.

@@ -176,7 +176,7 @@ class Group : public worker::RunningWorker {
     Process& process = processes_[rank];
     process.exit = status;
     process.exit->rank = static_cast<int>(rank);
-    const bool is_asked = process.killed || (process.asked_to_end && status.signal == SIGTERM);
+    const bool is_asked = process.killed || process.asked_to_end;
     const bool is_good = status.signal == 0 && rank > 0 &&
                          (status.code == worker::exit_done || status.code == worker::exit_stopped);
     if (!is_asked && !is_good) count_failure(rank);

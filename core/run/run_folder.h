@@ -96,7 +96,7 @@ void require_config_of(const RunRecord& record,
 ///     request.json        the worker's request line; an imported run has none
 ///     tokenizer.json      the tokenizer that its token ids come from
 ///     events.jsonl        append-only truth: every line {"time":…,"attempt":N,"event":…,…}
-///     stderr.log          the worker's messages
+///     stderr.log          the worker's messages; stderr-<rank>.log those of its other processes
 ///     env.json            what it ran on
 ///     progress.json       the latest progress event, rewritten twice a second at most
 ///     supervisor.log      the supervisor's messages, mostly none

@@ -261,6 +261,22 @@ TEST_CASE("a process that never says hello is named", "[run][group]") {
   REQUIRE_FALSE(contains(ended.at("reason"), "process 0 has"));
 }
 
+TEST_CASE("a process may fail before the first has said hello", "[run][group]") {
+  GroupScene scene({});
+  scene.set_script("test $FORGE_RANK = 0 && sleep 100\n" + says(lines::hello) +
+                   says(failed("no memory")) + "exit 1");
+  REQUIRE(scene.reason() == "process 1: no memory");
+}
+
+TEST_CASE("a process that ends because it was asked to is not to blame", "[run][group]") {
+  GroupScene scene(
+      {"trap '" + std::string("touch asked; exit 3") + "' TERM; while :; do sleep 0.01; done",
+       says(lost) + "exit 1"});
+  const auto ended = scene.failure();
+  REQUIRE(ended.at("reason") == "process lost another one");
+  REQUIRE(fs::exists(scene.folder.path() / "asked"));
+}
+
 TEST_CASE("a stop is asked of process 0 alone", "[run][group]") {
   GroupScene scene(
       {"trap 'touch stopped' TERM; touch waits\n"
