@@ -20,7 +20,7 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
 
 Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
     : experiment_(experiment),
-      model_(experiment.model, weight_types(experiment.train), device),
+      model_(experiment.model, weight_types(experiment.train), device, experiment.train.recompute),
       optimizer_(experiment, model_),
       graph_(device),
       micro_batch_size_(experiment.train.micro_batch_size) {
