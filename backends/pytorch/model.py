@@ -5,6 +5,7 @@ A new kind of mixer is a class and a line in MIXERS; own_blocks.py makes those o
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from linear_mixers import GDN2, GLA5, Mamba2
 import own_blocks
@@ -162,6 +163,23 @@ def laid_upon(section, changes):
     return laid
 
 
+class Recomputed:
+    """How training computes parts of a layer again in the backward pass in place of keeping what it needs
+    of them: `kind` is train.recompute, `draws` whether blocks draw random numbers, which must be the same
+    ones then. Of such a part its input is kept alone."""
+
+    def __init__(self, kind="none", draws=False):
+        self.kind, self.draws = kind, draws
+
+    def run(self, kind, part, x, ids):
+        if kind != self.kind or not torch.is_grad_enabled():
+            return part(x, ids)
+        return checkpoint(part, x, ids, use_reentrant=False, preserve_rng_state=self.draws)
+
+
+NOTHING_RECOMPUTED = Recomputed()
+
+
 class Layer(nn.Module):
     """Residual blocks one after another. Their modules are the layer's own, which gives weights
     the names of Hugging Face: layers.0.mlp.up_proj and not layers.0.blocks.1.mlp.up_proj."""
@@ -180,10 +198,11 @@ class Layer(nn.Module):
                 own_blocks.require_free_name(name, self)
                 self.add_module(name, module)
 
-    def forward(self, x, ids):
-        for block in self.blocks:
-            x = block(x, ids)
-        return x
+    def forward(self, x, ids, recomputed=NOTHING_RECOMPUTED):
+        def both(x, ids):
+            return recomputed.run("mlp", mlp, mixer(x, ids), ids)
+        mixer, mlp = self.blocks
+        return recomputed.run("blocks", both, x, ids)
 
 
 class Body(nn.Module):
@@ -194,24 +213,26 @@ class Body(nn.Module):
                                     for layer in range(model["num_layers"]))
         self.norm = norm(model)
 
-    def forward(self, ids, dtype):
+    def forward(self, ids, dtype, recomputed):
         x = self.embed_tokens(ids).to(dtype)
         for layer in self.layers:
-            x = layer(x, ids)
+            x = layer(x, ids, recomputed)
         return self.norm(x)
 
 
 class Model(nn.Module):
     """`seed` is that of the weights which constructors of the user's own blocks draw. The model computes
-    in `dtype`, whatever its weights are kept in; None: in that of its weights."""
+    in `dtype`, whatever its weights are kept in; None: in that of its weights. `recompute` is
+    train.recompute."""
 
-    def __init__(self, model, seed=0, dtype=None):
+    def __init__(self, model, seed=0, dtype=None, recompute="none"):
         super().__init__()
         self.model = Body(model, seed)
         if not model["tie_embeddings"]:
             self.lm_head = linear(model["hidden_size"], model["vocab_size"])
         self.tied = model["tie_embeddings"]
         self.dtype = dtype
+        self.recomputed = Recomputed(recompute, own_blocks.has_own_blocks(model))
 
     def prepare(self, length):
         """Makes what all steps need and no step changes. The model is on its device."""
@@ -225,7 +246,7 @@ class Model(nn.Module):
 
     def forward(self, ids):
         head = self.model.embed_tokens.weight if self.tied else self.lm_head.weight
-        x = self.model(ids, self.computed_in())
+        x = self.model(ids, self.computed_in(), self.recomputed)
         return F.linear(x, head.to(x.dtype))
 
 

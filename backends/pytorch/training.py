@@ -35,7 +35,8 @@ def build(experiment, device):
     train = experiment["train"]
     narrow = train["precision"] == "bfloat16"
     with torch.no_grad():
-        model = Model(experiment["model"], weights_seed(experiment), torch.bfloat16 if narrow else None)
+        model = Model(experiment["model"], weights_seed(experiment), torch.bfloat16 if narrow else None,
+                      train.get("recompute", "none"))
     model.to(device, DTYPES[train["precision"]])
     if narrow and train.get("bfloat16_weights", "none") != "none":
         for weight in model.parameters():

@@ -21,10 +21,9 @@ namespace forge::config {
 using model::Bfloat16Weights;
 using model::ModelConfig;
 using model::Precision;
+using model::Recompute;
 
 enum class ZLossKind { none, palm, lingua_code };
-/// What of a layer is computed again in the backward pass in place of being kept.
-enum class Recompute { none, mlp, blocks };
 enum class RowOrder { sequential, shuffled };
 /// What a document is: a file, a line, the lines up to a blank one, the text up to a separator, or
 /// a record of JSON.
@@ -123,10 +122,14 @@ struct TrainConfig {
   std::optional<uint64_t> initial_weights_seed;  ///< none: see Experiment::weights_seed
   ZLossConfig z_loss;
 
-  /// What of it decides the memory, with AdamW's moments.
+  /// What of it decides the memory, with AdamW's moments and one process.
   model::TrainingShape shape() const {
-    const int rows = micro_batch_size > 0 ? std::min(micro_batch_size, batch_size) : batch_size;
-    return {rows, seq_len, precision, bfloat16_weights, document_mask};
+    const int of_slot = batch_size / gradient_slots;
+    const int rows = micro_batch_size > 0 ? std::min(micro_batch_size, of_slot) : of_slot;
+    model::TrainingShape shape = {rows, seq_len, precision, bfloat16_weights, document_mask};
+    shape.recompute = recompute;
+    shape.gradient_slots = gradient_slots;
+    return shape;
   }
   /// On a device of that type, "cpu" or "cuda": where nobody asked, a CPU is, since it costs
   /// nothing there, and a GPU is not.
@@ -180,10 +183,11 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
 
-  /// What decides the memory of its training.
+  /// What decides the memory of its training, in each process; `auto` counts as one.
   model::TrainingShape training_shape() const {
     model::TrainingShape shape = train.shape();
     shape.moments = optimizer.moments();
+    if (!parallel.processes.is_auto()) shape.processes = parallel.processes.count;
     return shape;
   }
   /// Of the drawn initial weights.

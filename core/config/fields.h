@@ -23,7 +23,6 @@ using schema::up_to;
 
 /// Spelling of each value of an enumeration, in the order of its declaration.
 inline schema::Names names_of(ZLossKind) { return {"none", "palm", "lingua_code"}; }
-inline schema::Names names_of(Recompute) { return {"none", "mlp", "blocks"}; }
 inline schema::Names names_of(RowOrder) { return {"sequential", "shuffled"}; }
 inline schema::Names names_of(DocumentKind) {
   return {"file", "line", "block", "separator", "record"};

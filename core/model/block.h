@@ -115,6 +115,9 @@ struct BlockKind {
   InitRule (*release_init)(MatrixRole role, int64_t inputs) = release_init_normal;
 };
 
+/// Whether a weight is the taps of a convolution, each of which a token uses once.
+bool is_taps(const Parameter& parameter);
+
 /// Whether the Canon layer at `position` is an operation of its own: the fused ones have no
 /// activation.
 bool is_unfused_canon(const ModelConfig& model, char position);

@@ -28,6 +28,15 @@ int64_t bytes_of(Precision precision) {
 /// Of a statistic, such as a root of a mean square, and of a logit: never less than float32.
 int64_t bytes_of_wide(Precision precision) { return std::max<int64_t>(bytes_of(precision), 4); }
 
+int64_t bytes_of_token(const SavedActivations& saved, Precision precision) {
+  return saved.values * bytes_of(precision) + saved.statistics * bytes_of_wide(precision);
+}
+
+/// Of so many numbers as many as a process has.
+int64_t part_of(const TrainingShape& shape, int64_t numbers) {
+  return (numbers + shape.processes - 1) / shape.processes;
+}
+
 /// Weights, gradients and the optimizer's state. Moments are as exact as the computation and
 /// float32 at least; so are the weights of norms and Canon layers, which are few.
 void add_state(TrainingBytes& bytes, const ModelConfig& model, const TrainingShape& shape) {
@@ -40,16 +49,18 @@ void add_state(TrainingBytes& bytes, const ModelConfig& model, const TrainingSha
         (is_hidden ? shape.moments.of_matrices : shape.moments.of_others) * parameter.count();
   }
   const int64_t all = matrices + others;
-  bytes.optimizer = moments * wide;
+  bytes.optimizer = part_of(shape, moments) * wide;
   if (shape.bfloat16_weights == Bfloat16Weights::none) {
-    bytes.weights = all * wide;
+    const bool has_copies = size < wide;  // that products are made of
+    bytes.weights = (has_copies ? part_of(shape, matrices) + others : all) * wide;
     bytes.gradients = all * wide;
-    if (size < wide) bytes.weights += matrices * size;  // the copies that products are made of
+    if (has_copies) bytes.weights += matrices * size;
     return;
   }
   bytes.weights = matrices * size + others * wide;
   bytes.gradients = bytes.weights;
-  if (shape.bfloat16_weights == Bfloat16Weights::master_copies) bytes.optimizer += matrices * wide;
+  if (shape.bfloat16_weights == Bfloat16Weights::master_copies)
+    bytes.optimizer += part_of(shape, matrices) * wide;
 }
 
 }  // namespace
@@ -101,8 +112,7 @@ TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
   // block of one's own says itself what all its operations are.
   for (const Parameter& parameter : parameters(model)) {
     const double operations = 2.0 * static_cast<double>(parameter.count());
-    const bool is_taps = is_canon(parameter.part) && parameter.shape.size() == 3;
-    if (is_taps) flops.canon += operations;
+    if (is_taps(parameter)) flops.canon += operations;
     const bool is_end = parameter.part == "embedding" || parameter.part == "lm_head";
     const bool is_own = model.blocks.count(parameter.part) > 0;
     if (parameter.is_matrix && !is_end && !is_own) flops.projections += operations;
@@ -117,11 +127,15 @@ TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
       if (model.mixer(layer) == mixer)
         operations += mixer_of_layer(model, layer).mixing_flops(own, seq_len);
       if (own.mlp.kind.own == mixer) operations += own_mlp_block.mixing_flops(own, seq_len);
-      if (model.blocks.count(mixer) > 0) operations += flops_of_blocks_at(model, mixer, seq_len);
+      if (model.blocks.count(mixer) > 0) operations += flops_of_block_at(model, mixer, seq_len);
     }
     if (operations > 0) flops.mixing.emplace_back(mixer, operations);
   }
   return flops;
+}
+
+bool is_taps(const Parameter& parameter) {
+  return is_canon(parameter.part) && parameter.shape.size() == 3;
 }
 
 bool is_unfused_canon(const ModelConfig& model, char position) {
@@ -133,20 +147,30 @@ int64_t canon_state(const ModelConfig& model, char position, int64_t channels) {
 }
 
 int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape) {
-  SavedActivations saved;
-  for (int layer = 0; layer < model.num_layers; ++layer) {
-    for (const BlockKind* block : blocks_of_layer(model, layer))
-      saved += block->saved_activations(model.of_layer(layer));
-    saved += saved_by_blocks_at(model);
-  }
+  SavedActivations saved = layer_activations(model, shape.recompute).kept;
   saved += saved_by_norm(model);    // the last one
   saved += {model.hidden_size, 0};  // output projection and loss: the gradient of their input
   int64_t rows_of_ids = 2;          // inputs and targets
   // The documents, and where the document of each token begins.
   if (shape.document_mask) rows_of_ids += 2;
   return shape.rows * shape.seq_len *
-         (saved.values * bytes_of(shape.precision) +
-          saved.statistics * bytes_of_wide(shape.precision) + rows_of_ids * bytes_of_id);
+         (bytes_of_token(saved, shape.precision) + rows_of_ids * bytes_of_id);
+}
+
+int64_t recomputed_bytes(const ModelConfig& model, const TrainingShape& shape) {
+  int64_t largest = 0;
+  for (const SavedActivations& part : layer_activations(model, shape.recompute).recomputed)
+    largest = std::max(largest, bytes_of_token(part, shape.precision));
+  return shape.rows * shape.seq_len * largest;
+}
+
+int64_t exchange_bytes(const ModelConfig& model, const TrainingShape& shape) {
+  if (shape.gradient_slots == 1) return 0;
+  const int64_t wide = bytes_of_wide(shape.precision), all = parameter_count(model) * wide;
+  int64_t levels = 1;
+  for (int slots = shape.gradient_slots / shape.processes; slots > 1; slots /= 2) ++levels;
+  const int64_t buckets = shape.processes > 1 ? 2 * std::min(all, exchange_bucket_bytes) : 0;
+  return levels * part_of(shape, all) + buckets;
 }
 
 int64_t loss_chunk_rows(int64_t vocab_size) {
@@ -158,6 +182,8 @@ TrainingBytes training_bytes(const ModelConfig& model, const TrainingShape& shap
   TrainingBytes bytes;
   add_state(bytes, model, shape);
   bytes.activations = activation_bytes(model, shape);
+  bytes.recomputed = recomputed_bytes(model, shape);
+  bytes.exchange = exchange_bytes(model, shape);
   const int64_t rows = std::min(shape.rows * shape.seq_len, loss_chunk_rows(model.vocab_size));
   bytes.logits_gradient = rows * model.vocab_size * bytes_of_wide(shape.precision);
   return bytes;
@@ -165,7 +191,9 @@ TrainingBytes training_bytes(const ModelConfig& model, const TrainingShape& shap
 
 int64_t checkpoint_bytes(const ModelConfig& model, const TrainingShape& shape) {
   TrainingBytes bytes;
-  add_state(bytes, model, shape);
+  TrainingShape whole = shape;
+  whole.processes = 1;
+  add_state(bytes, model, whole);
   return bytes.weights + bytes.optimizer;
 }
 
@@ -191,21 +219,36 @@ nlohmann::json cost_to_json(const ModelConfig& model, const TrainingShape& shape
                             {"lm_head", whole(flops.lm_head)},
                             {"total", whole(flops.forward())}};
   for (const auto& [kind, operations] : flops.mixing) forward[kind] = whole(operations);
+  nlohmann::json recompute;
+  for (const Recompute kind : recompute_kinds) {
+    TrainingShape other = shape;
+    other.recompute = kind;
+    recompute[schema::name_of(kind)] = {
+        {"activations", activation_bytes(model, other)},
+        {"recomputed", recomputed_bytes(model, other)},
+        {"flops_per_token",
+         whole(flops.total() + recomputed_flops_per_token(model, shape.seq_len, kind))}};
+  }
   const TrainingBytes bytes = training_bytes(model, shape);
   const StateSize state = generation_state(model);
-  return {{"parameters", parameters},
-          {"flops_per_token",
-           {{"forward", forward},
-            {"backward", whole(flops.backward())},
-            {"total", whole(flops.total())}}},
-          {"bytes",
-           {{"weights", bytes.weights},
-            {"gradients", bytes.gradients},
-            {"optimizer", bytes.optimizer},
-            {"activations", bytes.activations},
-            {"logits_gradient", bytes.logits_gradient},
-            {"total", bytes.total()}}},
-          {"generation_state", {{"per_token", state.per_token}, {"fixed", state.fixed}}}};
+  return {
+      {"parameters", parameters},
+      {"flops_per_token",
+       {{"forward", forward},
+        {"backward", whole(flops.backward())},
+        {"total", whole(flops.total())},
+        {"recomputed", whole(recomputed_flops_per_token(model, shape.seq_len, shape.recompute))}}},
+      {"bytes",
+       {{"weights", bytes.weights},
+        {"gradients", bytes.gradients},
+        {"optimizer", bytes.optimizer},
+        {"activations", bytes.activations},
+        {"recomputed", bytes.recomputed},
+        {"exchange", bytes.exchange},
+        {"logits_gradient", bytes.logits_gradient},
+        {"total", bytes.total()}}},
+      {"recompute", recompute},
+      {"generation_state", {{"per_token", state.per_token}, {"fixed", state.fixed}}}};
 }
 
 }  // namespace forge::model

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/model/config.h"
+#include "core/model/recompute.h"
 #include "core/model/weight_groups.h"
 
 /// What a model weighs and costs, without building it.
@@ -36,7 +37,7 @@ ParameterCounts count_parameters(const ModelConfig& model);
 /// `seq_len` tokens. Counted are matrix products (lm_head included, tied or not), Canon's taps and
 /// what mixers compute between tokens (causal attention: half of the full square); not counted are
 /// norms, softmax, rotations, activations and the optimizer, which are no multiply-adds of weights
-/// and below a few per cent.
+/// and below a few per cent; and nothing twice that a step computes again (recompute.h).
 struct TokenFlops {
   double projections = 0;                              ///< the matrices of all blocks
   std::vector<std::pair<std::string, double>> mixing;  ///< between tokens, by kind of mixer
@@ -64,26 +65,36 @@ inline schema::Names names_of(Bfloat16Weights) {
 
 /// What of a training decides its memory.
 struct TrainingShape {
-  int64_t rows = 0;  ///< computed at once
+  int64_t rows = 0;  ///< computed at once by a process
   int64_t seq_len = 0;
   Precision precision = Precision::float32;
   Bfloat16Weights bfloat16_weights = Bfloat16Weights::none;
   bool document_mask = false;
   Moments moments = {};  ///< of the optimizer
+  Recompute recompute = Recompute::none;
+  int processes = 1;       ///< that train together
+  int gradient_slots = 1;  ///< of a step, of all processes together
 };
 
-/// Bytes that training holds. Weights and moments are there from the first step to the last,
-/// activations between the forward and the backward pass, gradients from there to the update. They
-/// grow while activations are given back, so the total is a little above the peak: 4 % for Llama
-/// 4M.
+/// Bytes that training holds, in each of its processes. Weights and moments are there from the
+/// first step to the last, activations between the forward and the backward pass, gradients from
+/// there to the update. They grow while activations are given back, so the total is a little above
+/// the peak: 4 % for Llama 4M.
+///
+/// Of several processes each keeps an equal part of what the optimizer updates and of its moments
+/// (ZeRO stage 1, Rajbhandari et al. 2020), and all of what products read and of the gradients.
 struct TrainingBytes {
   int64_t weights = 0;          ///< with the bfloat16 copies of float32 weights
   int64_t gradients = 0;        ///< as exact as the weights
   int64_t optimizer = 0;        ///< moments; float32 copies of bfloat16 weights
   int64_t activations = 0;      ///< see activation_bytes
+  int64_t recomputed = 0;       ///< activations of the largest part that is computed again
+  int64_t exchange = 0;         ///< see exchange_bytes
   int64_t logits_gradient = 0;  ///< logits of loss_chunk_rows, made their gradient in place
 
-  int64_t total() const { return weights + gradients + optimizer + activations + logits_gradient; }
+  int64_t total() const {
+    return weights + gradients + optimizer + activations + recomputed + exchange + logits_gradient;
+  }
 };
 
 /// Rows of hidden states whose logits the loss holds at a time: about a million numbers, so that
@@ -92,19 +103,32 @@ int64_t loss_chunk_rows(int64_t vocab_size);
 
 TrainingBytes training_bytes(const ModelConfig& model, const TrainingShape& shape);
 
-/// Of a checkpoint: weights and the optimizer's state.
+/// Of a checkpoint, of all processes together: weights and the optimizer's state.
 int64_t checkpoint_bytes(const ModelConfig& model, const TrainingShape& shape);
 
 /// What one forward pass keeps for the backward pass: every input that an operation needs again,
 /// with the fused operations of backends/libtorch. docs/MATHEMATICS.md lists the tensors.
 int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape);
 
+/// What the backward pass holds besides of the largest part that it computes again.
+int64_t recomputed_bytes(const ModelConfig& model, const TrainingShape& shape);
+
+/// What a process needs to add the gradients of slots: float32 sums of its own part of the weights,
+/// one for each level of the tree that waits for its neighbour, and where there are several
+/// processes the buckets in which gradients come and go.
+int64_t exchange_bytes(const ModelConfig& model, const TrainingShape& shape);
+
+/// Bytes of gradients that processes exchange at a time.
+constexpr int64_t exchange_bucket_bytes = 50'000'000;
+
 /// What a row keeps while text is generated, in all layers.
 StateSize generation_state(const ModelConfig& model);
 
 /// {"parameters": {part: weights, …, "total"}, "flops_per_token": {"forward": {…, "total"},
-/// "backward", "total"}, "bytes": {"weights", …, "total"}, "generation_state": {"per_token",
-/// "fixed"}}; the last in numbers.
+/// "backward", "total", "recomputed"}, "bytes": {"weights", …, "total"}, "recompute": {value of
+/// train.recompute: {"activations", "recomputed", "flops_per_token"}}, "generation_state":
+/// {"per_token", "fixed"}}; the last in numbers. Operations of "recompute" count what is computed
+/// twice, those before it do not.
 nlohmann::json cost_to_json(const ModelConfig& model, const TrainingShape& shape);
 
 }  // namespace forge::model

@@ -33,6 +33,11 @@ class Block {
   /// Of whole rows from their beginning, in training and evaluation. Where documents are given, a
   /// token sees only its own one. Differentiable in x and the weights.
   virtual at::Tensor forward(const at::Tensor& x, const ops::Documents& documents) const = 0;
+  /// The same for its gradients alone, in the backward pass: what the backward pass reads has the
+  /// same bits, the result's numbers may be left unset.
+  virtual at::Tensor forward_again(const at::Tensor& x, const ops::Documents& documents) const {
+    return forward(x, documents);
+  }
 
   /// A state for `rows` rows without tokens. `options`: device and type of activations.
   virtual std::unique_ptr<BlockState> new_state(int64_t rows,

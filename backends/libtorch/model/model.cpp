@@ -1,24 +1,23 @@
 #include "backends/libtorch/model/model.h"
 
 #include "backends/libtorch/model/inference.h"
+#include "backends/libtorch/model/recompute.h"
 #include "backends/libtorch/ops/embedding/embedding.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "core/model/kinds.h"
 
 namespace forge::libtorch {
 
-Model::Model(const model::ModelConfig& config, const WeightTypes& types, const at::Device& device)
+Model::Model(const model::ModelConfig& config,
+             const WeightTypes& types,
+             const at::Device& device,
+             model::Recompute recompute)
     : config_(config), weights_(types, device) {
   const int64_t hidden = config.hidden_size;
   embedding_ = weights_.add_matrix({{"model.embed_tokens.weight", config.vocab_size}}, hidden);
   const auto rotary =
       std::make_shared<RotaryTables>(at::TensorOptions(device).dtype(types.vectors));
-  for (int layer = 0; layer < config.num_layers; ++layer) {
-    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-    for (const model::BlockKind* kind : model::blocks_of_layer(config, layer))
-      blocks_.push_back(
-          block_kinds().at(kind->name)({config_.of_layer(layer), prefix, weights_, rotary}));
-  }
+  for (int layer = 0; layer < config.num_layers; ++layer) add_layer(layer, recompute, rotary);
   norm_ = Norm(config, weights_, "model.norm");
   if (!config.tie_embeddings)
     lm_head_ = weights_.add_matrix({{"lm_head.weight", config.vocab_size}}, hidden);
@@ -30,6 +29,28 @@ Model::Model(const model::ModelConfig& config, const at::TensorOptions& options)
              c10::typeMetaToScalarType(options.dtype()),
              std::nullopt},
             options.device()) {}
+
+void Model::add_layer(int layer,
+                      model::Recompute recompute,
+                      const std::shared_ptr<RotaryTables>& rotary) {
+  using model::Recompute;
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  const auto kinds = model::blocks_of_layer(config_, layer);
+  for (const model::BlockKind* kind : kinds) {
+    const bool is_mlp = kind == &model::mlp_block;
+    const bool is_recomputed =
+        recompute == Recompute::blocks || (recompute == Recompute::mlp && is_mlp);
+    const bool joins = recompute == Recompute::blocks && kind != kinds.front();
+    if (!joins) parts_.push_back({blocks_.size(), blocks_.size(), is_recomputed, {}});
+    const size_t known = weights_.stored().size();
+    blocks_.push_back(
+        block_kinds().at(kind->name)({config_.of_layer(layer), prefix, weights_, rotary}));
+    Part& part = parts_.back();
+    part.end = blocks_.size();
+    const std::vector<at::Tensor> stored = weights_.stored();
+    part.weights.insert(part.weights.end(), stored.begin() + known, stored.end());
+  }
+}
 
 at::TensorOptions Model::options() const {
   const at::Tensor& weight = embedding_.stored;
@@ -84,11 +105,30 @@ at::Tensor Model::stream(const at::Tensor& ids,
                          const ops::Documents& documents,
                          std::vector<at::Tensor>* residual_stream) const {
   at::Tensor x = ops::embedding(embedding_, ids);
+  if (!residual_stream) {
+    for (const Part& part : parts_) x = forward(part, x, documents);
+    return x;
+  }
   for (const auto& block : blocks_) {
     x = block->forward(x, documents);
-    if (residual_stream) residual_stream->push_back(x);
+    residual_stream->push_back(x);
   }
   return x;
+}
+
+at::Tensor Model::forward(const Part& part, at::Tensor x, const ops::Documents& documents) const {
+  const auto run = [this, first = part.first, end = part.end, documents](at::Tensor y, bool again) {
+    for (size_t i = first; i < end; ++i) {
+      y = again && i + 1 == end ? blocks_[i]->forward_again(y, documents)
+                                : blocks_[i]->forward(y, documents);
+    }
+    return y;
+  };
+  if (!part.is_recomputed || !at::GradMode::is_enabled()) return run(std::move(x), false);
+  return recomputed(x,
+                    {[run](const at::Tensor& y) { return run(y, false); },
+                     [run](const at::Tensor& y) { return run(y, true); },
+                     part.weights});
 }
 
 NamedTensors Model::named_weights() const {

@@ -20,8 +20,12 @@ class InferenceState;
 /// says; docs/MATHEMATICS.md gives the formulas.
 class Model {
  public:
-  /// Weights are allocated, not set: see load_initial in weights.h.
-  Model(const model::ModelConfig& config, const WeightTypes& types, const at::Device& device);
+  /// Weights are allocated, not set: see load_initial in weights.h. `recompute` says what loss()
+  /// computes again in its backward pass.
+  Model(const model::ModelConfig& config,
+        const WeightTypes& types,
+        const at::Device& device,
+        model::Recompute recompute = model::Recompute::none);
   /// All weights of one type.
   Model(const model::ModelConfig& config, const at::TensorOptions& options);
 
@@ -37,6 +41,7 @@ class Model {
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
 
   /// Mean loss of the targets int32 [B, T] that follow ids, a scalar, without keeping the logits.
+  /// Its backward pass needs the model as it is.
   at::Tensor loss(const at::Tensor& ids,
                   const ops::Documents& documents,
                   const at::Tensor& targets,
@@ -69,6 +74,17 @@ class Model {
   void round_matrices();
 
  private:
+  /// Blocks one after another that are recomputed together, or one that is not.
+  struct Part {
+    size_t first, end;
+    bool is_recomputed;
+    std::vector<at::Tensor> weights;  ///< of its blocks, as stored
+  };
+
+  void add_layer(int layer,
+                 model::Recompute recompute,
+                 const std::shared_ptr<RotaryTables>& rotary);
+  at::Tensor forward(const Part& part, at::Tensor x, const ops::Documents& documents) const;
   /// The residual stream after the last block, [B, T, hidden].
   at::Tensor stream(const at::Tensor& ids,
                     const ops::Documents& documents,
@@ -79,6 +95,7 @@ class Model {
   WeightStore weights_;
   ops::WeightMatrix embedding_;  ///< [V, hidden]
   std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Part> parts_;    ///< of the blocks, in order
   Norm norm_;                  ///< of the last block's output
   ops::WeightMatrix lm_head_;  ///< [V, hidden], undefined where the embedding is the head
 };

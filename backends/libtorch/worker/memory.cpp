@@ -135,8 +135,9 @@ int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device
 }
 
 std::string help_against_shortage() {
-  return "lower train.seq_len, model.hidden_size or model.num_layers, take another device, or end "
-         "what else holds its memory (train.precision: bfloat16 halves much of it)";
+  return "set train.recompute: blocks, lower train.seq_len, model.hidden_size or model.num_layers, "
+         "take another device, or end what else holds its memory (train.precision: bfloat16 halves "
+         "much of it)";
 }
 
 }  // namespace forge::libtorch

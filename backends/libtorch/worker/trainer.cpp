@@ -31,7 +31,7 @@ std::optional<FlatWeights> flat_weights(const config::Experiment& experiment,
 
 Trainer::Trainer(const config::Experiment& experiment, const at::Device& device, const Place& place)
     : experiment_(experiment),
-      model_(experiment.model, weight_types(experiment.train), device),
+      model_(experiment.model, weight_types(experiment.train), device, experiment.train.recompute),
       flat_(flat_weights(experiment, model_, place)),
       optimizer_(experiment, model_, flat_ ? &*flat_ : nullptr),
       graph_(device),

@@ -21,6 +21,10 @@ struct Named {
   const OwnBlock& block;
 };
 
+bool stands_at(char position, const OwnBlock& block) {
+  return block.at.find(position) != std::string::npos;
+}
+
 Named block_called(const ModelConfig& model, const std::string& name) {
   const auto found = model.blocks.find(name);
   if (found != model.blocks.end()) return {found->first, found->second};
@@ -179,21 +183,29 @@ void check_description(const std::string& name, const OwnBlock& block) {
 
 void add_blocks_at(char position, const ModelConfig& model, ParameterList& list) {
   for (const auto& [name, block] : model.blocks) {
-    if (block.at.find(position) != std::string::npos)
+    if (own::stands_at(position, block))
       own::add_weights({name, block}, std::string(1, position), list);
   }
 }
 
-double flops_of_blocks_at(const ModelConfig& model, const std::string& name, int64_t seq_len) {
+double flops_of_block_at(const ModelConfig& model, const std::string& name, int64_t seq_len) {
   const own::Named named = own::block_called(model, name);
   const auto places = static_cast<double>(named.block.at.size());
   return places > 0 ? places * own::flops_of(named, seq_len) : 0;
 }
 
-SavedActivations saved_by_blocks_at(const ModelConfig& model) {
+double flops_of_blocks_at(char position, const ModelConfig& model, int64_t seq_len) {
+  double operations = 0;
+  for (const auto& [name, block] : model.blocks) {
+    if (own::stands_at(position, block)) operations += own::flops_of({name, block}, seq_len);
+  }
+  return operations;
+}
+
+SavedActivations saved_by_blocks_at(char position, const ModelConfig& model) {
   SavedActivations saved;
   for (const auto& [name, block] : model.blocks) {
-    for (size_t place = 0; place < block.at.size(); ++place) saved += own::saved_by({name, block});
+    if (own::stands_at(position, block)) saved += own::saved_by({name, block});
   }
   return saved;
 }

@@ -44,9 +44,12 @@ void check_description(const std::string& name, const OwnBlock& block);
 /// their names.
 void add_blocks_at(char position, const ModelConfig& model, ParameterList& list);
 
-/// What those of both positions cost in one layer.
-double flops_of_blocks_at(const ModelConfig& model, const std::string& name, int64_t seq_len);
-SavedActivations saved_by_blocks_at(const ModelConfig& model);
+/// What a block costs at its positions in one layer.
+double flops_of_block_at(const ModelConfig& model, const std::string& name, int64_t seq_len);
+
+/// What all those of one position cost in one layer.
+double flops_of_blocks_at(char position, const ModelConfig& model, int64_t seq_len);
+SavedActivations saved_by_blocks_at(char position, const ModelConfig& model);
 
 /// The mixer of a layer whose kind is a block of one's own. Its functions take the layer's own
 /// model (ModelConfig::of_layer), whose only layer it is, and throw Error where it is not

@@ -22,11 +22,13 @@ namespace {
 /// Enough to know a machine by; reading more configs would only take time.
 constexpr size_t most_past_runs = 200;
 
-/// Operations of a step of training.
+/// Operations of a step of training, with those that are done twice.
 double operations_per_step(const config::Experiment& experiment) {
   const config::TrainConfig& train = experiment.train;
-  return model::flops_per_token(experiment.model, train.seq_len).total() *
-         double(train.batch_size) * double(train.seq_len);
+  const double of_token =
+      model::flops_per_token(experiment.model, train.seq_len).total() +
+      model::recomputed_flops_per_token(experiment.model, train.seq_len, train.recompute);
+  return of_token * double(train.batch_size) * double(train.seq_len);
 }
 
 /// Operations of the evaluations during that many steps and after the last one.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/libtorch/worker/jobs.h"
+#include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/trainer.h"
 #include "core/base/hash.h"
 #include "core/base/random.h"
@@ -213,6 +214,15 @@ inline std::vector<json> numbers_after(const std::vector<json>& events, int64_t 
     if (number.at(0) > step) later.push_back(number);
   }
   return later;
+}
+
+/// Makes CPU tensors count as they do in the worker.
+inline void install_allocator_once() {
+  static const bool installed = [] {
+    libtorch::install_counting_allocator();
+    return true;
+  }();
+  static_cast<void>(installed);
 }
 
 /// Gradients under the names of named_weights(); zeros for a weight without gradient.

@@ -36,6 +36,8 @@ BLOCK = HEAD + """\
         mixed = nn.functional.dropout(x.cumsum(1), 0.2, self.training)
         return self.out(mixed)
 """
+GLA5 = {"num_heads": 2, "expand_k": 0.5, "expand_v": 1.0, "qkv_activation": "silu", "gate_rank": 4,
+        "gate_normalizer": 16, "output_gate_rank": 4}
 
 
 def model_of(layers, source=BLOCK):
@@ -154,6 +156,49 @@ class Steps(unittest.TestCase):
             self.assertEqual(second.losses(4, 8), expected[4:])
             for one, other in zip(whole.model.parameters(), second.model.parameters()):
                 self.assertTrue(torch.equal(one, other))
+
+
+def kept_bytes(model, rows):
+    """Of the tensors that operations keep for the backward pass, each memory once."""
+    kept = {}
+
+    def keep(tensor):
+        kept[tensor.storage().data_ptr()] = tensor.storage().nbytes()
+        return tensor
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(torch.from_numpy(rows[0]))
+    for weight in model.parameters():
+        kept.pop(weight.storage().data_ptr(), None)
+    return sum(kept.values())
+
+
+class Recomputing(unittest.TestCase):
+    LAYERS = (("attention",), ("gla5",), ("my_mixer",))  # the last one draws random numbers
+
+    def outcome(self, layers, recompute, **train):
+        experiment = experiment_of(layers, recompute=recompute, **train)
+        experiment["model"]["gla5"] = GLA5
+        run = Run(experiment)
+        losses = run.losses(0, 4)
+        return losses, [weight.grad for weight in run.model.parameters()], list(run.model.parameters())
+
+    def test_the_bits_are_those_of_what_is_kept(self):
+        for layers in self.LAYERS:
+            for train in ({}, {"precision": "bfloat16"}, {"micro_batch_size": 3}):
+                expected = self.outcome(layers, "none", **train)
+                self.assertNotEqual(expected[0][0], expected[0][-1])
+                for recompute in ("mlp", "blocks"):
+                    with self.subTest(layers=layers, recompute=recompute, **train):
+                        losses, gradients, weights = self.outcome(layers, recompute, **train)
+                        self.assertEqual(losses, expected[0])
+                        self.assertTrue(all(map(torch.equal, gradients, expected[1])))
+                        self.assertTrue(all(map(torch.equal, weights, expected[2])))
+
+    def test_less_is_kept(self):
+        none, mlp, blocks = (kept_bytes(training.build(experiment_of(recompute=recompute), CPU), rows_of(0))
+                             for recompute in ("none", "mlp", "blocks"))
+        self.assertLess(mlp, 0.8 * none)
+        self.assertLess(blocks, 0.3 * none)
 
 
 class NotFinite(unittest.TestCase):

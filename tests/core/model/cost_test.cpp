@@ -87,6 +87,8 @@ TEST_CASE("bytes of weights, gradients and moments follow the precision") {
   REQUIRE(single.gradients == single.weights);
   REQUIRE(single.optimizer == 2 * single.weights);
   REQUIRE(single.logits_gradient == 4 * 16 * 2000);
+  REQUIRE(single.recomputed == 0);
+  REQUIRE(single.exchange == 0);
   REQUIRE(single.total() == 4 * single.weights + single.activations + single.logits_gradient);
   train.precision = model::Precision::float64;
   REQUIRE(training_bytes(model, train.shape()).weights == 2 * single.weights);
@@ -161,6 +163,7 @@ TEST_CASE("costs as JSON have a total of each group") {
   REQUIRE(json.at("parameters").at("total") == 4'434'176 + 2 * 4096);
   REQUIRE(json.at("flops_per_token").at("forward").at("canon") == 2 * 2 * 4096);
   REQUIRE(json.at("flops_per_token").at("total") == 26'664'960 + 3 * 2 * 2 * 4096);
+  REQUIRE(json.at("flops_per_token").at("recomputed") == 0);
   int64_t sum = 0;
   for (const auto& [name, bytes] : json.at("bytes").items()) {
     if (name != "total") sum += bytes.get<int64_t>();

@@ -59,11 +59,10 @@ class MlpBlock final : public Block {
   }
 
   at::Tensor forward(const at::Tensor& x, const ops::Documents& documents) const override {
-    const auto [gate_up, residual] = norm_.project(x, canon_c_.layer(documents), gate_up_);
-    if (kind_ == model::MlpKind::swiglu)
-      return ops::swiglu_linear(gate_up, canon_d_.layer(documents), down_, residual);
-    const at::Tensor mixed = ops::canon_layer(gate_up, canon_d_.layer(documents));
-    return ops::linear(activation(kind_, mixed), down_, residual);
+    return forward(x, documents, ops::Numbers::computed);
+  }
+  at::Tensor forward_again(const at::Tensor& x, const ops::Documents& documents) const override {
+    return forward(x, documents, ops::Numbers::unset);
   }
 
   std::unique_ptr<BlockState> new_state(int64_t rows,
@@ -84,6 +83,16 @@ class MlpBlock final : public Block {
   }
 
  private:
+  at::Tensor forward(const at::Tensor& x,
+                     const ops::Documents& documents,
+                     ops::Numbers numbers) const {
+    const auto [gate_up, residual] = norm_.project(x, canon_c_.layer(documents), gate_up_);
+    if (kind_ == model::MlpKind::swiglu)
+      return ops::swiglu_linear(gate_up, canon_d_.layer(documents), down_, residual, numbers);
+    const at::Tensor mixed = ops::canon_layer(gate_up, canon_d_.layer(documents));
+    return ops::linear(activation(kind_, mixed), down_, residual, numbers);
+  }
+
   model::MlpKind kind_;
   Norm norm_;
   Canon canon_c_;

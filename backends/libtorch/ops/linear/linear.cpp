@@ -35,7 +35,8 @@ struct Linear : public torch::autograd::Function<Linear> {
                             const at::Tensor& x,
                             const at::Tensor& w,
                             const at::Tensor& rounded_w,
-                            const at::Tensor& residual) {
+                            const at::Tensor& residual,
+                            Numbers numbers) {
     const WeightMatrix matrix(w, or_undefined(rounded_w));
     const at::Tensor read = as_operand(in_product(x), matrix.operand().scalar_type());
     // x itself may be a part of a tensor that is kept anyway.
@@ -44,7 +45,8 @@ struct Linear : public torch::autograd::Function<Linear> {
     context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
     context->saved_data["adds"] = or_undefined(residual).defined();
     at::Tensor y = at::empty({x.size(0), w.size(0)}, x.options());
-    linear_forward(read, matrix.operand(), or_undefined(residual), y);
+    if (numbers == Numbers::computed)
+      linear_forward(read, matrix.operand(), or_undefined(residual), y);
     return y;
   }
 
@@ -59,7 +61,7 @@ struct Linear : public torch::autograd::Function<Linear> {
     linear_backward_w(read, in_product(saved[0]), grad_w);
     linear_backward_x(read, saved[1], grad_x);
     const bool adds = context->saved_data["adds"].toBool();
-    return {grad_x, grad_w, {}, adds ? grad : at::Tensor()};
+    return {grad_x, grad_w, {}, adds ? grad : at::Tensor(), {}};
   }
 };
 
@@ -73,7 +75,10 @@ WeightMatrix contiguous(const WeightMatrix& matrix) {
   return {contiguous(matrix.stored), contiguous(matrix.rounded)};
 }
 
-at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& residual) {
+at::Tensor linear(const at::Tensor& x,
+                  const WeightMatrix& w,
+                  const at::Tensor& residual,
+                  Numbers numbers) {
   const at::Tensor& operand = w.operand();
   TORCH_CHECK(operand.dim() == 2 && x.dim() >= 1 && x.size(-1) == operand.size(1),
               "linear: x must be [..., ",
@@ -98,7 +103,8 @@ at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& 
   return Linear::apply(x.numel() > 0 ? rows_in_one_piece(x) : as_rows(x),
                        w.stored.contiguous(),
                        or_empty(w.rounded),
-                       or_empty(as_rows(residual)))
+                       or_empty(as_rows(residual)),
+                       numbers)
       .view(shape);
 }
 

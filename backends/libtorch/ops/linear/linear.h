@@ -23,10 +23,17 @@ struct WeightMatrix {
 /// The matrix with contiguous tensors.
 WeightMatrix contiguous(const WeightMatrix& matrix);
 
+/// Whether an operation computes its result. Where only the gradients of a result are wanted, its
+/// numbers may be left unset: what the operation keeps for its backward pass is the same.
+enum class Numbers { computed, unset };
+
 /// y = x w^T [+ residual] for x [..., K] of the operand's type, w [N, K] and residual [..., N].
 /// Returns [..., N]. Differentiable in all three. On a CPU the products go through gemm.h, on a GPU
 /// through cuBLASLt; at::linear is the reference.
-at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& residual = {});
+at::Tensor linear(const at::Tensor& x,
+                  const WeightMatrix& w,
+                  const at::Tensor& residual = {},
+                  Numbers numbers = Numbers::computed);
 
 /// Products of contiguous matrices on either device, each written in its tensor's type:
 /// y = x w^T [+ residual], grad_x = grad_y w, grad_w = grad_y^T x with x [M, K], w [N, K], y,

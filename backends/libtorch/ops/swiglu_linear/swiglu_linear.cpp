@@ -137,6 +137,7 @@ struct SwigluLinearArguments {
   CanonLayer canon;
   WeightMatrix matrix;
   bool adds;  ///< a residual
+  Numbers numbers;
 };
 
 /// The weights that autograd tracks are arguments of their own; their gradients are returned.
@@ -147,14 +148,15 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
                             const at::Tensor& w,
                             const at::Tensor& residual,
                             const SwigluLinearArguments& arguments) {
-    const auto& [layer, matrix, adds] = arguments;
+    const auto& [layer, matrix, adds, numbers] = arguments;
     context->save_for_backward({gate_up});
     keep_arguments(context, arguments);
     const int64_t batch = gate_up.size(0), length = gate_up.size(1);
+    at::Tensor out = at::empty({batch, length, w.size(0)}, gate_up.options());
+    if (numbers == Numbers::unset) return out;
     at::Tensor y = at::empty({batch, length, w.size(1)}, matrix.operand().options());
     gate_up.is_cuda() ? canon_swiglu_forward_cuda(gate_up, layer, y)
                       : canon_swiglu_forward_cpu(gate_up, layer, y);
-    at::Tensor out = at::empty({batch, length, w.size(0)}, gate_up.options());
     at::Tensor out_rows = token_rows(out);
     linear_forward(
         token_rows(y), matrix.operand(), adds ? token_rows(residual) : at::Tensor(), out_rows);
@@ -164,7 +166,7 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
     const auto arguments = kept_arguments<SwigluLinearArguments>(context);
-    const auto& [layer, matrix, adds] = arguments;
+    const auto& [layer, matrix, adds, numbers] = arguments;
     const at::Tensor& w = matrix.operand();
     const at::Tensor grad_out = grad_outputs[0].contiguous();
     const at::Tensor grad = as_operand(token_rows(grad_out), w.scalar_type());
@@ -187,7 +189,8 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
 at::Tensor swiglu_linear(const at::Tensor& gate_up,
                          const CanonLayer& canon,
                          const WeightMatrix& w,
-                         const at::Tensor& residual) {
+                         const at::Tensor& residual,
+                         Numbers numbers) {
   const at::Tensor& operand = w.operand();
   TORCH_CHECK(gate_up.dim() == 3 && operand.dim() == 2 && gate_up.size(2) == 2 * operand.size(1),
               "swiglu_linear: gate_up must be [batch, tokens, 2 * ",
@@ -204,8 +207,9 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
   if (canon.weight.defined()) check_canon_shapes(gate_up, canon.weight, canon.doc_ids);
   const bool fused = has_product_kernel(gate_up, operand.scalar_type()) &&
                      !(canon.weight.defined() && canon.options.silu);
-  if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
-  const SwigluLinearArguments arguments{contiguous(canon), contiguous(w), residual.defined()};
+  if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual, numbers);
+  const SwigluLinearArguments arguments{
+      contiguous(canon), contiguous(w), residual.defined(), numbers};
   return SwiGluLinear::apply(gate_up.contiguous(),
                              or_empty(arguments.canon.weight),
                              arguments.matrix.stored,

@@ -13,7 +13,8 @@ namespace forge::ops {
 at::Tensor swiglu_linear(const at::Tensor& gate_up,
                          const CanonLayer& canon,
                          const WeightMatrix& w,
-                         const at::Tensor& residual = {});
+                         const at::Tensor& residual = {},
+                         Numbers numbers = Numbers::computed);
 
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up,
                                    const CanonLayer& canon,

@@ -230,14 +230,6 @@ int64_t held_bytes() {
   return libtorch::peak_memory_bytes(at::kCPU);
 }
 
-void install_allocator_once() {
-  static const bool installed = [] {
-    libtorch::install_counting_allocator();
-    return true;
-  }();
-  static_cast<void>(installed);
-}
-
 libtorch::Batch batch_of(const config::Experiment& experiment) {
   const std::vector<int64_t> shape = {experiment.train.batch_size, experiment.train.seq_len};
   libtorch::Batch batch{at::randint(0, experiment.model.vocab_size, shape, at::kInt),
@@ -294,18 +286,26 @@ TEST_CASE("activations and the peak of a step are as large as was estimated", "[
       experiment.train.batch_size = 3;
       experiment.train.seq_len = 65;
       experiment.train.document_mask = document_mask;
-      INFO(describe(model) << ", document_mask " << document_mask);
-      const Measured measured = measure(experiment);
-      const model::TrainingBytes expected = model::training_bytes(model, experiment.train.shape());
-      REQUIRE(measured.state == expected.weights + expected.optimizer);
-      const double activations = double(measured.activations) / double(expected.activations);
-      REQUIRE(activations == Approx(1).margin(0.005));
-      const double peak = double(measured.peak) / double(expected.total());
-      REQUIRE(peak < 1.02);
-      REQUIRE(peak > 0.7);
-      worst_activations = std::max(worst_activations, std::fabs(activations - 1));
-      smallest_peak = std::min(smallest_peak, peak);
-      largest_peak = std::max(largest_peak, peak);
+      for (const model::Recompute recompute :
+           {model::Recompute::none, model::Recompute::mlp, model::Recompute::blocks}) {
+        experiment.train.recompute = recompute;
+        INFO(describe(model) << ", document_mask " << document_mask << ", recompute "
+                             << schema::name_of(recompute));
+        const Measured measured = measure(experiment);
+        const model::TrainingBytes expected =
+            model::training_bytes(model, experiment.train.shape());
+        REQUIRE(measured.state == expected.weights + expected.optimizer);
+        const double activations = double(measured.activations) / double(expected.activations);
+        REQUIRE(activations == Approx(1).margin(0.005));
+        const double peak = double(measured.peak) / double(expected.total());
+        // Work space of a linear mixer stands out where little else is kept.
+        const bool is_little = recompute == model::Recompute::blocks && crosses_documents(model);
+        REQUIRE(peak < (is_little ? 1.1 : 1.02));
+        REQUIRE(peak > 0.7);
+        worst_activations = std::max(worst_activations, std::fabs(activations - 1));
+        smallest_peak = std::min(smallest_peak, peak);
+        largest_peak = std::max(largest_peak, peak);
+      }
     }
   }
   std::cout << "activations differ from the estimate by at most " << 100 * worst_activations
