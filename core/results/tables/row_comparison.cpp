@@ -75,6 +75,7 @@ class RowComparison {
       if (!found) continue;
       cell.difference = found->difference;
       cell.paired = found->paired;
+      cell.common_seeds = found->common_seeds;
       cell.p = found->p;
     }
     test_best(rows);
@@ -284,7 +285,8 @@ std::optional<RowDifference> difference_between(const AblationRow& all_of_own,
   const auto test = paired ? statistics::paired_test : statistics::welch_test;
   const auto found = test(own, other, confidence, sampling_error, evaluation_error);
   if (!found) return std::nullopt;
-  return RowDifference{*found, std::min(1.0, look.factor * found->p), paired};
+  const size_t common_seeds = own_part || other_part ? own_row.runs.size() : 0;
+  return RowDifference{*found, std::min(1.0, look.factor * found->p), paired, common_seeds};
 }
 
 std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& metric) {

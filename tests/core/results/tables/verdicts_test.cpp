@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "core/base/random.h"
+#include "core/results/tables/sheet.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -105,6 +106,34 @@ TEST_CASE("rows that share nearly all seeds are compared seed by seed", "[verdic
   const Cell cell = cells_of(verdicts_of(table_of({row_of("llama", baseline, 5), four})))[1];
   CHECK(cell.paired);
   CHECK(cell.difference->degrees_of_freedom == 3);
+}
+
+TEST_CASE("a difference that is of fewer seeds than the means says so", "[verdicts]") {
+  AblationRow four = row_of("canon", better, 4);
+  four.runs.pop_back();
+  Ablation table = table_of({row_of("llama", baseline, 5), four});
+  table.table.columns.push_back({ColumnKind::seeds, "Seeds"});
+  const std::string note =
+      "canon has 4 seeds, llama 5: they are compared by the 4 that both have, and the difference "
+      "is not that of the means shown";
+  Sheet sheet = make_sheet(table);
+  CHECK(sheet.footnotes == std::vector<std::string>{note});
+  CHECK(contains(sheet.rows[1][0].text, " [1]"));
+  CHECK(sheet.rows[1][1].text == "4");
+  CHECK(cells_of(verdicts_of(table))[1].common_seeds == 4);
+  CHECK(to_json(table)["rows"][1]["statistics"]["eval_loss"]["difference"]["common_seeds"] == 4);
+  // A column of differences has the mark alone.
+  table.table.columns.push_back({ColumnKind::difference, "vs Llama", "eval_loss"});
+  sheet = make_sheet(table);
+  CHECK(sheet.footnotes == std::vector<std::string>{note});
+  CHECK_FALSE(contains(sheet.rows[1][0].text, "["));
+  CHECK(contains(sheet.rows[1][2].text, " [1]"));
+
+  table.rows[1] = row_of("canon", better, 5);
+  CHECK(make_sheet(table).footnotes.empty());
+  // Of rows with other seeds the difference is that of the means.
+  for (store::RunSummary& run : table.rows[1].runs) run.seed += 100;
+  CHECK(make_sheet(table).footnotes.empty());
 }
 
 TEST_CASE("other runs of the same seeds count as tables that could have been shown", "[verdicts]") {
