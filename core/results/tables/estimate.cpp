@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
 
@@ -40,7 +41,8 @@ std::vector<SampledMetric> metrics_of(const Expression& expression,
     }
     const std::optional<Moments> moments = statistics::moments_of(values_of(*sample));
     if (!moments) {
-      missing = text_of(name) + " is no number in one of the runs";
+      missing = not_finite_text(sample->row, name.metric, values_of(*sample));
+      if (missing.empty()) missing = text_of(name) + " is too large to compute with";
       return {};
     }
     metrics.push_back({name, std::move(*sample), *moments});
@@ -413,6 +415,21 @@ Estimate joined(const Pieces& pieces, const Samples& samples, double confidence)
 }
 
 }  // namespace
+
+std::string not_finite_text(const std::string& row,
+                            const std::string& metric,
+                            const std::vector<double>& values) {
+  const auto bad = std::count_if(
+      values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
+  if (bad == 0) return "";
+  const std::string in_runs = " in " + std::to_string(bad) + " of " + counted(values.size(), "run");
+  const results::Metric kind = results::metric_named(metric);
+  // A loss at an equal budget is none before the first evaluation, which is no divergence.
+  const bool is_loss_of_run =
+      kind.unit == results::Unit::nats_per_token && kind.source != results::Source::table;
+  return is_loss_of_run ? row + " diverged" + in_runs + ": its " + metric + " is inf or NaN"
+                        : "the " + metric + " of " + row + " is inf or NaN" + in_runs;
+}
 
 Estimate estimate(const Expression& expression, const Samples& samples, double confidence) {
   Estimate result;
