@@ -264,13 +264,34 @@ bool is_bent(const Expression& expression, const std::vector<SampledMetric>& met
 struct Contribution {
   double variance = 0;
   double degrees_of_freedom = 0;
+  /// By how much each run moves it. A run is known by its seed and, where there are several of one,
+  /// by its place among them.
+  std::map<std::pair<int64_t, int>, double> moved_by;
 };
+
+/// What rows add to the variance because runs of a seed that both have move the expression in one
+/// direction, as in Welch's test; 0 where they do not.
+double variance_of_common_seeds(const std::vector<Contribution>& rows) {
+  double variance = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = i + 1; j < rows.size(); ++j) {
+      double products = 0, common = 0;
+      for (const auto& [run, moved] : rows[i].moved_by) {
+        const auto other = rows[j].moved_by.find(run);
+        if (other == rows[j].moved_by.end()) continue;
+        products += moved * other->second;
+        ++common;
+      }
+      variance += std::max(0.0, 2 * products * common / std::max(common - 1, 1.0));
+    }
+  }
+  return variance;
+}
 
 /// Of the metrics of one row, which the same runs made: what each run moves the expression by.
 Contribution contribution_of(const std::vector<size_t>& row,
                              const std::vector<SampledMetric>& metrics,
                              const std::vector<double>& slope) {
-  // A run is known by its seed and, where there are several of one, by its place among them.
   std::map<std::pair<int64_t, int>, double> moved_by;
   size_t fewest = metrics[row.front()].moments.n;
   for (const size_t i : row) {
@@ -285,7 +306,7 @@ Contribution contribution_of(const std::vector<size_t>& row,
   double squares = 0;
   for (const auto& [run, moved] : moved_by) squares += moved * moved;
   const auto n = static_cast<double>(fewest);
-  return {squares * n / (n - 1), n - 1};
+  return {squares * n / (n - 1), n - 1, std::move(moved_by)};
 }
 
 /// False where the slopes are not known, and where the metrics do not vary.
@@ -321,8 +342,10 @@ bool estimate_by_slopes(Estimate& estimate,
       contributions.begin(), contributions.end(), [](const Contribution& a, const Contribution& b) {
         return a.degrees_of_freedom < b.degrees_of_freedom;
       });
-  if (least->degrees_of_freedom != most->degrees_of_freedom)
+  const double of_common_seeds = variance_of_common_seeds(contributions);
+  if (least->degrees_of_freedom != most->degrees_of_freedom || of_common_seeds > 0)
     degrees_of_freedom = least->degrees_of_freedom;
+  variance += of_common_seeds;
   const auto found = statistics::student_t_test(*estimate.value,
                                                 std::sqrt(variance),
                                                 degrees_of_freedom,

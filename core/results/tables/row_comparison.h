@@ -74,9 +74,10 @@ struct RowDifference {
 };
 
 /// The difference of two rows' values of a metric, one a run: by the paired test if the rows have
-/// the same seeds, else by Welch's; of fractions never surer than their numbers of cases allow.
-/// None if one has too few values, if nothing varies though the rows differ, or less than the
-/// values are rounded by, and of a metric that is not tested.
+/// the same seeds, else by Welch's, where seeds that only some runs share can make it less sure; of
+/// fractions never surer than their numbers of cases allow. None if one has too few values, if
+/// nothing varies though the rows differ, or less than the values are rounded by, and of a metric
+/// that is not tested.
 std::optional<RowDifference> difference_between(const AblationRow& own_row,
                                                 const AblationRow& other_row,
                                                 const std::string& metric,
