@@ -119,18 +119,18 @@ std::optional<Difference> welch_test(const std::vector<double>& own,
                                      const std::vector<double>& baseline,
                                      double confidence,
                                      double sampling_error,
-                                     const MeanError& evaluation_error) {
+                                     const MeanError& evaluation_error,
+                                     double covariance) {
   const std::optional<Moments> a = spread_of(own);
   const std::optional<Moments> b = spread_of(baseline);
   if (!a || !b) return std::nullopt;
   const double difference = a->mean - b->mean;
-  const double standard_error = std::hypot(a->standard_error(), b->standard_error());
-  std::optional<Difference> result = student_t_test(difference,
-                                                    standard_error,
-                                                    joint_degrees(*a, *b, standard_error),
-                                                    confidence,
-                                                    sampling_error,
-                                                    evaluation_error);
+  const double independent = std::hypot(a->standard_error(), b->standard_error());
+  const double standard_error = std::hypot(independent, std::sqrt(std::max(0.0, -2 * covariance)));
+  const double degrees_of_freedom =
+      covariance < 0 ? std::min(degrees(*a), degrees(*b)) : joint_degrees(*a, *b, independent);
+  std::optional<Difference> result = student_t_test(
+      difference, standard_error, degrees_of_freedom, confidence, sampling_error, evaluation_error);
   if (!result) return std::nullopt;
   const double both = degrees(*a) + degrees(*b);
   const double differ_within_cells =

@@ -41,11 +41,16 @@ struct Difference {
 /// that is not finite. None, too, where neither sample varies and no sampling error is known:
 /// nothing says how far chance moves the means. None, too, for an infinite evaluation error. Throws
 /// Error for a confidence outside of 0 to 1.
+///
+/// `covariance` is that of the two means, where some values of the samples belong together: runs of
+/// seeds that both rows have. Below 0 it is part of the error, with the degrees of freedom of the
+/// smaller sample. Above 0, where it would make the test surer, it is not counted.
 std::optional<Difference> welch_test(const std::vector<double>& own,
                                      const std::vector<double>& baseline,
                                      double confidence = default_confidence,
                                      double sampling_error = 0,
-                                     const MeanError& evaluation_error = {});
+                                     const MeanError& evaluation_error = {},
+                                     double covariance = 0);
 
 /// Student's test on the differences of pairs, such as runs of the same seed: own[i] belongs to
 /// baseline[i]. The effect size is standardised by what the samples vary, not by what the

@@ -72,8 +72,7 @@ std::string missing_for(const std::vector<const AblationRow*>& rows,
                         const Ablation& ablation) {
   const auto has_no_metric = [&](const AblationRow& row) {
     return std::any_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
-      const std::optional<double> metric = run.metric(claim.score);
-      return !metric || !std::isfinite(*metric);
+      return !run.metric(claim.score);
     });
   };
   const std::string in_profile = " in profile " + claim.profile;
@@ -91,8 +90,15 @@ std::string missing_for(const std::vector<const AblationRow*>& rows,
       return "no completed run of " + row->spec.config + " with " + ablation.table.best_of->key +
              " " + join(values, ", ") + in_profile;
   }
-  if (without_metric.empty()) return "";
-  return "no " + claim.score + " of " + join(without_metric, " and ") + in_profile;
+  if (!without_metric.empty())
+    return "no " + claim.score + " of " + join(without_metric, " and ") + in_profile;
+  std::vector<std::string> diverged;
+  for (const AblationRow* row : rows) {
+    const std::string text =
+        not_finite_text(row->spec.config, claim.score, values_of(*row, claim.score));
+    if (!text.empty()) diverged.push_back(text);
+  }
+  return join(diverged, ", ");
 }
 
 /// Whether `low` lies below `high`, which need not be strictly.

@@ -267,7 +267,6 @@ SetupEntry describe_plan(const Ablation& ablation) {
 /// chosen when results are known favour what they show.
 SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) {
   const std::string& name = declared.name;
-  const std::string design = design_key(declared);
   size_t runs = 0, without = 0, other = 0;
   for (const AblationRow& row : ablation.rows) {
     if (!row.is_comparable() || row.runs.size() < 2) continue;
@@ -277,7 +276,7 @@ SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) 
       ++runs;
       if (!planned.contains(name)) {
         ++without;
-      } else if (planned[name] != design) {
+      } else if (!is_design_of(declared, planned[name])) {
         ++other;
       }
     }

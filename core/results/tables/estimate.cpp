@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
 
@@ -40,7 +41,8 @@ std::vector<SampledMetric> metrics_of(const Expression& expression,
     }
     const std::optional<Moments> moments = statistics::moments_of(values_of(*sample));
     if (!moments) {
-      missing = text_of(name) + " is no number in one of the runs";
+      missing = not_finite_text(sample->row, name.metric, values_of(*sample));
+      if (missing.empty()) missing = text_of(name) + " is too large to compute with";
       return {};
     }
     metrics.push_back({name, std::move(*sample), *moments});
@@ -262,13 +264,34 @@ bool is_bent(const Expression& expression, const std::vector<SampledMetric>& met
 struct Contribution {
   double variance = 0;
   double degrees_of_freedom = 0;
+  /// By how much each run moves it. A run is known by its seed and, where there are several of one,
+  /// by its place among them.
+  std::map<std::pair<int64_t, int>, double> moved_by;
 };
+
+/// What rows add to the variance because runs of a seed that both have move the expression in one
+/// direction, as in Welch's test; 0 where they do not.
+double variance_of_common_seeds(const std::vector<Contribution>& rows) {
+  double variance = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = i + 1; j < rows.size(); ++j) {
+      double products = 0, common = 0;
+      for (const auto& [run, moved] : rows[i].moved_by) {
+        const auto other = rows[j].moved_by.find(run);
+        if (other == rows[j].moved_by.end()) continue;
+        products += moved * other->second;
+        ++common;
+      }
+      variance += std::max(0.0, 2 * products * common / std::max(common - 1, 1.0));
+    }
+  }
+  return variance;
+}
 
 /// Of the metrics of one row, which the same runs made: what each run moves the expression by.
 Contribution contribution_of(const std::vector<size_t>& row,
                              const std::vector<SampledMetric>& metrics,
                              const std::vector<double>& slope) {
-  // A run is known by its seed and, where there are several of one, by its place among them.
   std::map<std::pair<int64_t, int>, double> moved_by;
   size_t fewest = metrics[row.front()].moments.n;
   for (const size_t i : row) {
@@ -283,7 +306,7 @@ Contribution contribution_of(const std::vector<size_t>& row,
   double squares = 0;
   for (const auto& [run, moved] : moved_by) squares += moved * moved;
   const auto n = static_cast<double>(fewest);
-  return {squares * n / (n - 1), n - 1};
+  return {squares * n / (n - 1), n - 1, std::move(moved_by)};
 }
 
 /// False where the slopes are not known, and where the metrics do not vary.
@@ -319,8 +342,10 @@ bool estimate_by_slopes(Estimate& estimate,
       contributions.begin(), contributions.end(), [](const Contribution& a, const Contribution& b) {
         return a.degrees_of_freedom < b.degrees_of_freedom;
       });
-  if (least->degrees_of_freedom != most->degrees_of_freedom)
+  const double of_common_seeds = variance_of_common_seeds(contributions);
+  if (least->degrees_of_freedom != most->degrees_of_freedom || of_common_seeds > 0)
     degrees_of_freedom = least->degrees_of_freedom;
+  variance += of_common_seeds;
   const auto found = statistics::student_t_test(*estimate.value,
                                                 std::sqrt(variance),
                                                 degrees_of_freedom,
@@ -413,6 +438,21 @@ Estimate joined(const Pieces& pieces, const Samples& samples, double confidence)
 }
 
 }  // namespace
+
+std::string not_finite_text(const std::string& row,
+                            const std::string& metric,
+                            const std::vector<double>& values) {
+  const auto bad = std::count_if(
+      values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
+  if (bad == 0) return "";
+  const std::string in_runs = " in " + std::to_string(bad) + " of " + counted(values.size(), "run");
+  const results::Metric kind = results::metric_named(metric);
+  // A loss at an equal budget is none before the first evaluation, which is no divergence.
+  const bool is_loss_of_run =
+      kind.unit == results::Unit::nats_per_token && kind.source != results::Source::table;
+  return is_loss_of_run ? row + " diverged" + in_runs + ": its " + metric + " is inf or NaN"
+                        : "the " + metric + " of " + row + " is inf or NaN" + in_runs;
+}
 
 Estimate estimate(const Expression& expression, const Samples& samples, double confidence) {
   Estimate result;

@@ -30,6 +30,12 @@ struct MetricSample {
 /// The sample of a name. None or empty: no run has the metric.
 using Samples = std::function<std::optional<MetricSample>(const Name&)>;
 
+/// Of values that are not all finite, what that says of the row: "a diverged in 1 of 3 runs: its
+/// eval_loss is inf or NaN". "" if all are.
+std::string not_finite_text(const std::string& row,
+                            const std::string& metric,
+                            const std::vector<double>& values);
+
 /// How the uncertainty of an expression was found.
 enum class EstimateMethod {
   none,              ///< not found: too few runs

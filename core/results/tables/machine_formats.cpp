@@ -132,14 +132,16 @@ Json statistics_json(const Cell& cell) {
     json["values"].push_back(value_or_null(std::optional<double>(value)));
   if (cell.difference) {
     const statistics::Difference& difference = *cell.difference;
-    json["difference"] = {{"mean", difference.difference},
-                          {"low", difference.interval.low},
-                          {"high", difference.interval.high},
-                          {"test", cell.paired ? "paired" : "Welch"},
-                          {"degrees_of_freedom", difference.degrees_of_freedom},
-                          {"p", difference.p},
-                          {"p_adjusted", value_or_null(cell.p)},
-                          {"effect_size", value_or_null(difference.effect_size)}};
+    json["difference"] = {
+        {"mean", difference.difference},
+        {"low", difference.interval.low},
+        {"high", difference.interval.high},
+        {"test", cell.paired ? "paired" : "Welch"},
+        {"common_seeds", cell.common_seeds > 0 ? Json(cell.common_seeds) : Json()},
+        {"degrees_of_freedom", difference.degrees_of_freedom},
+        {"p", difference.p},
+        {"p_adjusted", value_or_null(cell.p)},
+        {"effect_size", value_or_null(difference.effect_size)}};
   }
   json["standing"] = name_of(cell.standing);
   json["best"] = cell.best;

@@ -75,6 +75,7 @@ class RowComparison {
       if (!found) continue;
       cell.difference = found->difference;
       cell.paired = found->paired;
+      cell.common_seeds = found->common_seeds;
       cell.p = found->p;
     }
     test_best(rows);
@@ -257,6 +258,27 @@ statistics::MeanError evaluation_error_between(const AblationRow& own,
   return statistics::error_of_weighted_mean(differences, ours.tokens);
 }
 
+/// The covariance of two rows' means because of the seeds that both have; 0 without such. Of k
+/// values each it is the sum of the products over k − 1, times k over the numbers of seeds.
+double covariance_of_means(const AblationRow& own_row,
+                           const std::vector<double>& own,
+                           const AblationRow& other_row,
+                           const std::vector<double>& other) {
+  const auto mean_of_own = statistics::moments_of(own),
+             mean_of_other = statistics::moments_of(other);
+  if (!mean_of_own || !mean_of_other) return 0;
+  double products = 0, common = 0;
+  for (size_t i = 0; i < own.size(); ++i) {
+    for (size_t j = 0; j < other.size(); ++j) {
+      if (own_row.runs[i].seed != other_row.runs[j].seed) continue;
+      products += (own[i] - mean_of_own->mean) * (other[j] - mean_of_other->mean);
+      ++common;
+    }
+  }
+  const double numbers = static_cast<double>(own.size()) * static_cast<double>(other.size());
+  return products * common / std::max(common - 1, 1.0) / numbers;
+}
+
 }  // namespace
 
 std::optional<RowDifference> difference_between(const AblationRow& all_of_own,
@@ -281,10 +303,17 @@ std::optional<RowDifference> difference_between(const AblationRow& all_of_own,
   if (is_hidden_by_rounding(own, other, paired)) return std::nullopt;
   const statistics::MeanError evaluation_error =
       evaluation_error_between(own_row, other_row, metric);
-  const auto test = paired ? statistics::paired_test : statistics::welch_test;
-  const auto found = test(own, other, confidence, sampling_error, evaluation_error);
+  const auto found =
+      paired ? statistics::paired_test(own, other, confidence, sampling_error, evaluation_error)
+             : statistics::welch_test(own,
+                                      other,
+                                      confidence,
+                                      sampling_error,
+                                      evaluation_error,
+                                      covariance_of_means(own_row, own, other_row, other));
   if (!found) return std::nullopt;
-  return RowDifference{*found, std::min(1.0, look.factor * found->p), paired};
+  const size_t common_seeds = own_part || other_part ? own_row.runs.size() : 0;
+  return RowDifference{*found, std::min(1.0, look.factor * found->p), paired, common_seeds};
 }
 
 std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& metric) {

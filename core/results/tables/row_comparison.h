@@ -32,6 +32,9 @@ struct Cell {
   statistics::Summary summary;                       ///< of them; n = 0 without values
   std::optional<statistics::Difference> difference;  ///< own − the baseline's
   bool paired = false;                               ///< both have the same seeds
+  /// The seeds that both rows have and the difference is of, if one has more of them: it is then
+  /// not that of the means. Else 0.
+  size_t common_seeds = 0;
   std::optional<double> p;       ///< of the difference, over all that the table tests (verdicts.h)
   std::optional<double> best_p;  ///< of not being better than every other comparable row; the same
   Standing standing = Standing::not_comparable;
@@ -67,12 +70,14 @@ struct RowDifference {
   statistics::Difference difference;  ///< its p is that of a single test
   double p = 1;                       ///< for all looks at the two rows together
   bool paired = false;
+  size_t common_seeds = 0;  ///< see Cell
 };
 
 /// The difference of two rows' values of a metric, one a run: by the paired test if the rows have
-/// the same seeds, else by Welch's; of fractions never surer than their numbers of cases allow.
-/// None if one has too few values, if nothing varies though the rows differ, or less than the
-/// values are rounded by, and of a metric that is not tested.
+/// the same seeds, else by Welch's, where seeds that only some runs share can make it less sure; of
+/// fractions never surer than their numbers of cases allow. None if one has too few values, if
+/// nothing varies though the rows differ, or less than the values are rounded by, and of a metric
+/// that is not tested.
 std::optional<RowDifference> difference_between(const AblationRow& own_row,
                                                 const AblationRow& other_row,
                                                 const std::string& metric,

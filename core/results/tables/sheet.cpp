@@ -356,6 +356,21 @@ std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablatio
          table_command(ablation) + " --seeds 3'";
 }
 
+/// That the difference, or what is said of it, is not that of the means shown; "" if it is.
+std::string common_seeds_note(const Cell& cell,
+                              const AblationRow& row,
+                              const ColumnSpec& column,
+                              const Ablation& ablation) {
+  const bool is_about_difference = column.kind == ColumnKind::difference ||
+                                   (is_quality(column) && !has_difference_beside(column, ablation));
+  const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.group);
+  if (cell.common_seeds == 0 || !is_about_difference || !baseline) return "";
+  return row.spec.config + " has " + counted(row.runs.size(), "seed") + ", " +
+         baseline->spec.config + " " + std::to_string(baseline->runs.size()) +
+         ": they are compared by the " + std::to_string(cell.common_seeds) +
+         " that both have, and the difference is not that of the means shown";
+}
+
 /// The row's cells. A run that is not completed says so in the first column of metrics.
 std::vector<SheetCell> row_cells(size_t index,
                                  const std::vector<ColumnSpec>& columns,
@@ -400,6 +415,10 @@ std::vector<SheetCell> row_cells(size_t index,
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
                            footnotes);
+    if (metric_of(column))
+      cell.text += mark_of(
+          common_seeds_note(cells_of_metric.at(column.metric)[index], row, column, ablation),
+          footnotes);
     if (shows_benchmark(column, ablation.table)) {
       cell.text += mark_of(speed_note(row, ablation), footnotes);
     }

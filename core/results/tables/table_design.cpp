@@ -24,7 +24,16 @@ std::string claim_key(const ClaimSpec& claim) {
       .substr(0, 12);
 }
 
-std::string design_key(const TableSpec& table) {
+namespace {
+
+std::string key_of(const nlohmann::json& design) { return hash_hex(design.dump()).substr(0, 12); }
+
+nlohmann::json number_or_null(const std::optional<double>& number) {
+  return number ? nlohmann::json(*number) : nlohmann::json();
+}
+
+/// What keys held before they held all that decides which rows and runs are compared.
+nlohmann::json first_design(const TableSpec& table) {
   nlohmann::json design = {{"baseline", table.baseline},
                            {"primary", primary_metric(table)},
                            {"must_be_equal", table.must_be_equal}};
@@ -38,7 +47,31 @@ std::string design_key(const TableSpec& table) {
   if (table.budget)
     design["budget"] = {names_of(Budget())[static_cast<size_t>(table.budget->equal)],
                         table.budget->of};
-  return hash_hex(design.dump()).substr(0, 12);
+  return design;
+}
+
+}  // namespace
+
+std::string design_key(const TableSpec& table) {
+  nlohmann::json design = first_design(table);
+  // Larger and more expensive rows are compared with nothing: a limit that is chosen when the
+  // losses are known chooses rows.
+  design["parameters_within"] = number_or_null(table.parameters_within);
+  design["flops_within"] = number_or_null(table.flops_within);
+  // A speed of `forge bench` is one number, which decides no claim.
+  design["tokens_per_second"] =
+      names_of(SpeedSource())[static_cast<size_t>(table.tokens_per_second)];
+  if (const auto& best_of = table.best_of)
+    design["best_of"].insert(design["best_of"].end(),
+                             {names_of(Extreme())[static_cast<size_t>(best_of->take)],
+                              best_of->validation_rows,
+                              best_of->tuning_seeds,
+                              best_of->extend});
+  return key_of(design);
+}
+
+bool is_design_of(const TableSpec& table, const std::string& recorded) {
+  return recorded == design_key(table) || recorded == key_of(first_design(table));
 }
 
 }  // namespace forge::tables

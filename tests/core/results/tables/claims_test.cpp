@@ -60,9 +60,32 @@ TEST_CASE("a claim is not decidable without the runs that it is about", "[report
                  "(it is about profile full, shown is tiny, where it is \u22120.2500; one seed"));
   CHECK(
       contains(verdict(ablation({1.5}, {}, "tiny")), "(it is about profile full, shown is tiny)"));
-  CHECK(contains(verdict(ablation({1.5}, {std::nan("")})), "not decidable: "));
-  CHECK(contains(verdict(ablation({1.5, 1.6}, {1.25, std::nan("")})),
-                 "(no eval_loss of canon_a in profile full)"));
+  Ablation lacking = ablation({1.5, 1.6}, {1.25, 1.3});
+  lacking.rows[1].runs[1].metrics.clear();
+  CHECK(contains(verdict(lacking), "not decidable: "));
+  CHECK(contains(verdict(lacking), "(no eval_loss of canon_a in profile full)"));
+}
+
+TEST_CASE("a claim about runs that diverged says in how many of them", "[report]") {
+  const Losses good = {1.5, 1.6, 1.4};
+  CHECK(verdict(ablation(good, {1.25, INFINITY, 1.2})) ==
+        "not decidable: Canon-A has a lower eval loss than Llama 4M (canon_a diverged in 1 of 3 "
+        "runs: its eval_loss is inf or NaN)");
+  CHECK(contains(verdict(ablation({1.5}, {std::nan("")})), "(canon_a diverged in 1 of 1 run: "));
+  const std::string both = verdict(ablation({std::nan(""), 1.6, INFINITY}, {1.25, 1.3, INFINITY}));
+  CHECK(contains(both, "canon_a diverged in 1 of 3 runs: its eval_loss is inf or NaN, llama "));
+  CHECK(contains(both, "llama diverged in 2 of 3 runs"));
+
+  Ablation table = ablation(good, {1.25, INFINITY, 1.2});
+  ClaimSpec claim;
+  claim.claim = "Canon lowers the loss";
+  claim.holds = "eval_loss[canon_a] < eval_loss[llama]";
+  claim.comparison = parse_comparison(claim.holds);
+  claim.expression = difference_of(*claim.comparison);
+  table.table.claims = {claim};
+  CHECK(verdict(table) ==
+        "not decidable: Canon lowers the loss (canon_a diverged in 1 of 3 runs: its eval_loss is "
+        "inf or NaN)");
 }
 
 TEST_CASE("one run of each decides nothing and says which way it went", "[report]") {

@@ -217,11 +217,42 @@ TEST_CASE("a table that is newer than its runs says so", "[report][plan]") {
            [](TableSpec& spec) {
              spec.best_of = BestOfSpec{"optimizer.lr", {1, 2}, "eval_loss"};
            },
-           [](TableSpec& spec) { spec.budget = BudgetSpec(); }}) {
+           [](TableSpec& spec) { spec.budget = BudgetSpec(); },
+           [](TableSpec& spec) { spec.parameters_within = 0.5; },
+           [](TableSpec& spec) { spec.parameters_within = std::nullopt; },
+           [](TableSpec& spec) { spec.flops_within = 0.5; },
+           [](TableSpec& spec) { spec.tokens_per_second = SpeedSource::benchmark; }}) {
     changed = table;
     change(changed);
     CHECK(design_key(changed) != design_key(table));
   }
+  changed = table;
+  changed.parameters_within = std::nullopt;
+  CHECK(contains(design_text(planned, changed), "table changed after its runs; changed after 4 "));
+  CHECK_FALSE(is_design_of(changed, design_key(table)));
+}
+
+TEST_CASE("how the best of several runs is chosen belongs to a table's design", "[report][plan]") {
+  TableSpec table = small_table();
+  table.best_of = BestOfSpec{"optimizer.lr", {1, 2}, "eval_loss"};
+  for (const auto& change : std::vector<std::function<void(BestOfSpec&)>>{
+           [](BestOfSpec& spec) { spec.take = Extreme::lowest; },
+           [](BestOfSpec& spec) { spec.validation_rows = 64; },
+           [](BestOfSpec& spec) { spec.tuning_seeds = {901}; },
+           [](BestOfSpec& spec) { spec.extend = true; }}) {
+    TableSpec changed = table;
+    change(*changed.best_of);
+    CHECK(design_key(changed) != design_key(table));
+  }
+}
+
+TEST_CASE("runs of earlier versions recorded tables without their limits", "[report][plan]") {
+  TableSpec table = small_table();
+  const std::string recorded = "15f6f29e86bd";  // of that table
+  CHECK(recorded != design_key(table));
+  CHECK(design_text(std::map<std::string, std::string>{{table.name, recorded}}, table) == "");
+  table.baseline = "canon_a";
+  CHECK_FALSE(is_design_of(table, recorded));
 }
 
 /// A run of the seed, created on the day.

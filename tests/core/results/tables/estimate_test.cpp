@@ -250,7 +250,7 @@ TEST_CASE("what is missing is named", "[judge]") {
                           .add("zero", {0, 0});
   REQUIRE(result("loss[b] < loss[a]", table).reason == "no run has loss[b]");
   REQUIRE(result("loss[none] < loss[a]", table).reason == "no run has loss[none]");
-  REQUIRE(contains(result("loss[nan] < loss[a]", table).reason, "no number in one of the runs"));
+  REQUIRE(contains(result("loss[nan] < loss[a]", table).reason, "inf or NaN in 1 of 2 runs"));
   REQUIRE(contains(result("loss[a]/zero < 1", table).reason, "a division by zero"));
   REQUIRE_FALSE(result("loss[a]/zero < 1", table).margin.value);
 }

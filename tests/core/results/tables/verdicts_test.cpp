@@ -1,46 +1,21 @@
 #include "core/results/tables/verdicts.h"
 
 #include <cmath>
-#include <iostream>
 
-#include "core/base/random.h"
+#include "core/results/tables/sheet.h"
 #include "tests/core/results/tables/lab.h"
+#include "tests/core/results/tables/simulated_tables.h"
 #include "tests/support/catch.h"
 
 namespace forge::tables {
 namespace {
 
+using simulated::row_of;
+using simulated::table_of;
 using tests::contains;
 
 /// The losses of a row, of seeds from 1 on.
 using Losses = std::vector<double>;
-
-AblationRow row_of(const std::string& config, const Losses& losses, size_t planned) {
-  AblationRow row;
-  row.spec.config = row.spec.name = config;
-  for (size_t i = 0; i < losses.size(); ++i) {
-    store::RunSummary run;
-    run.status = run::RunState::completed;
-    run.seed = static_cast<int64_t>(i) + 1;
-    run.metrics["eval_loss"] = losses[i];
-    row.runs.push_back(run);
-  }
-  if (!row.runs.empty()) row.run = row.runs.back();
-  row.planned_seeds = planned;
-  return row;
-}
-
-/// Rows llama, the baseline, and the others, with a column of eval_loss.
-Ablation table_of(const std::vector<AblationRow>& rows) {
-  Ablation ablation;
-  ablation.table.name = "small";
-  ablation.table.baseline = rows.front().spec.config;
-  ablation.table.columns = {{ColumnKind::metric, "Eval loss", "eval_loss"}};
-  ablation.profile = "full";
-  ablation.rows = rows;
-  for (const AblationRow& row : rows) ablation.table.rows.push_back(row.spec);
-  return ablation;
-}
 
 ClaimSpec below(const std::string& config, const std::string& other) {
   ClaimSpec claim;
@@ -105,6 +80,65 @@ TEST_CASE("rows that share nearly all seeds are compared seed by seed", "[verdic
   const Cell cell = cells_of(verdicts_of(table_of({row_of("llama", baseline, 5), four})))[1];
   CHECK(cell.paired);
   CHECK(cell.difference->degrees_of_freedom == 3);
+}
+
+TEST_CASE("a difference that is of fewer seeds than the means says so", "[verdicts]") {
+  AblationRow four = row_of("canon", better, 4);
+  four.runs.pop_back();
+  Ablation table = table_of({row_of("llama", baseline, 5), four});
+  table.table.columns.push_back({ColumnKind::seeds, "Seeds"});
+  const std::string note =
+      "canon has 4 seeds, llama 5: they are compared by the 4 that both have, and the difference "
+      "is not that of the means shown";
+  Sheet sheet = make_sheet(table);
+  CHECK(sheet.footnotes == std::vector<std::string>{note});
+  CHECK(contains(sheet.rows[1][0].text, " [1]"));
+  CHECK(sheet.rows[1][1].text == "4");
+  CHECK(cells_of(verdicts_of(table))[1].common_seeds == 4);
+  CHECK(to_json(table)["rows"][1]["statistics"]["eval_loss"]["difference"]["common_seeds"] == 4);
+  // A column of differences has the mark alone.
+  table.table.columns.push_back({ColumnKind::difference, "vs Llama", "eval_loss"});
+  sheet = make_sheet(table);
+  CHECK(sheet.footnotes == std::vector<std::string>{note});
+  CHECK_FALSE(contains(sheet.rows[1][0].text, "["));
+  CHECK(contains(sheet.rows[1][2].text, " [1]"));
+
+  table.rows[1] = row_of("canon", better, 5);
+  CHECK(make_sheet(table).footnotes.empty());
+  // Of rows with other seeds the difference is that of the means.
+  for (store::RunSummary& run : table.rows[1].runs) run.seed += 100;
+  CHECK(make_sheet(table).footnotes.empty());
+}
+
+TEST_CASE("seeds that move two rows in opposite directions make a difference less sure",
+          "[verdicts]") {
+  // Half of the seeds are common: what lowers the one raises the other.
+  const Losses own = {0.90, 1.01, 1.08, 0.95, 1.06, 0.98},
+               other = {1.00, 1.12, 1.20, 1.05, 1.15, 1.11};
+  const auto compared = [&](bool are_reversed) {
+    AblationRow llama = row_of("llama", other, 6), canon = row_of("canon", own, 6);
+    std::vector<int64_t> seeds = {1, 2, 3, 11, 12, 13};  // of the losses 0.90, 1.01 and 1.08
+    if (are_reversed) seeds = {3, 2, 1, 11, 12, 13};
+    for (size_t i = 0; i < 6; ++i) canon.runs[i].seed = seeds[i];
+    Ablation table = table_of({llama, canon});
+    ClaimSpec claim;
+    claim.claim = claim.holds = "2*eval_loss[canon] < 2*eval_loss[llama]";
+    claim.comparison = parse_comparison(claim.holds);
+    claim.expression = difference_of(*claim.comparison);
+    table.table.claims = {claim};
+    return verdicts_of(table);
+  };
+  const Verdicts alike = compared(false), reversed = compared(true);
+  CHECK_FALSE(cells_of(alike)[1].paired);
+  const statistics::Difference &as_independent = *cells_of(alike)[1].difference,
+                               &of_common = *cells_of(reversed)[1].difference;
+  CHECK(as_independent.difference == Approx(of_common.difference));
+  CHECK(as_independent.degrees_of_freedom > 9);
+  CHECK(of_common.degrees_of_freedom == 5);
+  CHECK(of_common.standard_error > 1.1 * as_independent.standard_error);
+  CHECK(of_common.p > 1.5 * as_independent.p);
+  CHECK(*reversed.claims[0].p == Approx(*cells_of(reversed)[1].p).epsilon(1e-3));
+  CHECK(*alike.claims[0].p == Approx(*cells_of(alike)[1].p).epsilon(1e-3));
 }
 
 TEST_CASE("other runs of the same seeds count as tables that could have been shown", "[verdicts]") {
@@ -277,230 +311,6 @@ TEST_CASE("a claim about the model alone is no test", "[verdicts]") {
   CHECK(verdicts.claims[0].verdict == Verdict::holds);
   CHECK_FALSE(verdicts.claims[0].p);
   CHECK(*cells_of(verdicts)[1].p == Approx(cells_of(verdicts)[1].difference->p / 0.9));
-}
-
-// How often tables of equal rows call anything real, and how often they find what is there.
-
-/// A table that grows by a seed in every row at a time.
-struct Scenario {
-  int rows = 4;            ///< beside the baseline
-  int columns = 1;         ///< losses, with half of their variance in common
-  int claims = 0;          ///< that a row is below the baseline, or another row
-  size_t seeds = 5;        ///< at the last look
-  size_t planned = 5;      ///< 0: not planned
-  size_t first_look = 5;   ///< number of seeds at which one begins to look
-  bool same_seeds = true;  ///< else each row has seeds of its own
-  size_t few = 0;          ///< seeds of every other row, planned so; 0: as many as the others
-  double effect = 0;       ///< by which the last row is lower, in standard deviations
-  /// Rows of text in the evaluation, the same for all runs, on which models of equal quality differ
-  /// so much that their mean differs by one standard deviation of the seeds; 0: endless many.
-  size_t evaluation_rows = 0;
-  bool knows_rows = true;  ///< whether the losses of these rows are reported
-};
-
-double normal(RandomStream& random) { return normal_quantile(open_uniform(random.next_u32())); }
-
-/// All runs of the scenario's rows.
-std::vector<AblationRow> rows_of(const Scenario& scenario, RandomStream& random) {
-  std::vector<double> common(scenario.seeds);
-  for (double& each : common) each = normal(random);
-  std::vector<AblationRow> rows;
-  for (int i = 0; i <= scenario.rows; ++i) {
-    const bool has_few = scenario.few > 0 && i % 2 == 1;
-    const size_t n = has_few ? scenario.few : scenario.seeds;
-    AblationRow row;
-    double of_text = 0;
-    for (size_t k = 0; k < scenario.evaluation_rows; ++k) {
-      const double loss = std::sqrt(static_cast<double>(scenario.evaluation_rows)) * normal(random);
-      of_text += loss / static_cast<double>(scenario.evaluation_rows);
-      if (!scenario.knows_rows) continue;
-      row.evaluation_rows.losses.push_back(loss);
-      row.evaluation_rows.tokens.push_back(512);
-    }
-    row.spec.config = row.spec.name = "row_" + std::to_string(i);
-    row.planned_seeds = has_few ? scenario.few : scenario.planned;
-    for (size_t k = 0; k < n; ++k) {
-      store::RunSummary run;
-      run.status = run::RunState::completed;
-      run.seed = static_cast<int64_t>(scenario.same_seeds ? k : k + 1000 * static_cast<size_t>(i));
-      const double shared = normal(random) + of_text + (scenario.same_seeds ? common[k] : 0);
-      const double effect = i == scenario.rows ? scenario.effect : 0;
-      for (int c = 0; c < scenario.columns; ++c) {
-        const std::string metric = c == 0 ? "eval_loss" : "loss_" + std::to_string(c);
-        run.metrics[metric] = 10 + shared + (c == 0 ? 0 : normal(random)) - effect;
-      }
-      row.runs.push_back(run);
-    }
-    row.run = row.runs.back();
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-/// Whether the table calls anything real at one of the looks; and at the last one, whether the last
-/// row is better than the baseline by the primary metric.
-struct Outcome {
-  bool any = false;
-  bool found = false;
-};
-
-bool calls_anything_real(const Verdicts& verdicts) {
-  for (const auto& [metric, cells] : verdicts.cells)
-    for (const Cell& cell : cells)
-      if (cell.best || cell.standing == Standing::better || cell.standing == Standing::worse)
-        return true;
-  return std::any_of(verdicts.claims.begin(), verdicts.claims.end(), [](const JudgedClaim& claim) {
-    return claim.verdict != Verdict::not_decidable;
-  });
-}
-
-Outcome outcome_of(const Scenario& scenario, RandomStream& random) {
-  const std::vector<AblationRow> all = rows_of(scenario, random);
-  Ablation table = table_of(all);
-  for (int c = 1; c < scenario.columns; ++c)
-    table.table.columns.push_back({ColumnKind::metric, "Loss", "loss_" + std::to_string(c)});
-  for (int c = 0; c < scenario.claims; ++c) {
-    const std::string own = "row_" + std::to_string(1 + c % scenario.rows);
-    const std::string other =
-        "row_" + std::to_string(c < scenario.rows ? 0 : (c + 2) % scenario.rows);
-    if (own != other) table.table.claims.push_back(below(own, other));
-  }
-  Outcome outcome;
-  for (size_t n = scenario.first_look; n <= scenario.seeds; ++n) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      table.rows[i].runs = all[i].runs;
-      if (table.rows[i].runs.size() > n) table.rows[i].runs.resize(n);
-    }
-    const Verdicts verdicts = verdicts_of(table);
-    outcome.any = outcome.any || calls_anything_real(verdicts);
-    outcome.found = cells_of(verdicts).back().standing == Standing::better;
-  }
-  return outcome;
-}
-
-struct Named {
-  const char* name;
-  Scenario scenario;
-};
-
-TEST_CASE("at most one table of equal rows in twenty calls anything real",
-          "[verdicts][simulation]") {
-  const int tables = simulated_tables(300);
-  const std::vector<Named> scenarios = {
-      {"8 rows, 3 seeds", {8, 1, 0, 3, 3, 3}},
-      {"8 rows, 3 columns, 10 claims, 3 seeds", {8, 3, 10, 3, 3, 3}},
-      {"8 rows, 6 columns, 10 claims, 5 seeds", {8, 6, 10, 5, 5, 5}},
-      {"4 rows, 6 columns, 10 claims, 10 seeds, each row its own", {4, 6, 10, 10, 10, 10, false}},
-      {"4 rows, 3 columns, 10 claims, 40 seeds", {4, 3, 10, 40, 40, 40}},
-      {"4 rows of 2 and 10 seeds, 3 columns, 10 claims", {4, 3, 10, 10, 10, 10, false, 2}},
-      {"4 rows, 10 claims, 5 seeds planned, looks at 2 to 5", {4, 1, 10, 5, 5, 2}},
-      {"4 rows, 10 claims, 5 seeds planned, looks at 2 to 12", {4, 1, 10, 12, 5, 2}},
-      {"4 rows, 3 columns, not planned, looks at 2 to 12", {4, 3, 0, 12, 0, 2}},
-      {"2 rows, not planned, looks at 2 to 20", {2, 1, 2, 20, 0, 2}}};
-  for (const auto& [name, scenario] : scenarios) {
-    RandomStream random(simulation_seed(), stream_number(name));
-    int wrong = 0;
-    for (int i = 0; i < tables; ++i) wrong += outcome_of(scenario, random).any;
-    const double share = wrong / double(tables);
-    CAPTURE(name, share, simulation_seed());
-    std::cout << "equal rows, " << name << ": " << share << " of " << tables
-              << " tables call something real (FORGE_TEST_SEED=" << simulation_seed() << ")\n";
-    CHECK(share <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
-  }
-}
-
-TEST_CASE("what other rows of text would say is part of a difference", "[verdicts][simulation]") {
-  const int tables = simulated_tables(300);
-  const auto share = [&](Scenario scenario) {
-    RandomStream random(simulation_seed(), stream_number("rows of text"));
-    int wrong = 0;
-    for (int i = 0; i < tables; ++i) wrong += outcome_of(scenario, random).any;
-    return wrong / double(tables);
-  };
-  Scenario scenario{4, 1, 3, 5, 5, 5};
-  scenario.evaluation_rows = 200;
-  const double with_rows = share(scenario);
-  scenario.knows_rows = false;
-  const double without = share(scenario);
-  std::cout << "equal rows, 5 seeds, evaluated on 200 rows of text: " << with_rows
-            << " call something real, without the losses of these rows " << without << "\n";
-  CHECK(with_rows <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
-  CHECK(without > 2 * 0.05);
-  scenario.knows_rows = true;
-  for (const size_t few : {1, 2, 4}) {
-    scenario.evaluation_rows = few;
-    const double of_few = share(scenario);
-    std::cout << "the same evaluated on " << few << " rows of text: " << of_few << "\n";
-    CHECK(of_few <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
-  }
-}
-
-double mean_of_losses(const Losses& losses) {
-  double sum = 0;
-  for (const double loss : losses) sum += loss;
-  return sum / static_cast<double>(losses.size());
-}
-
-/// The losses of a row that is the best of `values` equally good ones, over five seeds each: chosen
-/// by the mean of the seeds that are shown, or by those of two tuning seeds.
-Losses best_of_equals(int values, bool is_tuned_apart, RandomStream& random) {
-  Losses best;
-  double best_mean = INFINITY;
-  for (int value = 0; value < values; ++value) {
-    Losses shown, tuning;
-    for (int seed = 0; seed < 5; ++seed) shown.push_back(3 + 0.1 * normal(random));
-    for (int seed = 0; seed < 2; ++seed) tuning.push_back(3 + 0.1 * normal(random));
-    const double mean = mean_of_losses(is_tuned_apart ? tuning : shown);
-    if (mean >= best_mean) continue;
-    best_mean = mean;
-    best = shown;
-  }
-  return best;
-}
-
-TEST_CASE("a value that is chosen with other seeds favours no row", "[verdicts][simulation]") {
-  const int tables = simulated_tables(300);
-  const auto share = [&](bool is_tuned_apart) {
-    RandomStream random(simulation_seed(), stream_number("best of eight"));
-    int wrong = 0;
-    for (int i = 0; i < tables; ++i) {
-      const Ablation table =
-          table_of({row_of("llama", best_of_equals(1, false, random), 5),
-                    row_of("canon", best_of_equals(8, is_tuned_apart, random), 5)});
-      wrong += cells_of(verdicts_of(table))[1].standing != Standing::tie;
-    }
-    return wrong / double(tables);
-  };
-  const double apart = share(true), shown = share(false);
-  std::cout << "equal rows, the best of 8 values against 1: " << apart
-            << " differ with tuning seeds, " << shown << " if chosen with those that are shown\n";
-  CHECK(apart <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables));
-  CHECK(shown > 1.5 * apart);
-}
-
-TEST_CASE("a difference is found as often as a plan promises", "[verdicts][simulation]") {
-  const int tables = simulated_tables(200);
-  struct Expected {
-    const char* name;
-    Scenario scenario;
-    double at_least;
-  };
-  const std::vector<Expected> scenarios = {
-      {"1 row, 5 seeds planned, effect 2.5", {1, 1, 0, 5, 5, 5, true, 0, 2.5}, 0.7},
-      {"4 rows, 10 claims, 5 seeds planned, effect 4", {4, 1, 10, 5, 5, 5, true, 0, 4}, 0.6},
-      {"4 rows, 10 claims, 10 seeds planned, effect 2.5",
-       {4, 1, 10, 10, 10, 10, true, 0, 2.5},
-       0.8},
-      {"4 rows, 10 seeds, not planned, effect 4", {4, 1, 0, 10, 0, 10, true, 0, 4}, 0.7}};
-  for (const auto& [name, scenario, at_least] : scenarios) {
-    RandomStream random(simulation_seed(), stream_number(name));
-    int found = 0;
-    for (int i = 0; i < tables; ++i) found += outcome_of(scenario, random).found;
-    const double share = found / double(tables);
-    CAPTURE(name, share, simulation_seed());
-    std::cout << name << ": found in " << share << " of " << tables << " tables\n";
-    CHECK(share >= at_least);
-  }
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+// What docs/STATISTICS.md promises of whole tables, in the order and the words of its table.
+
+#include <cmath>
+#include <iostream>
+
+#include "tests/core/results/tables/lab.h"
+#include "tests/core/results/tables/simulated_tables.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables::simulated {
+namespace {
+
+struct Named {
+  const char* name;
+  Scenario scenario;
+  int cost = 1;  ///< so many times fewer tables are made
+};
+
+/// A scenario with what is unlike the usual one.
+template <class Change>
+Scenario changed(Scenario scenario, Change change) {
+  change(scenario);
+  return scenario;
+}
+
+std::vector<Named> scenarios() {
+  const Scenario usual{4, 3, 10, 5, 5, 5};
+  const Scenario ten{4, 3, 10, 10, 10, 10};
+  return {
+      {"1 row, 5 seeds", {1, 1, 0, 5, 5, 5}},
+      {"8 rows, 3 seeds", {8, 1, 0, 3, 3, 3}},
+      {"8 rows, 3 columns, 10 claims, 3 seeds", {8, 3, 10, 3, 3, 3}},
+      {"8 rows, 6 columns, 10 claims, 5 seeds", {8, 6, 10, 5, 5, 5}},
+      {"30 rows, 2 columns, 10 claims, 5 seeds", {30, 2, 10, 5, 5, 5}},
+      {"4 rows, 3 columns, 10 claims, 20 seeds", {4, 3, 10, 20, 20, 20}},
+      {"4 rows, 3 columns, 10 claims, 40 seeds", {4, 3, 10, 40, 40, 40}},
+      {"4 rows, 8 columns, 40 claims about numbers, 20 seeds",
+       changed({4, 8, 0, 20, 20, 20}, [](Scenario& s) { s.limits = 40; }),
+       6},
+      {"4 rows, 3 columns, 10 claims, 10 seeds; the seed makes 95 % of the variance",
+       changed(ten, [](Scenario& s) { s.shared = 0.95; })},
+      {"the same, the seed makes nothing", changed(ten, [](Scenario& s) { s.shared = 0; })},
+      {"the same, the seed has half of the variance, with opposite sign in every other row",
+       changed(ten, [](Scenario& s) { s.shared = -0.5; })},
+      {"4 rows with seeds of their own, 6 columns, 10 claims, 10 seeds",
+       changed({4, 6, 10, 10, 10, 10}, [](Scenario& s) { s.apart = 1000; })},
+      {"1 row, 20 seeds, 14 of them the baseline's; the seed has 90 % of the variance, with "
+       "opposite sign",
+       changed({1, 1, 0, 20, 20, 20}, [](Scenario& s) { s.shared = -0.9, s.apart = 6; })},
+      {"1 row of 2 seeds, the baseline 10 others",
+       changed({1, 1, 2, 10, 10, 10}, [](Scenario& s) { s.few = 2, s.apart = 1000; })},
+      {"4 rows of 2 and of 10 seeds, 3 columns, 10 claims",
+       changed(ten, [](Scenario& s) { s.few = 2, s.apart = 1000; })},
+      {"4 rows, 3 columns, 10 claims, 5 seeds; Student's t with 3 degrees of freedom",
+       changed(usual, [](Scenario& s) { s.noise = Noise::heavy; })},
+      {"the same with seeds of their own, 2 and 10 of them",
+       changed(ten, [](Scenario& s) { s.noise = Noise::heavy, s.few = 2, s.apart = 1000; })},
+      {"4 rows, 3 columns, 10 claims, 5 seeds; one run in ten scatters five times as far",
+       changed(usual, [](Scenario& s) { s.noise = Noise::outliers; })},
+      {"4 rows, 3 columns, 10 claims, 5 seeds; lognormal losses (σ = 1)",
+       changed(usual, [](Scenario& s) { s.noise = Noise::skewed; })},
+      {"8 rows, 8 claims about exponentials, 2 seeds; losses rounded to 1.4 standard deviations",
+       changed({8, 1, 0, 2, 2, 2},
+               [](Scenario& s) { s.expressions = 8, s.step = 1, s.spread = 0.7; })},
+      {"the same with 5 seeds",
+       changed({8, 1, 0, 5, 5, 5},
+               [](Scenario& s) { s.expressions = 8, s.step = 1, s.spread = 0.7; })},
+      {"4 rows, 10 claims, 5 seeds planned, looks at 2, 3, 4 and 5", {4, 1, 10, 5, 5, 2}},
+      {"the same, looks at every number from 2 to 12", {4, 1, 10, 12, 5, 2}},
+      {"4 rows, 3 columns, no plan, looks at every number from 2 to 12", {4, 3, 0, 12, 0, 2}},
+      {"2 rows, no plan, looks at every number from 2 to 20", {2, 1, 2, 20, 0, 2}}};
+}
+
+TEST_CASE("at most one table in twenty calls anything real that is not", "[verdicts][simulation]") {
+  for (auto [name, scenario, cost] : scenarios()) {
+    const int tables = simulated_tables(100) / cost;
+    const Rates equal = rates_of(scenario, tables, name);
+    // What is there makes no other row clearer.
+    scenario.effect = 3 * scenario.spread;
+    const Rates one_better = rates_of(scenario, tables, std::string(name) + ", one is better");
+    CAPTURE(name, equal.wrong, one_better.wrong, simulation_seed());
+    std::cout << "tables | " << name << " | " << percent(equal.wrong) << " | "
+              << percent(one_better.wrong) << " | " << percent(one_better.found) << " |"
+              << std::endl;
+    CHECK(equal.wrong <= most_of(tables));
+    CHECK(one_better.wrong <= most_of(tables));
+  }
+}
+
+/// Models of equal quality that differ on so many rows of text by as much as on one seed.
+RowEffects rows_of_text(size_t rows) {
+  return [rows](RandomStream& random) {
+    std::vector<double> effects(rows);
+    for (double& effect : effects) effect = std::sqrt(double(rows)) * normal(random);
+    return effects;
+  };
+}
+
+TEST_CASE("what other rows of text would say is part of a difference", "[verdicts][simulation]") {
+  const int tables = simulated_tables(100);
+  Scenario scenario{4, 1, 3, 5, 5, 5};
+  for (const size_t rows : {1, 2, 4, 200}) {
+    scenario.row_effects = rows_of_text(rows);
+    const double share = rates_of(scenario, tables, "rows of text").wrong;
+    CAPTURE(rows, share, simulation_seed());
+    std::cout << "rows of text | 4 rows, 3 claims, 5 seeds, evaluated on "
+              << (rows == 1 ? "1 row" : std::to_string(rows) + " rows") << " of text | "
+              << percent(share) << " |" << std::endl;
+    CHECK(share <= most_of(tables));
+  }
+  scenario.knows_rows = false;
+  const double without = rates_of(scenario, tables, "rows of text").wrong;
+  std::cout << "rows of text | the same, 200 rows whose losses are not reported | "
+            << percent(without) << " |" << std::endl;
+  CHECK(without > 2 * 0.05);
+}
+
+TEST_CASE("a difference is found as often as a plan promises", "[verdicts][simulation]") {
+  // The table "How many seeds" of docs/STATISTICS.md: four of five.
+  const int tables = simulated_tables(200);
+  struct Plan {
+    int rows;
+    size_t seeds;
+    double welch, paired;  ///< in standard deviations of the runs, and of the differences
+  };
+  for (const Plan& plan : {Plan{1, 3, 3.7, 3.4},
+                           Plan{1, 5, 2.1, 1.7},
+                           Plan{1, 10, 1.4, 1.0},
+                           Plan{1, 20, 0.9, 0.7},
+                           Plan{4, 3, 6.5, 7.7},
+                           Plan{4, 5, 3.0, 2.7},
+                           Plan{4, 10, 1.7, 1.4},
+                           Plan{4, 20, 1.2, 0.9},
+                           Plan{8, 3, 8.1, 10.4},
+                           Plan{8, 5, 3.3, 3.2},
+                           Plan{8, 10, 1.9, 1.5},
+                           Plan{8, 20, 1.2, 0.9}}) {
+    for (const bool is_paired : {false, true}) {
+      Scenario scenario{plan.rows, 1, 0, plan.seeds, plan.seeds, plan.seeds};
+      scenario.apart = is_paired ? 0 : 1000;
+      scenario.shared = is_paired ? 0.5 : 0;
+      scenario.effect = is_paired ? std::sqrt(2.0) * plan.paired : plan.welch;
+      const double share = rates_of(scenario, tables, "plans").found;
+      CAPTURE(plan.rows, plan.seeds, is_paired, share, simulation_seed());
+      std::cout << "power | " << plan.rows << " rows, " << plan.seeds << " seeds, "
+                << (is_paired ? "paired, " : "Welch, ") << (is_paired ? plan.paired : plan.welch)
+                << " | " << percent(share) << " |" << std::endl;
+      CHECK(share >= 0.8 - 0.06 - 3 * std::sqrt(0.8 * 0.2 / tables));
+      CHECK(share <= 0.8 + 0.06 + 3 * std::sqrt(0.8 * 0.2 / tables));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forge::tables::simulated
