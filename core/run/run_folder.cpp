@@ -37,6 +37,7 @@ template <class Visitor>
 void fields(Visitor& visit, RunRecord& record) {
   visit.field("id", record.id);
   visit.field("project", record.project);
+  visit.optional("workspace", record.workspace);
   visit.field("config", record.config);
   visit.field("key", record.key);
   visit.field("created", record.created);
