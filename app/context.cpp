@@ -251,6 +251,20 @@ const std::optional<data::DataFingerprints>& Context::data_fingerprints(
   return data_fingerprints_[key] = found;
 }
 
+const data::DataFingerprints& Context::current_fingerprints(const nlohmann::json& config) const {
+  const auto [known, is_new] =
+      current_fingerprints_.try_emplace({config.at("data"), config.at("tokenizer")});
+  if (!is_new) return known->second;
+  try {
+    known->second = data::current_fingerprints(config::experiment_from_json(config),
+                                               user_cache_dir(),
+                                               ProgressLine("looking for data").phase_reporter());
+  } catch (const Error&) {
+    // Whoever trains the config is told; what its runs found stands.
+  }
+  return known->second;
+}
+
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {
   if (resolved.trains) return;
   throw Error("'" + resolved.config_name + "' is a model for other configs to use: " + lacks,

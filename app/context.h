@@ -123,6 +123,10 @@ class Context {
   /// What data::find_fingerprints finds, looked for once for all configs of the same data.
   const std::optional<data::DataFingerprints>& data_fingerprints(
       const config::ResolvedConfig& config) const;
+  /// What data::current_fingerprints finds for a run's config, looked for once for all configs of
+  /// the same data; empty where the files cannot be read, which a table of old runs may well
+  /// outlive.
+  const data::DataFingerprints& current_fingerprints(const nlohmann::json& config) const;
   /// Starts workers.
   worker::Launcher& launcher() const { return launcher_; }
 
@@ -142,6 +146,7 @@ class Context {
   mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
   mutable std::optional<std::string> revision_;
   mutable std::map<nlohmann::json, std::optional<data::DataFingerprints>> data_fingerprints_;
+  mutable std::map<nlohmann::json, data::DataFingerprints> current_fingerprints_;
   mutable worker::LocalLauncher launcher_;
 };
 

@@ -124,6 +124,7 @@ CheckedRun check_config(const Context& context,
                         const LaunchOptions& options) {
   config::ResolvedConfig resolved;
   resolved.project = saved.project;
+  resolved.workspace = saved.workspace;
   resolved.config_name = saved.config;
   resolved.trains = true;
   resolved.experiment = config::experiment_from_json(saved.experiment);
@@ -166,6 +167,7 @@ run::RunInputs inputs_without_data(const Context& context,
   const config::ResolvedConfig& resolved = run.resolved;
   run::RunInputs inputs;
   inputs.project = resolved.project;
+  inputs.workspace = resolved.workspace;
   inputs.config = resolved.config_name;
   inputs.command = context.command_line();
   inputs.revision = run.saved ? run.saved->revision : context.revision();

@@ -189,6 +189,7 @@ void save_plan(const Context& context,
     const run::RunRecord& record = entry.foreseen.planned->record;
     saved.runs.push_back({entry.run->label,
                           inputs.project,
+                          inputs.workspace,
                           inputs.config,
                           record.id,
                           inputs.revision,

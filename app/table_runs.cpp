@@ -248,7 +248,10 @@ SelectedRuns budgeted_runs(const TableRequest& request) {
   const std::string& reference = tables::reference_of(table);
   const std::map<std::string, RowTraining> training = training_of(request);
   const RowTraining& theirs = training.at(reference);
-  const std::vector<store::RunSummary> stored = stored_runs(request.context, {});
+  store::RunFilter of_project;
+  of_project.project = request.project.path;
+  of_project.workspace = request.project.workspace_root.string();
+  const std::vector<store::RunSummary> stored = stored_runs(request.context, of_project);
   const auto sweeps = [&](const tables::RowSpec& row) -> std::vector<run::Sweep> {
     if (row.config == reference) return {};
     const RowTraining& own = training.at(row.config);

@@ -1,6 +1,7 @@
 #include "app/tables.h"
 
 #include <array>
+#include <map>
 #include <set>
 
 #include "app/runs.h"
@@ -23,28 +24,41 @@ namespace {
 struct Findings {
   std::vector<store::ConfiguredRun> runs;
   std::vector<benchmark::Record> benchmarks;
-  std::vector<tables::ExcludedRuns> excluded;      ///< those of other models
+  std::vector<tables::ExcludedRuns> excluded;      ///< those of other models or workspaces
   std::vector<store::ConfiguredRun> filtered_out;  ///< that do not meet --where
   std::vector<store::ConfiguredRun> archived;      ///< that are not shown for it
   std::vector<store::ConfiguredRun> elsewhere;     ///< in other projects, perhaps of the same
 };
 
-/// Runs of other projects that may be of the experiments of these.
-std::vector<store::ConfiguredRun> runs_elsewhere(const store::ResultStore& store,
-                                                 const project::Project& project,
-                                                 const std::vector<store::ConfiguredRun>& runs) {
+/// Finds the completed runs of other projects, which may be of the experiments of these. Another
+/// workspace may have a project of the same path, whose runs a reader would look for in the tables.
+void find_elsewhere(const store::ResultStore& store,
+                    const project::Project& project,
+                    const std::vector<store::ConfiguredRun>& runs,
+                    Findings& findings) {
   store::RunFilter completed;
   completed.status = run::RunState::completed;
   completed.archived = true;
   std::set<std::string> own;
   for (const store::ConfiguredRun& run : runs)
     own.insert(tables::rough_experiment_key(run.summary));
+  std::map<std::string, bool> is_another;  // by the workspace
   std::vector<store::RunSummary> others;
   for (store::RunSummary& other : store.runs(completed)) {
-    if (other.project != project.path && own.count(tables::rough_experiment_key(other)) > 0)
-      others.push_back(std::move(other));
+    if (other.project == project.path) {
+      const auto [known, is_new] = is_another.try_emplace(other.workspace);
+      if (is_new)
+        known->second =
+            project::is_another_workspace(other.workspace, project.workspace_root, project.path);
+      if (!known->second) continue;
+      if (other.archived == 0)
+        tables::exclude(other,
+                        "of the project of this path in the workspace " + other.workspace,
+                        findings.excluded);
+    }
+    if (own.count(tables::rough_experiment_key(other)) > 0) others.push_back(std::move(other));
   }
-  return store.with_configs(std::move(others));
+  findings.elsewhere = store.with_configs(std::move(others));
 }
 
 Findings find(const Context& context,
@@ -54,6 +68,7 @@ Findings find(const Context& context,
   if (!store) return {};
   store::RunFilter filter;
   filter.project = project.path;
+  filter.workspace = project.workspace_root.string();
   filter.archived = true;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
@@ -62,7 +77,7 @@ Findings find(const Context& context,
   for (store::ConfiguredRun& run : runs)
     run.summary.step = store::current_step(context.runs_dir(), run.summary);
   Findings findings;
-  findings.elsewhere = runs_elsewhere(*store, project, runs);
+  find_elsewhere(*store, project, runs, findings);
   findings.benchmarks = store->benchmarks(benchmark_filter);
   if (!options.archived) {
     const auto shown = std::stable_partition(
@@ -303,6 +318,9 @@ std::vector<tables::Ablation> build_tables(const Context& context,
         [&](const std::string& config, const std::string& profile, const std::string& device_type) {
           return configs.current_config(config, profile, device_type);
         };
+    ablation_options.current_data = [&](const nlohmann::json& config) {
+      return context.current_fingerprints(config);
+    };
     tables::Ablation ablation = tables::build_ablation(table, findings.runs, ablation_options);
     for (const tables::ExcludedRuns& other : findings.excluded) {
       const bool in_table =

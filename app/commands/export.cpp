@@ -101,8 +101,8 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
   if (options.format == "csv") {
     text = tables::to_csv(tables.front());
   } else if (options.format == "html") {
-    const page::Page page =
-        page::collect_page(project.path, project.name, tables, context.runs_dir());
+    const page::Page page = page::collect_page(
+        project.path, project.workspace_root, project.name, tables, context.runs_dir());
     written.runs = page.runs.size();
     text = page::to_html(page);
   } else if (options.format == "json") {
@@ -123,7 +123,9 @@ std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportO
     folders = selected_runs(context, options.runs);
   } else if (const auto store = find_store(context)) {
     store::RunFilter filter;
-    filter.project = context.project().path;
+    const project::Project project = context.project();
+    filter.project = project.path;
+    filter.workspace = project.workspace_root.string();
     filter.profile = options.tables.profile;
     filter.archived = options.tables.archived;
     for (const store::RunSummary& run : store->runs(filter))
@@ -221,11 +223,15 @@ fs::path write_event_file(const run::RunFolder& run_folder,
 }
 
 /// Runs of the project that are in its runs folder now.
-std::vector<run::RunFolder> runs_of_project(const Context& context, const std::string& project) {
+std::vector<run::RunFolder> runs_of_project(const Context& context,
+                                            const project::Project& project) {
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(context.runs_dir())) {
     try {
-      if (folder.record().project == project) folders.push_back(folder);
+      const run::RunRecord record = folder.record();
+      if (record.project == project.path &&
+          !project::is_another_workspace(record.workspace, project.workspace_root, project.path))
+        folders.push_back(folder);
     } catch (const Error&) {
       // Another command is just making or removing it, or it is damaged, which was said before.
     }
@@ -239,7 +245,7 @@ WrittenFiles stream_runs(const Context& context,
                          const MakeSink& make_sink) {
   const std::vector<run::RunFolder> folders = runs_to_export(context, options);
   const bool is_whole_project = options.runs.empty();
-  const std::string project = is_whole_project ? context.project().path : "";
+  const project::Project project = is_whole_project ? context.project() : project::Project();
   if (options.follow)
     std::cerr << "following " << counted(folders.size(), "run")
               << " until they end; Ctrl-C ends this and not the runs\n";
@@ -349,6 +355,7 @@ int write_report(const Context& context, const PageOptions& options) {
   const project::Project project = context.project();
   const page::Page page =
       page::collect_page(project.path,
+                         project.workspace_root,
                          project.name,
                          build_tables(context, project, table_names(project), options.tables),
                          context.runs_dir());

@@ -202,6 +202,7 @@ ResolvedConfig resolve(const Document& document, const ResolveOptions& given_opt
   }
 
   resolved.project = project.path;
+  resolved.workspace = project.workspace_root.string();
   resolved.config_name = document.config_name;
   resolved.experiment = draft.experiment;
   resolved.json = to_json(draft.experiment);

@@ -24,6 +24,7 @@ struct ResolveOptions {
 /// A config with nothing left open.
 struct ResolvedConfig {
   std::string project;      ///< path below the workspace
+  std::string workspace;    ///< its root
   std::string config_name;  ///< without ".yaml"
   bool trains = false;      ///< it has a section `train`; else it is a model to be used by others
   Experiment experiment;

@@ -213,6 +213,14 @@ void restore_archived(const run::RunFolder& copy, std::vector<std::string>& note
   }
 }
 
+/// The run is to stand in the tables of the workspace that it comes to.
+void forget_workspace(const run::RunFolder& run) {
+  run::RunRecord record = run.record();
+  if (record.workspace.empty()) return;
+  record.workspace.clear();
+  write_file_atomic(run.record_file(), json_text(run::to_json(record), 2) + "\n");
+}
+
 void copy_run(const run::RunFolder& from,
               const run::RunFolder& to,
               std::vector<std::string>& notes,
@@ -234,6 +242,7 @@ void copy_run(const run::RunFolder& from,
     }
   }
   restore_archived(to, notes);
+  forget_workspace(to);
   sync_tree(to.path());
 }
 

@@ -136,6 +136,14 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
 
 bool is_project_folder(const fs::path& folder) { return is_file(folder / "meta.yaml"); }
 
+bool is_another_workspace(const fs::path& recorded,
+                          const fs::path& root,
+                          const std::string& project) {
+  if (recorded.empty() || recorded == root || !is_project_folder(recorded / project)) return false;
+  std::error_code unreadable;
+  return !fs::equivalent(recorded, root, unreadable);
+}
+
 std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {
   for (fs::path folder = absolute_folder(from); lies_below(folder, workspace.root);
        folder = folder.parent_path()) {

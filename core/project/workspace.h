@@ -37,6 +37,13 @@ std::filesystem::path library_folder(const std::filesystem::path& program);
 /// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
 std::filesystem::path absolute_folder(const std::filesystem::path& folder);
 
+/// Whether `recorded`, the root of the workspace that something was made in, is another workspace
+/// than the one at `root`, with a project of its own at `project` below it. "" and a folder without
+/// that project are not: a workspace that was moved, or is mounted elsewhere, is still itself.
+bool is_another_workspace(const std::filesystem::path& recorded,
+                          const std::filesystem::path& root,
+                          const std::string& project);
+
 /// Whether a path is the folder or lies below it, by their text alone.
 bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder);
 

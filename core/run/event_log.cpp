@@ -14,6 +14,7 @@
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/worker/json_fields.h"
+#include "core/worker/plausible.h"
 
 namespace forge::run {
 
@@ -120,7 +121,9 @@ namespace {
 
 StoredEvent event_of(const LineReader& lines) {
   if (lines.too_long()) throw Error("the line is too long");
-  return stored_event_from_line(lines.line());
+  StoredEvent stored = stored_event_from_line(lines.line());
+  if (stored.event) worker::require_plausible(*stored.event);
+  return stored;
 }
 
 /// Throws Error naming file and line.
@@ -153,14 +156,16 @@ namespace {
 ReadLine read_line(const std::string& line, int64_t offset) {
   ReadLine read;
   read.offset = offset;
-  if (const auto train = worker::train_from_line(line)) {
-    read.event = StoredEvent{train->time, train->attempt, "train", {}, train->metrics};
-    return read;
-  }
   try {
+    if (const auto train = worker::train_from_line(line)) {
+      worker::require_plausible(train->metrics);
+      read.event = StoredEvent{train->time, train->attempt, "train", {}, train->metrics};
+      return read;
+    }
     StoredEvent stored = stored_event_from_line(line);
     // A worker's event that could not be read: parsed again for the reason.
     if (!stored.event && !stored.started && !stored.ended) worker::event_from_json(stored.json);
+    if (stored.event) worker::require_plausible(*stored.event);
     read.event = std::move(stored);
   } catch (const Error& problem) {
     read.problem = problem.message();

@@ -90,7 +90,8 @@ struct StoredEvent {
 StoredEvent stored_event_from_line(const std::string& line);
 
 /// Calls `take` with each whole line of an events file, in order; with none where there is no file.
-/// Holds one at a time, however long a run trains. Throws Error naming file and line number.
+/// Holds one at a time, however long a run trains. Throws Error naming file and line number, also
+/// where a number cannot be (worker::require_plausible).
 void for_each_event(const std::filesystem::path& events_file,
                     const std::function<void(const StoredEvent&)>& take);
 
@@ -106,7 +107,8 @@ struct ReadLine {
 };
 
 /// Reads the whole lines of an events file from an offset on, fast and one at a time. A line that
-/// cannot be read has a problem, also a worker's event that this version does not know.
+/// cannot be read has a problem, also a worker's event that this version does not know, and one
+/// with a number that cannot be (worker::require_plausible).
 class EventReader {
  public:
   /// Throws Error if the file cannot be read.

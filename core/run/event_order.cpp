@@ -1,10 +1,6 @@
 #include "core/run/event_order.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/base/error.h"
-#include "core/base/text.h"
 #include "core/worker/plausible.h"
 
 namespace forge::run {
@@ -32,23 +28,15 @@ EventChecker::EventChecker(const config::TrainConfig& train, int processes)
       evaluates_(train.eval_rows > 0) {}
 
 void EventChecker::check(const worker::Event& event) {
+  worker::require_plausible(event);
   if (std::holds_alternative<worker::Hello>(event)) {
     require_first("hello", said_hello_);
   } else if (const auto* started = std::get_if<worker::Started>(&event)) {
     check_start(*started);
   } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
     take_step("train", metrics->step);
-    worker::require_not_negative("loss", metrics->loss);
-    worker::require_not_negative("gradient_norm", metrics->gradient_norm);
-    worker::require_speed(metrics->tokens_per_second);
-    worker::require_not_negative("elapsed_seconds", metrics->elapsed_seconds);
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     take_step("evaluation", evaluation->step);
-    worker::require_not_negative("loss", evaluation->loss);
-    worker::require_not_negative("validation_loss", evaluation->validation_loss.value_or(0));
-    for (const double loss : evaluation->row_losses)
-      worker::require_not_negative("row_losses", loss);
-    worker::require_not_negative("seconds", evaluation->seconds);
     evaluation_ = *evaluation;
   } else if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) {
     require_within("checkpoint", saved->step);  // it may be older than the last step
@@ -82,10 +70,6 @@ void EventChecker::check_end(const worker::Finished& finished) {
                     std::to_string(max_steps_),
                 "'completed' is true after train.max_steps steps alone");
   }
-  worker::require_not_negative("eval_loss", finished.eval_loss.value_or(0));
-  worker::require_not_negative("train_loss", finished.train_loss.value_or(0));
-  worker::require_speed(finished.tokens_per_second.value_or(0));
-  worker::require_not_negative("wall_seconds", finished.wall_seconds);
   if (finished.completed && evaluates_ && !finished.eval_loss) {
     throw Error("it finished as completed without eval_loss",
                 "the config asks for an evaluation after the last step (train.eval_rows)");
@@ -97,15 +81,7 @@ void EventChecker::check_end(const worker::Finished& finished) {
         "it finished as completed without an 'evaluation' of step " + std::to_string(finished.step),
         "the config asks for an evaluation after the last step (train.eval_rows)");
   }
-  if (!finished.eval_loss || !is_evaluated) return;
-  const double said = evaluation_->loss, now = *finished.eval_loss;
-  constexpr double rounding = 1e-5;
-  const bool same = std::abs(said - now) <= rounding * std::max(1.0, std::abs(said));
-  if (same || !std::isfinite(said) || !std::isfinite(now)) return;
-  throw Error("'finished' says that eval_loss is " + shortest(now) +
-                  ", and the evaluation of step " + std::to_string(finished.step) + " said " +
-                  shortest(said),
-              "eval_loss is the loss of the evaluation after the last step");
+  if (is_evaluated) worker::require_same_loss(*evaluation_, finished);
 }
 
 void EventChecker::take_step(const std::string& event, int64_t step) {

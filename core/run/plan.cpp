@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/project/workspace.h"
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
 #include "core/run/request.h"
@@ -151,7 +152,8 @@ int runs_of(const std::string& id, const fs::path& runs_dir) {
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
   try {
     const RunRecord record = folder.record();
-    return record.project != planned.project || record.key != planned.key;
+    return record.project != planned.project || record.key != planned.key ||
+           project::is_another_workspace(record.workspace, planned.workspace, planned.project);
   } catch (const Error&) {
     return false;  // it is damaged, which is said where it is planned
   }
@@ -198,6 +200,7 @@ void decide(PlannedRun& planned) {
 RunRecord record_of(const RunInputs& inputs) {
   RunRecord record;
   record.project = inputs.project;
+  record.workspace = inputs.workspace;
   record.config = inputs.config;
   record.created = utc_timestamp();
   record.command = inputs.command;
@@ -330,6 +333,7 @@ template <class Visitor>
 void fields(Visitor& visit, SavedRun& run) {
   visit.field("label", run.label);
   visit.field("project", run.project);
+  visit.optional("workspace", run.workspace);
   visit.field("config", run.config);
   visit.field("id", run.id);
   visit.field("revision", run.revision);

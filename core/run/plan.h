@@ -43,6 +43,7 @@ std::string copied_metrics(const ContinueFrom& from);
 /// All that a run is made of, before it has a folder.
 struct RunInputs {
   std::string project;                      ///< path of the project below the workspace
+  std::string workspace;                    ///< its root
   std::string config;                       ///< name of the config
   std::string command;                      ///< as typed
   std::string revision;                     ///< git commit of the workspace, ""
@@ -86,7 +87,8 @@ struct PlannedRun {
 
 /// The folder of the run of these inputs, and what is left to do for it. With `force` it is a new
 /// run with the first free suffix "-2", "-3", …, else the project's existing run with the highest
-/// suffix: a run of another project is not taken for it, since no table of this one would show it.
+/// suffix: a run of another project, also of another workspace's that has the same path, is not
+/// taken for it, since no table of this one would show it.
 /// Writes nothing.
 PlannedRun plan_run(const RunInputs& inputs, const std::filesystem::path& runs_dir, bool force);
 
@@ -99,6 +101,7 @@ bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs);
 struct SavedRun {
   std::string label;  ///< what to call it
   std::string project;
+  std::string workspace;  ///< its root
   std::string config;
   std::string id;             ///< of the run that it is or would become
   std::string revision;       ///< git commit of the workspace, ""

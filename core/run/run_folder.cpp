@@ -20,6 +20,7 @@
 #include "core/run/queue/queue.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
+#include "core/worker/plausible.h"
 
 namespace forge::run {
 
@@ -37,6 +38,7 @@ template <class Visitor>
 void fields(Visitor& visit, RunRecord& record) {
   visit.field("id", record.id);
   visit.field("project", record.project);
+  visit.optional("workspace", record.workspace);
   visit.field("config", record.config);
   visit.field("key", record.key);
   visit.field("created", record.created);
@@ -76,22 +78,46 @@ int64_t config_max_steps(const fs::path& file) {
               ExitCode::failed);
 }
 
+/// So many lines at the end of a log hold the last evaluation: checkpoints stand between it and the
+/// end, and a run that only had to finish has a few lines of another worker.
+constexpr size_t lines_of_end = 12;
+
+/// Throws Error where the end of a run, or the evaluation that it is about, cannot be.
+void require_true_end(const worker::Finished& end, const std::vector<std::string>& last) {
+  worker::require_plausible(end);
+  for (const std::string& line : last) {
+    // Other events are judged where they are read; most of these lines need not be parsed.
+    if (line.find("\"event\":\"evaluation\"") == std::string::npos) continue;
+    StoredEvent stored;
+    try {
+      stored = stored_event_from_line(line);
+    } catch (const Error&) {
+      continue;  // whoever reads all events says so
+    }
+    const auto* evaluation =
+        stored.event ? std::get_if<worker::Evaluation>(&*stored.event) : nullptr;
+    if (!evaluation || evaluation->step != end.step) continue;
+    worker::require_plausible(*evaluation);
+    worker::require_same_loss(*evaluation, end);
+  }
+}
+
 /// Throws Error where the log of a run that is said to be completed does not end so. An imported
 /// model, which nobody trained, ends with a "result".
 void require_completion(const RunFolder& folder,
-                        const std::vector<std::string>& last_two,
+                        const std::vector<std::string>& last,
                         std::optional<int64_t> max_steps) {
   const auto damaged = [&](const std::string& what) {
     return Error("'" + shown_path(folder.events_file()) + "' is damaged: " + what,
                  ExitCode::failed);
   };
   const std::string missing = "the run was completed, and the end of the file is missing";
-  if (last_two.size() < 2) throw damaged(missing);
+  if (last.size() < 2) throw damaged(missing);
   StoredEvent finished;
   StoredEvent ended;
   try {
-    finished = stored_event_from_line(last_two[0]);
-    ended = stored_event_from_line(last_two[1]);
+    finished = stored_event_from_line(last[last.size() - 2]);
+    ended = stored_event_from_line(last.back());
   } catch (const Error& problem) {
     throw damaged(problem.message());
   }
@@ -100,6 +126,11 @@ void require_completion(const RunFolder& folder,
   if (finished.event && std::holds_alternative<worker::Result>(*finished.event)) return;
   const auto* end = finished.event ? std::get_if<worker::Finished>(&*finished.event) : nullptr;
   if (!end || !end->completed) throw damaged(missing);
+  try {
+    require_true_end(*end, last);
+  } catch (const Error& problem) {
+    throw damaged(problem.message());
+  }
   if (!max_steps) max_steps = config_max_steps(folder.config_file());
   if (end->step == *max_steps) return;
   throw damaged("it ends at step " + std::to_string(end->step) + ", and config.json asks for " +
@@ -274,7 +305,7 @@ RunStatus RunFolder::status(std::optional<int64_t> max_steps) const {
 }
 
 RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps) const {
-  std::vector<std::string> lines = last_whole_lines(events_file(), 2);
+  std::vector<std::string> lines = last_whole_lines(events_file(), lines_of_end);
   while (true) {
     if (is_running()) {
       RunStatus status;
@@ -282,7 +313,7 @@ RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps) const 
       return status;
     }
     // Only if nothing was written while the lock was looked at do the two belong together.
-    std::vector<std::string> again = last_whole_lines(events_file(), 2);
+    std::vector<std::string> again = last_whole_lines(events_file(), lines_of_end);
     if (again == lines) break;
     lines = std::move(again);
   }

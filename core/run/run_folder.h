@@ -16,8 +16,10 @@ namespace forge::run {
 
 /// run.json: which run a folder holds. Written once, before the supervisor starts.
 struct RunRecord {
-  std::string id;        ///< the folder's name: "<config>-<key>", with --force "…-2"
-  std::string project;   ///< path of the project below the workspace, e.g. "projects/canon"
+  std::string id;       ///< the folder's name: "<config>-<key>", with --force "…-2"
+  std::string project;  ///< path of the project below the workspace, e.g. "projects/canon"
+  /// Root of the workspace, absolute; "": not recorded, as of a run that came from elsewhere.
+  std::string workspace = {};
   std::string config;    ///< name of the config, without .yaml
   std::string key;       ///< run_key(identity)
   std::string created;   ///< UTC

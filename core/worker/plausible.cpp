@@ -1,6 +1,9 @@
 #include "core/worker/plausible.h"
 
+#include <algorithm>
 #include <cmath>
+#include <variant>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -29,6 +32,84 @@ void require_speed(double tokens_per_second) {
 void require_pace(int64_t tokens, double seconds) {
   require_duration("seconds", seconds);
   if (tokens > 0) require_speed(static_cast<double>(tokens) / seconds);
+}
+
+namespace {
+
+bool is_rounded(double said, double other, double rounding) {
+  return !std::isfinite(said) || !std::isfinite(other) ||
+         std::abs(said - other) <= rounding * std::max(1.0, std::abs(said));
+}
+
+/// Tests of a table take the error of an evaluation from its rows: rows that are not those of its
+/// loss would make a p-value of nothing.
+void require_rows_of(const Evaluation& evaluation) {
+  const std::vector<double>& losses = evaluation.row_losses;
+  const std::vector<int64_t>& tokens = evaluation.row_tokens;
+  if (losses.empty() && tokens.empty()) return;
+  const std::string of_step = " of the evaluation of step " + std::to_string(evaluation.step);
+  if (losses.size() != tokens.size())
+    throw Error(counted(losses.size(), "number") + " of row_losses and " +
+                    std::to_string(tokens.size()) + " of row_tokens" + of_step,
+                "each row of evaluation_tokens has one of each",
+                ExitCode::failed);
+  double sum = 0;
+  int64_t scored = 0;
+  for (size_t row = 0; row < losses.size(); ++row) {
+    require_not_negative("row_losses", losses[row]);
+    sum += losses[row] * static_cast<double>(tokens[row]);
+    scored += tokens[row];
+  }
+  if (scored != evaluation.tokens)
+    throw Error("row_tokens" + of_step + " add up to " + with_thousands(scored) +
+                    ", and its tokens are " + with_thousands(evaluation.tokens),
+                "row_tokens are the scored targets of each row of evaluation_tokens",
+                ExitCode::failed);
+  constexpr double rounding = 1e-4;  // of sums in 32 bits
+  const double mean = sum / static_cast<double>(std::max<int64_t>(1, scored));
+  if (is_rounded(evaluation.loss, mean, rounding)) return;
+  throw Error("row_losses" + of_step + " have the mean " + shortest(mean) + ", and its loss is " +
+                  shortest(evaluation.loss),
+              "the loss is the mean of row_losses, each weighted by its row_tokens",
+              ExitCode::failed);
+}
+
+struct NumberCheck {
+  void operator()(const TrainMetrics& metrics) const {
+    require_not_negative("loss", metrics.loss);
+    require_not_negative("gradient_norm", metrics.gradient_norm);
+    require_speed(metrics.tokens_per_second);
+    require_not_negative("elapsed_seconds", metrics.elapsed_seconds);
+  }
+  void operator()(const Evaluation& evaluation) const {
+    require_not_negative("loss", evaluation.loss);
+    require_not_negative("validation_loss", evaluation.validation_loss.value_or(0));
+    require_rows_of(evaluation);
+    require_not_negative("seconds", evaluation.seconds);
+  }
+  void operator()(const Finished& finished) const {
+    require_not_negative("eval_loss", finished.eval_loss.value_or(0));
+    require_not_negative("train_loss", finished.train_loss.value_or(0));
+    require_speed(finished.tokens_per_second.value_or(0));
+    require_not_negative("wall_seconds", finished.wall_seconds);
+  }
+  template <class Other>
+  void operator()(const Other&) const {}
+};
+
+}  // namespace
+
+void require_plausible(const Event& event) { std::visit(NumberCheck(), event); }
+
+void require_same_loss(const Evaluation& evaluation, const Finished& finished) {
+  constexpr double rounding = 1e-5;
+  if (evaluation.step != finished.step || !finished.eval_loss) return;
+  if (is_rounded(evaluation.loss, *finished.eval_loss, rounding)) return;
+  throw Error("'finished' says that eval_loss is " + shortest(*finished.eval_loss) +
+                  ", and the evaluation of step " + std::to_string(finished.step) + " said " +
+                  shortest(evaluation.loss),
+              "eval_loss is the loss of the evaluation after the last step",
+              ExitCode::failed);
 }
 
 }  // namespace forge::worker

@@ -209,6 +209,7 @@ run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const M
   record.key = run::run_key(record.identity);
   record.id = run.id.empty() ? run.config + "-" + record.key : run.id;
   record.project = run.project;
+  record.workspace = run.workspace;
   record.config = run.config;
   record.created = run.created;
   record.planned_seeds = run.planned_seeds;

@@ -73,6 +73,7 @@ struct MadeRun {
 
   std::string id;  ///< name of the folder, "": <config>-<key>
   std::string project = "projects/canon";
+  std::string workspace;  ///< "": not recorded
   std::string config = "train_llama";
   std::string created = "2026-11-20T10:00:00.000Z";
   std::string data_fingerprint = "d1d1d1d1d1d1";

@@ -439,6 +439,33 @@ PreparedData prepare(const config::Experiment& experiment,
       job, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
 }
 
+namespace {
+
+/// The texts of an experiment, looked at.
+struct FoundTexts {
+  std::string fingerprint;
+  std::string folder_name;  ///< in the cache
+  std::vector<std::string> warnings;
+};
+
+FoundTexts find_texts(const PrepareJob& job) {
+  if (job.experiment.data.source != "mixture") {
+    const TextSource source(job.experiment.data, job.progress, job.index);
+    return {source.fingerprint(), source.folder_name(), source.warnings()};
+  }
+  FoundTexts found;
+  const std::vector<MixtureSource> sources = open_sources(job);
+  for (const MixtureSource& source : sources) {
+    const std::vector<std::string> own = source.text.warnings();
+    found.warnings.insert(found.warnings.end(), own.begin(), own.end());
+  }
+  found.fingerprint = fingerprint_of(sources, mixture_of(sources));
+  found.folder_name = mixture_name(found.fingerprint);
+  return found;
+}
+
+}  // namespace
+
 std::optional<DataFingerprints> find_fingerprints(const config::Experiment& experiment,
                                                   const fs::path& cache_dir,
                                                   const Progress& progress) {
@@ -448,27 +475,29 @@ std::optional<DataFingerprints> find_fingerprints(const config::Experiment& expe
   }
   const IndexFolder index{cache_dir / "surveys", false};
   const PrepareJob job{experiment, cache_dir / "data", index, progress, false};
-  std::string fingerprint, text;
-  std::vector<std::string> warnings;
-  if (experiment.data.source == "mixture") {
-    const std::vector<MixtureSource> sources = open_sources(job);
-    for (const MixtureSource& source : sources) {
-      const std::vector<std::string> own = source.text.warnings();
-      warnings.insert(warnings.end(), own.begin(), own.end());
-    }
-    fingerprint = fingerprint_of(sources, mixture_of(sources));
-    text = mixture_name(fingerprint);
-  } else {
-    const TextSource source(experiment.data, progress, index);
-    fingerprint = source.fingerprint();
-    text = source.folder_name();
-    warnings = source.warnings();
-  }
-  const auto tokenizer = known_tokenizer(tokenizer_folder(job, text), experiment.tokenizer);
+  FoundTexts found = find_texts(job);
+  const auto tokenizer =
+      known_tokenizer(tokenizer_folder(job, found.folder_name), experiment.tokenizer);
   if (!tokenizer) return std::nullopt;
-  return DataFingerprints{fingerprint,
+  return DataFingerprints{std::move(found.fingerprint),
                           prepared_with(experiment, *tokenizer).tokenizer_fingerprint,
-                          std::move(warnings)};
+                          std::move(found.warnings)};
+}
+
+DataFingerprints current_fingerprints(const config::Experiment& experiment,
+                                      const fs::path& cache_dir,
+                                      const Progress& progress) {
+  if (experiment.data.has_own_ids())
+    return {tasks::spec_fingerprint(tasks::make_spec(experiment.data)), ""};
+  const IndexFolder index{cache_dir / "surveys"};
+  const PrepareJob job{experiment, cache_dir / "data", index, progress, false};
+  FoundTexts found = find_texts(job);
+  DataFingerprints current{std::move(found.fingerprint), "", std::move(found.warnings)};
+  if (experiment.tokenizer.path.empty()) return current;
+  if (const auto tokenizer =
+          known_tokenizer(tokenizer_folder(job, found.folder_name), experiment.tokenizer))
+    current.tokenizer = tokenizer->fingerprint();
+  return current;
 }
 
 }  // namespace forge::data

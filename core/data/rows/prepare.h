@@ -77,6 +77,13 @@ std::optional<DataFingerprints> find_fingerprints(const config::Experiment& expe
                                                   const std::filesystem::path& cache_dir,
                                                   const Progress& progress);
 
+/// The fingerprints of what a config names now, to compare runs with. `tokenizer` is that of
+/// tokenizer.path, and "" where it is trained: it then follows from the text and the settings. A
+/// text that cache_dir/surveys does not know is read once and known from then on.
+DataFingerprints current_fingerprints(const config::Experiment& experiment,
+                                      const std::filesystem::path& cache_dir,
+                                      const Progress& progress);
+
 /// What a run on a task with ids of its own needs: nothing on the disk, for its rows are made as
 /// they are read. Throws Error where the task's ids or texts do not fit the model or train.seq_len.
 PreparedData prepare_task(const config::Experiment& experiment);

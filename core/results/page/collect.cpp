@@ -260,17 +260,19 @@ bool comes_before(const store::ConfiguredRun& a, const store::ConfiguredRun& b) 
 }
 
 std::vector<store::ConfiguredRun> runs_below(const store::ResultStore& store,
-                                             const std::string& project) {
+                                             const std::string& project,
+                                             const std::string& workspace) {
   store::RunFilter filter;
   filter.project = project;
+  filter.workspace = workspace;
   std::vector<store::ConfiguredRun> configured = store.configured_runs(filter);
   std::sort(configured.begin(), configured.end(), comes_before);
   return configured;
 }
 
-void add_runs(const std::filesystem::path& runs_dir, Page& page) {
+void add_runs(const std::filesystem::path& runs_dir, const std::string& workspace, Page& page) {
   const store::ResultStore store(store::store_path(runs_dir));
-  std::vector<store::ConfiguredRun> configured = runs_below(store, page.project);
+  std::vector<store::ConfiguredRun> configured = runs_below(store, page.project, workspace);
   page.varied = store::varied_keys(configured, most_varied_keys);
   const size_t limit = points_of_a_curve(configured.size());
   for (store::ConfiguredRun& run : configured)
@@ -280,6 +282,7 @@ void add_runs(const std::filesystem::path& runs_dir, Page& page) {
 }  // namespace
 
 Page collect_page(const std::string& project,
+                  const std::string& workspace,
                   const std::string& title,
                   const std::vector<tables::Ablation>& tables,
                   const std::filesystem::path& runs_dir) {
@@ -287,7 +290,7 @@ Page collect_page(const std::string& project,
   page.project = project;
   page.title = title;
   for (const tables::Ablation& table : tables) page.tables.push_back(table_of(table));
-  if (std::filesystem::exists(runs_dir)) add_runs(runs_dir, page);
+  if (std::filesystem::exists(runs_dir)) add_runs(runs_dir, workspace, page);
   page.commands = reproduction_commands(tables);
   page.commands.push_back("forge report");
   return page;

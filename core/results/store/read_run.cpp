@@ -45,6 +45,7 @@ Description describe(const run::RunFolder& folder) {
   RunSummary run;
   run.id = folder.id();
   run.project = record.project;
+  run.workspace = record.workspace;
   run.config = record.config;
   run.key = record.key;
   run.name = experiment.name;

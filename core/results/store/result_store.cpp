@@ -10,6 +10,7 @@
 #include "core/base/parallel.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
+#include "core/project/workspace.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
 
@@ -297,7 +298,19 @@ SyncReport ResultStore::sync(const fs::path& runs_dir, const SyncWatch& watch) {
 }
 
 std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
-  return with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
+  std::vector<RunSummary> found =
+      with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
+  if (filter.workspace.empty()) return found;
+  std::map<std::string, bool> is_another;  // by the workspace
+  const auto is_elsewhere = [&](const RunSummary& run) {
+    const auto [known, is_new] = is_another.try_emplace(run.workspace);
+    if (is_new)
+      known->second =
+          project::is_another_workspace(run.workspace, filter.workspace, filter.project);
+    return known->second;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_elsewhere), found.end());
+  return found;
 }
 
 std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter) const {

@@ -76,6 +76,9 @@ struct RunFilter {
   std::string profile;
   std::optional<run::RunState> status;
   bool archived = false;  ///< archived runs too
+  /// Root of the workspace of `project`: no runs of another one's project of that path
+  /// (project::is_another_workspace).
+  std::string workspace = {};
 };
 
 /// Selects measurements; an empty field selects all.

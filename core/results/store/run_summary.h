@@ -21,6 +21,7 @@ using Scores = std::map<std::string, worker::Score>;
 struct RunSummary {
   std::string id;
   std::string project;
+  std::string workspace;  ///< root of the project's workspace, "": not recorded
   std::string config;
   std::string key;
   std::string name;
@@ -88,6 +89,7 @@ template <class Visitor, class Run>
 void columns(Visitor& visit, Run& run) {
   visit.column("id", run.id);
   visit.column("project", run.project);
+  visit.column("workspace", run.workspace);
   visit.column("config", run.config);
   visit.column("key", run.key);
   visit.column("name", run.name);

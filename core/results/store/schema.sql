@@ -6,6 +6,7 @@
 CREATE TABLE runs (
   id                    TEXT PRIMARY KEY,   -- name of the run's folder
   project               TEXT NOT NULL,
+  workspace             TEXT NOT NULL,      -- its root, '': not recorded
   config                TEXT NOT NULL,
   key                   TEXT NOT NULL,      -- hash of what identifies the run
   name                  TEXT NOT NULL,

@@ -41,19 +41,22 @@ using ConfigDifferences = std::map<const ConfiguredRun*, std::vector<std::string
 
 ConfigDifferences find_config_differences(const TableSpec& table,
                                           const Runs& runs,
-                                          const CurrentConfig& current_config) {
+                                          const AblationOptions& options) {
   ConfigDifferences differences;
-  if (!current_config) return differences;
+  if (!options.current_config) return differences;
   std::map<const nlohmann::json*, std::string> programs;  // of the configs
   for (const ConfiguredRun* run : runs) {
     const store::RunSummary& summary = run->summary;
     const nlohmann::json& current =
-        current_config(summary.config, summary.profile, summary.device_type);
+        options.current_config(summary.config, summary.profile, summary.device_type);
     if (current.is_null()) continue;
     const auto [program, is_new] = programs.try_emplace(&current);
     if (is_new && !summary.program.empty())
       program->second = run::program_hash(config::experiment_from_json(current).external);
-    std::vector<std::string> found = differences_from_config(*run, current, program->second, table);
+    CurrentFiles files{program->second};
+    if (options.current_data)
+      files.data = options.current_data(with_current_paths(run->config, current));
+    std::vector<std::string> found = differences_from_config(*run, current, files, table);
     if (!found.empty()) differences[run] = std::move(found);
   }
   return differences;
@@ -68,7 +71,7 @@ class RowBuilder {
              const AblationOptions& options)
       : table_(table),
         profile_(profile),
-        differences_(find_config_differences(table, runs, options.current_config)),
+        differences_(find_config_differences(table, runs, options)),
         is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }) {
     const auto has_profile = [&](const ConfiguredRun* run) {
       return profile.empty() || run->summary.profile == profile;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/data/rows/prepare.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/table_spec.h"
@@ -136,6 +137,9 @@ using EvaluationRowsOf = std::function<store::EvaluationRows(const std::string& 
 using CurrentConfig = std::function<nlohmann::json(
     const std::string& config, const std::string& profile, const std::string& device_type)>;
 
+/// The fingerprints of the files that a config names, as they are now; "" where they are not known.
+using CurrentData = std::function<data::DataFingerprints(const nlohmann::json& config)>;
+
 struct AblationOptions {
   std::string profile;  ///< "": the one that fills the most rows
   std::optional<Published> published;
@@ -154,6 +158,8 @@ struct AblationOptions {
   /// Without it runs count as those of their configs as they are now, and the commands for missing
   /// runs name only the profile.
   CurrentConfig current_config = {};
+  /// Without it a text that was edited since is not noticed.
+  CurrentData current_data = {};
 };
 
 /// Fills a table from the runs of its project. A row shows the newest completed run of each seed

@@ -72,6 +72,10 @@ struct Group {
   }
 };
 
+std::string file_name_of(const nlohmann::json& path) {
+  return std::filesystem::path(path.get<std::string>()).filename().string();
+}
+
 /// The part of a config that decides what a run computes, but for the seed. The hashes that stand
 /// for files in an identity are not known of a config that did not run: their names are compared.
 nlohmann::json computed_part(const nlohmann::json& config) {
@@ -81,9 +85,27 @@ nlohmann::json computed_part(const nlohmann::json& config) {
        {"/data/path", "/data/evaluation_path", "/tokenizer/path", "/train/initial_weights"}) {
     const nlohmann::json::json_pointer pointer(path);
     if (config.contains(pointer) && config[pointer].is_string())
-      part[pointer] = std::filesystem::path(config[pointer].get<std::string>()).filename().string();
+      part[pointer] = file_name_of(config[pointer]);
   }
   return part;
+}
+
+/// Where a config names files of text or a tokenizer's, those of the sources of a mixture too.
+std::vector<nlohmann::json::json_pointer> places_of_paths(const nlohmann::json& config) {
+  using Pointer = nlohmann::json::json_pointer;
+  std::vector<Pointer> places = {
+      Pointer("/data/path"), Pointer("/data/evaluation_path"), Pointer("/tokenizer/path")};
+  const Pointer sources("/data/sources");
+  if (!config.contains(sources) || !config[sources].is_object()) return places;
+  for (const auto& [name, source] : config[sources].items()) {
+    places.push_back(sources / name / "path");
+    places.push_back(sources / name / "evaluation_path");
+  }
+  return places;
+}
+
+std::string with_change(const std::string& what, const std::string& own, const std::string& now) {
+  return what + " " + own + " (now " + now + ")";
 }
 
 /// Each row of a table may go on from weights of its own, but beside rows that do so too.
@@ -145,21 +167,42 @@ std::string varied_by_seed(const nlohmann::json& config) {
   return weights ? "initial weights alone" : order ? "order of rows alone" : "nothing";
 }
 
+nlohmann::json with_current_paths(const nlohmann::json& own, const nlohmann::json& current) {
+  nlohmann::json config = own;
+  for (const nlohmann::json::json_pointer& place : places_of_paths(own)) {
+    const auto is_path = [&](const nlohmann::json& json) {
+      return json.contains(place) && json[place].is_string();
+    };
+    if (is_path(own) && is_path(current) &&
+        file_name_of(own[place]) == file_name_of(current[place]))
+      config[place] = current[place];
+  }
+  return config;
+}
+
 std::vector<std::string> differences_from_config(const ConfiguredRun& run,
                                                  const nlohmann::json& current,
-                                                 const std::string& current_program,
+                                                 const CurrentFiles& files,
                                                  const TableSpec& table) {
   std::vector<std::string> differences;
   const std::optional<Condition> program = program_of(run);
-  if (program && !current_program.empty() && program->value != current_program)
-    differences.push_back(program->name + " " + program->value + " (now " + current_program + ")");
+  if (program && !files.program.empty() && program->value != files.program)
+    differences.push_back(with_change(program->name, program->value, files.program));
+  const auto compare_fingerprints =
+      [&](const char* what, const std::string& its, const std::string& now) {
+        constexpr size_t shown = 12;  // digits, as elsewhere
+        if (!now.empty() && its != now)
+          differences.push_back(with_change(what, its.substr(0, shown), now.substr(0, shown)));
+      };
+  compare_fingerprints("the text", run.summary.data_fingerprint, files.data.data);
+  compare_fingerprints("the tokenizer", run.summary.tokenizer_fingerprint, files.data.tokenizer);
   const nlohmann::json own = computed_part(run.config), now = computed_part(current);
   if (own == now) return differences;
   const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   for (const run::IdentityDifference& difference : run::config_differences(own, now)) {
     if (!is_varied_by(table, run.summary.config, difference.what))
-      differences.push_back(difference.what + " " + text(difference.left) + " (now " +
-                            text(difference.right) + ")");
+      differences.push_back(
+          with_change(difference.what, text(difference.left), text(difference.right)));
   }
   return differences;
 }

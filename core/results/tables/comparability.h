@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/data/rows/prepare.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/table_spec.h"
@@ -43,13 +44,22 @@ std::vector<std::string> violations(const std::vector<Condition>& run,
 bool differs_in_backend_alone(const std::vector<Condition>& run,
                               const std::vector<Condition>& group);
 
-/// In what a run differs from its config as it resolves now, by --set or because the config was
-/// edited since: "train.max_steps 60 (now 800)". Paths count by the file's name, because a folder
-/// may move. Neither the seed counts, nor what the table itself varies. `current_program`: hash of
-/// the files that an external backend's command names now; "" of forge's own backends.
+/// The files that a config names, as they are now.
+struct CurrentFiles {
+  std::string program;  ///< hash of those of an external backend's command; "": forge's own
+  data::DataFingerprints data = {};  ///< each "" where it is not known, or cannot differ
+};
+
+/// The run's config with the paths that its config has now, where they name files of the same name:
+/// a folder may move. What these files hold is what a new run with the run's settings would read.
+nlohmann::json with_current_paths(const nlohmann::json& own, const nlohmann::json& current);
+
+/// In what a run differs from its config as it resolves now, by --set or because the config, its
+/// text or its program was edited since: "train.max_steps 60 (now 800)". Paths count by the file's
+/// name, because a folder may move. Neither the seed counts, nor what the table itself varies.
 std::vector<std::string> differences_from_config(const store::ConfiguredRun& run,
                                                  const nlohmann::json& current,
-                                                 const std::string& current_program,
+                                                 const CurrentFiles& files,
                                                  const TableSpec& table);
 
 /// The keys outside of the model that the runs do not have in common: what the table's conditions

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/worker/plausible.h"
 
 namespace forge::conformance {
 namespace {
@@ -134,6 +135,10 @@ class TrainingRules {
     require_number(evaluation.loss, "loss", evaluation.step);
     const int64_t scored = request_.evaluation_tokens[0].rows * train_.at("seq_len").get<int64_t>();
     require_equal(evaluation.tokens, scored, "'tokens' of 'evaluation'" + at_step(evaluation.step));
+    if (!evaluation.row_losses.empty())
+      require_equal(static_cast<int64_t>(evaluation.row_losses.size()),
+                    request_.evaluation_tokens[0].rows,
+                    "the number of 'row_losses'" + at_step(evaluation.step));
     evaluated_ = evaluation;
   }
 
@@ -256,7 +261,10 @@ void require_training(const Transcript& transcript,
   require_opening(transcript);
   require_no_failure(transcript);
   TrainingRules rules(request, first_step);
-  for (const worker::Event& event : transcript.events) std::visit(rules, event);
+  for (const worker::Event& event : transcript.events) {
+    worker::require_plausible(event);
+    std::visit(rules, event);
+  }
   rules.require_finished();
 }
 

@@ -69,6 +69,18 @@ TEST_CASE("a packed run is imported in elsewhere with the weights of its last ch
   REQUIRE(run::list_runs(scene.here.path()).size() == 1);
 }
 
+TEST_CASE("a run that is imported belongs to the workspace that it comes to", "[upkeep][pack]") {
+  const TemporaryFolder there, here;
+  MadeRun made;
+  made.workspace = there.path().string();
+  const run::RunFolder run = make_completed_run(there / "runs", made);
+  const ImportResult imported = import_packed_run(run.path(), here.path());
+  run::RunRecord expected = run.record();
+  REQUIRE(expected.workspace == there.path().string());
+  expected.workspace.clear();
+  REQUIRE(to_json(imported.folder.record()) == to_json(expected));
+}
+
 TEST_CASE("a run that is to go on is packed with all that it needs for that", "[upkeep][pack]") {
   const Scene scene(/*completed=*/false);
   const ImportResult imported = import_packed_run(scene.there / "run.pack", scene.here.path());

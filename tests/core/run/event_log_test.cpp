@@ -109,6 +109,24 @@ using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
+TEST_CASE("a line with a number that cannot be is damage", "[run][event_log]") {
+  const TemporaryFolder folder;
+  const std::string head = R"({"attempt":1,"time":1.5,)";
+  const std::string train =
+      R"("event":"train","step":1,"tokens":8,"loss":2,"learning_rate":1,"gradient_norm":1,)"
+      R"("tokens_per_second":1e300,"elapsed_seconds":1})";
+  const std::string evaluation =
+      R"("event":"evaluation","step":1,"loss":-2,"tokens":8,"seconds":1})";
+  const auto file = folder.write("a", head + train + "\n" + head + evaluation + "\n");
+  const EventBatch batch = read_event_lines(file, 0);
+  REQUIRE(batch.lines.size() == 2);
+  CHECK_FALSE(batch.lines[0].event);
+  CHECK(contains(batch.lines[0].problem, "'tokens_per_second' is impossible: 1e+300"));
+  CHECK_FALSE(batch.lines[1].event);
+  CHECK(contains(batch.lines[1].problem, "'loss' is negative: -2"));
+  CHECK(contains(error_of([&] { read_events(file); }), "a:1: 'tokens_per_second' is impossible"));
+}
+
 TEST_CASE("a damaged last line does not keep a run from going on", "[run][event_log][hostile]") {
   const TemporaryFolder folder;
   const fs::path file = folder / "events.jsonl";

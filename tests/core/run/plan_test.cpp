@@ -123,6 +123,27 @@ TEST_CASE("a project has runs of its own, which its tables show", "[run][plan]")
   REQUIRE(own.record.id == "train_x-" + own.record.key);
 }
 
+TEST_CASE("projects of one path in two workspaces have runs of their own", "[run][plan]") {
+  const TemporaryFolder runs, first, second;
+  for (const TemporaryFolder* workspace : {&first, &second})
+    workspace->write("projects/one/meta.yaml", "name: one\n");
+  RunInputs ours = small_inputs(), theirs = small_inputs();
+  ours.project = theirs.project = "projects/one";
+  ours.workspace = first.path().string();
+  theirs.workspace = second.path().string();
+  const PlannedRun own = plan_run(ours, runs.path(), false);
+  write_run_folder(own, ours);
+  tests::complete(own.folder);
+  REQUIRE(own.folder.record().workspace == ours.workspace);
+  REQUIRE(plan_run(ours, runs.path(), false).action == Action::cached);
+  const PlannedRun other = plan_run(theirs, runs.path(), false);
+  REQUIRE(other.action == Action::start);
+  REQUIRE(other.record.id == own.record.id + "-2");
+  // A workspace that was moved keeps its runs.
+  std::filesystem::remove_all(first / "projects");
+  REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
+}
+
 TEST_CASE("programs of one name in two folders are two programs", "[run][plan]") {
   const TemporaryFolder a, b;
   config::ExternalConfig external;
@@ -337,6 +358,7 @@ using tests::TemporaryFolder;
 SavedRun saved_run(const RunInputs& inputs, const PlannedRun& planned) {
   return {"x (seed=1)",
           inputs.project,
+          inputs.workspace,
           inputs.config,
           planned.record.id,
           "abc",

@@ -24,6 +24,16 @@ std::string ended_line(const std::string& status) {
          "\n";
 }
 
+std::string evaluation_line(int step, const std::string& loss, const std::string& rows) {
+  return R"({"attempt":1,"event":"evaluation","time":1,"step":)" + std::to_string(step) +
+         R"(,"loss":)" + loss + R"(,"tokens":8,"seconds":1)" + rows + "}\n";
+}
+
+std::string replaced(std::string text, const std::string& part, const std::string& other) {
+  REQUIRE(contains(text, part));
+  return text.replace(text.find(part), part.size(), other);
+}
+
 TEST_CASE("a run that never began is queued only while it is in the queue", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
@@ -113,6 +123,23 @@ TEST_CASE("a run whose log does not tell its end any more is damaged", "[run][ru
   SECTION("of fewer steps than the config") {
     tests::complete(run, 2);
     require_damaged("it ends at step 2, and config.json asks for 3 steps");
+  }
+  SECTION("with a loss that cannot be") {
+    write_file_atomic(run.events_file(), replaced(log, "\"eval_loss\":2.5", "\"eval_loss\":-5"));
+    require_damaged("'eval_loss' is negative: -5");
+  }
+  SECTION("with another loss than its evaluation") {
+    write_file_atomic(run.events_file(), evaluation_line(3, "2.5", "") + log);
+    REQUIRE(run.state() == RunState::completed);
+    write_file_atomic(run.events_file(), evaluation_line(2, "4.5", "") + log);
+    REQUIRE(run.state() == RunState::completed);
+    write_file_atomic(run.events_file(), evaluation_line(3, "4.5", "") + log);
+    require_damaged("'finished' says that eval_loss is 2.5, and the evaluation of step 3 said 4.5");
+  }
+  SECTION("with an evaluation whose rows are of another") {
+    write_file_atomic(run.events_file(),
+                      evaluation_line(3, "2.5", R"(,"row_losses":[9],"row_tokens":[8])") + log);
+    require_damaged("row_losses of the evaluation of step 3 have the mean 9");
   }
   SECTION("of a config that cannot be read") {
     write_file_atomic(run.config_file(), "{");

@@ -366,6 +366,10 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
                  "'train' is of step 1, after step 2"));
   CHECK(contains(reason_of({Says{evaluation}, Says{end}}),
                  "eval_loss is 2.5, and the evaluation of step 3 said 4"));
+  CHECK(contains(
+      reason_of({Says{with(
+          evaluation, "\"seconds\"", R"("row_losses":[5,5.2],"row_tokens":[8,1],"seconds")")}}),
+      "the worker broke the protocol: row_losses of the evaluation of step 3"));
   CHECK(contains(reason_of({Says{with(lines::train(1), "second\":5", "second\":-5")}}),
                  "'tokens_per_second' is negative: -5"));
   CHECK(contains(reason_of({Says{with(lines::train(1), "second\":5", "second\":1e300")}}),

@@ -1,9 +1,16 @@
 #include "core/data/rows/prepare.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/data/rows/dataset.h"
 #include "core/data/rows/token_file.h"
@@ -282,6 +289,47 @@ TEST_CASE("text that changed is prepared anew") {
   const PreparedData after = prepare(text_experiment(path), folder / "cache", {});
   REQUIRE(before.data_fingerprint != after.data_fingerprint);
   REQUIRE(before.train[0].tokens != after.train[0].tokens);
+}
+
+TEST_CASE("the fingerprints of what a config names now are those that a run would get") {
+  tests::TemporaryFolder folder;
+  const auto path = folder.write("a.txt", some_text(30));
+  config::Experiment experiment = text_experiment(path);
+  const auto now = [&] { return current_fingerprints(experiment, folder / "cache", {}); };
+  const PreparedData before = prepare(experiment, folder / "cache", {});
+  REQUIRE(now().data == before.data_fingerprint);
+  REQUIRE(now().tokenizer.empty());  // it is trained on that text
+  folder.write("a.txt", some_text(31));
+  const std::string edited = now().data;
+  REQUIRE(edited != before.data_fingerprint);
+  REQUIRE(prepare(experiment, folder / "cache", {}).data_fingerprint == edited);
+
+  experiment.tokenizer.path = folder.write("own.json", read_file(before.tokenizer));
+  REQUIRE(now().tokenizer == before.tokenizer_fingerprint);
+  const PreparedData after = prepare(text_experiment(path), folder / "cache", {});
+  folder.write("own.json", read_file(after.tokenizer));
+  REQUIRE(now().tokenizer == after.tokenizer_fingerprint);
+
+  std::filesystem::remove(path);
+  REQUIRE_THROWS_AS(now(), Error);
+}
+
+TEST_CASE("text that is looked at for a table is read once") {
+  tests::TemporaryFolder folder;
+  const auto path = folder.write("a.txt", some_text(30));
+  const timespec past[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), past, 0) == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(3100));  // its change is told by its times
+  int reads = 0;
+  const Progress count = [&](double, const std::string&) { ++reads; };
+  const auto now = [&] {
+    return current_fingerprints(text_experiment(path), folder / "cache", count).data;
+  };
+  const std::string first = now();
+  const int after_first = std::exchange(reads, 0);
+  REQUIRE(now() == first);
+  REQUIRE(after_first > 0);
+  REQUIRE(reads == 0);
 }
 
 TEST_CASE("text that changes while its tokens are written gives none", "[hostile]") {

@@ -69,7 +69,7 @@ using tests::MadeRun;
 
 Page page_of(const Lab& lab) {
   store::ResultStore(store::store_path(lab.runs)).sync(lab.runs);
-  return collect_page("projects/canon", "canon", {lab.table()}, lab.runs);
+  return collect_page("projects/canon", "", "canon", {lab.table()}, lab.runs);
 }
 
 TEST_CASE("a page has the project's tables, runs and commands", "[report][page]") {
@@ -183,7 +183,7 @@ TEST_CASE("of a long run a thousand points stay", "[report][page]") {
 TEST_CASE("a page of a project without runs has none", "[report][page]") {
   const tests::TemporaryFolder folder;
   const Page page = collect_page(
-      "projects/canon", "canon", {build_ablation(tests::small_table(), {})}, folder / "runs");
+      "projects/canon", "", "canon", {build_ablation(tests::small_table(), {})}, folder / "runs");
   CHECK(page.runs.empty());
   CHECK(page.tables[0].row_sources[2].runs.empty());
 }

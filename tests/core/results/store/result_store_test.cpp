@@ -302,7 +302,7 @@ TEST_CASE("the rows of the last evaluation are kept, and those that are no numbe
   append_event(folder, evaluation);
   place.store.sync(place.runs);
   REQUIRE(place.store.evaluation_rows(run.id).losses.empty());
-  evaluation = {20, 4.0, 100, 1};
+  evaluation = {20, 3.875, 100, 1};
   evaluation.row_losses = {3.5, 4.25};
   evaluation.row_tokens = {50, 50};
   append_event(folder, evaluation);

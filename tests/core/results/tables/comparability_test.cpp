@@ -131,9 +131,10 @@ TEST_CASE("runs of an external program before and after an edit do not mix in on
     };
     CHECK(shown("before") == "before");
     CHECK(shown("after") == "after");
-    CHECK(differences_from_config(runs[0], runs[0].config, "as it is now", small_table()).size() ==
-          1);
-    CHECK(differences_from_config(runs[0], runs[0].config, runs[0].summary.program, small_table())
+    CHECK(
+        differences_from_config(runs[0], runs[0].config, {"as it is now"}, small_table()).size() ==
+        1);
+    CHECK(differences_from_config(runs[0], runs[0].config, {runs[0].summary.program}, small_table())
               .empty());
   }
   SECTION("rows may have programs of their own") {
@@ -370,19 +371,70 @@ TEST_CASE("what a table varies itself is no other setting, and neither is a move
   run.config["data"] = {{"path", "/old/home/books.txt"}};
   nlohmann::json current = {
       {"seed", 1}, {"optimizer", {{"lr", 0.1}}}, {"data", {{"path", "/new/books.txt"}}}};
-  CHECK(differences_from_config(run, current, "", table()) ==
+  CHECK(differences_from_config(run, current, {}, table()) ==
         std::vector<std::string>{"optimizer.lr 0.3 (now 0.1)"});
   TableSpec sweep = table();
   sweep.best_of = BestOfSpec{"optimizer.lr", {0.1, 0.3}, "eval_loss", Extreme::lowest, 0};
-  CHECK(differences_from_config(run, current, "", sweep).empty());
+  CHECK(differences_from_config(run, current, {}, sweep).empty());
   TableSpec divided = table();
   group_by(divided, "optimizer.lr");
-  CHECK(differences_from_config(run, current, "", divided).empty());
+  CHECK(differences_from_config(run, current, {}, divided).empty());
   current["data"]["path"] = "/new/code.txt";
   current["train"] = {{"initial_weights", "w/model.safetensors"}};
-  CHECK(differences_from_config(run, current, "", sweep) ==
+  CHECK(differences_from_config(run, current, {}, sweep) ==
         std::vector<std::string>{"data.path \"books.txt\" (now \"code.txt\")",
                                  "train.initial_weights none (now \"model.safetensors\")"});
+}
+
+TEST_CASE("a text or tokenizer that was edited since is another setting than the config's",
+          "[report]") {
+  store::ConfiguredRun run = tuned("llama", 0.1, 7);
+  run.summary.data_fingerprint = "0123456789abcdef";
+  run.summary.tokenizer_fingerprint = "feedfeedfeedfeed";
+  CHECK(differences_from_config(run, run.config, {}, table()).empty());
+  CHECK(differences_from_config(
+            run, run.config, {"", {"0123456789abcdef", "feedfeedfeedfeed"}}, table())
+            .empty());
+  CHECK(differences_from_config(run, run.config, {"", {"abcdef0123456789", "beef"}}, table()) ==
+        std::vector<std::string>{"the text 0123456789ab (now abcdef012345)",
+                                 "the tokenizer feedfeedfeed (now beef)"});
+  // A table asks for the files that the run would read now, with its own settings.
+  run.config["data"] = {{"path", "/old/books.txt"}, {"held_out_fraction", 0.2}};
+  nlohmann::json current = run.config;
+  current["data"] = {{"path", "/new/books.txt"}, {"held_out_fraction", 0.1}};
+  AblationOptions options;
+  options.current_config = [&](const auto&, const auto&, const auto&) { return current; };
+  std::vector<nlohmann::json> asked_for;
+  options.current_data = [&](const nlohmann::json& config) {
+    asked_for.push_back(config.at("data"));
+    return data::DataFingerprints{"abcdef0123456789", ""};
+  };
+  TableSpec by_split = table();
+  group_by(by_split, "data.held_out_fraction");
+  const Ablation ablation = build_ablation(by_split, {run}, options);
+  CHECK(asked_for ==
+        std::vector<nlohmann::json>{{{"path", "/new/books.txt"}, {"held_out_fraction", 0.2}}});
+  CHECK(ablation.rows[0].differs_from_config ==
+        std::vector<std::string>{"the text 0123456789ab (now abcdef012345)"});
+}
+
+TEST_CASE("paths of a config now stand for those of a run where they name the same file",
+          "[report]") {
+  const nlohmann::json own = {
+      {"data",
+       {{"path", "/a/one.txt"},
+        {"evaluation_path", "/a/held.txt"},
+        {"sources", {{"code", {{"path", "/a/code"}}}, {"gone", {{"path", "/a/gone"}}}}}}},
+      {"tokenizer", {{"path", nullptr}}}};
+  const nlohmann::json current = {{"data",
+                                   {{"path", "/b/one.txt"},
+                                    {"evaluation_path", "/b/other.txt"},
+                                    {"sources", {{"code", {{"path", "/b/code"}}}}}}},
+                                  {"tokenizer", {{"path", "/b/tokenizer.json"}}}};
+  nlohmann::json expected = own;
+  expected["data"]["path"] = "/b/one.txt";
+  expected["data"]["sources"]["code"]["path"] = "/b/code";
+  CHECK(with_current_paths(own, current) == expected);
 }
 
 using namespace tests;

@@ -1,0 +1,104 @@
+// Which runs a table takes for those of its configs as they are now.
+
+#include <filesystem>
+
+#include "core/base/files.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+
+namespace forge::tests {
+namespace {
+
+/// A workspace with one project of two rows, which a worker in awk trains on a text of its own.
+std::filesystem::path make_table_workspace(const Program& forge,
+                                           const std::string& name,
+                                           const std::string& text) {
+  const std::filesystem::path workspace = forge.folder() / name;
+  const auto write = [&](const std::string& file, const std::string& content) {
+    forge.folder().write(name + "/" + file, content);
+  };
+  write("forge_workspace/workspace.yaml", "default_project: p\n");
+  write("p/meta.yaml", "name: p\n");
+  write(
+      "p/tables/t.yaml",
+      "title: T\nbaseline: one\nrows:\n  - {config: one, name: One}\n  - {config: two, name: Two}\n"
+      "columns:\n  - {kind: model, title: Model}\n  - {kind: eval_loss, title: Loss}\n"
+      "must_be_equal: [profile, data]\n");
+  std::string words;
+  for (int i = 0; i < 400; ++i) words += text + " " + std::to_string(i * i) + ".\n\n";
+  write("p/text.txt", words);
+  const std::string worker =
+      (tests_dir().parent_path() / "backends" / "bigram" / "worker.sh").string();
+  for (const char* config : {"one", "two"})
+    write(std::string("p/templates/configs/") + config + ".yaml",
+          std::string("name: ") + config +
+              "\ndescription: d\nbackend: external\nexternal: {command: [" + worker +
+              "]}\ndata: {source: text, path: " + (workspace / "p/text.txt").string() +
+              ", documents: block, order: sequential}\n"
+              "tokenizer: {vocab_size: 300}\n"
+              "model: {vocab_size: 300, hidden_size: 16, num_layers: 1, attention: {num_heads: 2}, "
+              "mlp: {intermediate_size: " +
+              (config == std::string("one") ? "32" : "48") +
+              "}}\n"
+              "train: {max_steps: 4, batch_size: 2, seq_len: 16, eval_rows: 4, log_every: 2, "
+              "eval_every: 0, checkpoint_every: 0}\n");
+  return workspace / "p";
+}
+
+void run_both(Program& forge, const std::filesystem::path& project) {
+  forge.working_directory = project;
+  const Outcome outcome = forge.call({"run", "one", "two"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+}
+
+nlohmann::json table_of(Program& forge, const std::filesystem::path& project) {
+  forge.working_directory = project;
+  const Outcome outcome = forge.call({"compare", "--table", "t", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return nlohmann::json::parse(outcome.out);
+}
+
+TEST_CASE("runs of a text that was edited since are not those of the config as it is now") {
+  Program forge;
+  const std::filesystem::path project = make_table_workspace(forge, "w", "a cat sat on a mat");
+  run_both(forge, project);
+  for (const nlohmann::json& row : table_of(forge, project).at("rows"))
+    CHECK(row.at("differs_from_config").empty());
+  const std::string before = read_file(project / "text.txt");
+  write_file_atomic(project / "text.txt", before + "and a dog\n\n");
+  for (const nlohmann::json& row : table_of(forge, project).at("rows")) {
+    REQUIRE(row.at("differs_from_config").size() == 1);
+    CHECK(contains(row.at("differs_from_config")[0].get<std::string>(), "the text "));
+  }
+  CHECK(forge.call({"compare", "--table", "t", "--strict"}).exit_code == 1);
+  write_file_atomic(project / "text.txt", before);
+  for (const nlohmann::json& row : table_of(forge, project).at("rows"))
+    CHECK(row.at("differs_from_config").empty());
+}
+
+TEST_CASE("a table has no runs of the project of its path in another workspace") {
+  Program forge;
+  const std::filesystem::path first = make_table_workspace(forge, "w1", "a cat sat on a mat"),
+                              second = make_table_workspace(forge, "w2", "a cat sat on a mat");
+  run_both(forge, first);
+  const auto rows_with_runs = [&](const std::filesystem::path& project) {
+    int found = 0;
+    for (const nlohmann::json& row : table_of(forge, project).at("rows"))
+      found += row.at("run_id").is_null() ? 0 : 1;
+    return found;
+  };
+  CHECK(rows_with_runs(first) == 2);
+  CHECK(rows_with_runs(second) == 0);
+  forge.working_directory = second;
+  CHECK(contains(forge.call({"compare", "--table", "t"}).out,
+                 "of the project of this path in the workspace " + first.parent_path().string()));
+  run_both(forge, second);  // the same experiments, and runs of its own
+  CHECK(rows_with_runs(second) == 2);
+  std::filesystem::rename(first.parent_path(), forge.folder() / "moved");
+  CHECK(rows_with_runs(forge.folder() / "moved" / "p") == 2);
+}
+
+}  // namespace
+}  // namespace forge::tests
