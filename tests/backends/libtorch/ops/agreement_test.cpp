@@ -270,8 +270,9 @@ TEST_CASE("swiglu_linear agrees with its reference with every Canon layer", "[op
         };
         const auto typed = [&](const at::Tensor& w) { return types.matrix(w); };
         const auto plain = [](const at::Tensor& w) { return ops::WeightMatrix(w); };
+        const auto fused = [](const auto&... in) { return ops::swiglu_linear(in...); };
         REQUIRE(fused_against_reference(types,
-                                        run(ops::swiglu_linear, typed),
+                                        run(fused, typed),
                                         run(ops::swiglu_linear_reference, plain),
                                         {activation({s.batch, s.length, 2 * s.channels}),
                                          weight({2 * s.channels, 1, kernel_of(kind)}, 0.5),
