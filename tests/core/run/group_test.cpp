@@ -326,7 +326,8 @@ TEST_CASE("processes that do not know of each other are refused", "[run][group]"
 }
 
 TEST_CASE("a crash in clean-up after the end changes nothing", "[run][group]") {
-  GroupScene scene({finishes + "sleep 0.2; exit 0", "sleep 0.1; kill -11 $$"});
+  GroupScene scene({finishes + "touch end; sleep 0.2; exit 0",
+                    "until test -e end; do sleep 0.01; done; kill -11 $$"});
   REQUIRE(scene.supervise() == supervised_completed);
 }
 
