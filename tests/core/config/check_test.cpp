@@ -459,13 +459,13 @@ TEST_CASE("every process has a slot") {
   const auto error = small_refusal({"train.gradient_slots=2", "parallel.processes=4"});
   REQUIRE(contains(error, "parallel.processes 4 is more than train.gradient_slots 2"));
   REQUIRE(contains(error, "train.gradient_slots: 4 is the least"));
-  REQUIRE(contains(small_refusal({"train.gradient_slots=4", "parallel.processes=3"}),
-                   "parallel.processes 3 is no power of two"));
+  REQUIRE(contains(
+      small_refusal({"train.batch_size=8", "train.gradient_slots=4", "parallel.processes=3"}),
+      "parallel.processes 3 is no power of two"));
   REQUIRE(contains(small_refusal({"parallel.processes=0"}), "must be from 1"));
   REQUIRE(contains(small_refusal({"parallel.processes=some"}), "must be an integer or auto"));
-  REQUIRE(
-      small_accepted({"train.gradient_slots=4", "parallel.processes=2"}).parallel.processes.count ==
-      2);
+  REQUIRE(small_accepted({"train.batch_size=8", "train.gradient_slots=4", "parallel.processes=2"})
+              .parallel.processes.count == 2);
   REQUIRE(small_accepted({"parallel.processes=auto"}).parallel.processes.is_auto());
 }
 
@@ -476,8 +476,10 @@ TEST_CASE("keys of several processes are in the JSON only where they are set") {
   REQUIRE_FALSE(plain.contains("parallel"));
   REQUIRE_FALSE(plain["train"].contains("gradient_slots"));
   REQUIRE_FALSE(plain["train"].contains("recompute"));
-  const Experiment set = small_accepted(
-      {"train.gradient_slots=4", "parallel.processes=auto", "train.recompute=blocks"});
+  const Experiment set = small_accepted({"train.batch_size=8",
+                                         "train.gradient_slots=4",
+                                         "parallel.processes=auto",
+                                         "train.recompute=blocks"});
   const nlohmann::json json = to_json(set);
   REQUIRE(json["train"]["gradient_slots"] == 4);
   REQUIRE(json["train"]["recompute"] == "blocks");

@@ -92,6 +92,24 @@ void halve(const run::RunFolder& folder, int64_t rows) {
   append_line(folder, log.substr(end));
 }
 
+TEST_CASE("throughput and memory are compared between runs of as many processes", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
+  const run::RunFolder pair =
+      make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 7600, 1500});
+  std::string log = read_file(pair.events_file());
+  const std::string one = "\"processes\":null";
+  REQUIRE(log.find(one) != std::string::npos);
+  write_file_atomic(pair.events_file(), log.replace(log.find(one), one.size(), "\"processes\":2"));
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[1].run->processes == 2);
+  REQUIRE_FALSE(ablation.rows[1].throughput_change.has_value());
+  REQUIRE_FALSE(ablation.rows[1].memory_change.has_value());
+  REQUIRE(make_sheet(ablation).footnotes ==
+          std::vector<std::string>{"trained by 2 processes, unlike the baseline: its loss is "
+                                   "comparable, its throughput and memory are not"});
+}
+
 TEST_CASE("throughput and memory are compared between runs with as many rows at once", "[report]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
