@@ -462,6 +462,7 @@ std::set<std::string> enqueue(const Context& context,
     entry.host = run::host_name();
     entry.devices = run.demand.devices;
     entry.units = run.demand.units;
+    entry.count = run.demand.count;
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
     entry.stop_after = run.stop_after;

@@ -19,6 +19,7 @@
 #include "core/results/metrics.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/open_model.h"
+#include "core/run/queue/queue.h"
 #include "core/run/request.h"
 #include "core/run/sweep_file.h"
 #include "core/worker/job.h"
@@ -63,12 +64,33 @@ void say_chosen_backend(const CheckedRun& run) {
   if (said.insert(text).second) std::cerr << text << "\n";
 }
 
+void require_gpus(const CheckedRun& run, const LaunchOptions& options) {
+  const std::string& type = run.backend.environment.device_type;
+  const int processes = run.resolved.experiment.parallel.processes.count;
+  if (!options.needs_gpus || processes <= 1 || type != "cpu") return;
+  const std::string count = std::to_string(processes);
+  throw Error("--gpus " + count + " asks for GPUs, and backend " + run.backend.hello.backend +
+                  " runs on " + type + " here",
+              "--processes " + count + " asks for processes on the CPU");
+}
+
 /// Checks that the backend can train the config, and finds its initial weights.
-void check_backend(const Context& context, CheckedRun& run, const std::string& device) {
-  run::require_device(device, run.backend);
+void check_backend(const Context& context, CheckedRun& run, const LaunchOptions& options) {
+  run::require_device(options.device, run.backend);
   run::require_job(worker::Job::train, run.backend);
   run::require_supported(run.resolved.json, run.resolved.origins, run.backend);
+  require_gpus(run, options);
+  run::require_processes(run.resolved.experiment, run.resolved.origins, run.backend);
   run.initial_weights = run::find_initial_weights(run.resolved.experiment, context.runs_dir());
+}
+
+/// How many devices parallel.processes: auto may take: 1 on a CPU, and where the backend trains by
+/// a single process, unless the user asked for all GPUs.
+int devices_for_processes(const CheckedRun& run, const LaunchOptions& options) {
+  if (!run::trains_by_several_processes(run.backend) && !options.needs_gpus) return 1;
+  const queue::ResourceRequest demand =
+      queue::resource_request(run.backend.environment, options.device, 0, 1);
+  return static_cast<int>(demand.devices.size());
 }
 
 }  // namespace
@@ -90,9 +112,10 @@ CheckedRun check_config(const Context& context,
   require_training(run.resolved, "it has nothing to train");
   config::require_no_obstacles(run.resolved);
   config::settle_for_device(run.resolved, run.backend.environment.device_type);
+  config::settle_processes(run.resolved, devices_for_processes(run, options));
   say_chosen_backend(run);
   context.describe_own_blocks(run.resolved);
-  check_backend(context, run, options.device);
+  check_backend(context, run, options);
   return run;
 }
 
@@ -114,7 +137,7 @@ CheckedRun check_config(const Context& context,
                  saved.planned_claims,
                  saved.planned_tables};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
-  check_backend(context, run, options.device);
+  check_backend(context, run, options);
   return run;
 }
 

@@ -19,7 +19,8 @@ namespace forge::app {
 struct LaunchOptions {
   std::vector<std::string> overrides;  ///< --set
   std::string device = "auto";
-  int threads = 0;  ///< 0: all cores
+  int threads = 0;          ///< 0: all cores
+  bool needs_gpus = false;  ///< --gpus: several processes are to have a GPU each
   bool force = false;
   std::string continue_run;  ///< --continue: start from a checkpoint of this run, ""
 };

@@ -251,6 +251,7 @@ std::string result_text(const store::RunSummary& run,
   if (const std::string load = tables::load_text(run); !load.empty()) add("", load);
   if (const auto rows = run.micro_batch_size)
     add("micro-batch", with_thousands(*rows) + (*rows == 1 ? " row" : " rows"));
+  if (run.processes) add("trained by", store::processes_text(run));
   if (const auto peak = run.metric(results::peak_memory_name)) {
     add("peak memory",
         memory_text(peak) + " in tensors, " + memory_text(run.metric(results::peak_resident_name)) +

@@ -8,8 +8,10 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
+#include "core/run/request.h"
 #include "core/worker/conformance/check_backend.h"
 
 namespace forge::app {
@@ -53,6 +55,7 @@ std::string library_text(const nlohmann::json& library) {
 std::vector<std::string> supported_values(const worker::Supports& supports) {
   std::vector<std::string> lines;
   for (const auto& [key, values] : supports.config.items()) {
+    if (key == run::parallel_key) continue;  // it limits nothing
     std::vector<std::string> words;
     for (const auto& value : values) {
       const std::string text = plain_text(value);
@@ -82,6 +85,8 @@ std::string backend_text(const ListedBackend& backend) {
     add("libraries", join(libraries, ", "));
     if (info.supports) {
       add("jobs", join(info.supports->jobs, ", "));
+      add("processes",
+          run::trains_by_several_processes(info) ? "one or several of one machine" : "one");
       const char* name = "only";
       for (const std::string& line : supported_values(*info.supports)) {
         add(name, line);
@@ -145,27 +150,6 @@ struct BackendTestOptions {
   bool json = false;
 };
 
-/// A folder that is removed with the object, unless `keep`.
-class TempFolder {
- public:
-  explicit TempFolder(bool keep) : keep_(keep) {
-    std::string pattern = (fs::temp_directory_path() / "forge-backend-test-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    if (!keep_) fs::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-  bool keep_;
-};
-
 /// What a single word names: a declared backend, else a program.
 worker::WorkerCommand program_command(const Context& context,
                                       const std::vector<std::string>& words) {
@@ -204,7 +188,7 @@ Json to_json(const conformance::Finding& finding) {
 }
 
 int test(const Context& context, const BackendTestOptions& options) {
-  const TempFolder folder(options.keep);
+  const PrivateFolder folder("backend-test", options.keep);
   conformance::CheckOptions check_options = options.check;
   if (is_terminal(STDERR_FILENO)) {
     check_options.on_check = [](const std::string& name) {

@@ -37,6 +37,8 @@ struct RunOptions {
   LaunchOptions launch;
   QueueOptions queue;
   std::string backend;  ///< "": the config's own
+  std::string gpus;     ///< a number or auto, "": the config's own parallel.processes
+  int processes = 0;    ///< the same on any device, 0: not given
   PlanOptions plan;
   std::string saved_plan;  ///< --plan: file of a saved plan, ""
   bool dry_run = false;
@@ -46,11 +48,13 @@ struct RunOptions {
 std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
   const config::TrainConfig& train = run.resolved.experiment.train;
   const worker::Environment& environment = run.backend.environment;
+  const int processes = run.resolved.experiment.parallel.processes.count;
   const std::string action = planned.action == run::Action::resume ? "resuming" : "starting";
   return action + ", profile " + run.resolved.experiment.profile + ": " +
          with_thousands(train.max_steps) + " steps of " + std::to_string(train.batch_size) + " × " +
          std::to_string(train.seq_len) + " tokens on " +
-         run::device_text(environment.device_type, environment.device_name, environment.threads);
+         run::device_text(environment.device_type, environment.device_name, environment.threads) +
+         (processes > 1 ? ", " + std::to_string(processes) + " processes" : "");
 }
 
 /// Refuses a run whose checkpoints have no room, before anything begins.
@@ -87,8 +91,11 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
     case run::Action::start:
     case run::Action::resume:
       run.what = start_text(checked, prepared.planned);
-      run.demand = queue::resource_request(
-          checked.backend.environment, options.launch.device, options.queue.jobs, usable_cores());
+      run.demand = queue::resource_request(checked.backend.environment,
+                                           options.launch.device,
+                                           options.queue.jobs,
+                                           usable_cores(),
+                                           checked.resolved.experiment.parallel.processes.count);
       warn_of_space(checked, prepared.planned);
       run.made = run::write_run_folder(prepared.planned, prepared.inputs);
   }
@@ -272,10 +279,20 @@ void check_search(const SelectedRuns& selected, const RunOptions& options) {
          "a plan is a list of complete runs; --dry-run shows what halving leaves of it");
 }
 
+/// --gpus and --processes set parallel.processes.
+void take_processes(RunOptions& options) {
+  if (!options.gpus.empty())
+    options.launch.overrides.push_back("parallel.processes=" + options.gpus);
+  if (options.processes > 0)
+    options.launch.overrides.push_back("parallel.processes=" + std::to_string(options.processes));
+  options.launch.needs_gpus = !options.gpus.empty();
+}
+
 int run_configs(const Context& context, RunOptions options) {
   if (!options.plan.save.empty())  // --force says what to run, not what to replace
     manage::require_replaceable(options.plan.save, "name another file, or move this one away");
   if (!options.backend.empty()) options.launch.overrides.push_back("backend=" + options.backend);
+  take_processes(options);
   const int jobs = options.queue.jobs;
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
@@ -345,9 +362,12 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   run::SupervisorOptions supervision;
   if (const char* waits = std::getenv("FORGE_RETRY_WAITS"))
     supervision.retry_waits = run::retry_waits_from_text(waits);
-  supervision.device = options.device;
+  if (!options.device.empty()) supervision.devices = split(options.device, ',');
   supervision.stop_after = options.stop_after;
-  supervision.lease = options.lease;
+  // Of several devices the leases are one behind the other.
+  const auto leases = static_cast<int>(std::max<size_t>(1, supervision.devices.size()));
+  for (int i = 0; options.lease >= 0 && i < leases; ++i)
+    supervision.leases.push_back(options.lease + i);
   supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
     const bool failed =
@@ -355,7 +375,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
     try_to([&] { queue::finish_queued_run(runs_dir, folder.id(), failed); });
   };
   const int exit_code = run::supervise(folder, *backend, context.launcher(), supervision);
-  if (options.lease >= 0) ::close(options.lease);  // frees the device for the next run
+  for (const int lease : supervision.leases) ::close(lease);  // frees the devices for the next run
   if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
   return exit_code;
 }
@@ -391,8 +411,11 @@ void add_run(const Command& app) {
           "forge run --all --seeds 5 --dry-run              print the plan and its estimated time\n"
           "forge run --all --seeds 5 --save-plan plan.json\n"
           "forge run --plan plan.json --detach --fail-fast\n"
-          "forge run train_canon_ac --set train.max_steps=600 --continue train_canon_ac-5a0c")
-      .see_also("forge status, forge runs, forge compare, docs/RUNS.md, docs/SWEEPS.md");
+          "forge run train_canon_ac --set train.max_steps=600 --continue train_canon_ac-5a0c\n"
+          "forge run train_llama --set train.gradient_slots=4 --processes 2   two share the work")
+      .see_also(
+          "forge status, forge runs, forge compare, docs/RUNS.md, docs/SWEEPS.md, "
+          "docs/PARALLEL.md");
   command.heading("Select runs");
   add_configs_argument(command, options.selection.configs, "Configs to train, by name or pattern");
   command.add_flag("--all", options.selection.all, "Every training config of the project");
@@ -428,6 +451,16 @@ void add_run(const Command& app) {
   command.heading("Change configs");
   add_set_option(command, options.launch.overrides);
   command.add_option("--backend", options.backend, "Same as --set backend=BACKEND");
+  const Argument gpus = command.add_option("--gpus <N|auto>",
+                                           options.gpus,
+                                           "Train each run on N GPUs of this machine, a process "
+                                           "on each; sets parallel.processes");
+  command
+      .add_option("--processes",
+                  options.processes,
+                  "Train each run by N processes; the same numbers as by one")
+      .at_least(1)
+      .excludes(gpus);
   command.heading("Plan");
   command.add_flag(
       "--dry-run", options.dry_run, "Print the plan with its estimated time; write nothing");
@@ -452,7 +485,7 @@ void add_supervise(const Command& app) {
   command.hidden();
   command.add_option("DIR", options.run_dir, "Run folder").required();
   command.add_option("--lease", options.lease, "Descriptor to keep open during the run");
-  command.add_option("--device", options.device, "Device instead of the request's");
+  command.add_option("--device", options.device, "Device instead of the request's; or A,B,…");
   command.add_option("--stop-after", options.stop_after, "Step of a rung to stop at");
 }
 

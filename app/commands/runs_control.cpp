@@ -239,6 +239,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const worker::BackendInfo& backend =
       context.describe_backend(experiment, request.device, request.threads);
   run::require_same_backend(record, backend);
+  const int processes = experiment.parallel.processes.count;
+  run::require_processes(experiment, {}, backend);
   const data::PreparedData data =
       data::prepare(experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   print_new_warnings(data.warnings);
@@ -255,7 +257,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   return {record.id,
           "resuming " + from + " of " + std::to_string(experiment.train.max_steps),
           {record, folder, run::Action::resume},
-          queue::resource_request(backend.environment, request.device, jobs, usable_cores())};
+          queue::resource_request(
+              backend.environment, request.device, jobs, usable_cores(), processes)};
 }
 
 /// Why a run cannot be resumed, "" where it can.

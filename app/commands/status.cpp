@@ -71,7 +71,7 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
 
 /// "cuda:0 or cuda:1", "cpu of host 'a', last seen 3m 10s ago"
 std::string place_text(const store::WaitingRun& run) {
-  const std::string devices = join(texts_of(run.entry.devices, &queue::LeaseDevice::name), " or ");
+  const std::string devices = queue::devices_text(run.entry);
   if (!run.host_silent_seconds) return devices;
   return devices + " of " + queue::host_text(run.entry.host, *run.host_silent_seconds);
 }

@@ -38,7 +38,7 @@ function say_support() {
   say("{\"event\":\"supports\",\"jobs\":[\"describe\",\"train\",\"evaluate\"],\"config\":{" \
       "\"data.source\":[\"toy_stories\",\"text\",\"jsonl\"],\"data.rows\":[\"packed\"]," \
       "\"data.order\":[\"sequential\"],\"train.document_mask\":[false]," \
-      "\"train.initial_weights\":[\"\"]}}")
+      "\"train.gradient_slots\":[1],\"train.initial_weights\":[\"\"]}}")
 }
 
 function check_support() {
@@ -47,6 +47,8 @@ function check_support() {
   if (json["experiment.data.rows"] != "packed") refuse("rows are packed only", "data.rows")
   if (json["experiment.train.document_mask"] == "true")
     refuse("rows are not divided into documents", "train.document_mask")
+  if (json["experiment.train.gradient_slots"] > 1)
+    refuse("counts are added in one way only", "train.gradient_slots")
   if (json["experiment.train.initial_weights"] != "")
     refuse("a table of pairs begins empty", "train.initial_weights")
 }

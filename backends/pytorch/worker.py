@@ -27,6 +27,7 @@ SUPPORTED = {
     "train.precision": ["float32", "float64", "bfloat16"],
     "train.bfloat16_weights": ["none", "master_copies"],
     "train.document_mask": [False],
+    "train.gradient_slots": [1],
     "train.initial_weights": [""],
     "optimizer.type": ["adamw", "muon", "lion", "sgd"],
     "schedule.type": ["infinite_lr", "cosine", "linear", "inv_sqrt", "wsd", "constant"],
@@ -86,6 +87,8 @@ def refuse_unsupported(experiment):
         value = experiment
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
+        if value is None:  # left out: it has its default
+            continue
         given = value if isinstance(value, list) else [value]
         # An element of model.layers with settings of its own names its mixer.
         given = [one["mixer"] if isinstance(one, dict) else one for one in given]

@@ -20,6 +20,17 @@ ScratchFolder::~ScratchFolder() {
   remove_tree(path_, ignored);
 }
 
+PrivateFolder::PrivateFolder(const std::string& purpose, bool stays) : stays_(stays) {
+  std::string pattern = (fs::temp_directory_path() / ("forge-" + purpose + "-XXXXXX")).string();
+  if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
+  path_ = pattern;
+}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;
+  if (!stays_) remove_tree(path_, ignored);
+}
+
 void FolderWriter::create() {
   rename_path(path(), folder_);
   sync_path(folder_.parent_path());

@@ -19,6 +19,22 @@ class ScratchFolder {
   fs::path path_;
 };
 
+/// A new folder that only this user can enter, in the system's folder for temporary files. It is
+/// removed with the object, unless it is to stay.
+class PrivateFolder {
+ public:
+  /// `purpose` begins its name. Throws Error where it cannot be made.
+  explicit PrivateFolder(const std::string& purpose, bool stays = false);
+  ~PrivateFolder();
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool stays_;
+};
+
 /// A folder that is filled beside its place and put there when it is whole. One that is not put
 /// there is removed with the object.
 class FolderWriter {

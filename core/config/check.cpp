@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -223,9 +224,10 @@ void check_precision(Draft& draft) {
 
 bool is_power_of_two(int number) { return number > 0 && (number & (number - 1)) == 0; }
 
-/// Slots are leaves of a binary tree, each of as many rows.
-void check_gradient_slots(const Draft& draft) {
-  const TrainConfig& t = draft.experiment.train;
+/// Slots are leaves of a binary tree, each of as many rows. Who sets another batch size than that
+/// of a template need not know its slots: they are as many as divide it.
+void check_gradient_slots(Draft& draft) {
+  TrainConfig& t = draft.experiment.train;
   const std::string shown = quoted("train.gradient_slots", t.gradient_slots);
   if (!is_power_of_two(t.gradient_slots)) {
     throw complaint(draft,
@@ -233,7 +235,12 @@ void check_gradient_slots(const Draft& draft) {
                     shown + " is no power of two",
                     "gradients of the slots are added as a binary tree: 1, 2, 4, 8 …");
   }
-  if (t.batch_size % t.gradient_slots != 0) {
+  const bool is_of_earlier_layer = rank(draft.origins.at("train.gradient_slots").set_by) <
+                                   rank(draft.origins.at("train.batch_size").set_by);
+  if (t.batch_size % t.gradient_slots != 0 && is_of_earlier_layer) {
+    t.gradient_slots = std::gcd(t.batch_size, t.gradient_slots);
+    derive(draft, "train.gradient_slots", "train.batch_size", std::to_string(t.gradient_slots));
+  } else if (t.batch_size % t.gradient_slots != 0) {
     throw complaint(draft,
                     {"train.gradient_slots", "train.batch_size"},
                     shown + " does not divide " + quoted("train.batch_size", t.batch_size),

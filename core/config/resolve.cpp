@@ -228,6 +228,18 @@ void settle_for_device(ResolvedConfig& resolved, const std::string& device_type)
   resolved.origins.at("train.deterministic").set_by.text = *train.deterministic ? "true" : "false";
 }
 
+void settle_processes(ResolvedConfig& resolved, int devices) {
+  Experiment& experiment = resolved.experiment;
+  if (!experiment.parallel.processes.is_auto()) return;
+  int count = 1;
+  while (2 * count <= std::min(devices, experiment.train.gradient_slots)) count *= 2;
+  experiment.parallel.processes.count = count;
+  resolved.origins.at("parallel.processes").set_by.text = std::to_string(count);
+  const nlohmann::json whole = to_json(experiment);
+  resolved.json.erase("parallel");
+  if (whole.contains("parallel")) resolved.json["parallel"] = whole.at("parallel");
+}
+
 void require_no_obstacles(const ResolvedConfig& resolved) {
   if (!resolved.obstacles.empty()) throw resolved.obstacles.front();
 }

@@ -42,6 +42,10 @@ std::vector<std::string> profiles_of(const Document& document);
 /// "cpu" or "cuda": with it the config says all that a run's numbers depend on.
 void settle_for_device(ResolvedConfig& resolved, const std::string& device_type);
 
+/// Gives parallel.processes, where it is auto, the largest number that `devices` and
+/// train.gradient_slots allow.
+void settle_processes(ResolvedConfig& resolved, int devices);
+
 /// Throws the first of the config's obstacles, where there is one.
 void require_no_obstacles(const ResolvedConfig& resolved);
 

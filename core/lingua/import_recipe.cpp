@@ -360,6 +360,7 @@ class Import {
         all_rows,
         remark + " × " + std::to_string(rows) + " rows × " + std::to_string(micro_steps) +
             " micro steps");
+    convert_processes(ranks);
     set("train.seq_len", recipe_.data.seq_len);
     set("train.max_steps", recipe_.steps, "steps");
     set("train.precision", precision());
@@ -372,6 +373,20 @@ class Import {
     if (!recipe_.model.z_loss) return;
     set("train.z_loss.kind", config::ZLossKind::lingua_code, "z_loss as lingua computes it");
     set("train.z_loss.coefficient", 1e-4);
+  }
+
+  /// A slot for what each of the recipe's GPUs computes; forge adds them as a binary tree.
+  void convert_processes(int64_t ranks) {
+    const bool is_power_of_two = (ranks & (ranks - 1)) == 0;
+    if (ranks == 1) return;
+    if (!is_power_of_two) {
+      note(std::to_string(ranks) +
+           " GPUs with rows of their own are no power of two, which "
+           "train.gradient_slots must be: it is left out");
+      return;
+    }
+    set("train.gradient_slots", ranks, "one for each GPU with rows of its own");
+    set("parallel.processes", "auto", "as many GPUs as there are, up to the slots");
   }
 
   model::Precision precision() const {

@@ -22,6 +22,7 @@
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
+#include "core/run/request.h"
 
 namespace forge::manage {
 namespace {
@@ -191,6 +192,7 @@ std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
   }
   text += ", on " +
           run::device_text(environment.device_type, environment.device_name, environment.threads);
+  if (run::trains_by_several_processes(info)) text += "; can train a run by several processes";
   std::vector<Finding> findings = {{what, Health::ok, text}};
   if (environment.libraries.contains("blas")) findings.push_back(check_blas(report));
   return findings;

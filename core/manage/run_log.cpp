@@ -59,6 +59,9 @@ struct Text {
     if (started.micro_batch_size)
       text += ", " + with_thousands(*started.micro_batch_size) +
               (*started.micro_batch_size == 1 ? " row a micro-batch" : " rows a micro-batch");
+    if (started.gradient_slots)
+      text += ", " + with_thousands(*started.gradient_slots) + " gradient slots";
+    if (started.processes) text += ", " + with_thousands(*started.processes) + " processes";
     return text;
   }
   std::string operator()(const worker::MicroBatch& halved) const {

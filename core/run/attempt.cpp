@@ -12,10 +12,11 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/event_order.h"
+#include "core/run/group.h"
 #include "core/run/halving.h"
 #include "core/run/host.h"
 #include "core/run/program_hash.h"
-#include "core/worker/plausible.h"
 
 namespace forge::run {
 namespace {
@@ -63,126 +64,18 @@ AttemptEnd verdict_of(const worker::Finished& finished) {
   return end;
 }
 
+std::string process_name(int64_t rank) { return "process " + std::to_string(rank); }
+
 AttemptEnd verdict_of(const worker::Failed& failed) {
   AttemptEnd end;
   end.reason = failed.field.empty() ? failed.message : failed.field + ": " + failed.message;
+  // What only noticed that another one is gone names itself.
+  if (failed.rank && !failed.lost) end.reason = process_name(*failed.rank) + ": " + end.reason;
+  end.rank = static_cast<int>(failed.rank.value_or(0));
   end.hint = failed.hint;
   end.retryable = failed.retry;
   return end;
 }
-
-/// Whether what a worker says fits to the config and to what it said before: docs/PROTOCOL.md,
-/// "Order and sense". One worker's events, in their order.
-class EventChecker {
- public:
-  explicit EventChecker(const config::TrainConfig& train)
-      : max_steps_(train.max_steps),
-        tokens_per_step_(int64_t{train.batch_size} * train.seq_len),
-        evaluates_(train.eval_rows > 0) {}
-
-  /// Throws Error for an event that cannot be true.
-  void check(const worker::Event& event) {
-    if (std::holds_alternative<worker::Hello>(event)) {
-      require_first("hello", said_hello_);
-    } else if (const auto* started = std::get_if<worker::Started>(&event)) {
-      require_first("started", started_);
-      require_within("started", started->first_step);
-      require_equal("max_steps", started->max_steps, max_steps_);
-      require_equal("tokens_per_step", started->tokens_per_step, tokens_per_step_);
-      step_ = first_step_ = started->first_step;
-    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
-      take_step("train", metrics->step);
-      worker::require_not_negative("loss", metrics->loss);
-      worker::require_not_negative("gradient_norm", metrics->gradient_norm);
-      worker::require_speed(metrics->tokens_per_second);
-      worker::require_not_negative("elapsed_seconds", metrics->elapsed_seconds);
-    } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
-      take_step("evaluation", evaluation->step);
-      worker::require_not_negative("loss", evaluation->loss);
-      worker::require_not_negative("validation_loss", evaluation->validation_loss.value_or(0));
-      for (const double loss : evaluation->row_losses)
-        worker::require_not_negative("row_losses", loss);
-      worker::require_not_negative("seconds", evaluation->seconds);
-      evaluation_ = *evaluation;
-    } else if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) {
-      require_within("checkpoint", saved->step);  // it may be older than the last step
-    } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
-      check_end(*finished);
-    }
-  }
-
- private:
-  void check_end(const worker::Finished& finished) {
-    take_step("finished", finished.step);
-    if (finished.completed && finished.step != max_steps_) {
-      throw Error("it finished as completed at step " + std::to_string(finished.step) + " of " +
-                      std::to_string(max_steps_),
-                  "'completed' is true after train.max_steps steps alone");
-    }
-    worker::require_not_negative("eval_loss", finished.eval_loss.value_or(0));
-    worker::require_not_negative("train_loss", finished.train_loss.value_or(0));
-    worker::require_speed(finished.tokens_per_second.value_or(0));
-    worker::require_not_negative("wall_seconds", finished.wall_seconds);
-    if (finished.completed && evaluates_ && !finished.eval_loss) {
-      throw Error("it finished as completed without eval_loss",
-                  "the config asks for an evaluation after the last step (train.eval_rows)");
-    }
-    const bool is_evaluated = evaluation_ && evaluation_->step == finished.step;
-    // A worker that only had to finish did not evaluate again.
-    if (finished.completed && evaluates_ && !is_evaluated && first_step_ < max_steps_) {
-      throw Error("it finished as completed without an 'evaluation' of step " +
-                      std::to_string(finished.step),
-                  "the config asks for an evaluation after the last step (train.eval_rows)");
-    }
-    if (!finished.eval_loss || !is_evaluated) return;
-    const double said = evaluation_->loss, now = *finished.eval_loss;
-    constexpr double rounding = 1e-5;
-    const bool same = std::abs(said - now) <= rounding * std::max(1.0, std::abs(said));
-    if (same || !std::isfinite(said) || !std::isfinite(now)) return;
-    throw Error("'finished' says that eval_loss is " + shortest(now) +
-                    ", and the evaluation of step " + std::to_string(finished.step) + " said " +
-                    shortest(said),
-                "eval_loss is the loss of the evaluation after the last step");
-  }
-
-  void take_step(const std::string& event, int64_t step) {
-    require_within(event, step);
-    if (step < step_) {
-      throw Error("'" + event + "' is of step " + std::to_string(step) + ", after step " +
-                      std::to_string(step_),
-                  "steps never go back within an attempt");
-    }
-    step_ = step;
-  }
-
-  void require_within(const std::string& event, int64_t step) const {
-    if (step <= max_steps_) return;
-    throw Error("'" + event + "' is of step " + std::to_string(step) + ", and the config has " +
-                    std::to_string(max_steps_) + " steps",
-                "train.max_steps of the request is the last one");
-  }
-
-  static void require_first(const std::string& event, bool& said) {
-    if (said) throw Error("it said '" + event + "' twice");
-    said = true;
-  }
-
-  static void require_equal(const std::string& name, int64_t said, int64_t asked) {
-    if (said == asked) return;
-    throw Error("'" + name + "' of 'started' is " + std::to_string(said) + ", and the config has " +
-                    std::to_string(asked),
-                "tokens_per_step is train.batch_size times train.seq_len");
-  }
-
-  int64_t max_steps_;
-  int64_t tokens_per_step_;
-  bool evaluates_;
-  bool said_hello_ = false;
-  bool started_ = false;
-  int64_t first_step_ = 0;
-  int64_t step_ = 0;  ///< the newest that it told of
-  std::optional<worker::Evaluation> evaluation_;
-};
 
 /// One worker from its start to its exit.
 class Attempt {
@@ -190,7 +83,7 @@ class Attempt {
   Attempt(const AttemptContext& context, worker::RunningWorker& worker)
       : run_(context),
         worker_(worker),
-        checker_(context.experiment.train),
+        checker_(context.experiment.train, context.processes),
         looked_at_(context.options.clock()),
         stderr_before_(context.folder.stderr_bytes().value_or(0)) {}
 
@@ -238,7 +131,9 @@ class Attempt {
 
   void on_event(const worker::Event& event) {
     if (const auto* hello = std::get_if<worker::Hello>(&event)) on_hello(*hello);
-    if (!hello_) {
+    // Of several processes one may fail before the first has said a word.
+    const bool is_of_group = run_.processes > 1 && std::holds_alternative<worker::Failed>(event);
+    if (!hello_ && !is_of_group) {
       fail("the worker's first event was '" + std::string(worker::name_of(event)) +
            "' instead of 'hello'");
     }
@@ -435,7 +330,11 @@ class Attempt {
 
   void sample_machine_load() {
     machine_load_at_ = run_.options.clock();
-    machine_load_.sample(worker_.pid());
+    std::vector<int> pids;
+    for (const worker::Member& member : worker_.members()) {
+      if (!member.exit) pids.push_back(member.pid);
+    }
+    machine_load_.sample(pids.empty() ? std::vector<int>{worker_.pid()} : pids);
   }
 
   /// Time that passed while this process did not look is no silence: it was suspended, and the
@@ -457,14 +356,24 @@ class Attempt {
       killed_ = true;
       overstayed_ = true;
     } else if (quiet_seconds >= patience() && !computes_first_step(quiet_seconds)) {
-      const std::string key = "train.hung_after_seconds";
-      std::string hint = "where a step may take so long, raise " + key + " (now " +
-                         std::to_string(std::llround(run_.options.silence_seconds)) + ")";
-      if (run_.folder.stderr_bytes().value_or(0) > stderr_before_)
-        hint = "see " + run_.folder.stderr_file().string() + "; " + hint;
-      fail("the worker made no progress for " + human_duration(quiet_seconds) + " and was killed",
-           hint);
+      end_silence(quiet_seconds);
     }
+  }
+
+  void end_silence(double quiet_seconds) {
+    const std::string key = "train.hung_after_seconds";
+    std::string hint = "where a step may take so long, raise " + key + " (now " +
+                       std::to_string(std::llround(run_.options.silence_seconds)) + ")";
+    if (run_.folder.stderr_bytes().value_or(0) > stderr_before_)
+      hint = "see " + run_.folder.stderr_file().string() + "; " + hint;
+    const std::string silence = " made no progress for " + human_duration(quiet_seconds);
+    const std::vector<worker::Member> members = worker_.members();
+    if (members.empty()) return fail("the worker" + silence + " and was killed", hint);
+    const Suspicion suspicion = suspicion_of(members);
+    fail(process_name(0) + silence + ", and all " + std::to_string(members.size()) +
+             " were killed: " + suspicion.text,
+         hint);
+    verdict_->retryable = suspicion.is_outside;
   }
 
   /// A slow model's steps are slow all along: the longest silence that ended shows what is normal.
@@ -509,12 +418,14 @@ class Attempt {
       end.state = RunState::stopped;
       end.reason = "stopped on request before it could save";
     } else if (exit.signal != 0) {
-      end.reason = "the worker was killed by " + exit.describe();
+      end.reason = name_of(exit) + " was killed by " + exit.describe();
       end.hint = kill_hint(exit.signal);
       end.retryable = true;
+      end.rank = exit.rank;
     } else {
-      end.reason = "the worker exited without a final event, with " + exit.describe();
-      end.hint = "see " + run_.folder.stderr_file().string();
+      end.reason = name_of(exit) + " exited without a final event, with " + exit.describe();
+      end.hint = "see " + run_.folder.stderr_file(exit.rank).string();
+      end.rank = exit.rank;
     }
     if (reached_limit_ && end.state == RunState::stopped && !run_.stop_requests.requested()) {
       end.halved = true;
@@ -525,6 +436,10 @@ class Attempt {
     end.other_process_load = machine_load_.other_process_load();
     if (end.state == RunState::failed && exit.code == worker::exit_storage) end.storage = true;
     return end;
+  }
+
+  std::string name_of(const worker::ExitStatus& exit) const {
+    return run_.processes == 1 ? "the worker" : process_name(exit.rank);
   }
 
   /// Events can no longer be recorded. The worker is killed, because no attempt may resume from a

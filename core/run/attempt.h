@@ -24,6 +24,7 @@ struct AttemptEnd {
   bool retryable = false;                         ///< a fresh worker may succeed
   bool storage = false;                           ///< the disk is full or fails
   bool saved = false;                             ///< the worker saved a checkpoint
+  int rank = 0;                                   ///< of several processes the one to blame
   bool halved = false;                            ///< stopped at SupervisorOptions::stop_after
   std::optional<double> other_process_load = {};  ///< host.h
 };
@@ -39,6 +40,7 @@ struct AttemptContext {
   EventLog& log;
   StopRequests& stop_requests;
   const config::Experiment& experiment;  ///< its config
+  int processes = 1;                     ///< that the worker is made of
   std::string program_state;  ///< program_hash.h, before the worker started; "": of forge's own
 };
 

@@ -114,7 +114,7 @@ std::optional<double> process_cpu_seconds(int pid) {
   return process_tree_ticks(proc, pid, generations) / ticks_per_second();
 }
 
-std::optional<MachineLoad::Times> MachineLoad::read(int pid) const {
+std::optional<MachineLoad::Times> MachineLoad::read(const std::vector<int>& pids) const {
   const std::vector<double> machine = machine_ticks(proc_);
   if (machine.empty()) return std::nullopt;
   constexpr size_t idle = 3, waiting = 4;
@@ -123,14 +123,14 @@ std::optional<MachineLoad::Times> MachineLoad::read(int pid) const {
     times.all += machine[i];
     if (i != idle && i != waiting) times.busy += machine[i];
   }
-  times.own =
-      own_ticks(proc_ / std::to_string(::getpid())) + process_tree_ticks(proc_, pid, generations);
+  times.own = own_ticks(proc_ / std::to_string(::getpid()));
+  for (const int pid : pids) times.own += process_tree_ticks(proc_, pid, generations);
   for (double* ticks : {&times.all, &times.busy, &times.own}) *ticks /= ticks_per_second();
   return times;
 }
 
-void MachineLoad::sample(int pid) {
-  const std::optional<Times> now = read(pid);
+void MachineLoad::sample(const std::vector<int>& pids) {
+  const std::optional<Times> now = read(pids);
   if (!now) return;
   if (!first_) first_ = now;
   // A worker that is gone no longer says what it did.

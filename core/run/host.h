@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace forge::run {
 
@@ -22,16 +23,16 @@ std::string device_text(const std::string& type, const std::string& name, int64_
 std::optional<double> process_cpu_seconds(int pid);
 
 /// How busy processes that are not a run's own keep the machine while it trains: what its times
-/// are worth depends on that. Own are the worker with all that it started, and this process. Time
-/// that the host of a virtual machine gave to others counts as theirs.
+/// are worth depends on that. Own are the worker's processes with all that they started, and this
+/// process. Time that the host of a virtual machine gave to others counts as theirs.
 class MachineLoad {
  public:
   /// `proc`: a folder with the files of proc(5).
   explicit MachineLoad(std::filesystem::path proc = "/proc") : proc_(std::move(proc)) {}
 
   /// Reads how much each has worked so far; the first call is the beginning. To be called now and
-  /// then while the worker `pid` lives: what it did after the last call is not counted.
-  void sample(int pid);
+  /// then while the worker's processes live: what they did after the last call is not counted.
+  void sample(const std::vector<int>& pids);
 
   /// The share of all cores that others kept busy between the first and the last look, from 0 to 1;
   /// none where that was a moment only, or the files do not tell.
@@ -43,7 +44,7 @@ class MachineLoad {
     double busy = 0;  ///< of all processes
     double own = 0;
   };
-  std::optional<Times> read(int pid) const;
+  std::optional<Times> read(const std::vector<int>& pids) const;
 
   std::filesystem::path proc_;
   std::optional<Times> first_, last_;

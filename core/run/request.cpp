@@ -74,6 +74,7 @@ void require_values(const Json& limits,
                     const worker::BackendInfo& backend) {
   const Json* const blocks = find_value(experiment, "model.blocks");
   for (const auto& [key, values] : limits.items()) {
+    if (key == parallel_key) continue;
     const Json own_blocks = blocks && key == "model.layers" ? *blocks : Json::object();
     const Json* value = find_value(experiment, key);
     const Json* unsupported =
@@ -102,6 +103,23 @@ void require_job(worker::Job job, const worker::BackendInfo& backend) {
   if (std::find(jobs.begin(), jobs.end(), name) != jobs.end()) return;
   throw Error("backend " + backend.hello.backend + " cannot do the job " + name,
               jobs.empty() ? "" : "it does " + join(jobs, ", "));
+}
+
+bool trains_by_several_processes(const worker::BackendInfo& backend) {
+  return backend.supports && backend.supports->config.contains(parallel_key);
+}
+
+void require_processes(const config::Experiment& experiment,
+                       const config::Origins& origins,
+                       const worker::BackendInfo& backend) {
+  const int processes = experiment.parallel.processes.count;
+  if (processes <= 1 || trains_by_several_processes(backend)) return;
+  const auto origin = origins.find("parallel.processes");
+  throw Error("backend " + backend.hello.backend + " trains by a single process on " +
+                  backend.environment.device_type + ", and parallel.processes is " +
+                  std::to_string(processes),
+              origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
+              "parallel.processes: 1 makes the same run");
 }
 
 void require_readable(worker::Job job,

@@ -26,8 +26,19 @@ void require_supported(const nlohmann::json& experiment,
 /// Throws Error where the backend said that it does not do such a job.
 void require_job(worker::Job job, const worker::BackendInfo& backend);
 
-/// The same for a job that only reads a model: of its config the keys below `model` and
-/// train.precision count, whatever it takes to train it.
+/// Stands in what a backend supports for training by several processes. It limits no value.
+constexpr const char* parallel_key = "parallel";
+
+/// Throws Error at the place of parallel.processes where the backend did not say that it trains by
+/// several processes, and the config asks for more than one.
+void require_processes(const config::Experiment& experiment,
+                       const config::Origins& origins,
+                       const worker::BackendInfo& backend);
+/// Whether the backend said so: `parallel` of its `supports`.
+bool trains_by_several_processes(const worker::BackendInfo& backend);
+
+/// As require_supported, for a job that only reads a model: of its config the keys below `model`
+/// and train.precision count, whatever it takes to train it.
 void require_readable(worker::Job job,
                       const config::Experiment& experiment,
                       const worker::BackendInfo& backend);

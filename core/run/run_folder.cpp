@@ -308,9 +308,9 @@ void RunFolder::require_undamaged(const RunStatus& status) const {
               ExitCode::failed);
 }
 
-std::optional<int64_t> RunFolder::stderr_bytes() const {
+std::optional<int64_t> RunFolder::stderr_bytes(int rank) const {
   std::error_code missing;
-  const auto bytes = fs::file_size(stderr_file(), missing);
+  const auto bytes = fs::file_size(stderr_file(rank), missing);
   return missing ? std::nullopt : std::optional<int64_t>(bytes);
 }
 

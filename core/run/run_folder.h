@@ -96,7 +96,7 @@ void require_config_of(const RunRecord& record,
 ///     request.json        the worker's request line; an imported run has none
 ///     tokenizer.json      the tokenizer that its token ids come from
 ///     events.jsonl        append-only truth: every line {"time":…,"attempt":N,"event":…,…}
-///     stderr.log          the worker's messages
+///     stderr.log          the worker's messages; stderr-<rank>.log those of its other processes
 ///     env.json            what it ran on
 ///     progress.json       the latest progress event, rewritten twice a second at most
 ///     supervisor.log      the supervisor's messages, mostly none
@@ -124,7 +124,10 @@ class RunFolder {
   std::filesystem::path request_file() const { return path_ / "request.json"; }
   std::filesystem::path tokenizer_file() const { return path_ / "tokenizer.json"; }
   std::filesystem::path events_file() const { return path_ / "events.jsonl"; }
-  std::filesystem::path stderr_file() const { return path_ / "stderr.log"; }
+  /// `rank`: of one of several processes.
+  std::filesystem::path stderr_file(int rank = 0) const {
+    return path_ / (rank == 0 ? "stderr.log" : "stderr-" + std::to_string(rank) + ".log");
+  }
   std::filesystem::path environment_file() const { return path_ / "env.json"; }
   std::filesystem::path progress_file() const { return path_ / "progress.json"; }
   std::filesystem::path supervisor_log() const { return path_ / "supervisor.log"; }
@@ -150,7 +153,8 @@ class RunFolder {
   /// Every file of it is read and compared with its hash.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
-  std::optional<int64_t> stderr_bytes() const;  ///< size of stderr.log; none without the file
+  /// Size of stderr.log; none without the file.
+  std::optional<int64_t> stderr_bytes(int rank = 0) const;
   /// Whether a supervisor holds the run's lock.
   bool is_running() const { return FileLock::is_held(lock_file()); }
   RunState state() const { return status().state; }

@@ -23,13 +23,13 @@ std::vector<std::string> arguments_of(const RunFolder& folder,
                                       const fs::path& program,
                                       const SupervisorStart& start) {
   std::vector<std::string> arguments = {program.string(), "supervise", folder.path().string()};
-  if (start.lease >= 0) {
+  if (!start.leases.empty()) {
     arguments.push_back("--lease");
     arguments.push_back(std::to_string(worker::inherited_descriptor));
   }
-  if (!start.device.empty()) {
+  if (!start.devices.empty()) {
     arguments.push_back("--device");
-    arguments.push_back(start.device);
+    arguments.push_back(join(start.devices, ","));
   }
   if (start.stop_after > 0) {
     arguments.push_back("--stop-after");
@@ -47,7 +47,7 @@ pid_t spawn_supervisor(const RunFolder& folder,
   worker::SpawnOptions options;
   options.arguments = arguments_of(folder, program, start);
   options.streams = {input.get(), log.get(), log.get()};
-  options.inherited = start.lease;
+  options.inherited = start.leases;
   options.lifetime = worker::Lifetime::own;
   return worker::spawn(options);
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/run/run_folder.h"
 
@@ -9,9 +10,10 @@ namespace forge::run {
 
 /// What a supervisor is given by its starter.
 struct SupervisorStart {
-  int lease = -1;  ///< descriptor that it and its worker hold for as long as they live; -1: none
-  std::string device;      ///< on which the run is to be, "": that of its request
-  int64_t stop_after = 0;  ///< SupervisorOptions::stop_after
+  /// Descriptors that it and its worker hold for as long as they live, one of each device.
+  std::vector<int> leases;
+  std::vector<std::string> devices;  ///< on which the run is to be; none: that of its request
+  int64_t stop_after = 0;            ///< SupervisorOptions::stop_after
 };
 
 /// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its

@@ -10,11 +10,13 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/run/attempt.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
+#include "core/run/group.h"
 #include "core/run/host.h"
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
@@ -155,7 +157,7 @@ class Supervisor {
         stop_requests_(folder.stop_file()) {
     request_.run_dir = fs::absolute(folder.path()).string();  // wherever it lay
     const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
-    if (!options_.device.empty()) request_.device = options_.device;
+    if (options_.devices.size() == 1) request_.device = options_.devices[0];
     options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);
   }
 
@@ -218,15 +220,25 @@ class Supervisor {
     require_sound_tokens(request_);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
-    stderr_begin_ = folder_.stderr_bytes().value_or(0);
+    const int processes = std::max(1, experiment.parallel.processes.count);
+    stderr_begins_.clear();
+    for (int rank = 0; rank < processes; ++rank)
+      stderr_begins_.push_back(folder_.stderr_bytes(rank).value_or(0));
+    std::optional<PrivateFolder> meeting_place;
+    request_.processes.reset();
     std::unique_ptr<worker::RunningWorker> worker;
     try {
-      worker = launcher_.start({backend_.command(request_),
-                                worker::to_line(request_),
-                                folder_.path(),
-                                folder_.stderr_file(),
-                                /*keep_stdin_open=*/false,
-                                options_.lease});
+      if (processes > 1) {
+        meeting_place.emplace("run");
+        request_.processes = {
+            processes,
+            "file:" + (meeting_place->path() / "meet").string(),
+            experiment.parallel.timeout_seconds,
+            options_.devices.size() > 1 ? options_.devices : std::vector<std::string>()};
+      }
+      GroupOptions group;
+      group.clock = options_.clock;
+      worker = start_group(launcher_, launches(processes), group);
     } catch (const Error& problem) {
       return {RunState::failed, {}, problem.message(), problem.hint()};
     }
@@ -234,7 +246,7 @@ class Supervisor {
                                host_name(),
                                request_.resume_from,
                                checkpoint.damaged,
-                               stderr_begin_,
+                               stderr_begins_[0],
                                stop_after()},
                 attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
@@ -248,8 +260,28 @@ class Supervisor {
                         log_,
                         stop_requests_,
                         experiment,
+                        processes,
                         program},
                        *worker);
+  }
+
+  /// Of each process of the worker, by rank.
+  std::vector<worker::Launch> launches(int processes) const {
+    const worker::Launch alone{backend_.command(request_),
+                               worker::to_line(request_),
+                               folder_.path(),
+                               folder_.stderr_file(),
+                               /*keep_stdin_open=*/false,
+                               options_.leases.empty() ? -1 : options_.leases[0]};
+    std::vector<worker::Launch> all(static_cast<size_t>(processes), alone);
+    for (int rank = 0; rank < processes && processes > 1; ++rank) {
+      worker::Launch& launch = all[static_cast<size_t>(rank)];
+      launch.stderr_file = folder_.stderr_file(rank);
+      if (options_.leases.size() > 1) launch.inherited = options_.leases.at(size_t(rank));
+      launch.command.environment[worker::rank_variable] = std::to_string(rank);
+      launch.command.environment[worker::ranks_variable] = std::to_string(processes);
+    }
+    return all;
   }
 
   /// Of another run, which may have been damaged or removed while this one waited.
@@ -295,8 +327,11 @@ class Supervisor {
   /// `retry_after`: seconds until a fresh worker is started; none: the run has ended.
   void record_end(const AttemptEnd& end, std::optional<double> retry_after) {
     AttemptEnded ended{end.state, end.exit.code, end.exit.signal, end.reason, end.hint};
-    ended.stderr_lines =
-        last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes);
+    const auto rank = static_cast<size_t>(end.rank);
+    ended.stderr_lines = last_lines(folder_.stderr_file(end.rank),
+                                    rank < stderr_begins_.size() ? stderr_begins_[rank] : 0,
+                                    stderr_lines,
+                                    stderr_line_bytes);
     ended.retry = retry_after.has_value();
     ended.wait_seconds = retry_after;
     ended.storage = end.storage;
@@ -321,7 +356,7 @@ class Supervisor {
   StopRequests stop_requests_;
   int started_ = 0;
   int attempt_ = 0;
-  int64_t stderr_begin_ = 0;
+  std::vector<int64_t> stderr_begins_;  ///< sizes of the stderr files when the attempt began
 };
 
 /// Whether the run is completed its events say: one whose disk is full since then is completed,

@@ -65,11 +65,12 @@ struct SupervisorOptions {
   /// Seconds to wait before each retry; there are as many retries as waits. After a worker that
   /// saved a checkpoint they begin with the first wait again.
   std::vector<double> retry_waits = {2, 10, 60};
-  std::string device;  ///< for the run, "": that of its request
+  std::vector<std::string> devices;  ///< for the run, one of each process; none: its request's
   /// The run saves and stops after its first evaluation at this step or a later one: a rung of
   /// core/run/halving.h. 0: it goes on to its last step. Not part of the run's identity.
   int64_t stop_after = 0;
-  int lease = -1;  ///< descriptor that the worker inherits; -1: none
+  /// Descriptors that the worker inherits: each process that of its device, or all the only one.
+  std::vector<int> leases;
   std::function<double()> clock = steady_seconds;
   std::function<void(double)> sleep = sleep_until_signal;  ///< may return early
   std::function<std::optional<double>(int)> cpu_seconds = process_cpu_seconds;  ///< of a process

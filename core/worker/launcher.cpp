@@ -115,7 +115,7 @@ LocalWorker::LocalWorker(const Launch& launch) {
   options.working_folder =
       launch.command.working_folder.empty() ? launch.working_folder : launch.command.working_folder;
   options.streams = {input.get(), output.get(), errors.get()};
-  options.inherited = launch.inherited;
+  if (launch.inherited >= 0) options.inherited = {launch.inherited};
   options.lifetime = Lifetime::of_starter;
   pid_ = spawn(options);
 }

@@ -34,6 +34,7 @@ struct Launch {
 struct ExitStatus {
   int code = 0;
   int signal = 0;  ///< 0: it was no signal, and `code` counts
+  int rank = 0;    ///< which of several processes it was
 
   /// "exit status 3" or "signal 9 (Killed)".
   std::string describe() const;
@@ -49,11 +50,21 @@ struct Quiet {};
 
 using Output = std::variant<Quiet, OutputLine, ExitStatus>;
 
+/// One of several processes that do a job together.
+struct Member {
+  int pid = 0;
+  bool said_hello = false;
+  std::optional<ExitStatus> exit = {};  ///< none: it runs
+};
+
 /// A started program. Destroying it kills what still runs. To be used by one thread.
 class RunningWorker {
  public:
   virtual ~RunningWorker() = default;
   virtual int pid() const = 0;
+  /// By rank, where it is several processes that speak with one voice (core/run/group.h); `pid` is
+  /// that of the first. Empty: it is one.
+  virtual std::vector<Member> members() const { return {}; }
   /// Waits at most `timeout_seconds`. Yields lines in their order, then exactly one ExitStatus,
   /// after which it must not be called again. A last line without a newline is not yielded: its
   /// writer died in mid-line.

@@ -81,6 +81,7 @@ void fields(Visitor& visit, Processes& processes) {
   visit.field("count", processes.count);
   visit.field("rendezvous", processes.rendezvous);
   visit.optional("timeout_seconds", processes.timeout_seconds);
+  visit.optional("devices", processes.devices);
 }
 
 template <class Visitor>

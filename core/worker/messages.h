@@ -96,6 +96,7 @@ struct Processes {
   int count = 1;
   std::string rendezvous;        ///< "file:" and a path where nothing is yet, to find each other by
   double timeout_seconds = 600;  ///< for which they wait for each other to start
+  std::vector<std::string> devices = {};  ///< of each, by rank; empty: that of the request
 };
 constexpr const char* rank_variable = "FORGE_RANK";
 constexpr const char* ranks_variable = "FORGE_RANKS";

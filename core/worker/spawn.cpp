@@ -55,16 +55,16 @@ void reset_signals() {
 class ChildSetup : public bp::extend::handler {
  public:
   /// Throws Error where a stream cannot be copied.
-  explicit ChildSetup(const SpawnOptions& options) : options_(&options) {
-    const std::array<int, 4> named = {
-        options.streams[0], options.streams[1], options.streams[2], options.inherited};
-    for (size_t i = 0; i < named.size(); ++i) {
-      if (named[i] >= 0) sources_[i] = copy_from(named[i], first_free_);
-    }
+  explicit ChildSetup(const SpawnOptions& options)
+      : options_(&options),
+        first_free_(inherited_descriptor + static_cast<int>(options.inherited.size()) + 1) {
+    std::vector<int> named(options.streams.begin(), options.streams.end());
+    named.insert(named.end(), options.inherited.begin(), options.inherited.end());
+    for (const int descriptor : named) sources_.push_back(copy_from(descriptor, first_free_));
     // The child's numbers are taken here, so that Boost's pipe for errors has none of them.
     do {
       reserved_.push_back(copy_from(named[0], 0));
-    } while (reserved_.back().get() <= inherited_descriptor);
+    } while (reserved_.back().get() < first_free_);
   }
 
   template <class Executor>
@@ -76,10 +76,9 @@ class ChildSetup : public bp::extend::handler {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != starter_) ::_exit(127);  // the starter died before prctl was in force
     }
-    for (size_t target = 0; target < sources_.size(); ++target) {
-      if (sources_[target]) ::dup2(sources_[target].get(), static_cast<int>(target));
-    }
-    close_on_exec_from(inherited_descriptor + (options_->inherited >= 0 ? 1 : 0));
+    for (size_t target = 0; target < sources_.size(); ++target)
+      ::dup2(sources_[target].get(), static_cast<int>(target));
+    close_on_exec_from(static_cast<int>(sources_.size()));
     reset_signals();
     const fs::path& folder = options_->working_folder;  // bp::start_dir would ignore an error
     if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(127);
@@ -92,8 +91,6 @@ class ChildSetup : public bp::extend::handler {
   }
 
  private:
-  static constexpr int first_free_ = 10;  ///< above all numbers that the child uses
-
   static FileDescriptor copy_from(int descriptor, int lowest) {
     FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, lowest));
     if (copy) return copy;
@@ -103,7 +100,8 @@ class ChildSetup : public bp::extend::handler {
   }
 
   const SpawnOptions* options_;
-  std::array<FileDescriptor, 4> sources_;  ///< by the child's number
+  int first_free_;                       ///< above all numbers that the child uses
+  std::vector<FileDescriptor> sources_;  ///< by the child's number
   std::vector<FileDescriptor> reserved_;
   pid_t starter_ = ::getpid();
 };

@@ -24,7 +24,7 @@ struct SpawnOptions {
   std::map<std::string, std::string> environment;  ///< added to the starter's own
   std::filesystem::path working_folder;            ///< "": the starter's
   std::array<int, 3> streams = {};                 ///< descriptors of stdin, stdout and stderr
-  int inherited = -1;  ///< a descriptor that it has as `inherited_descriptor`; -1: none
+  std::vector<int> inherited;  ///< descriptors that it has from `inherited_descriptor` on
   Lifetime lifetime = Lifetime::of_starter;
 };
 

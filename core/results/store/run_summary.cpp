@@ -21,6 +21,10 @@ bool is_final(run::RunState status) {
          status != run::RunState::running;
 }
 
+std::string processes_text(const RunSummary& run) {
+  return run.processes ? with_thousands(*run.processes) + " processes" : "a single process";
+}
+
 int progress_percent(const RunSummary& run) {
   if (run.max_steps <= 0) return 0;
   const double part = static_cast<double>(run.step) / static_cast<double>(run.max_steps);
@@ -97,6 +101,7 @@ class SummaryUpdate {
     run_.max_steps = started.max_steps;
     run_.tokens_per_step = started.tokens_per_step;
     run_.micro_batch_size = started.micro_batch_size;
+    run_.processes = started.processes;
     run_.step = started.first_step;
     run_.tokens = product(started.first_step, started.tokens_per_step);
   }

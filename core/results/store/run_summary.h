@@ -68,6 +68,7 @@ struct RunSummary {
   std::string note;
   std::vector<std::string> tags;            ///< sorted
   std::optional<int64_t> micro_batch_size;  ///< rows computed at once; none: all of a step
+  std::optional<int64_t> processes;         ///< that trained it last; none: a single one
   /// Fraction of the machine's cores that other processes kept busy, the largest of all attempts;
   /// none: not known.
   std::optional<double> busy_elsewhere;
@@ -134,6 +135,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("note", run.note);
   visit.column("tags", run.tags);
   visit.column("micro_batch_size", run.micro_batch_size);
+  visit.column("processes", run.processes);
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
   for (const results::Metric& metric : results::metrics()) {
@@ -161,6 +163,9 @@ bool is_final(run::RunState status);
 
 /// Steps done of all steps, in percent, rounded down; 0 where the number of steps is not known.
 int progress_percent(const RunSummary& run);
+
+/// "4 processes", "a single process": what trained the run.
+std::string processes_text(const RunSummary& run);
 
 /// Updates the summary by a line of events.jsonl. Later lines win. The status is not set here:
 /// RunFolder::status() knows it from more than the log.

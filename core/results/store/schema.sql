@@ -54,6 +54,7 @@ CREATE TABLE runs (
   note                  TEXT NOT NULL,
   tags                  TEXT NOT NULL,      -- with commas between
   micro_batch_size      INTEGER,            -- rows computed at once; NULL: all rows of a step
+  processes             INTEGER,            -- that trained it last; NULL: a single one
   busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
   shared_device         INTEGER NOT NULL    -- 1: another process held memory of the GPU
 ) STRICT;

@@ -240,7 +240,7 @@ void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRo
     row.throughput_change =
         change(tokens_per_second_of(row, table), tokens_per_second_of(baseline, table));
   if (!row.completed() || !baseline.completed()) return;
-  if (!row.same_micro_batch || !row.same_backend) return;
+  if (!row.same_micro_batch || !row.same_processes || !row.same_backend) return;
   row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
                              mean_of(baseline.runs, results::peak_memory_name));
 }
@@ -286,17 +286,22 @@ const AblationRow* completed_baseline(const Ablation& ablation, const AblationRo
   return found && found->completed() ? found : nullptr;
 }
 
-/// Compares with the baseline's runs; where there are none, with runs that compute all rows of a
-/// step at once.
+/// Compares with the baseline's runs; where there are none, with runs of a single process that
+/// computes all rows of a step at once.
 void compare_ways_of_computing(Ablation& ablation) {
   for (AblationRow& row : ablation.rows) {
     const AblationRow* const baseline = completed_baseline(ablation, row);
-    std::optional<int64_t> usual;
+    std::optional<int64_t> usual, processes;
     if (baseline) usual = baseline->run->micro_batch_size;
+    if (baseline) processes = baseline->run->processes;
     row.same_backend = !baseline || !row.completed() || row.run->backend == baseline->run->backend;
     row.same_micro_batch =
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
           return run.micro_batch_size == usual;
+        });
+    row.same_processes =
+        std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+          return run.processes == processes;
         });
   }
 }
@@ -551,8 +556,12 @@ std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
 bool same_setup(const Sample& a, const Sample& b) {
   if (!a.completed() || !b.completed()) return false;
   const auto way_of = [](const store::RunSummary& run) {
-    return std::tie(
-        run.backend, run.device_type, run.device_name, run.threads, run.micro_batch_size);
+    return std::tie(run.backend,
+                    run.device_type,
+                    run.device_name,
+                    run.threads,
+                    run.micro_batch_size,
+                    run.processes);
   };
   const auto is_alike = [&](const store::RunSummary& run) {
     return way_of(run) == way_of(a.runs.front());

@@ -63,6 +63,7 @@ struct AblationRow : Sample {
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
   bool same_micro_batch = true;  ///< as the baseline; else throughput and memory do not compare
+  bool same_processes = true;    ///< the same of the number of processes that train a run
   bool same_backend = true;      ///< the same of the program that computed the runs
   std::optional<PublishedResult> published;
   /// Eval losses of `runs` at equal training time and equal FLOPs; empty: not known, or not shown.

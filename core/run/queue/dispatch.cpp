@@ -116,40 +116,46 @@ class Dispatcher {
                         "see " + folder.supervisor_log().string(),
                         ExitCode::failed));
     }
-    if (std::optional<Lease> lease = lease_for(entry)) start(entry, folder, *lease);
+    const std::vector<Lease> leases = leases_for(entry);
+    if (!leases.empty()) start(entry, folder, leases);
   }
 
-  /// A lease of the first device with room. If none has room, all are reserved for this run: runs
-  /// behind it in the queue may not overtake it there, or a large run would never start.
-  std::optional<Lease> lease_for(const QueueEntry& entry) {
+  /// Leases of the first devices with room. If too few have room, all are reserved for this run:
+  /// runs behind it in the queue may not overtake it there, or a large run would never start.
+  std::vector<Lease> leases_for(const QueueEntry& entry) {
+    std::vector<LeaseDevice> free;
     for (const LeaseDevice& device : entry.devices) {
-      if (reserved_devices_.count(device.name) > 0) continue;
-      if (auto lease = Lease::try_acquire(leases_folder(runs_dir_), device, entry.units))
-        return lease;
+      if (reserved_devices_.count(device.name) == 0) free.push_back(device);
     }
+    std::vector<Lease> leases =
+        try_acquire_all(leases_folder(runs_dir_), free, entry.count, entry.units);
+    if (!leases.empty()) return leases;
     wait_for(entry, busy_devices_text(entry));
     for (const LeaseDevice& device : entry.devices)
       reserved_devices_[device.name].push_back(&entry);
-    return std::nullopt;
+    return {};
   }
 
-  /// "cuda:0 or cuda:1: held by A (pid 12), B (pid 34); C starts first"
+  /// "cuda:0 or cuda:1: held by A (pid 12), B (pid 34); C starts first"; of a run that needs two
+  /// "2 of cuda:0, cuda:1, cuda:2: held by …".
   std::string busy_devices_text(const QueueEntry& entry) const {
-    std::vector<std::string> devices, holders;
+    std::vector<std::string> holders;
     std::vector<const QueueEntry*> ahead;
+    const auto add_once = [](auto& list, const auto& one) {
+      if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
+    };
     for (const LeaseDevice& device : entry.devices) {
-      devices.push_back(device.name);
       for (const QueueEntry& holder : running_) {
-        if (holder.host != entry.host || holder.device != device.name) continue;
-        holders.push_back(holder.run + " (pid " + std::to_string(holder.supervisor) + ")");
+        const std::vector<std::string> held = split(holder.device, ',');
+        const bool holds = std::find(held.begin(), held.end(), device.name) != held.end();
+        if (holder.host != entry.host || !holds) continue;
+        add_once(holders, holder.run + " (pid " + std::to_string(holder.supervisor) + ")");
       }
       const auto reserved = reserved_devices_.find(device.name);
       if (reserved == reserved_devices_.end()) continue;
-      for (const QueueEntry* other : reserved->second) {
-        if (std::find(ahead.begin(), ahead.end(), other) == ahead.end()) ahead.push_back(other);
-      }
+      for (const QueueEntry* other : reserved->second) add_once(ahead, other);
     }
-    std::string text = join(devices, " or ");
+    std::string text = devices_text(entry);
     if (!holders.empty()) text += ": held by " + join(holders, ", ");
     if (ahead.size() > 1) return text + "; " + std::to_string(ahead.size()) + " runs start first";
     if (ahead.empty()) return text;
@@ -158,20 +164,25 @@ class Dispatcher {
     return urgent ? text + " (priority " + std::to_string(ahead[0]->priority) + ")" : text;
   }
 
-  void start(QueueEntry entry, const run::RunFolder& folder, const Lease& lease) {
+  void start(QueueEntry entry, const run::RunFolder& folder, const std::vector<Lease>& leases) {
+    run::SupervisorStart supervision;
+    for (const Lease& lease : leases) {
+      supervision.leases.push_back(lease.descriptor());
+      supervision.devices.push_back(lease.device());
+    }
+    supervision.stop_after = entry.stop_after;
     ++entry.starts;
-    entry.device = lease.device();
+    entry.device = join(supervision.devices, ",");
     entry.attempt = folder.status().attempt;
     try {
       queue_.put(entry);
-      entry.supervisor = run::start_supervisor(
-          folder, program_, {lease.descriptor(), lease.device(), entry.stop_after});
+      entry.supervisor = run::start_supervisor(folder, program_, supervision);
     } catch (const Error& problem) {
       return fail(entry, problem);
     }
     ++running_of_group_[entry.group];
     running_.push_back(entry);
-    done_.started.push_back({entry.run, entry.supervisor, lease.device()});
+    done_.started.push_back({entry.run, entry.supervisor, entry.device});
     try {
       queue_.put(entry);
     } catch (const Error&) {

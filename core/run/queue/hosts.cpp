@@ -112,7 +112,7 @@ std::string host_text(const std::string& host, double seconds) {
 std::optional<QueueEntry> moved_here(const fs::path& runs_dir, QueueEntry entry) {
   const std::string type = entry.devices.empty() ? "cpu" : entry.devices[0].name;
   entry.devices = devices_here(runs_dir, type.substr(0, type.find(':')));
-  if (entry.devices.empty()) return std::nullopt;
+  if (entry.devices.size() < static_cast<size_t>(entry.count)) return std::nullopt;
   try {
     if (!files_are_here(run::read_request(run::RunFolder(runs_dir / entry.run))))
       return std::nullopt;

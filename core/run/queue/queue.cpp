@@ -52,6 +52,19 @@ std::optional<Lease> Lease::try_acquire(const fs::path& folder,
   return Lease(device.name, std::move(file));
 }
 
+std::vector<Lease> try_acquire_all(const fs::path& folder,
+                                   const std::vector<LeaseDevice>& devices,
+                                   int count,
+                                   int units) {
+  std::vector<Lease> leases;
+  for (const LeaseDevice& device : devices) {
+    if (static_cast<int>(leases.size()) >= count) break;
+    if (auto lease = Lease::try_acquire(folder, device, units)) leases.push_back(std::move(*lease));
+  }
+  if (static_cast<int>(leases.size()) < count) leases.clear();
+  return leases;
+}
+
 int used_units(const fs::path& folder, const LeaseDevice& device) {
   const FileDescriptor file(
       ::open(file_of(folder, device).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -67,7 +80,8 @@ int used_units(const fs::path& folder, const LeaseDevice& device) {
 ResourceRequest resource_request(const worker::Environment& environment,
                                  const std::string& device,
                                  int jobs,
-                                 int cores) {
+                                 int cores,
+                                 int processes) {
   if (environment.device_type == "cpu") {
     const int units = std::max(1, cores);
     return {{{"cpu", units}}, std::clamp(environment.threads, 1, units)};
@@ -80,6 +94,17 @@ ResourceRequest resource_request(const worker::Environment& environment,
   }
   if (demand.devices.empty()) demand.devices.push_back({environment.device_type, gpu_units});
   const int devices = static_cast<int>(demand.devices.size());
+  if (processes > devices) {
+    throw Error(
+        "parallel.processes " + std::to_string(processes) + " needs as many GPUs, and " +
+            (device.find(':') == std::string::npos ? "this machine has " : device + " is ") +
+            std::to_string(devices),
+        "parallel.processes: auto takes as many as there are",
+        ExitCode::usage);
+  }
+  demand.count = processes;
+  demand.units = gpu_units;
+  if (processes > 1) return demand;
   const int on_each = std::max(1, (jobs + devices - 1) / devices);
   demand.units = std::max(1, gpu_units / on_each);
   return demand;
@@ -105,6 +130,7 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("host", entry.host);
   visit.field("devices", entry.devices);
   visit.field("units", entry.units);
+  visit.optional("count", entry.count);
   visit.field("jobs", entry.jobs);
   visit.field("fail_fast", entry.fail_fast);
   visit.optional("stop_after", entry.stop_after);
@@ -112,6 +138,12 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.optional("supervisor", entry.supervisor);
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
+}
+
+std::string devices_text(const QueueEntry& entry) {
+  const std::vector<std::string> names = texts_of(entry.devices, &LeaseDevice::name);
+  if (entry.count == 1) return join(names, " or ");
+  return std::to_string(entry.count) + " of " + join(names, ", ");
 }
 
 nlohmann::json to_json(const QueueEntry& entry) { return worker::write_fields(entry); }
@@ -131,6 +163,7 @@ void require_sound(const QueueEntry& entry) {
   const auto is_count = [](int units) { return units >= 1 && units <= most_units; };
   require(is_name(entry.host), "host");
   require(is_count(entry.units), "units");
+  require(is_count(entry.count), "count");
   for (const LeaseDevice& device : entry.devices)
     require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
 }

@@ -45,23 +45,34 @@ class Lease {
   FileDescriptor file_;
 };
 
+/// Leases of `count` of the devices, the first ones with room, `units` of each. All or none: nobody
+/// waits with some of them for the others, so that two runs never wait for each other. Empty where
+/// there are too few.
+std::vector<Lease> try_acquire_all(const fs::path& folder,
+                                   const std::vector<LeaseDevice>& devices,
+                                   int count,
+                                   int units);
+
 /// How many units of the device are taken now.
 int used_units(const fs::path& folder, const LeaseDevice& device);
 
 /// The devices that a run may use, any of them, and the units that it needs.
 struct ResourceRequest {
   std::vector<LeaseDevice> devices;
-  int units = 1;
+  int units = 1;  ///< of each device
+  int count = 1;  ///< of devices, at once
 };
 
 /// The request of a run that its backend would run on `environment`. On a CPU of `cores` it needs
 /// as many as it has threads. It needs a whole GPU, unless `jobs` runs at once (0: no limit) share
 /// fewer GPUs evenly. `device` is the user's choice: "cuda:1" is that device, anything else any
-/// device of the environment's type.
+/// device of the environment's type. A run of several processes needs a whole GPU for each; throws
+/// Error where there are not as many.
 ResourceRequest resource_request(const worker::Environment& environment,
                                  const std::string& device,
                                  int jobs,
-                                 int cores);
+                                 int cores,
+                                 int processes = 1);
 
 /// CPU threads for each of `jobs` runs at once on `cores`: an even share, at least one.
 int threads_for(int jobs, int cores);
@@ -75,15 +86,19 @@ struct QueueEntry {
   int64_t position = 0;              ///< among those of its group
   std::string host;                  ///< the machine that runs it
   std::vector<LeaseDevice> devices;  ///< it may use any of them
-  int units = 1;                     ///< that it needs
+  int units = 1;                     ///< that it needs of each
+  int count = 1;                     ///< of devices that it needs at once
   int jobs = 0;                      ///< maximum concurrent runs of its group; 0: no limit
   bool fail_fast = false;            ///< if it fails, the rest of its group is not started
   int64_t stop_after = 0;            ///< run::SupervisorOptions::stop_after
-  std::string device;                ///< that it runs on, "": it waits
+  std::string device;                ///< that it runs on, or several with commas; "": it waits
   int supervisor = 0;                ///< process id of the newest one, 0: none yet
   int starts = 0;                    ///< supervisors that were started for it
   int attempt = 0;                   ///< the run's last attempt before the newest start
 };
+
+/// "cuda:0 or cuda:1", or "2 of cuda:0, cuda:1, cuda:2": where the run may be.
+std::string devices_text(const QueueEntry& entry);
 
 nlohmann::json to_json(const QueueEntry& entry);
 /// Throws Error naming the field that is wrong. Names cannot lead out of the queue's folder.

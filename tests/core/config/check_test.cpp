@@ -444,6 +444,17 @@ TEST_CASE("a step's rows divide into a power of two of equal slots") {
   REQUIRE(contains(small_refusal({"train.gradient_slots=0"}), "must be from 1"));
 }
 
+TEST_CASE("a batch size of a later layer takes as many of the slots as divide it") {
+  const std::string config = "train: {batch_size: 64, gradient_slots: 32, max_steps: 10}\n";
+  const ConfigFixture fixture;
+  const std::string text = std::string(tests::small_config);
+  const std::string own = text.substr(0, text.find("train:")) + config;
+  REQUIRE(fixture.resolve(own, {"train.batch_size=24"}).experiment.train.gradient_slots == 8);
+  REQUIRE(fixture.resolve(own, {"train.batch_size=96"}).experiment.train.gradient_slots == 32);
+  REQUIRE(fixture.resolve(own, {"train.batch_size=7"}).experiment.train.gradient_slots == 1);
+  REQUIRE(contains(fixture.error(own, {"train.gradient_slots=5"}), "is no power of two"));
+}
+
 TEST_CASE("every process has a slot") {
   const auto error = small_refusal({"train.gradient_slots=2", "parallel.processes=4"});
   REQUIRE(contains(error, "parallel.processes 4 is more than train.gradient_slots 2"));

@@ -220,9 +220,20 @@ TEST_CASE("the rows of a step are those of all GPUs and micro steps", "[lingua]"
   CHECK(recipe.experiment.train.eval_batch_size == 3);
   CHECK(recipe.key_comments.at("train.batch_size") == "16 GPUs × 3 rows × 4 micro steps");
 
+  CHECK(recipe.experiment.train.gradient_slots == 16);
+  CHECK(recipe.experiment.parallel.processes.is_auto());
+  CHECK(imported(text).train.gradient_slots == 1);
+  CHECK_FALSE(config::to_json(imported(text)).contains("parallel"));
+  options.gpus = 6;
+  const ImportedRecipe odd = import_text(text, options);
+  CHECK(odd.experiment.train.gradient_slots == 1);
+  CHECK(contains(join(odd.notes, "\n"), "6 GPUs with rows of their own are no power of two"));
+  options.gpus = 16;
+
   const std::string parallel = text + "distributed: {dp_replicate: 2, dp_shard: 4, tp_size: 2}\n";
   CHECK(imported(parallel).train.batch_size == 8 * 12);
   CHECK(imported(parallel, options).train.batch_size == 8 * 12);
+  CHECK(imported(parallel, options).train.gradient_slots == 8);  // two GPUs share their rows
   options.gpus = 3;
   CHECK(contains(import_error(parallel, options), "2 does not divide the 3 GPUs"));
   options.gpus = 1 << 20;

@@ -63,14 +63,14 @@ TEST_CASE("what a worker, its children and its supervisor do is their own", "[ru
   machine.process(7, 5 * second, 0, "8 ");
   machine.process(8, 1 * second, 0);
   machine.process(::getpid(), 0, 0);
-  load.sample(7);
+  load.sample({7});
   REQUIRE_FALSE(load.other_process_load());
   // Ten seconds of two cores: worker 6, its child 2, what that waited for 1, supervisor 1.
   machine.work(110 * second, 110 * second, 0);
   machine.process(7, 11 * second, 0, "8 ");
   machine.process(8, 3 * second, 1 * second);
   machine.process(::getpid(), 1 * second, 0);
-  load.sample(7);
+  load.sample({7});
   REQUIRE(load.other_process_load().value() == 0);
 }
 
@@ -79,26 +79,26 @@ TEST_CASE("others and what the host took are a share of all cores", "[run][machi
   MachineLoad load(machine.proc());
   machine.work(0, 0, 0);
   machine.process(7, 0, 0);
-  load.sample(7);
+  load.sample({7});
   machine.work(8 * second, 10 * second, 2 * second);
   machine.process(7, 5 * second, 0);
-  load.sample(7);
+  load.sample({7});
   REQUIRE(load.other_process_load().value() == 0.25);
   // The worker has gone, and what it did with it.
   std::filesystem::remove_all(machine.proc() / "7");
   machine.work(30 * second, 30 * second, 2 * second);
-  load.sample(7);
+  load.sample({7});
   REQUIRE(load.other_process_load().value() == 0.25);
 }
 
 TEST_CASE("without the files nothing is said", "[run][machine_load]") {
   const TemporaryFolder folder;
   MachineLoad load(folder.path());
-  load.sample(7);
-  load.sample(7);
+  load.sample({7});
+  load.sample({7});
   REQUIRE_FALSE(load.other_process_load());
   write_file_atomic(folder / "stat", "cpu 1 2 3\n");
-  load.sample(7);
+  load.sample({7});
   REQUIRE_FALSE(load.other_process_load());
 }
 

@@ -52,6 +52,29 @@ TEST_CASE("what a backend does not speak of is let through", "[backend]") {
   CHECK_FALSE(accepts(R"({"event":"supports","jobs":[],"config":{"train.z":[false]}})"));
 }
 
+TEST_CASE("a backend that does not speak of several processes gets a single one", "[backend]") {
+  config::Experiment experiment;
+  const auto source = std::make_shared<SourceText>(SourceText{"c.yaml", "", "processes: 2", 1});
+  config::Origins origins;
+  origins["parallel.processes"].set_by = {"config", "2", make_span(source, 1, 12), ""};
+  const auto refusal = [&](const std::string& supports) {
+    return error_of([&] { require_processes(experiment, origins, backend_that(supports)); });
+  };
+  const std::string plain = R"({"event":"supports","jobs":[],"config":{}})";
+  const std::string able = R"({"event":"supports","jobs":[],"config":{"parallel":[true]}})";
+  for (const std::string& supports : {std::string(), plain, able}) CHECK(refusal(supports).empty());
+  experiment.parallel.processes.count = 2;
+  for (const std::string& supports : {std::string(), plain}) {
+    CHECK(contains(refusal(supports),
+                   "backend fake trains by a single process on cpu, and parallel.processes is 2"));
+    CHECK(contains(refusal(supports), "c.yaml:1:12"));
+  }
+  CHECK(refusal(able).empty());
+  // It limits no value of the section of that name.
+  const nlohmann::json asked = {{"parallel", {{"processes", 2}}}};
+  CHECK(error_of([&] { require_supported(asked, {}, backend_that(able)); }).empty());
+}
+
 TEST_CASE("a device that the backend does not run on is refused before there is a run",
           "[backend][device]") {
   worker::BackendInfo backend = backend_that("");

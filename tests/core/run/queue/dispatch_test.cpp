@@ -149,6 +149,38 @@ TEST_CASE("a supervisor is told its device and holds its lease", "[queue][dispat
   REQUIRE(until([&] { return used_units(leases_folder(scene.path()), {"cuda:1", 24}) == 0; }));
 }
 
+TEST_CASE("a run of several GPUs gets all of them and their leases, or waits for all",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const std::vector<LeaseDevice> gpus = {{"cuda:0", 24}, {"cuda:1", 24}, {"cuda:2", 24}};
+  const auto add = [&](uint64_t seed, int count) {
+    QueueEntry entry = scene.add(seed, 24);
+    entry.devices = gpus;
+    entry.count = count;
+    scene.put(entry);
+    return entry;
+  };
+  const QueueEntry pair = add(1, 2), other_pair = add(2, 2), single = add(3, 1);
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.started.size() == 1);
+  REQUIRE(done.started[0].device == "cuda:0,cuda:1");
+  const fs::path asked = scene.run(pair).path() / "asked";
+  REQUIRE(until([&] { return fs::exists(asked) && !read_file(asked).empty(); }));
+  REQUIRE(contains(read_file(asked), "--lease 3 --device cuda:0,cuda:1"));
+  const fs::path leases = leases_folder(scene.path());
+  for (const auto& [device, units] : {std::pair(0, 24), std::pair(1, 24), std::pair(2, 0)})
+    REQUIRE(used_units(leases, gpus[device]) == units);
+  // The one behind it may not take the GPU that is left, or a pair would never be free.
+  const std::string held =
+      ": held by " + pair.run + " (pid " + std::to_string(done.started[0].supervisor) + ")";
+  REQUIRE(done.waiting.at(other_pair.run) == "2 of cuda:0, cuda:1, cuda:2" + held);
+  REQUIRE(done.waiting.at(single.run) ==
+          "cuda:0 or cuda:1 or cuda:2" + held + "; " + other_pair.run + " starts first");
+  ::kill(scene.last_pid(), SIGKILL);
+  REQUIRE(
+      until([&] { return used_units(leases, gpus[0]) == 0 && used_units(leases, gpus[1]) == 0; }));
+}
+
 TEST_CASE("a supervisor is told the step to stop after", "[queue][dispatch][halving]") {
   Scene scene(holds_the_lock);
   QueueEntry entry = scene.add(1, 1);

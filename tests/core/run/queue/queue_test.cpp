@@ -62,6 +62,20 @@ TEST_CASE("more jobs than GPUs share them evenly", "[queue][demand]") {
   REQUIRE(units(1, 1000) == 1);
 }
 
+TEST_CASE("a run of several processes needs a whole GPU for each", "[queue][demand]") {
+  const ResourceRequest demand = resource_request(environment("cuda", 8, 4), "cuda", 9, 8, 2);
+  REQUIRE(demand.devices.size() == 4);
+  REQUIRE(demand.count == 2);
+  REQUIRE(demand.units == gpu_units);
+  const auto refusal = [](const std::string& device) {
+    return tests::error_of([&] { resource_request(environment("cuda", 8, 4), device, 0, 8, 8); });
+  };
+  REQUIRE(tests::contains(refusal("cuda"), "needs as many GPUs, and this machine has 4"));
+  REQUIRE(tests::contains(refusal("cuda:1"), "needs as many GPUs, and cuda:1 is 1"));
+  // On a CPU it takes what a single one takes.
+  REQUIRE(resource_request(environment("cpu", 3, 2), "cpu", 0, 8, 2).count == 1);
+}
+
 TEST_CASE("the units of a GPU can be divided evenly by every common number of jobs",
           "[queue][demand]") {
   for (const int jobs : {1, 2, 3, 4, 6, 8, 12, 24}) REQUIRE(gpu_units % jobs == 0);
@@ -371,6 +385,48 @@ TEST_CASE("the queue brings back no runs folder that was moved away", "[queue]")
     CHECK(contains(error_of(action), "is not there any more"));
   REQUIRE_FALSE(give_sign_of_life(runs));
   REQUIRE_FALSE(fs::exists(runs));
+}
+
+TEST_CASE("leases of several devices are had all or not at all", "[queue][lease]") {
+  const TemporaryFolder folder;
+  const std::vector<LeaseDevice> devices = {
+      {"cuda:0", gpu_units}, {"cuda:1", gpu_units}, {"cuda:2", gpu_units}};
+  const auto used = [&](size_t device) { return used_units(folder.path(), devices[device]); };
+  const auto names = [](const std::vector<Lease>& leases) {
+    std::vector<std::string> list;
+    for (const Lease& lease : leases) list.push_back(lease.device());
+    return list;
+  };
+  std::optional<Lease> other = Lease::try_acquire(folder.path(), devices[1], 1);
+  REQUIRE(other);
+  const auto pair = try_acquire_all(folder.path(), devices, 2, gpu_units);
+  REQUIRE(names(pair) == std::vector<std::string>{"cuda:0", "cuda:2"});
+  {
+    const auto none = try_acquire_all(folder.path(), devices, 2, gpu_units);
+    REQUIRE(none.empty());
+  }
+  other.reset();
+  REQUIRE(try_acquire_all(folder.path(), devices, 2, gpu_units).empty());
+  REQUIRE(used(1) == 0);  // it was free, and is again
+  REQUIRE(used(0) == gpu_units);
+  REQUIRE(names(try_acquire_all(folder.path(), devices, 1, gpu_units)) ==
+          std::vector<std::string>{"cuda:1"});
+}
+
+TEST_CASE("an entry says of how many devices it needs all", "[queue]") {
+  QueueEntry entry;
+  entry.run = "r";
+  entry.host = "h";
+  entry.devices = {{"cuda:0", gpu_units}, {"cuda:1", gpu_units}};
+  REQUIRE(devices_text(entry) == "cuda:0 or cuda:1");
+  entry.count = 2;
+  REQUIRE(devices_text(entry) == "2 of cuda:0, cuda:1");
+  REQUIRE(entry_from_json(to_json(entry)).count == 2);
+  nlohmann::json older = to_json(entry);
+  older.erase("count");
+  REQUIRE(entry_from_json(older).count == 1);
+  older["count"] = 0;
+  REQUIRE(tests::contains(tests::error_of([&] { entry_from_json(older); }), "count"));
 }
 
 }  // namespace

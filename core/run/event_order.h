@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/config/experiment.h"
+#include "core/worker/messages.h"
+
+namespace forge::run {
+
+/// Whether what a worker says fits to the config and to what it said before: docs/PROTOCOL.md,
+/// "Order and sense". One worker's events, in their order.
+class EventChecker {
+ public:
+  /// `processes`: that were started for the worker.
+  EventChecker(const config::TrainConfig& train, int processes);
+
+  /// Throws Error for an event that cannot be true.
+  void check(const worker::Event& event);
+
+ private:
+  void check_start(const worker::Started& started);
+  void check_end(const worker::Finished& finished);
+  void take_step(const std::string& event, int64_t step);
+  void require_within(const std::string& event, int64_t step) const;
+
+  int64_t max_steps_;
+  int64_t tokens_per_step_;
+  int64_t gradient_slots_;
+  int64_t processes_;
+  bool evaluates_;
+  bool said_hello_ = false;
+  bool started_ = false;
+  int64_t first_step_ = 0;
+  int64_t step_ = 0;  ///< the newest that it told of
+  std::optional<worker::Evaluation> evaluation_;
+};
+
+}  // namespace forge::run
