@@ -39,6 +39,10 @@ Context::Context(std::string command_line, GlobalOptions globals)
   if (!globals_.now.empty()) host_environment_.unix_time = parse_time(globals_.now);
 }
 
+std::string Context::project_option() const {
+  return names_project() ? " -p " + shell_quoted(globals_.project) : "";
+}
+
 const project::Workspace& Context::workspace() const {
   if (!workspace_) {
     if (const auto folder = chosen_folder(globals_.project, here_)) {

@@ -50,6 +50,8 @@ class Context {
   const std::filesystem::path& program() const { return program_; }
   const jinja::HostEnvironment& host_environment() const { return host_environment_; }
   bool names_project() const { return !globals_.project.empty(); }  ///< whether -p is given
+  /// " -p PATH" for the commands that a command prints, "" where none is given.
+  std::string project_option() const;
 
   /// The workspace around the folder of -p, else around the current one, else the one that came
   /// with the program.
@@ -118,7 +120,7 @@ class Context {
   bool is_forges_own(const config::ExternalConfig& external) const;
   /// Identity::program of a run. forge's own programs are known by their numerics_version, "".
   std::string program_hash(const config::Experiment& experiment) const;
-  /// The commit of the workspace, "" outside git. A command asks git once.
+  /// The commit of the workspace, "" outside git. A command looks for it once.
   const std::string& revision() const;
   /// What data::find_fingerprints finds, looked for once for all configs of the same data.
   const std::optional<data::DataFingerprints>& data_fingerprints(

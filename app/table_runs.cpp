@@ -277,6 +277,7 @@ SelectedRuns runs_of_table(const Context& context,
                            const LaunchOptions& options) {
   TableRequest request{context, context.project(), {}, selection, swept, options};
   request.table = read_table(request.project, selection.table);
+  request.table.project_option = context.project_option();
   const tables::TableSpec& table = request.table;
   const auto sweeps_key = [&](const std::string& key) {
     return std::any_of(

@@ -285,7 +285,10 @@ std::vector<tables::Ablation> build_tables(const Context& context,
   Findings findings = find(context, project, options);
   CurrentConfigs configs(context, project);
   std::vector<tables::TableSpec> specs;
-  for (const std::string& name : names) specs.push_back(read_table(project, name));
+  for (const std::string& name : names) {
+    specs.push_back(read_table(project, name));
+    specs.back().project_option = context.project_option();
+  }
   require_profile(configs, findings, specs, options.profile);
   for (const tables::TableSpec& table : specs) require_claimed_profiles(configs, table);
   remove_other_models(configs, findings);

@@ -25,6 +25,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* descriptions_folder = "backends";  // in the cache
+
 int gpu_devices() {
   int count = 0;
   while (fs::exists("/dev/nvidia" + std::to_string(count))) ++count;
@@ -128,7 +130,8 @@ worker::BackendInfo ask_once(const fs::path& cache_folder,
                              double longest_seconds,
                              worker::Launcher& launcher,
                              const Question& question) {
-  const fs::path cached = cache_folder / "backends" / (hash_hex(worker::to_line(key)) + ".json");
+  const fs::path cached =
+      cache_folder / descriptions_folder / (hash_hex(worker::to_line(key)) + ".json");
   if (const auto info = read_description(cached, longest_seconds)) return *info;
   worker::BackendInfo info = ask_worker(launcher, question);
   write_description(cached, info);
@@ -371,6 +374,11 @@ worker::BackendInfo LibtorchBackend::describe(worker::Launcher& launcher,
   constexpr double forever = std::numeric_limits<double>::infinity();
   return ask_once(
       cache_folder_, key, forever, launcher, {command(request), request, silence_seconds_});
+}
+
+void forget_descriptions(const fs::path& cache_folder) {
+  std::error_code in_use;
+  fs::remove_all(cache_folder / descriptions_folder, in_use);  // another one may write to it
 }
 
 std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,

@@ -81,6 +81,9 @@ class LibtorchBackend : public worker::Backend {
   double silence_seconds_;
 };
 
+/// Forgets the answers to `describe` that are cached in the folder: one of them was found untrue.
+void forget_descriptions(const std::filesystem::path& cache_folder);
+
 /// The backend of a resolved config: forge's own, or the external program that the config names.
 /// `program` is forge's own path.
 std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,

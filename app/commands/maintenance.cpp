@@ -10,6 +10,7 @@
 #include "backends/backends.h"
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/manage/doctor.h"
@@ -200,7 +201,10 @@ int rebuild(const Context& context, bool json) {
 
 int compare(const Context& context, bool json) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  run::require_runs_dir(runs_dir);
+  if (!is_folder(runs_dir))
+    throw Error("there is no runs folder '" + shown_path(runs_dir) + "'",
+                "the first 'forge run' makes it; FORGE_RUNS_DIR names another one",
+                ExitCode::failed);
   const std::filesystem::path path = store::store_path(runs_dir);
   const store::StoreComparison comparison = store::compare_store(path, runs_dir);
   const bool differs = !comparison.differences.empty();

@@ -13,6 +13,7 @@
 #include "app/launch.h"
 #include "app/runs.h"
 #include "app/terminal.h"
+#include "backends/backends.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -288,7 +289,14 @@ void take_processes(RunOptions& options) {
   options.launch.needs_gpus = !options.gpus.empty();
 }
 
+/// FORGE_RETRY_WAITS, else what supervisors do by themselves. Throws Error where it is no list.
+std::vector<double> retry_waits() {
+  const char* const waits = std::getenv("FORGE_RETRY_WAITS");
+  return waits ? run::retry_waits_from_text(waits) : run::SupervisorOptions().retry_waits;
+}
+
 int run_configs(const Context& context, RunOptions options) {
+  retry_waits();                   // a mistake in it would show where a worker fails, hours later
   if (!options.plan.save.empty())  // --force says what to run, not what to replace
     manage::require_replaceable(options.plan.save, "name another file, or move this one away");
   if (!options.backend.empty()) options.launch.overrides.push_back("backend=" + options.backend);
@@ -360,14 +368,14 @@ int supervise(const Context& context, const SuperviseOptions& options) {
     try_to([&] { queue::dispatch(runs_dir, context.program(), if_locked); });
   };
   run::SupervisorOptions supervision;
-  if (const char* waits = std::getenv("FORGE_RETRY_WAITS"))
-    supervision.retry_waits = run::retry_waits_from_text(waits);
+  supervision.retry_waits = retry_waits();
   if (!options.device.empty()) supervision.devices = split(options.device, ',');
   supervision.stop_after = options.stop_after;
   // Of several devices the leases are one behind the other.
   const auto leases = static_cast<int>(std::max<size_t>(1, supervision.devices.size()));
   for (int i = 0; options.lease >= 0 && i < leases; ++i)
     supervision.leases.push_back(options.lease + i);
+  supervision.forget_descriptions = [] { backends::forget_descriptions(user_cache_dir()); };
   supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
     const bool failed =

@@ -113,13 +113,20 @@ def runs(*names, where=(), sort=None, limit=None, archived=False, folder=None):
     return Rows(_json(words, folder))
 
 
+USUAL_METRICS = ("train_loss", "eval_loss", "validation_loss", "learning_rate", "gradient_norm", "tokens_per_second")
+
+
 def curves(*names, metric=None, folder=None):
     """What runs reported while they trained: `Rows` of run_id, config, seed, step, tokens, wall_seconds,
     timestamp_ms, metric and value. metric: "train_loss", "eval_loss", "learning_rate", … alone."""
     text = _call(["export", "--format", "metrics-csv", *names], folder)
     number = {"seed": int, "step": int, "tokens": int, "wall_seconds": float, "timestamp_ms": int, "value": float}
+    points = list(csv.DictReader(io.StringIO(text)))
+    known = sorted({row["metric"] for row in points})
+    if points and metric not in (None, *known, *USUAL_METRICS):  # an evaluation may be still to come
+        raise ForgeError(f"no run reported '{metric}': there are {', '.join(known)}")
     return Rows({name: number.get(name, str)(text) if text else None for name, text in row.items()}
-                for row in csv.DictReader(io.StringIO(text)) if metric in (None, row["metric"]))
+                for row in points if metric in (None, row["metric"]))
 
 
 def table(name, profile=None, where=(), folder=None):
@@ -208,7 +215,11 @@ def _shown(value):
 
 
 def _json(words, folder):
-    return json.loads(_call(words, folder))
+    text = _call(words, folder)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as problem:  # a word such as "--help" was no name, but an option
+        raise ForgeError(f"'forge {' '.join(map(str, words))}' answered {text.strip()[:60]!r}, not JSON") from problem
 
 
 def _call(words, folder):

@@ -148,7 +148,8 @@ class Attempt {
       return;
     }
     reset_silence_timer();
-    if (std::holds_alternative<worker::Started>(event)) require_unchanged_program();
+    if (const auto* said = std::get_if<worker::Environment>(&event)) on_environment(*said);
+    if (!verdict_ && std::holds_alternative<worker::Started>(event)) require_unchanged_program();
     if (verdict_) return;
     // Right where training begins, and while the worker that ends still has its times.
     if (std::holds_alternative<worker::Started>(event) ||
@@ -222,11 +223,29 @@ class Attempt {
     const auto text = [](const std::string& backend, int numerics) {
       return "'" + backend + "' with numerics version " + std::to_string(numerics);
     };
-    const std::string is = text(hello.backend, hello.numerics_version);
-    const std::string was = text(record.identity.backend, record.identity.numerics_version);
+    require_planned("is",
+                    text(hello.backend, hello.numerics_version),
+                    text(record.identity.backend, record.identity.numerics_version));
+  }
+
+  /// On a CPU the order of sums depends on the number of threads.
+  void on_environment(const worker::Environment& environment) {
+    const Identity identity = run_.folder.record().identity;
+    const auto text = [](const std::string& device_type, int threads) {
+      return device_type == "cpu" ? counted(static_cast<size_t>(threads), "CPU thread")
+                                  : device_type;
+    };
+    require_planned("computes on",
+                    text(environment.device_type, environment.threads),
+                    text(identity.device_type, identity.threads));
+  }
+
+  /// Fails the run where the worker is not what the plan was told.
+  void require_planned(const std::string& verb, const std::string& is, const std::string& was) {
     if (is == was) return;
-    fail("the worker is " + is + ", and the run is one of " + was,
-         quoted_command("forge run " + shell_quoted(record.config)) +
+    if (run_.options.forget_descriptions) run_.options.forget_descriptions();
+    fail("the worker " + verb + " " + is + ", and the run is one of " + was,
+         quoted_command("forge run " + shell_quoted(run_.folder.record().config)) +
              " asks the worker again and makes a run of what it is now");
   }
 

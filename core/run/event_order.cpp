@@ -22,6 +22,7 @@ void require_equal(const std::string& name, int64_t said, int64_t asked, const s
 
 EventChecker::EventChecker(const config::TrainConfig& train, int processes)
     : max_steps_(train.max_steps),
+      batch_size_(train.batch_size),
       tokens_per_step_(int64_t{train.batch_size} * train.seq_len),
       gradient_slots_(train.gradient_slots),
       processes_(processes),
@@ -60,6 +61,7 @@ void EventChecker::check_start(const worker::Started& started) {
                 started.processes.value_or(1),
                 processes_,
                 "the worker must train with the processes of its request, and say so");
+  require_micro_batch(started.micro_batch_size.value_or(batch_size_));
   step_ = first_step_ = started.first_step;
 }
 
@@ -99,6 +101,13 @@ void EventChecker::require_within(const std::string& event, int64_t step) const 
   throw Error("'" + event + "' is of step " + std::to_string(step) + ", and the config has " +
                   std::to_string(max_steps_) + " steps",
               "train.max_steps of the request is the last one");
+}
+
+void EventChecker::require_micro_batch(int64_t rows) const {
+  if (rows >= 1 && rows <= batch_size_) return;
+  throw Error("'micro_batch_size' of 'started' is " + std::to_string(rows) + ", and a step has " +
+                  std::to_string(batch_size_) + " rows",
+              "it is the number of a step's rows that are computed at once");
 }
 
 }  // namespace forge::run

@@ -24,8 +24,10 @@ class EventChecker {
   void check_end(const worker::Finished& finished);
   void take_step(const std::string& event, int64_t step);
   void require_within(const std::string& event, int64_t step) const;
+  void require_micro_batch(int64_t rows) const;
 
   int64_t max_steps_;
+  int64_t batch_size_;
   int64_t tokens_per_step_;
   int64_t gradient_slots_;
   int64_t processes_;

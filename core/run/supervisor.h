@@ -74,6 +74,9 @@ struct SupervisorOptions {
   std::function<double()> clock = steady_seconds;
   std::function<void(double)> sleep = sleep_until_signal;  ///< may return early
   std::function<std::optional<double>(int)> cpu_seconds = process_cpu_seconds;  ///< of a process
+  /// Called where a worker is not what it was planned as: what is known of it by an earlier answer
+  /// is not true any more, and whoever plans the run again has to ask.
+  std::function<void()> forget_descriptions;
   /// Called every periodic_task_seconds while the run goes on.
   std::function<void()> periodic_task;
   double periodic_task_seconds = 5;

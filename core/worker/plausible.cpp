@@ -93,6 +93,13 @@ struct NumberCheck {
     require_speed(finished.tokens_per_second.value_or(0));
     require_not_negative("wall_seconds", finished.wall_seconds);
   }
+  void operator()(const MicroBatch& reduced) const {
+    if (reduced.rows >= 1 && reduced.rows <= reduced.of) return;
+    throw Error("'micro_batch' says that " + std::to_string(reduced.rows) + " rows of " +
+                    std::to_string(reduced.of) + " are computed at once",
+                "'rows' are at least 1 and at most 'of'",
+                ExitCode::failed);
+  }
   template <class Other>
   void operator()(const Other&) const {}
 };

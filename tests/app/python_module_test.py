@@ -65,6 +65,13 @@ class Module(unittest.TestCase):
         self.assertEqual({row["metric"] for row in forge.curves(name, folder=self.folder)},
                          {"train_loss", "learning_rate", "gradient_norm", "tokens_per_second", "eval_loss"})
 
+    def test_what_cannot_be_answered_is_said(self):
+        with self.assertRaisesRegex(forge.ForgeError, "no run reported 'eval_los': there are eval_loss, "):
+            forge.curves(self.made[0]["id"], metric="eval_los", folder=self.folder)
+        self.assertEqual(forge.curves(self.made[0]["id"], metric="validation_loss", folder=self.folder), [])
+        with self.assertRaisesRegex(forge.ForgeError, "not JSON"):
+            forge.run("--help", folder=self.folder)
+
     def test_a_table_has_rows_and_seeds(self):
         table = forge.table("variants", folder=self.folder)
         self.assertEqual(table.rows.column("config"), ["train_baseline", "train_variant"])

@@ -52,29 +52,32 @@ void run_both(Program& forge, const std::filesystem::path& project) {
   REQUIRE(outcome.exit_code == 0);
 }
 
-nlohmann::json table_of(Program& forge, const std::filesystem::path& project) {
+/// The two rows of the table.
+nlohmann::json rows_of(Program& forge, const std::filesystem::path& project) {
   forge.working_directory = project;
   const Outcome outcome = forge.call({"compare", "--table", "t", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  return nlohmann::json::parse(outcome.out);
+  nlohmann::json rows = nlohmann::json::parse(outcome.out).at("rows");
+  REQUIRE(rows.size() == 2);
+  return rows;
 }
 
 TEST_CASE("runs of a text that was edited since are not those of the config as it is now") {
   Program forge;
   const std::filesystem::path project = make_table_workspace(forge, "w", "a cat sat on a mat");
   run_both(forge, project);
-  for (const nlohmann::json& row : table_of(forge, project).at("rows"))
+  for (const nlohmann::json& row : rows_of(forge, project))
     CHECK(row.at("differs_from_config").empty());
   const std::string before = read_file(project / "text.txt");
   write_file_atomic(project / "text.txt", before + "and a dog\n\n");
-  for (const nlohmann::json& row : table_of(forge, project).at("rows")) {
+  for (const nlohmann::json& row : rows_of(forge, project)) {
     REQUIRE(row.at("differs_from_config").size() == 1);
     CHECK(contains(row.at("differs_from_config")[0].get<std::string>(), "the text "));
   }
   CHECK(forge.call({"compare", "--table", "t", "--strict"}).exit_code == 1);
   write_file_atomic(project / "text.txt", before);
-  for (const nlohmann::json& row : table_of(forge, project).at("rows"))
+  for (const nlohmann::json& row : rows_of(forge, project))
     CHECK(row.at("differs_from_config").empty());
 }
 
@@ -85,7 +88,7 @@ TEST_CASE("a table has no runs of the project of its path in another workspace")
   run_both(forge, first);
   const auto rows_with_runs = [&](const std::filesystem::path& project) {
     int found = 0;
-    for (const nlohmann::json& row : table_of(forge, project).at("rows"))
+    for (const nlohmann::json& row : rows_of(forge, project))
       found += row.at("run_id").is_null() ? 0 : 1;
     return found;
   };

@@ -1,5 +1,6 @@
 #include "tests/support/fake_runs.h"
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
@@ -155,7 +156,7 @@ worker::TrainMetrics metrics_at(int64_t step) {
   worker::TrainMetrics metrics;
   metrics.step = step;
   metrics.tokens = step * 1024;
-  metrics.loss = 7.0 - 0.01 * static_cast<double>(step);
+  metrics.loss = std::max(1.0, 7.0 - 0.01 * static_cast<double>(step));
   metrics.learning_rate = 1e-3;
   metrics.gradient_norm = 1.5;
   metrics.tokens_per_second = 4250;

@@ -119,7 +119,7 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
 std::string bench_command(const TableSpec& table) {
   std::vector<std::string> configs;
   for (const RowSpec& row : table.rows) configs.push_back(row.config);
-  return "forge bench " + shell_quoted(configs);
+  return "forge bench " + shell_quoted(configs) + table.project_option;
 }
 
 namespace {

@@ -288,7 +288,8 @@ std::string run_command(const std::vector<std::string>& configs,
                         const std::string& group,
                         const Ablation& ablation,
                         std::optional<double> value) {
-  std::string command = "forge run " + shell_quoted(configs) + group_option(group, ablation.table);
+  std::string command = "forge run " + shell_quoted(configs) + ablation.table.project_option +
+                        group_option(group, ablation.table);
   if (const auto& best_of = ablation.table.best_of; best_of && best_of->validation_rows > 0)
     command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
   if (value)
@@ -363,8 +364,8 @@ void add_run_options(const ConfiguredRun& shown,
 std::string table_command(const Ablation& ablation) {
   const std::string profile =
       ablation.profile.empty() ? "" : " --set " + shell_quoted("profile=" + ablation.profile);
-  return "forge run --table " + shell_quoted(ablation.table.name) + profile +
-         ablation.device_options;
+  return "forge run --table " + shell_quoted(ablation.table.name) + ablation.table.project_option +
+         profile + ablation.device_options;
 }
 
 namespace {
@@ -427,7 +428,8 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
     if (!command.empty() && seen.insert(command).second) commands.push_back(command);
   }
   if (commands.empty()) {
-    commands.push_back("forge run --all");
+    const std::string project = ablations.empty() ? "" : ablations.front().table.project_option;
+    commands.push_back("forge run --all" + project);
     for (const Ablation& ablation : ablations) {
       const auto of_sweep =
           commands_by_value(ablation, [](const AblationRow&, const SweepPoint&) { return true; });
@@ -435,7 +437,8 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
     }
   }
   for (const Ablation& ablation : ablations)
-    commands.push_back("forge compare --table " + shell_quoted(ablation.table.name));
+    commands.push_back("forge compare --table " + shell_quoted(ablation.table.name) +
+                       ablation.table.project_option);
   return commands;
 }
 

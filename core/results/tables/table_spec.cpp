@@ -221,6 +221,22 @@ void resolve_kind(ColumnSpec& column, const yaml::Node& place) {
   }
 }
 
+/// Throws Error for a name that no run has: its cells would be dashes that nothing explains. Scores
+/// are forge's own; a part of one, "answer_accuracy.hop_8", has the name of the whole in front.
+void check_metric(const std::string& name, const SourceSpan& where) {
+  const std::string whole = name.substr(0, name.find('.'));
+  const results::Metric* const metric = results::find_metric(name);
+  if (metric ? metric->source != results::Source::window : results::find_metric(whole) != nullptr)
+    return;
+  std::vector<std::string> known;
+  for (const results::Metric& each : results::metrics()) {
+    if (each.source != results::Source::window) known.push_back(each.name);
+  }
+  throw Error("no run has a final '" + name + "'",
+              where,
+              did_you_mean(whole, known, "there are " + join(known, ", ")));
+}
+
 void check_columns(const yaml::Node& node, TableSpec& table) {
   if (table.columns.empty()) throw Error("the table has no columns", node.find("columns")->origin);
   for (size_t i = 0; i < table.columns.size(); ++i) {
@@ -238,6 +254,8 @@ void check_columns(const yaml::Node& node, TableSpec& table) {
       throw Error(std::string("'") + key + "' is for columns of kind score or difference",
                   place.find(key)->origin);
     }
+    if (const yaml::Node* const score = place.find("score"))
+      check_metric(column.metric, score->origin);
     const bool is_derived = column.kind == ColumnKind::derived;
     if (is_derived && column.value.empty()) {
       throw Error("a column of kind derived has a value to compute",
@@ -258,21 +276,6 @@ void check_columns(const yaml::Node& node, TableSpec& table) {
                   place.origin);
     }
   }
-}
-
-/// Throws Error for a name that no run has, or that looks like a misspelt one: a backend may report
-/// scores of its own.
-void check_metric(const std::string& name, const SourceSpan& where) {
-  const results::Metric* const metric = results::find_metric(name);
-  if (metric && metric->source != results::Source::window) return;
-  std::vector<std::string> known;
-  for (const results::Metric& each : results::metrics()) {
-    if (each.source != results::Source::window) known.push_back(each.name);
-  }
-  const std::string meant = did_you_mean(name.substr(0, name.find('.')), known);
-  const bool is_score = !metric && results::find_metric(name.substr(0, name.find('.')));
-  if (is_score || (!metric && meant.empty())) return;
-  throw Error("no run has a final '" + name + "'", where, meant);
 }
 
 /// Throws Error for a metric that tables do not test.

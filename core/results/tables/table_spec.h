@@ -130,7 +130,8 @@ enum class SpeedSource { runs, benchmark };
 const std::vector<std::string>& names_of(SpeedSource);
 
 struct TableSpec {
-  std::string name;  ///< of the file, without .yaml
+  std::string name;                 ///< of the file, without .yaml
+  std::string project_option = {};  ///< " -p PATH", where commands must name the project; not in it
   std::string title;
   std::string baseline;  ///< config of the row that the others are compared with
   std::vector<RowSpec> rows;

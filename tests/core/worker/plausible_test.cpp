@@ -59,6 +59,9 @@ TEST_CASE("numbers of events that cannot be are refused", "[worker][plausible]")
   CHECK(fault_of(finished).empty());
   finished.eval_loss = -5;
   CHECK(contains(fault_of(finished), "'eval_loss' is negative: -5"));
+  CHECK(fault_of(MicroBatch{4, "train", 1, 2, ""}).empty());
+  CHECK(contains(fault_of(MicroBatch{4, "train", 99, 2, ""}), "99 rows of 2"));
+  CHECK(contains(fault_of(MicroBatch{4, "train", 0, 2, ""}), "0 rows of 2"));
   Evaluation evaluation;
   evaluation.validation_loss = -1;
   CHECK(contains(fault_of(evaluation), "'validation_loss' is negative"));

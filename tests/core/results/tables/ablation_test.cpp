@@ -573,5 +573,21 @@ TEST_CASE("a row of which a filter leaves out seeds is compared with nothing", "
   CHECK(cells_of(all, "eval_loss")[1].standing == Standing::better);
 }
 
+TEST_CASE("commands of a table that was asked for with -p name the project", "[report]") {
+  TableSpec table = small_table();
+  table.project_option = " -p '/far away'";
+  const Ablation empty = build_ablation(table, {});
+  for (const std::string& command : missing_commands(empty)) {
+    INFO(command);
+    CHECK(contains(command, "forge run "));
+    CHECK(contains(command, " -p '/far away'"));
+  }
+  CHECK(missing_commands(empty).size() == table.rows.size());
+  CHECK(contains(table_command(empty), " -p '/far away'"));
+  CHECK(contains(bench_command(table), " -p '/far away'"));
+  for (const std::string& command : reproduction_commands({empty}))
+    CHECK(contains(command, " -p '/far away'"));
+}
+
 }  // namespace
 }  // namespace forge::tables

@@ -171,16 +171,34 @@ TEST_CASE("a column of a score names it and says how it is written", "[report]")
   REQUIRE(table.columns[1].title == "k = 8");
   REQUIRE(table.columns[1].format == ScoreFormat::by_name);
   REQUIRE(scores_of(table) == std::vector<std::string>{"answer_accuracy.hop_8"});
-  REQUIRE(
-      read(with(column, "{kind: score, score: a, format: decimals, title: A}")).columns[1].format ==
-      ScoreFormat::decimals);
+  REQUIRE(read(with(column, "{kind: score, score: name_loss, format: decimals, title: A}"))
+              .columns[1]
+              .format == ScoreFormat::decimals);
   REQUIRE(contains(error_in(with(column, "{kind: score, title: A}")), "names the score"));
   REQUIRE(contains(error_in(with(column, "{kind: eval_loss, score: a, title: A}")),
                    "'score' is for columns of kind score"));
   REQUIRE(contains(error_in(with(column, "{kind: notes, format: percent, title: A}")),
                    "'format' is for columns of kind score"));
-  REQUIRE(contains(error_in(with(column, "{kind: score, score: a, format: roman, title: A}")),
-                   "percent"));
+  REQUIRE(
+      contains(error_in(with(column, "{kind: score, score: name_loss, format: roman, title: A}")),
+               "percent"));
+}
+
+TEST_CASE("a misspelt score is named with those that there are", "[report]") {
+  const std::string column = "{kind: eval_loss, title: Eval Loss}";
+  for (const char* kind : {"score", "difference"}) {
+    const auto score = [&](const std::string& name) {
+      return with(column, std::string("{kind: ") + kind + ", score: " + name + ", title: A}");
+    };
+    REQUIRE(read(score("answer_accuracy.hop_8")).columns[1].metric == "answer_accuracy.hop_8");
+    REQUIRE(contains(error_in(score("token_acuracy")), "no run has a final 'token_acuracy'"));
+    REQUIRE(contains(error_in(score("token_acuracy")), "token_accuracy"));
+    REQUIRE(contains(error_in(score("xyzzy")), "no run has a final 'xyzzy'"));
+    REQUIRE(contains(error_in(score("gradient_norm")), "no run has a final 'gradient_norm'"));
+  }
+  REQUIRE(contains(error_in(std::string(good_table) +
+                            "claims:\n  - {config: canon_a, below: llama, score: xyzzy}\n"),
+                   "no run has a final 'xyzzy'"));
 }
 
 TEST_CASE("a claim compares with another row or with a number", "[report]") {
@@ -254,22 +272,23 @@ TEST_CASE("what a row is the best of is read and checked", "[report]") {
   const auto best_of = [](const std::string& words) {
     return good_table + ("best_of: {" + words + "}\n");
   };
-  const std::string good = "key: optimizer.lr, values: [5e-4, 1e-3], by: a, take: highest";
+  const std::string good = "key: optimizer.lr, values: [5e-4, 1e-3], by: name_loss, take: highest";
   const TableSpec table = read(best_of(good));
   REQUIRE(table.best_of->key == "optimizer.lr");
   REQUIRE(table.best_of->values == std::vector<double>{5e-4, 1e-3});
   REQUIRE(table.best_of->take == Extreme::highest);
-  REQUIRE(scores_of(table) == std::vector<std::string>{"a"});
+  REQUIRE(scores_of(table) == std::vector<std::string>{"name_loss"});
   REQUIRE_FALSE(read(good_table).best_of.has_value());
 
-  const std::string rest = ", values: [1], by: a, take: lowest";
+  const std::string rest = ", values: [1], by: name_loss, take: lowest";
   REQUIRE(contains(error_in(best_of("key: optimizer.rl" + rest)), "did you mean"));
   REQUIRE(contains(error_in(best_of("key: optimizer" + rest)), "no config key 'optimizer'"));
   REQUIRE(contains(error_in(best_of("key: train.seq_len" + rest)), "vary within a row"));
-  const std::string key = "key: optimizer.lr, by: a, take: lowest, ";
+  const std::string key = "key: optimizer.lr, by: name_loss, take: lowest, ";
   REQUIRE(contains(error_in(best_of(key + "values: []")), "best_of has no values"));
   REQUIRE(contains(error_in(best_of(key + "values: [1e-3, 0.001]")), "given twice"));
-  REQUIRE(contains(error_in(best_of("key: optimizer.lr, values: [1], by: a")), "'best_of.take'"));
+  REQUIRE(contains(error_in(best_of("key: optimizer.lr, values: [1], by: name_loss")),
+                   "'best_of.take'"));
   const std::string varied = "{kind: varied, title: LR}";
   REQUIRE(contains(error_in(with("{kind: eval_loss, title: Eval Loss}", varied)),
                    "the table has no best_of"));

@@ -1,0 +1,144 @@
+// Stores that are built anew, compared with the run folders, and waited for.
+
+#include "core/results/store/result_store.h"
+
+#include <unistd.h>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <optional>
+
+#include "core/base/files.h"
+#include "core/results/store/compare_store.h"
+#include "core/run/host.h"
+#include "tests/core/results/store/store_dump.h"
+#include "tests/core/results/store/workplace.h"
+#include "tests/support/catch.h"
+
+namespace forge::store {
+namespace {
+
+TEST_CASE("who waits for another writer of the store is told for whom", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("llama"));
+  std::optional<FileLock> other = FileLock::acquire(place.database.string() + ".writers");
+  other->sign("node3");
+  SyncWatch watch;
+  watch.patience = std::chrono::milliseconds(0);
+  std::string reason;
+  watch.waiting = [&](const std::string& text) {
+    reason = text;
+    other.reset();
+  };
+  REQUIRE(place.store.sync(place.runs, watch).added == 1);
+  CHECK(contains(
+      reason,
+      "forge.sqlite': process " + std::to_string(::getpid()) + " on node3 is writing to it"));
+  // That writer has left its own name for those who wait next.
+  other = FileLock::acquire(place.database.string() + ".writers");
+  CHECK(FileLock::holder(place.database.string() + ".writers") ==
+        "process " + std::to_string(::getpid()) + " on " + run::host_name());
+}
+
+TEST_CASE("a store built anew equals one that grew", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 20, "worker killed by SIGBUS");
+  append_line(folder, "rubbish\n");
+  make_completed_run(place.runs, made("y"));
+  place.store.sync(place.runs);
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 10, 30, 1024}, 2);
+  place.store.sync(place.runs);
+  append_event(folder, metrics_at(20), 2);
+  append_event(folder, worker::Result{{{"x", 1}}}, 2);
+  append_ended(folder, "stopped");
+  make_completed_run(place.runs, made("z"));
+  place.store.sync(place.runs);
+
+  const std::string grown = dump_store(place.database);
+  REQUIRE(contains(grown, "x-20|"));
+  const SyncReport report = reindex(place.database, place.runs);
+  REQUIRE(report.added == 3);
+  REQUIRE(report.warnings.size() == 1);
+  REQUIRE(dump_store(place.database) == grown);
+}
+
+TEST_CASE("rows that say something else than the run folders are found", "[store][hostile]") {
+  Workplace place;
+  make_completed_run(place.runs, made("x"));
+  make_completed_run(place.runs, made("y"));
+  make_queued_run(place.runs, made("z"));
+  place.store.sync(place.runs);
+  const auto differences = [&] {
+    std::string text;
+    for (const StoreDifference& found : compare_store(place.database, place.runs).differences)
+      text += found.run + ": " + found.what + "\n";
+    return text;
+  };
+  REQUIRE(differences().empty());
+  REQUIRE(compare_store(place.database, place.runs).compared == 2);
+  REQUIRE(compare_store(place.database, place.runs).active == 1);
+  const auto change = [&](const std::string& sql) {
+    SQLite::Database(place.database.string(), SQLite::OPEN_READWRITE).exec(sql);
+  };
+  change("UPDATE runs SET eval_loss = 0.5 WHERE id = 'x-20'");
+  CHECK(place.store.run("x-20")->metric(results::eval_loss_name) == 0.5);  // rows are believed
+  CHECK(differences() == "x-20: eval_loss is 0.5 and by the folder 3.25\n");
+  change("UPDATE train_metrics SET loss = 1 WHERE run_id = 'y-20' AND step = 10");
+  change("UPDATE configs SET config = '{}' WHERE run_id = 'y-20'");
+  change("DELETE FROM evaluations WHERE run_id = 'y-20'");
+  CHECK(differences() ==
+        "x-20: eval_loss is 0.5 and by the folder 3.25\n"
+        "y-20: the config: not what the files say\n"
+        "y-20: the training metrics: not what the files say\n"
+        "y-20: the evaluations: not what the files say\n");
+  reindex(place.database, place.runs);
+  CHECK(differences().empty());
+  for (const fs::path& entry : folder_entries(place.folder.path()))
+    CHECK_FALSE(is_aside_name(entry.filename().string()));
+}
+
+TEST_CASE("runs that change while the store is compared are no differences", "[store][compare]") {
+  Workplace place;
+  const run::RunFolder noted = make_completed_run(place.runs, made("x"));
+  for (int round = 0; round < 10; ++round) {
+    // It is over long before the last look.
+    auto writer = std::async(std::launch::async, [&] {
+      for (int i = 0; i < 15; ++i) {
+        run::write_annotations(noted, {false, "note " + std::to_string(i), {}});
+        const run::RunFolder other = make_completed_run(place.runs, made("y"));
+        fs::rename(other.path(), place.runs / ".gone");
+        remove_tree(place.runs / ".gone");
+      }
+    });
+    const StoreComparison compared = compare_store(place.database, place.runs);
+    writer.get();
+    std::string found;
+    for (const StoreDifference& difference : compared.differences)
+      found += difference.run + ": " + difference.what + "\n";
+    CHECK(found.empty());
+  }
+}
+
+TEST_CASE("reindex mends a damaged store and one of a newer program", "[store]") {
+  TemporaryFolder folder;
+  const auto runs = folder / "runs";
+  make_completed_run(runs, made("x"));
+  folder.write("forge.sqlite", std::string(5000, 'x'));
+  folder.write("forge.sqlite-wal", "what is left of the old log");
+  reindex(folder / "forge.sqlite", runs);
+  REQUIRE(ResultStore(folder / "forge.sqlite").runs().size() == 1);
+
+  SQLite::Database((folder / "forge.sqlite").string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA user_version = 99");
+  reindex(folder / "forge.sqlite", runs);
+  REQUIRE(ResultStore(folder / "forge.sqlite").runs().size() == 1);
+  // Nothing is left lying about.
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    REQUIRE_FALSE(contains(entry.path().string(), "reindex"));
+  }
+}
+
+}  // namespace
+}  // namespace forge::store

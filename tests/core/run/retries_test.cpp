@@ -1,0 +1,158 @@
+// Which failures are tried again, and when.
+
+#include "core/run/supervisor.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "tests/core/run/supervised_scene.h"
+
+namespace forge::run {
+namespace {
+
+TEST_CASE("a worker killed by a signal is started again from the newest checkpoint",
+          "[run][supervisor]") {
+  SupervisedScene scene({});
+  const fs::path checkpoint = scene.folder.checkpoints() / "000000001";
+  const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 1); };
+  scene.launcher.add({then(greeting(), {Does{save}, Saves{1}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({good_run(), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.story() ==
+          "attempt hello environment checkpoint ended "
+          "attempt hello environment train checkpoint finished ended");
+  const auto events = read_events(scene.folder.events_file());
+  REQUIRE(events[4].json.at("retry") == true);
+  REQUIRE(events[4].json.at("signal") == SIGKILL);
+  REQUIRE(events[5].attempt == 2);
+  const auto first = worker::request_from_line(scene.launcher.launches.at(0).input);
+  const auto second = worker::request_from_line(scene.launcher.launches.at(1).input);
+  REQUIRE(first.resume_from.empty());
+  REQUIRE_FALSE(first.weights.empty());
+  REQUIRE(second.resume_from == checkpoint.string());
+  REQUIRE(second.weights.empty());
+}
+
+TEST_CASE("a worker that could not write what must be kept gives the run an exit code of its own",
+          "[run][supervisor]") {
+  const std::string failed =
+      R"({"event":"failed","message":"the checkpoint of step 9 could not be written"})";
+  SupervisedScene scene({{then(greeting(), {Says{failed}, Exits{{worker::exit_storage, 0}}}), {}}});
+  REQUIRE(scene.supervise() == supervised_storage);
+  REQUIRE(scene.folder.status().exit_status == worker::exit_storage);
+  REQUIRE(contains(scene.folder.status().reason, "could not be written"));
+  REQUIRE(scene.launcher.launches.size() == 1);
+}
+
+const WorkerScript dies{{Says{lines::hello}, Exits{{0, SIGBUS}}}, {}};
+
+/// "2 10 60 -": how long was waited after each attempt, and "-" where nothing was tried again.
+std::string waits_of(const SupervisedScene& scene) {
+  std::vector<std::string> waits;
+  for (const StoredEvent& event : read_events(scene.folder.events_file())) {
+    if (event.name != "ended") continue;
+    const bool retry = event.json.at("retry");
+    REQUIRE(retry == event.json.contains("wait_seconds"));
+    waits.push_back(retry ? shortest(event.json.at("wait_seconds")) : "-");
+  }
+  return join(waits, " ");
+}
+
+TEST_CASE("a kill under a limit of CPU time names the limit", "[run][supervisor]") {
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_CPU, &before) == 0);
+  const int signal = GENERATE(SIGKILL, SIGXCPU);
+  const WorkerScript killed{{Says{lines::hello}, Exits{{0, signal}}}, {}};
+  SupervisedScene scene({killed});
+  scene.options.retry_waits = {};
+  struct rlimit limited = before;
+  limited.rlim_cur = 1'000'000;
+  REQUIRE(::setrlimit(RLIMIT_CPU, &limited) == 0);
+  const int code = scene.supervise();
+  ::setrlimit(RLIMIT_CPU, &before);
+  REQUIRE(code == supervised_failed);
+  REQUIRE(contains(scene.folder.status().hint, "1000000 seconds of CPU time"));
+}
+
+TEST_CASE("before each retry there is a longer wait, and then the run has failed",
+          "[run][supervisor]") {
+  SupervisedScene scene({dies, dies, dies, dies, dies});
+  std::vector<double> started;
+  scene.options.at_end = [&](int) { started.push_back(scene.clock.seconds); };
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(scene.launcher.launches.size() == 4);
+  REQUIRE(waits_of(scene) == "2.0 10.0 60.0 -");
+  REQUIRE(started.at(0) - 1000 >= 72);
+  const RunStatus status = scene.folder.status();
+  REQUIRE(status.attempt == 4);
+  REQUIRE(status.signal == SIGBUS);
+  REQUIRE(contains(status.reason, "killed by signal 7"));
+}
+
+TEST_CASE("a worker that saves a checkpoint has got further and waits begin anew",
+          "[run][supervisor]") {
+  SupervisedScene scene({dies, dies});
+  const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 1); };
+  scene.launcher.add({then(greeting(), {Does{save}, Saves{1}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({good_run(), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(waits_of(scene) == "2.0 10.0 2.0 -");
+}
+
+TEST_CASE("a failure is tried again where the worker says that this may mend it",
+          "[run][supervisor]") {
+  const std::string busy = R"({"event":"failed","message":"all devices are busy","retry":true})";
+  SupervisedScene scene({{then(greeting(), {Says{busy}, Exits{{1, 0}}}), {}}, {good_run(), {}}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(waits_of(scene) == "2.0 -");
+  const auto ended = read_events(scene.folder.events_file()).at(4).json;
+  REQUIRE(ended.at("event") == "ended");
+  REQUIRE(ended.at("reason") == "all devices are busy");
+}
+
+TEST_CASE("without waits nothing is tried again", "[run][supervisor]") {
+  SupervisedScene scene({dies, dies});
+  scene.options.retry_waits = {};
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(waits_of(scene) == "-");
+}
+
+TEST_CASE("a stop ends the wait for a retry at once", "[run][supervisor][stop]") {
+  SupervisedScene scene({dies, dies});
+  int waited = 0;
+  scene.options.sleep = [&](double seconds) {
+    scene.clock.seconds += seconds;
+    if (++waited == 2) scene.folder.request_stop(StopRequest::after_checkpoint);
+  };
+  scene.options.retry_waits = {60};
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE(waited == 2);
+  REQUIRE(scene.launcher.launches.size() == 1);
+  const RunStatus status = scene.folder.status();
+  REQUIRE(status.state == RunState::stopped);
+  REQUIRE_FALSE(status.interrupted);
+  REQUIRE(contains(status.reason, "while it waited"));
+}
+
+TEST_CASE("while it waits the supervisor looks after what else there is to do",
+          "[run][supervisor]") {
+  SupervisedScene scene({dies, {good_run(), {}}});
+  scene.options.retry_waits = {60};
+  int looked = 0;
+  scene.options.periodic_task = [&] { ++looked; };
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(looked >= 60 / 5 - 1);
+}
+
+TEST_CASE("waits are read from a list of seconds", "[run][supervisor]") {
+  REQUIRE(retry_waits_from_text("2, 0.5,60") == std::vector<double>{2, 0.5, 60});
+  REQUIRE(retry_waits_from_text(" ").empty());
+  for (const char* wrong : {"2,,3", "soon", "-1", "nan", "1e9", "3s"})
+    REQUIRE(contains(error_of([&] { retry_waits_from_text(wrong); }), "no time to wait"));
+}
+
+}  // namespace
+}  // namespace forge::run
