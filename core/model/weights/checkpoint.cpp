@@ -265,6 +265,8 @@ fs::path parts_folder(const fs::path& checkpoints, int64_t step) {
 }
 
 void remove_parts(const fs::path& checkpoints) {
+  // A file in the folder's place is told of where the first checkpoint is written.
+  if (!is_folder(checkpoints)) return;
   for (const fs::path& entry : entries_of(checkpoints)) {
     if (parts_step(entry)) remove_tree(entry);
   }
