@@ -209,6 +209,7 @@ class Supervisor {
       require_whole_checkpoint(initial_checkpoint_);
     // Not in request.json: the list is long, and every old run would be slower to read.
     request_.weights.clear();
+    request_.stop_after = options_.stop_after;
     const config::Experiment experiment = config::experiment_from_json(request_.experiment);
     if (request_.resume_from.empty() && request_.initial_weights.empty())
       request_.weights = worker::weights_json(experiment.model);
