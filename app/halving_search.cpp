@@ -56,8 +56,9 @@ void require_alike(const CheckedRun& first, const CheckedRun& other) {
 void require_evaluation(const CheckedRun& run, const run::HalvingRule& rule) {
   const config::Experiment& experiment = run.resolved.experiment;
   if (rule.by == "validation_loss" && experiment.train.validation_rows == 0)
-    throw Error(run.label + ": halving compares validation_loss, and the run has no validation rows",
-                "--set train.validation_rows=200 holds some back, or compare eval_loss");
+    throw Error(
+        run.label + ": halving compares validation_loss, and the run has no validation rows",
+        "--set train.validation_rows=200 holds some back, or compare eval_loss");
   if (rule.is_by_score() && experiment.data.source != "task")
     throw Error(run.label + ": halving compares " + rule.by +
                     ", and only a synthetic task has scores (data.source is " +

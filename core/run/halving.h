@@ -14,8 +14,8 @@ namespace forge::run {
 /// those that have reached a rung the best 1/eta go on to the next one, and the last rung is the
 /// run's full length.
 struct HalvingRule {
-  int64_t first = 0;             ///< step of the first rung
-  int64_t eta = 3;               ///< one of `eta` runs goes on
+  int64_t first = 0;  ///< step of the first rung
+  int64_t eta = 3;    ///< one of `eta` runs goes on
   /// eval_loss, validation_loss or the name of a score of every evaluation. "": not said, and
   /// validation_loss where the runs have it, else eval_loss.
   std::string by;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/base/files.h"
+#include "tests/support/catch.h"
 
 namespace forge::tests {
 namespace {

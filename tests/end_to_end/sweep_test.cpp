@@ -202,9 +202,9 @@ TEST_CASE("halving chooses by the validation rows where there are some") {
     const Outcome searched = forge.call(arguments);
     INFO(searched.err);
     REQUIRE(searched.exit_code == 0);
-    REQUIRE(searched.err.find("halving train_llama by validation_loss: 3 runs to step 10, 1 to step "
-                              "30, 1 to step 40; 60 of 120 steps\nthe best is train_llama") !=
-            std::string::npos);
+    REQUIRE(searched.err.find(
+                "halving train_llama by validation_loss: 3 runs to step 10, 1 to step "
+                "30, 1 to step 40; 60 of 120 steps\nthe best is train_llama") != std::string::npos);
   }
 }
 

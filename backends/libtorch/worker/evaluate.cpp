@@ -57,7 +57,8 @@ EvaluationResult Evaluator::evaluate(const data::Dataset& dataset,
       continue;
     }
     const int count = static_cast<int>(std::min<int64_t>(batch_size_, end - row));
-    const auto out_of_memory = run_or_out_of_memory([&] { evaluate_rows(dataset, row, count, on_rows); });
+    const auto out_of_memory =
+        run_or_out_of_memory([&] { evaluate_rows(dataset, row, count, on_rows); });
     if (!out_of_memory) {
       row += count;
       progress(double(row) / double(rows));

@@ -299,9 +299,10 @@ class TrainingRun {
     if (last_evaluation_ && last_evaluation_->step == state_.step) return;
     settle_time();
     const double began = steady_seconds();
-    const EvaluationResult result =
-        evaluator_.evaluate(evaluation_data_, [&](double fraction) { show_progress("evaluate", fraction); },
-                            answers_.logits_sink(state_.step));
+    const EvaluationResult result = evaluator_.evaluate(
+        evaluation_data_,
+        [&](double fraction) { show_progress("evaluate", fraction); },
+        answers_.logits_sink(state_.step));
     if (group_->is_first()) {
       answers_.send_continuations(state_.step, trainer_.model(), [&](double fraction) {
         show_progress("answer", fraction);

@@ -63,7 +63,8 @@ TEST_CASE("a loss without whole logits is the loss of the logits", "[worker]") {
         REQUIRE(logits.sizes() == at::IntArrayRef({targets.size(0), row_length, 29}));
         shown.push_back(row);
       };
-      const libtorch::EvaluationResult with_logits = evaluator.evaluate(rows.dataset(), no_progress, see);
+      const libtorch::EvaluationResult with_logits =
+          evaluator.evaluate(rows.dataset(), no_progress, see);
       REQUIRE(shown == std::vector<int64_t>{0, 3, 6, 9, 12, 15});
       REQUIRE(with_logits.tokens == 17 * row_length - 3);
       // On a GPU some of these are recorded and replayed.
@@ -85,7 +86,8 @@ TEST_CASE("an evaluation sees what has become of the weights and says how far it
   libtorch::load_initial(model, 5);
   libtorch::Evaluator evaluator(model, row_length, batch_size, test_device());
   std::vector<double> said;
-  const double first = evaluator.evaluate(rows.dataset(), [&](double done) { said.push_back(done); }).loss;
+  const double first =
+      evaluator.evaluate(rows.dataset(), [&](double done) { said.push_back(done); }).loss;
   REQUIRE(said.size() == 6);
   REQUIRE(std::is_sorted(said.begin(), said.end()));
   REQUIRE(said.back() == 1);
