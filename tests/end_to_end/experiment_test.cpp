@@ -539,6 +539,11 @@ TEST_CASE("every key of the schema is listed and a resolved config holds each") 
     if (optimizer.contains("weight_decay_of"))
       config["optimizer"]["weight_decay_of"] = optimizer.at("weight_decay_of");
   }
+  // And what changes no number where nothing is said.
+  std::vector<std::string> unusual = show;
+  unusual.insert(unusual.end(),
+                 {"--set", "train.gradient_slots=2", "--set", "train.recompute=mlp"});
+  config["train"].update(json::parse(forge.call(unusual).out).at("train"));
   REQUIRE(keys.size() > 50);
   for (const json& key : keys) {
     std::string path = "/" + key.at("key").get<std::string>();
