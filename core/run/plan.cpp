@@ -265,7 +265,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     write_file_atomic(folder.events_file(), copied_metrics(inputs.continue_from));
   }
   RunRecord record = planned.record;
-  record.rows_hash = rows_hash(request);
+  record.inputs_hash = inputs_hash(request);
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
   try {
     writer.create();

@@ -224,20 +224,39 @@ worker::Request read_request(const RunFolder& folder) {
   return request;
 }
 
-std::string rows_hash(const worker::Request& request) {
-  worker::Request rows;
-  rows.train_tokens = request.train_tokens;
-  rows.evaluation_tokens = request.evaluation_tokens;
-  rows.validation_tokens = request.validation_tokens;
-  rows.answers = request.answers;
-  rows.answer_rows = request.answer_rows;
-  for (auto* sources : {&rows.train_tokens, &rows.evaluation_tokens, &rows.validation_tokens}) {
+namespace {
+
+/// What blocks in Python said of their weights, by the blocks' names: it follows from their source,
+/// which alone is in the identity.
+Json own_weights(const Json& experiment) {
+  Json weights = Json::object();
+  const Json* const blocks = find_value(experiment, "model.blocks");
+  if (!blocks) return weights;
+  for (const auto& [name, block] : blocks->items()) {
+    if (const Json* const of_block = find_value(block, "described.weights"))
+      weights[name] = *of_block;
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::string inputs_hash(const worker::Request& request) {
+  worker::Request inputs;
+  inputs.train_tokens = request.train_tokens;
+  inputs.evaluation_tokens = request.evaluation_tokens;
+  inputs.validation_tokens = request.validation_tokens;
+  inputs.experiment = own_weights(request.experiment);
+  inputs.answers = request.answers;
+  inputs.answer_rows = request.answer_rows;
+  for (auto* sources :
+       {&inputs.train_tokens, &inputs.evaluation_tokens, &inputs.validation_tokens}) {
     for (worker::TokenSource& source : *sources) {
       const bool is_there = !source.path.empty() && path_exists(source.path);
       source.path = is_there ? data::TokenFile(source.path).content_hash() : "";
     }
   }
-  return hash_hex(worker::to_line(rows));
+  return hash_hex(worker::to_line(inputs));
 }
 
 namespace {
@@ -262,14 +281,14 @@ void require_sound_tokens(const worker::Request& request) {
 
 }  // namespace
 
-void require_planned_rows(const RunRecord& record, const worker::Request& request) {
+void require_planned_inputs(const RunRecord& record, const worker::Request& request) {
   require_sound_tokens(request);
-  if (record.rows_hash.empty() || rows_hash(request) == record.rows_hash) return;
-  throw Error(
-      "run '" + record.id +
-          "' cannot begin: the rows of its request.json are not those that it was planned with",
-      "restore the file and the token files; " + command_of(record) + " writes it anew",
-      ExitCode::failed);
+  if (record.inputs_hash.empty() || inputs_hash(request) == record.inputs_hash) return;
+  throw Error("run '" + record.id +
+                  "' cannot begin: the rows or blocks of its request.json are not those that it "
+                  "was planned with",
+              "restore the file and the token files; " + command_of(record) + " writes it anew",
+              ExitCode::failed);
 }
 
 void require_same_program(const RunRecord& record, const config::Experiment& experiment) {

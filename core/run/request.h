@@ -53,15 +53,16 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// that cannot be read or is not that of the run's identity: it would make another run.
 worker::Request read_request(const RunFolder& folder);
 
-/// Hash of the rows that a request trains on and is evaluated on, and of what is asked about them.
-/// The hash of its content, as the header has it, stands for a file; one that is not there counts
-/// as empty. Throws Error for one that is no token file.
-std::string rows_hash(const worker::Request& request);
+/// Hash of what a request says beside the run's identity and decides what is computed: the rows to
+/// train on and to evaluate on, what is asked about them, and how weights of blocks in Python are
+/// drawn. The hash of its content, as the header has it, stands for a file; one that is not there
+/// counts as empty. Throws Error for one that is no token file.
+std::string inputs_hash(const worker::Request& request);
 
-/// Throws Error where the request names other rows than the run was planned with, or a file of
+/// Throws Error where the request has other inputs than the run was planned with, or a file of
 /// tokens is damaged: both were right when the run was planned, and it may have waited since. Of
 /// files of more than 256 MiB the header alone is read.
-void require_planned_rows(const RunRecord& record, const worker::Request& request);
+void require_planned_inputs(const RunRecord& record, const worker::Request& request);
 
 /// Throws Error where the files that an external backend's command names are not those of the run's
 /// identity.

@@ -218,7 +218,7 @@ class Supervisor {
         record.identity.program.empty() ? "" : program_state(experiment.external);
     require_same_program(record, experiment);
     check_checkpoint_space(folder_.path(), experiment);
-    require_planned_rows(record, request_);
+    require_planned_inputs(record, request_);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);

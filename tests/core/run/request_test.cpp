@@ -172,15 +172,15 @@ TEST_CASE("a run that waited does not begin on tokens that were damaged meanwhil
   request.train_tokens[0].path = file.string();
   request.evaluation_tokens.emplace_back();  // of a task: it has no file
   RunRecord record;
-  CHECK_NOTHROW(require_planned_rows(record, request));
+  CHECK_NOTHROW(require_planned_inputs(record, request));
   std::string bytes = read_file(file);
   std::swap(bytes.end()[-2], bytes.end()[-4]);
   write_file_atomic(file, bytes);
-  CHECK(contains(error_of([&] { require_planned_rows(record, request); }),
+  CHECK(contains(error_of([&] { require_planned_inputs(record, request); }),
                  "the run's tokens cannot be used"));
 }
 
-TEST_CASE("a run that waited does not begin on other rows than it was planned with",
+TEST_CASE("a run that waited does not begin with other inputs than it was planned with",
           "[run][hostile]") {
   const TemporaryFolder folder;
   const auto tokens = [&](const std::string& name, std::vector<int32_t> ids) {
@@ -194,16 +194,19 @@ TEST_CASE("a run that waited does not begin on other rows than it was planned wi
   request.evaluation_tokens = {tokens("evaluation", {6, 7, 8, 9, 10})};
   request.answer_rows = 2;
   RunRecord record;
-  record.rows_hash = rows_hash(request);
+  record.inputs_hash = inputs_hash(request);
   // The same rows in another folder are the same.
   fs::rename(folder / "train", folder / "moved");
   request.train_tokens[0].path = (folder / "moved").string();
-  CHECK_NOTHROW(require_planned_rows(record, request));
+  CHECK_NOTHROW(require_planned_inputs(record, request));
+  request.experiment = nlohmann::json::parse(
+      R"({"model":{"blocks":{"own":{"described":{"weights":[{"init":{"kind":"normal"}}]}}}}})");
+  record.inputs_hash = inputs_hash(request);
   const auto is_refused = [&](const auto& edit) {
     worker::Request edited = request;
     edit(edited);
-    const std::string error = error_of([&] { require_planned_rows(record, edited); });
-    return contains(error, "the rows of its request.json are not those that it was planned with");
+    const std::string error = error_of([&] { require_planned_inputs(record, edited); });
+    return contains(error, "of its request.json are not those that it was planned with");
   };
   CHECK(is_refused([](auto& r) { r.evaluation_tokens[0].path = r.train_tokens[0].path; }));
   CHECK(is_refused([](auto& r) { r.evaluation_tokens[0].rows = 1; }));
@@ -212,10 +215,13 @@ TEST_CASE("a run that waited does not begin on other rows than it was planned wi
   CHECK(is_refused([](auto& r) { r.train_tokens[0].document_start = 3; }));
   CHECK(is_refused([](auto& r) { r.validation_tokens = r.train_tokens; }));
   CHECK(is_refused([](auto& r) { r.answer_rows = 1; }));
+  CHECK(is_refused([](auto& r) {
+    r.experiment["model"]["blocks"]["own"]["described"]["weights"][0]["init"]["kind"] = "constant";
+  }));
   CHECK(is_refused([&](auto&) { fs::remove(folder / "moved"); }));
   // Older runs did not record their rows.
-  record.rows_hash.clear();
-  CHECK_NOTHROW(require_planned_rows(record, request));
+  record.inputs_hash.clear();
+  CHECK_NOTHROW(require_planned_inputs(record, request));
 }
 
 TEST_CASE("a run whose config was changed does not go on", "[run][renew]") {
