@@ -307,6 +307,12 @@ void add_allow_command_option(const Command& command) {
       "Allow the program that an external backend's run names; remembered for the run");
 }
 
+void add_output_options(const Command& command, OutputOptions& options) {
+  command.add_option(
+      "-o,--output <FILE>", options.file, "File to write [default: standard output]");
+  add_json_option(command, options.json);
+}
+
 void add_json_option(const Command& command, bool& json, const std::string& help) {
   command.add_flag("--json", json, help);
 }

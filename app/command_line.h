@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/context.h"
+#include "app/terminal.h"
 
 namespace CLI {
 class App;
@@ -170,6 +171,8 @@ void set_precision(const std::string& precision, config::TrainConfig& train);
 void add_device_options(const Command& command, std::string& device, int& threads);
 /// --allow-command, for commands that start what a run folder names
 void add_allow_command_option(const Command& command);
+/// -o and --json
+void add_output_options(const Command& command, OutputOptions& options);
 /// --json
 void add_json_option(const Command& command, bool& json, const std::string& help = "Print JSON");
 

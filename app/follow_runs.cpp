@@ -443,8 +443,11 @@ std::set<std::string> enqueue(const Context& context,
   int64_t position = 0;
   std::set<std::string> own;
   std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
+  LateProgress progress("queueing runs");
+  size_t done = 0;
   for (const PendingRun& run : runs) {
     if (interrupts.count() > 0) break;
+    progress(done++, runs.size());
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
     // The command that made the folder may have withdrawn the run since it was found.

@@ -451,9 +451,13 @@ std::vector<CheckedRun> check_configs(const Context& context,
                                       const std::vector<run::Sweep>& swept,
                                       const LaunchOptions& options) {
   std::vector<std::vector<CheckedRun>> of_configs(configs.size());
-  parallel_for(configs.size(), [&](size_t i) {
-    of_configs[i] = config_runs(context, configs[i], selection, swept, options);
-  });
+  LateProgress progress("reading configs");
+  parallel_for(
+      configs.size(),
+      [&](size_t i) {
+        of_configs[i] = config_runs(context, configs[i], selection, swept, options);
+      },
+      progress.reporter());
   add_table_plans(configs, of_configs);
   size_t most = 0;
   for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());

@@ -61,7 +61,9 @@ std::vector<PlanEntry> make_plan(const Context& context,
       store ? store->runs() : std::vector<store::RunSummary>();
   const store::PastRuns past(stored, [&](const std::string& id) { return store->config(id); });
   std::vector<PlanEntry> plan;
+  LateProgress progress("planning runs");
   for (const CheckedRun& run : runs) {
+    progress(plan.size(), runs.size());
     PlanEntry entry{&run, {}, {}, ForecastSource::none};
     if (prepares_data) {
       PreparedRun prepared = prepare_run(context, run, options);

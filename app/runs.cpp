@@ -5,7 +5,6 @@
 #include <iostream>
 #include <set>
 
-#include "app/terminal.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -64,6 +63,11 @@ std::vector<run::RunFolder> named_runs(const Context& context,
 
 }  // namespace
 
+store::SyncWatch watch_with(LateProgress& progress) {
+  const auto wait = [](const std::string& reason) { std::cerr << reason << std::endl; };
+  return {progress.reporter(), progress.reporter(), wait};
+}
+
 store::ResultStore open_store(const Context& context) {
   const std::filesystem::path runs_dir = context.runs_dir();
   run::require_runs_dir(runs_dir);
@@ -73,22 +77,10 @@ store::ResultStore open_store(const Context& context) {
               << "' cannot be written; what it holds is listed in '"
               << shown_path(store::store_path(runs_dir)) << "'\n";
   }
-  // The first look at a folder of ten thousand runs takes seconds.
-  constexpr size_t many = 500;
-  ProgressLine line("reading runs");
-  store::SyncWatch watch;
-  watch.waiting = [](const std::string& reason) {
-    std::cerr << tables::printable(reason) << std::endl;
-  };
-  watch.progress = [&](size_t done, size_t all) {
-    if (all < many || !is_terminal(STDERR_FILENO)) return;
-    line.show(double(done) / double(all),
-              with_thousands(int64_t(done)) + " of " + with_thousands(int64_t(all)));
-  };
   const auto open = [&] {
+    LateProgress progress("reading runs");
     store::ResultStore store(store::store_path(runs_dir));
-    const store::SyncReport report = store.sync(runs_dir, watch);
-    line.clear();
+    const store::SyncReport report = store.sync(runs_dir, watch_with(progress));
     print_warnings(report.warnings);
     return store;
   };
@@ -96,7 +88,6 @@ store::ResultStore open_store(const Context& context) {
     try {
       return open();
     } catch (const Error& problem) {
-      line.clear();
       if (problem.exit_code() != ExitCode::storage || !store::use_other_store(runs_dir)) throw;
       std::cerr << "warning: " << problem.message() << "; the runs are listed in '"
                 << shown_path(store::store_path(runs_dir)) << "'\n";

@@ -7,6 +7,7 @@
 
 #include "app/command_line.h"
 #include "app/context.h"
+#include "app/terminal.h"
 #include "core/results/store/result_store.h"
 #include "core/results/store/run_summary.h"
 #include "core/run/run_folder.h"
@@ -16,6 +17,9 @@ struct RunModel;
 }
 
 namespace forge::app {
+
+/// What a synchronisation of the store says: its progress, once it takes long, and who else writes.
+store::SyncWatch watch_with(LateProgress& progress);
 
 /// The store of the runs folder, brought up to date with the run folders. Prints warnings about
 /// damaged ones, and that nothing can be written where that is so. Throws Error where there is no

@@ -84,7 +84,8 @@ Streamed stream_metrics(const std::vector<run::RunFolder>& folders,
                         const MakeSink& make_sink,
                         bool follows,
                         const Interrupts& interrupts,
-                        const std::function<std::vector<run::RunFolder>()>& new_runs) {
+                        const std::function<std::vector<run::RunFolder>()>& new_runs,
+                        const CountProgress& progress) {
   std::vector<std::unique_ptr<Stream>> streams;
   std::set<std::string> known;
   const auto add = [&](const std::vector<run::RunFolder>& list) {
@@ -96,9 +97,12 @@ Streamed stream_metrics(const std::vector<run::RunFolder>& folders,
   add(folders);
   bool was_active = false;
   double active_at = steady_seconds(), looked_at = active_at;
-  while (interrupts.count() == 0) {
+  for (bool is_first = true; interrupts.count() == 0; is_first = false) {
     bool is_active = false;
-    for (const auto& stream : streams) is_active = stream->poll(follows) || is_active;
+    for (size_t i = 0; i < streams.size() && interrupts.count() == 0; ++i) {
+      is_active = streams[i]->poll(follows) || is_active;
+      if (is_first) progress(i + 1, streams.size());
+    }
     if (!follows) break;
     const double now = steady_seconds();
     if (is_active) active_at = now;

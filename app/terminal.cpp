@@ -11,7 +11,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -88,12 +87,6 @@ int print_json(const nlohmann::json& json) { return print_json(nlohmann::ordered
 int print_json(const nlohmann::ordered_json& json) {
   std::cout << tables::printable_json(json_text(json, 2)) << "\n";
   return 0;
-}
-
-void add_output_options(const Command& command, OutputOptions& options) {
-  command.add_option(
-      "-o,--output <FILE>", options.file, "File to write [default: standard output]");
-  add_json_option(command, options.json);
 }
 
 int write_output(const std::string& text, const OutputOptions& options) {
@@ -184,8 +177,7 @@ void ProgressLine::draw(const std::string& text) {
   // A line that wraps could not be redrawn in place.
   const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
   while (tables::display_width(line) > width) line.pop_back();
-  tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
-  std::cerr << line << std::flush;
+  tables::PrintableOutput::draw_line(std::cerr, line);
   drawn_ = true;
 }
 
@@ -195,8 +187,36 @@ void ProgressLine::print_line(const std::string& text) {
 }
 
 void ProgressLine::clear() {
-  if (drawn_) tables::PrintableOutput::write_raw(std::cerr, "\r\033[K");
+  if (drawn_) tables::PrintableOutput::draw_line(std::cerr, "");
   drawn_ = false;
+}
+
+namespace {
+
+constexpr double patience = 2;  // seconds
+
+std::string done_text(size_t done, size_t all, LateProgress::Counts counts) {
+  if (counts == LateProgress::Counts::bytes)
+    return human_bytes(double(done)) + " of " + human_bytes(double(all));
+  return with_thousands(int64_t(done)) + " of " + with_thousands(int64_t(all));
+}
+
+}  // namespace
+
+LateProgress::LateProgress(const std::string& label, Counts counts, std::function<double()> clock)
+    : label_(label),
+      line_(std::in_place, label),
+      counts_(counts),
+      clock_(std::move(clock)),
+      began_(clock_()) {}
+
+void LateProgress::operator()(size_t done, size_t all) {
+  const std::lock_guard lock(mutex_);
+  const bool begins_again = done < done_;
+  done_ = done;
+  if (all == 0 || clock_() - began_ < patience) return;
+  if (begins_again) line_.emplace(label_);
+  line_->show(double(done) / double(all), done_text(done, all, counts_));
 }
 
 namespace {

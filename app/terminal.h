@@ -1,16 +1,19 @@
 #pragma once
 
 #include <unistd.h>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "app/command_line.h"
+#include "core/base/clock.h"
+#include "core/base/progress.h"
 
 namespace forge::app {
 
@@ -64,9 +67,6 @@ struct OutputOptions {
   std::string file;  ///< -o, "": standard output
   bool json = false;
 };
-
-/// -o and --json.
-void add_output_options(const Command& command, OutputOptions& options);
 
 /// On standard output, with two spaces a level. Returns 0, the exit code of a command that prints
 /// nothing else.
@@ -135,6 +135,33 @@ class ProgressLine {
   std::string phase_;
   double phase_began_ = 0;  ///< when it was first shown, and how far it was then
   double phase_fraction_ = 0;
+};
+
+/// Progress of work that is mostly over at once. In its first two seconds nothing is shown, then a
+/// ProgressLine: "reading runs  40%  4,000 of 10,000". Work in several parts counts from 0 in each.
+/// Any thread may report.
+class LateProgress {
+ public:
+  enum class Counts { things, bytes };
+  /// `clock` gives seconds.
+  explicit LateProgress(const std::string& label,
+                        Counts counts = Counts::things,
+                        std::function<double()> clock = steady_seconds);
+
+  void operator()(size_t done, size_t all);
+  /// The same as a function for work that reports its progress, in the lifetime of this object.
+  CountProgress reporter() {
+    return [this](size_t done, size_t all) { (*this)(done, all); };
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string label_;
+  std::optional<ProgressLine> line_;  ///< always one; a new one for each part of the work
+  Counts counts_;
+  std::function<double()> clock_;
+  double began_;
+  size_t done_ = 0;
 };
 
 /// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM and SIGUSR2 count as

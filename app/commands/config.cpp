@@ -75,7 +75,8 @@ lint::Report lint_configs(const Context& context, const CheckOptions& options) {
   } else {
     select_all(context.project());
   }
-  return lint::check(selections, broken, context.host_environment());
+  LateProgress progress("checking configs");
+  return lint::check(selections, broken, context.host_environment(), progress.reporter());
 }
 
 int check(const Context& context, const CheckOptions& options) {

@@ -63,6 +63,18 @@ bool write_text(const std::string& output, const std::string& text) {
   return true;
 }
 
+page::Page collect_page(const Context& context,
+                        const project::Project& project,
+                        const std::vector<tables::Ablation>& tables) {
+  LateProgress progress("reading curves");
+  return page::collect_page(project.path,
+                            project.workspace_root,
+                            project.name,
+                            tables,
+                            context.runs_dir(),
+                            progress.reporter());
+}
+
 /// A CSV file holds one table; several become files of a folder.
 WrittenFiles write_csv_files(const ExportOptions& options,
                              const std::vector<tables::Ablation>& tables) {
@@ -101,8 +113,7 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
   if (options.format == "csv") {
     text = tables::to_csv(tables.front());
   } else if (options.format == "html") {
-    const page::Page page = page::collect_page(
-        project.path, project.workspace_root, project.name, tables, context.runs_dir());
+    const page::Page page = collect_page(context, project, tables);
     written.runs = page.runs.size();
     text = page::to_html(page);
   } else if (options.format == "json") {
@@ -171,17 +182,27 @@ void for_each_metric(const run::RunFolder& folder, WrittenFiles& written, Take t
   written.metrics += count;
 }
 
+/// Calls write(folder) for each run.
+template <class Write>
+void for_each_run(const std::vector<run::RunFolder>& folders, Write write) {
+  LateProgress progress("exporting runs");
+  for (size_t i = 0; i < folders.size(); ++i) {
+    progress(i, folders.size());
+    write(folders[i]);
+  }
+}
+
 template <class Write>
 void write_metrics_csv(const std::vector<run::RunFolder>& folders,
                        WrittenFiles& written,
                        Write write) {
   Pieces<Write> text(write);
   text.add(tables::metrics_csv_header());
-  for (const run::RunFolder& folder : folders) {
+  for_each_run(folders, [&](const run::RunFolder& folder) {
     for_each_metric(folder, written, [&](const auto& run, const tables::MetricPoint& metric) {
       text.add(tables::metrics_csv_line(run, metric));
     });
-  }
+  });
   text.finish();
 }
 
@@ -250,9 +271,16 @@ WrittenFiles stream_runs(const Context& context,
     std::cerr << "following " << counted(folders.size(), "run")
               << " until they end; Ctrl-C ends this and not the runs\n";
   const Interrupts interrupts;
-  const Streamed streamed = stream_metrics(folders, make_sink, options.follow, interrupts, [&] {
+  LateProgress progress("exporting runs");
+  const auto new_runs = [&] {
     return is_whole_project ? runs_of_project(context, project) : std::vector<run::RunFolder>();
-  });
+  };
+  const Streamed streamed =
+      stream_metrics(folders, make_sink, options.follow, interrupts, new_runs, progress.reporter());
+  if (interrupts.count() > 0 && !options.follow)
+    throw Error("interrupted: the export is not complete",
+                "remove what it has written and give the command again",
+                ExitCode::failed);
   return {{}, streamed.runs, streamed.metrics};
 }
 
@@ -261,10 +289,10 @@ WrittenFiles export_tensorboard(const Context& context, const ExportOptions& opt
     throw Error("TensorBoard needs a folder", "for example -o tensorboard");
   if (options.follow) return stream_runs(context, options, tensorboard_sink(options.output));
   WrittenFiles written;
-  for (const run::RunFolder& folder : runs_to_export(context, options)) {
+  for_each_run(runs_to_export(context, options), [&](const run::RunFolder& folder) {
     const fs::path file = write_event_file(folder, options.output, written);
     if (!file.empty()) written.files.push_back(file.string());
-  }
+  });
   return written;
 }
 
@@ -353,12 +381,8 @@ int write_report(const Context& context, const PageOptions& options) {
                 "write the page to a file: -o report.html");
   require_output(options.output, options.force);
   const project::Project project = context.project();
-  const page::Page page =
-      page::collect_page(project.path,
-                         project.workspace_root,
-                         project.name,
-                         build_tables(context, project, table_names(project), options.tables),
-                         context.runs_dir());
+  const page::Page page = collect_page(
+      context, project, build_tables(context, project, table_names(project), options.tables));
   const std::string html = page::to_html(page);
   if (!write_text(options.output, html)) return 0;
   if (options.json) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
+#include "app/runs.h"
 #include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/clock.h"
@@ -48,8 +49,9 @@ std::vector<Finding> examine(const Context& context) {
   for (const manage::BackendReport& report : backends)
     add(manage::check_backend(report, report.name == "libtorch"));
   add(manage::check_runs_folder(context.runs_dir()));
+  LateProgress progress("reading runs");
   add({manage::check_queue(context.runs_dir()),
-       manage::check_store(context.runs_dir()),
+       manage::check_store(context.runs_dir(), watch_with(progress)),
        manage::check_cache(user_cache_dir())});
   const char* path = std::getenv("PATH");
   add({manage::check_build_tools(path ? path : "")});
@@ -145,10 +147,8 @@ std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const G
   manage::GarbageOptions search = options.search;
   search.now = unix_time();
   if (options.cache) search.cache_dir = user_cache_dir();
-  if (!is_terminal(STDERR_FILENO)) return manage::find_garbage(runs_dir, search);
-  ProgressLine line("searching runs");
-  return manage::find_garbage(
-      runs_dir, search, [&](double fraction) { line.show_phase(fraction, ""); });
+  LateProgress progress("searching runs");
+  return manage::find_garbage(runs_dir, search, progress.reporter());
 }
 
 int collect(const Context& context, const GcOptions& options) {
@@ -168,7 +168,8 @@ int collect(const Context& context, const GcOptions& options) {
   const bool can_ask = !options.json && is_terminal(STDIN_FILENO) && is_terminal(STDERR_FILENO);
   manage::Freed freed;
   const bool frees = !garbage.empty() && (options.yes || (can_ask && confirm(bytes)));
-  if (frees) freed = manage::free_garbage(runs_dir, garbage);
+  LateProgress progress("freeing");
+  if (frees) freed = manage::free_garbage(runs_dir, garbage, progress.reporter());
   for (const std::string& kept : freed.kept) std::cerr << "warning: kept " << kept << "\n";
   if (options.json) {
     const auto list = json_list(garbage, [](const auto& item) { return to_json(item); });
@@ -189,7 +190,8 @@ int rebuild(const Context& context, bool json) {
   const std::filesystem::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
   const std::filesystem::path path = store::store_path(runs_dir);
-  const store::SyncReport report = store::reindex(path, runs_dir);
+  LateProgress progress("reading runs");
+  const store::SyncReport report = store::reindex(path, runs_dir, watch_with(progress));
   print_warnings(report.warnings);
   if (json)
     return print_json(nlohmann::json{
@@ -206,7 +208,9 @@ int compare(const Context& context, bool json) {
                 "the first 'forge run' makes it; FORGE_RUNS_DIR names another one",
                 ExitCode::failed);
   const std::filesystem::path path = store::store_path(runs_dir);
-  const store::StoreComparison comparison = store::compare_store(path, runs_dir);
+  LateProgress progress("reading runs");
+  const store::StoreComparison comparison =
+      store::compare_store(path, runs_dir, watch_with(progress));
   const bool differs = !comparison.differences.empty();
   print_warnings(comparison.warnings);
   if (json) {

@@ -65,10 +65,12 @@ std::vector<std::pair<std::string, fs::path>> current_templates(const Context& c
   return files;
 }
 
-/// Ends work on many bytes after a Ctrl-C that is counted, so that it removes what it has begun.
-std::function<void(int64_t)> stop_at(const Interrupts& interrupts) {
-  return [&interrupts](int64_t) {
+/// Shows the progress of work on many bytes, and ends it after a Ctrl-C that is counted, so that it
+/// removes what it has begun.
+CountProgress show_until(const Interrupts& interrupts, LateProgress& progress) {
+  return [&](size_t done, size_t all) {
     if (interrupts.count() > 0) throw Error("interrupted", ExitCode::failed);
+    progress(done, all);
   };
 }
 
@@ -87,7 +89,8 @@ int pack(const Context& context, const PackCommand& options) {
   if (folder.record().imported_from.empty())
     pack.templates = current_templates(context, folder, notes);
   const Interrupts interrupts;
-  pack.on_bytes = stop_at(interrupts);
+  LateProgress progress("packing", LateProgress::Counts::bytes);
+  pack.progress = show_until(interrupts, progress);
   const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << tables::printable(note) << "\n";
@@ -110,8 +113,9 @@ struct ImportOptions {
 int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
   const Interrupts interrupts;
+  LateProgress progress("importing", LateProgress::Counts::bytes);
   const manage::ImportResult imported =
-      manage::import_packed_run(options.origin, runs_dir, stop_at(interrupts));
+      manage::import_packed_run(options.origin, runs_dir, show_until(interrupts, progress));
   for (const std::string& note : imported.notes)
     std::cerr << "note: " << tables::printable(note) << "\n";
   if (options.json) {

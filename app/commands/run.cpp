@@ -190,9 +190,12 @@ PreparedRuns prepare_all(const Context& context,
                          const RunOptions& options,
                          const Interrupts& interrupts) {
   PreparedRuns prepared;
+  LateProgress progress("preparing runs");
+  size_t done = 0;
   try {
     for (const CheckedRun& checked : selected) {
       if (interrupts.count() > 0) break;
+      progress(done++, selected.size());
       PendingRun run = prepare(context, checked, options);
       if (run.planned.problem) {
         report_damaged(run.label, *run.planned.problem);

@@ -27,6 +27,7 @@ struct ArchiveOptions {
 int archive(const Context& context, const ArchiveOptions& options) {
   const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
   const bool restore = options.restore, json = options.json;
+  LateProgress progress(restore ? "restoring" : "archiving");
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
     const run::Annotations annotations = manage::edit_annotations(
@@ -34,6 +35,7 @@ int archive(const Context& context, const ArchiveOptions& options) {
     list.push_back(annotations_json(folder, annotations));
     if (!json)
       std::cout << tables::printable(folder.id()) << (restore ? ": restored\n" : ": archived\n");
+    progress(list.size(), folders.size());
   }
   if (json) print_json(list);
   if (folders.empty()) std::cerr << "no runs match\n";
@@ -161,8 +163,9 @@ int remove(const Context& context, const RemoveOptions& options) {
     if (options.json) std::cout << "null\n";
     return 0;
   }
+  LateProgress progress("removing");
   const manage::Removal removal =
-      manage::remove_runs(context.runs_dir(), folders, context.command_line());
+      manage::remove_runs(context.runs_dir(), folders, context.command_line(), progress.reporter());
   if (options.json) return print_json(to_json(removal));
   std::cout << "removed " << count_text(removal.runs.size()) << ", "
             << human_bytes(double(removal_bytes(removal))) << "\n";

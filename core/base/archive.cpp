@@ -99,7 +99,7 @@ bool is_plain_file(archive_entry* entry) {
          archive_entry_sparse_count(entry) == 0 && archive_entry_size_is_set(entry);
 }
 
-void extract_file(ArchiveReader& reader, const fs::path& target) {
+void extract_file(ArchiveReader& reader, const fs::path& target, const ExtractLimits& limits) {
   make_directories(target.parent_path());
   // O_EXCL and O_NOFOLLOW: no existing file is written to, and no link is followed.
   const FileDescriptor file(
@@ -107,7 +107,10 @@ void extract_file(ArchiveReader& reader, const fs::path& target) {
   if (!file && errno == EEXIST)
     throw Error("it has the file '" + target.filename().string() + "' twice");
   if (!file) throw system_error("write '" + target.string() + "'", errno);
-  reader.read_content([&](std::string_view bytes) { write_all(file.get(), bytes, target); });
+  reader.read_content([&](std::string_view bytes) {
+    write_all(file.get(), bytes, target);
+    if (limits.on_bytes) limits.on_bytes(static_cast<int64_t>(bytes.size()));
+  });
 }
 
 /// Calls take(reader, name) for each file, once its header is found good.
@@ -128,6 +131,7 @@ void for_each_file(const fs::path& file, const ExtractLimits& limits, const Take
       throw Error("it holds more than " + std::to_string(limits.files) + " files or " +
                   human_bytes(double(limits.bytes)));
     }
+    if (limits.on_bytes) limits.on_bytes(0);
     if (limits.check) limits.check(name, size);
     bytes += size;
     take(reader, name);
@@ -138,7 +142,7 @@ void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimi
   // All headers come first: what is refused has cost nothing but reading.
   for_each_file(file, limits, [](ArchiveReader&, const std::string&) {});
   for_each_file(file, limits, [&](ArchiveReader& reader, const std::string& name) {
-    extract_file(reader, folder / name);
+    extract_file(reader, folder / name, limits);
   });
 }
 

@@ -40,6 +40,9 @@ struct ExtractLimits {
   int64_t bytes = int64_t{1} << 42;
   /// Throws for a file that must not be there, by its name and length in bytes.
   std::function<void(const std::string& name, int64_t bytes)> check = {};
+  /// Called with 0 for each file that is looked at, then with the size of each piece that was
+  /// written. What it throws ends the work.
+  std::function<void(int64_t)> on_bytes = {};
 };
 
 /// The content of the first file of a tar file compressed with zstd; "" where it has another name.

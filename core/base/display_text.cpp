@@ -153,22 +153,49 @@ std::string printable_json(std::string_view json) {
   return result;
 }
 
+namespace {
+
+void put(std::streambuf* sink, std::string_view bytes) {
+  sink->sputn(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// Where a line is drawn now. A program has one terminal.
+std::streambuf* drawn_on = nullptr;
+
+void erase_drawn_line() {
+  if (drawn_on) put(drawn_on, "\r\033[K");
+  drawn_on = nullptr;
+}
+
+}  // namespace
+
 PrintableOutput::PrintableOutput(std::ostream& stream)
     : stream_(stream), sink_(stream.rdbuf(this)) {}
 
 PrintableOutput::~PrintableOutput() {
-  const std::string rest = cleaned(rest_, kept_in_output);
-  sink_->sputn(rest.data(), static_cast<std::streamsize>(rest.size()));
+  put(sink_, cleaned(rest_, kept_in_output));
   stream_.rdbuf(sink_);
 }
 
-void PrintableOutput::write_raw(std::ostream& stream, std::string_view bytes) {
+std::streambuf* PrintableOutput::sink_of(std::ostream& stream) {
   auto* filter = dynamic_cast<PrintableOutput*>(stream.rdbuf());
-  std::streambuf* sink = filter ? filter->sink_ : stream.rdbuf();
-  sink->sputn(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return filter ? filter->sink_ : stream.rdbuf();
+}
+
+void PrintableOutput::write_raw(std::ostream& stream, std::string_view bytes) {
+  put(sink_of(stream), bytes);
+}
+
+void PrintableOutput::draw_line(std::ostream& stream, std::string_view line) {
+  erase_drawn_line();
+  if (stream.tie()) stream.tie()->flush();  // what was printed before stands above it
+  if (line.empty()) return;
+  drawn_on = sink_of(stream);
+  put(drawn_on, line);
 }
 
 bool PrintableOutput::write(std::string_view text) {
+  erase_drawn_line();
   rest_ += text;
   const size_t end = unfinished(rest_);
   const std::string whole = cleaned(std::string_view(rest_).substr(0, end), kept_in_output);

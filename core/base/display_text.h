@@ -39,6 +39,9 @@ class PrintableOutput : public std::streambuf {
   /// Writes bytes as they are: forge's own control sequences, and a text whose bytes another
   /// program wants.
   static void write_raw(std::ostream& stream, std::string_view bytes);
+  /// Draws a line on the terminal of a stream, in the place of the one that was drawn before; ""
+  /// erases that. Whatever else the program prints erases it first.
+  static void draw_line(std::ostream& stream, std::string_view line);
 
  protected:
   int_type overflow(int_type character) override;
@@ -46,6 +49,7 @@ class PrintableOutput : public std::streambuf {
   int sync() override;
 
  private:
+  static std::streambuf* sink_of(std::ostream& stream);
   bool write(std::string_view text);
 
   std::ostream& stream_;

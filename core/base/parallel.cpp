@@ -17,12 +17,14 @@ namespace {
 /// fails has been started, and its exception, if any, will be seen.
 class Calls {
  public:
-  Calls(size_t count, const std::function<void(size_t)>& action) : end_(count), action_(action) {}
+  Calls(size_t count, const std::function<void(size_t)>& action, const CountProgress& progress)
+      : count_(count), end_(count), action_(action), progress_(progress) {}
 
   void work() {
     for (size_t index = next_++; index < end_; index = next_++) {
       try {
         action_(index);
+        if (progress_) report();
       } catch (...) {
         fail(index);
       }
@@ -34,6 +36,11 @@ class Calls {
   }
 
  private:
+  void report() {
+    const std::lock_guard lock(mutex_);
+    progress_(++done_, count_);
+  }
+
   void fail(size_t index) {
     const std::lock_guard lock(mutex_);
     end_ = 0;
@@ -42,11 +49,14 @@ class Calls {
     failure_ = std::current_exception();
   }
 
+  const size_t count_;
   std::atomic<size_t> next_ = 0, end_;
   const std::function<void(size_t)>& action_;
+  const CountProgress& progress_;
   std::mutex mutex_;  ///< of what follows
   std::exception_ptr failure_;
   size_t failed_ = 0;
+  size_t done_ = 0;
 };
 
 }  // namespace
@@ -58,8 +68,10 @@ int usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-void parallel_for(size_t count, const std::function<void(size_t)>& action) {
-  Calls calls(count, action);
+void parallel_for(size_t count,
+                  const std::function<void(size_t)>& action,
+                  const CountProgress& progress) {
+  Calls calls(count, action, progress);
   const auto cores = static_cast<size_t>(usable_cores());
   std::vector<std::thread> helpers;
   try {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/progress.h"
+
 namespace forge {
 
 /// Cores that this process may use: a container, taskset or a cluster's scheduler may leave it
@@ -15,8 +17,11 @@ int usable_cores();
 
 /// Calls `action(0)` … `action(count - 1)`, in any order, on all usable cores, and returns when all
 /// calls have ended. What calls throw is thrown here: of several exceptions that of the lowest
-/// index, whatever the order was; the calls behind it may be left out.
-void parallel_for(size_t count, const std::function<void(size_t)>& action);
+/// index, whatever the order was; the calls behind it may be left out. `progress` is called after
+/// each, on any of the threads, one at a time.
+void parallel_for(size_t count,
+                  const std::function<void(size_t)>& action,
+                  const CountProgress& progress = {});
 
 /// Takes pieces of work from `next` (an optional Piece), calls `make` with them on all cores, and
 /// `take` with what that gave, in order, until `take` returns false or `next` gives nothing. `next`

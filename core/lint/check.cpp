@@ -169,7 +169,8 @@ size_t Report::count(Severity severity) const {
 
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const jinja::HostEnvironment& host_environment) {
+             const jinja::HostEnvironment& host_environment,
+             const CountProgress& progress) {
   std::vector<Task> tasks;
   for (const Selection& selection : selections) {
     for (const project::Config& config : selection.configs) {
@@ -178,8 +179,10 @@ Report check(const std::vector<Selection>& selections,
   }
   TemplateAnalyses analyses;
   std::vector<Outcome> outcomes(tasks.size());
-  parallel_for(tasks.size(),
-               [&](size_t i) { outcomes[i] = check_config(tasks[i], analyses, host_environment); });
+  parallel_for(
+      tasks.size(),
+      [&](size_t i) { outcomes[i] = check_config(tasks[i], analyses, host_environment); },
+      progress);
 
   ReportBuilder report;
   for (const Error& error : broken) report.add(finding_of(error, "invalid-meta"), "");

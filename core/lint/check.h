@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/base/error.h"
+#include "core/base/progress.h"
 #include "core/config/resolve.h"
 #include "core/jinja/render.h"
 #include "core/project/project.h"
@@ -64,10 +65,11 @@ struct Report {
 
 /// Checks the configs on all cores. What is wrong with one stays with it; a finding that several
 /// share, in a template of which all make use, is reported once. `broken` are projects that could
-/// not be read.
+/// not be read. `progress` counts the configs.
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const jinja::HostEnvironment& host_environment);
+             const jinja::HostEnvironment& host_environment,
+             const CountProgress& progress = {});
 
 /// The report for people, with escape sequences for colour where `colour` is true:
 ///

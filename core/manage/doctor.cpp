@@ -286,16 +286,16 @@ Finding check_cache(const fs::path& cache_dir) {
   return finding;
 }
 
-Finding check_store(const fs::path& runs_dir) {
+Finding check_store(const fs::path& runs_dir, const store::SyncWatch& watch) {
   Finding finding{"index of the runs", Health::ok, "no runs yet", ""};
   if (!fs::exists(runs_dir)) return finding;
   try {
     store::ResultStore store(store::store_path(runs_dir));
-    const store::SyncReport report = store.sync(runs_dir);
+    const store::SyncReport report = store.sync(runs_dir, watch);
     store::RunFilter all;
     all.archived = true;
     finding.text = counted(store.runs(all).size(), "run") + " in " + shown_path(store.path());
-    const auto differences = store::compare_store(store.path(), runs_dir).differences;
+    const auto differences = store::compare_store(store.path(), runs_dir, watch).differences;
     if (!differences.empty()) {
       finding.health = Health::problem;
       finding.text += ", which another program has changed: of " + differences[0].run + ", " +

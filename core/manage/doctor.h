@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/results/store/result_store.h"
 #include "core/worker/launcher.h"
 
 namespace forge::manage {
@@ -50,7 +51,7 @@ std::vector<Finding> check_runs_folder(const std::filesystem::path& runs_dir);
 Finding check_cache(const std::filesystem::path& cache_dir);
 
 /// The index over the runs, which is brought up to date, and damaged lines and folders.
-Finding check_store(const std::filesystem::path& runs_dir);
+Finding check_store(const std::filesystem::path& runs_dir, const store::SyncWatch& watch = {});
 
 /// Whether a process starts the runs that wait.
 Finding check_queue(const std::filesystem::path& runs_dir);

@@ -52,7 +52,7 @@ class GarbageFinder {
   GarbageFinder(const fs::path& runs_dir, const GarbageOptions& options)
       : runs_dir_(runs_dir), options_(options) {}
 
-  std::vector<Garbage> run(const std::function<void(double)>& progress) {
+  std::vector<Garbage> run(const CountProgress& progress) {
     look_at_trash();
     add_leftovers(runs_dir_, "");
     const fs::path queue = runs_dir_ / ".queue";
@@ -60,7 +60,7 @@ class GarbageFinder {
     const std::vector<run::RunFolder> folders = run::list_runs(runs_dir_);
     for (size_t i = 0; i < folders.size(); ++i) {
       look_at_run(folders[i]);
-      if (progress) progress(double(i + 1) / double(folders.size()));
+      if (progress) progress(i + 1, folders.size());
     }
     if (!options_.cache_dir.empty()) look_at_cache(folders);
     return std::move(found_);
@@ -231,13 +231,17 @@ nlohmann::json to_json(const Garbage& garbage) {
 
 std::vector<Garbage> find_garbage(const fs::path& runs_dir,
                                   const GarbageOptions& options,
-                                  const std::function<void(double)>& progress) {
+                                  const CountProgress& progress) {
   return GarbageFinder(runs_dir, options).run(progress);
 }
 
-Freed free_garbage(const fs::path& runs_dir, const std::vector<Garbage>& garbage) {
+Freed free_garbage(const fs::path& runs_dir,
+                   const std::vector<Garbage>& garbage,
+                   const CountProgress& progress) {
   Freed freed;
-  for (const Garbage& item : garbage) {
+  for (size_t i = 0; i < garbage.size(); ++i) {
+    const Garbage& item = garbage[i];
+    if (progress) progress(i, garbage.size());
     try {
       std::error_code gone;
       if (!fs::exists(fs::symlink_status(item.path, gone))) continue;

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/progress.h"
 
 namespace forge::manage {
 
@@ -36,10 +38,10 @@ struct GarbageOptions {
 };
 
 /// What can be freed below `runs_dir` and in the cache, without running and queued runs. Changes
-/// nothing. `progress` gets the fraction done.
+/// nothing. `progress` counts the runs that were looked at.
 std::vector<Garbage> find_garbage(const std::filesystem::path& runs_dir,
                                   const GarbageOptions& options,
-                                  const std::function<void(double)>& progress = {});
+                                  const CountProgress& progress = {});
 
 struct Freed {
   int64_t count = 0;
@@ -47,7 +49,9 @@ struct Freed {
   std::vector<std::string> kept;  ///< what could not be freed, and why
 };
 
-/// Frees what was found, but for what is in use by now.
-Freed free_garbage(const std::filesystem::path& runs_dir, const std::vector<Garbage>& garbage);
+/// Frees what was found, but for what is in use by now. `progress` counts what was found.
+Freed free_garbage(const std::filesystem::path& runs_dir,
+                   const std::vector<Garbage>& garbage,
+                   const CountProgress& progress = {});
 
 }  // namespace forge::manage

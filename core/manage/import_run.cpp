@@ -58,8 +58,22 @@ void list_files(const fs::path& folder, const std::string& below, std::vector<st
   }
 }
 
+double listed_bytes(const Json& files) {
+  double sum = 0;
+  for (const auto& [name, entry] : files.items()) {
+    const Json bytes = entry.is_object() ? entry.value("bytes", Json()) : Json();
+    if (bytes.is_number()) sum += bytes.get<double>();
+  }
+  return sum;
+}
+
+/// The same for a progress: a pack may say anything.
+int64_t progress_bytes(double listed) {
+  return static_cast<int64_t>(std::clamp(listed, 0.0, double(ExtractLimits().bytes)));
+}
+
 /// Throws where a file of an unpacked pack is not what pack.json says.
-void check_pack(const fs::path& folder, const OnBytes& on_bytes) {
+void check_pack(const fs::path& folder, const CountProgress& progress) {
   const Json manifest = json_of(folder / pack_manifest);
   if (manifest.value("pack", Json()) != pack_version)
     throw refused("the pack is of another version of forge",
@@ -72,6 +86,7 @@ void check_pack(const fs::path& folder, const OnBytes& on_bytes) {
     if (name != pack_manifest && !files.contains(name))
       throw refused("the pack holds '" + name + "', of which pack.json does not know");
   }
+  const OnBytes on_bytes = count_bytes(progress, progress_bytes(listed_bytes(files)));
   for (const auto& [name, entry] : files.items()) {
     require_inner_path(name);
     const fs::path file = folder / name;
@@ -92,17 +107,8 @@ void require_space(const std::string& what, double needed, const fs::path& folde
               ExitCode::storage);
 }
 
-double listed_bytes(const Json& files) {
-  double sum = 0;
-  for (const auto& [name, entry] : files.items()) {
-    const Json bytes = entry.is_object() ? entry.value("bytes", Json()) : Json();
-    if (bytes.is_number()) sum += bytes.get<double>();
-  }
-  return sum;
-}
-
 /// Unpacks only what pack.json lists, at the length that it says: what is refused was not written.
-void unpack(const fs::path& pack, const fs::path& folder, const OnBytes& on_bytes) {
+void unpack(const fs::path& pack, const fs::path& folder, const CountProgress& progress) {
   const std::string text =
       read_first_file(pack, pack_manifest, static_cast<int64_t>(max_manifest_bytes));
   if (text.empty()) throw refused("'" + shown_path(pack) + "' is no pack: it has no pack.json");
@@ -114,8 +120,8 @@ void unpack(const fs::path& pack, const fs::path& folder, const OnBytes& on_byte
   const double needed = listed_bytes(files);
   // More than the limit is no pack, which the extraction says.
   if (needed <= double(limits.bytes)) require_space("the pack", needed, folder);
+  limits.on_bytes = count_bytes(progress, progress_bytes(needed));
   limits.check = [&](const std::string& name, int64_t bytes) {
-    if (on_bytes) on_bytes(0);
     if (name == pack_manifest) return;
     const auto entry = files.find(name);
     if (entry == files.end())
@@ -128,16 +134,18 @@ void unpack(const fs::path& pack, const fs::path& folder, const OnBytes& on_byte
 }
 
 /// The run folder at the origin; a pack's is unpacked aside.
-fs::path find_run_folder(const fs::path& origin, const fs::path& aside, const OnBytes& on_bytes) {
+fs::path find_run_folder(const fs::path& origin,
+                         const fs::path& aside,
+                         const CountProgress& progress) {
   if (is_file(origin)) {
     if (!is_archive(origin))
       throw refused("'" + shown_path(origin) + "' is no pack", "'forge pack RUN' makes one");
-    unpack(origin, aside, on_bytes);
-    check_pack(aside, on_bytes);
+    unpack(origin, aside, progress);
+    check_pack(aside, progress);
     return aside / "run";
   }
   if (path_exists(origin / pack_manifest)) {
-    check_pack(origin, on_bytes);
+    check_pack(origin, progress);
     return origin / "run";
   }
   if (path_exists(origin / "run.json")) return origin;
@@ -224,8 +232,10 @@ void forget_workspace(const run::RunFolder& run) {
 void copy_run(const run::RunFolder& from,
               const run::RunFolder& to,
               std::vector<std::string>& notes,
-              const OnBytes& on_bytes) {
-  require_space("the run", run_bytes(from), to.path().parent_path());
+              const CountProgress& progress) {
+  const double needed = run_bytes(from);
+  require_space("the run", needed, to.path().parent_path());
+  const OnBytes on_bytes = count_bytes(progress, static_cast<int64_t>(needed));
   make_directories(to.path());
   for (const std::string& name : files_of_run()) {
     if (is_plain_file(from.path() / name))
@@ -327,10 +337,10 @@ ImportResult import_through(const fs::path& aside,
                             const fs::path& origin,
                             const fs::path& runs_dir,
                             MadeFolders& made,
-                            const OnBytes& on_bytes) {
+                            const CountProgress& progress) {
   const fs::path unpacked = unpacked_in(aside);
   make_directories(unpacked);
-  const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked, on_bytes));
+  const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked, progress));
   if (source.is_running())
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
@@ -341,7 +351,7 @@ ImportResult import_through(const fs::path& aside,
     if (!need.is_here) imported.missing.push_back(std::move(need));
   }
   const run::RunFolder copy(aside / record.id);
-  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes, on_bytes);
+  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes, progress);
   for (std::string& note : imported.notes)
     note = renamed(renamed(note, copy.path(), source.path()), unpacked, origin);
   const queue::Queue one_at_a_time(runs_dir);
@@ -360,14 +370,14 @@ ImportResult import_through(const fs::path& aside,
 
 ImportResult import_packed_run(const fs::path& origin,
                                const fs::path& runs_dir,
-                               const OnBytes& on_bytes) {
+                               const CountProgress& progress) {
   require_origin(fs::absolute(origin));
   MadeFolders made(runs_dir);
   run::make_runs_dir(runs_dir);
   const ScratchFolder aside(runs_dir /
                             (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
   try {
-    return import_through(aside.path(), origin, runs_dir, made, on_bytes);
+    return import_through(aside.path(), origin, runs_dir, made, progress);
   } catch (const Error& problem) {
     const auto of_origin = [&](const std::string& text) {
       return renamed(renamed(text, unpacked_in(aside.path()), origin), aside.path(), runs_dir);

@@ -151,6 +151,14 @@ Json manifest_of(const run::RunFolder& folder, const PackOptions& options) {
           {"files", Json::object()}};
 }
 
+int64_t file_bytes(const std::vector<PackEntry>& entries) {
+  int64_t bytes = 0;
+  for (const PackEntry& entry : entries) {
+    if (!entry.file.empty()) bytes += static_cast<int64_t>(fs::file_size(entry.file));
+  }
+  return bytes;
+}
+
 /// Keeps the run from being begun while it is packed. Where the runs folder is read-only nobody can
 /// begin it, and no lock can be made.
 std::optional<FileLock> lock_if_writable(const run::RunFolder& folder) {
@@ -195,11 +203,13 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
   manifest["optimizer"] = all;
   for (const auto& [name, file] : options.templates)
     entries.push_back({"templates/" + name, file, ""});
+  const std::function<void(int64_t)> on_bytes =
+      count_bytes(options.progress, 2 * file_bytes(entries));  // hashed, then packed
   for (const PackEntry& entry : entries) {
     const bool is_text = entry.file.empty();
     manifest["files"][entry.name] = {
         {"bytes", is_text ? entry.text.size() : fs::file_size(entry.file)},
-        {"hash", is_text ? hash_hex(entry.text) : hash_file(entry.file, options.on_bytes)}};
+        {"hash", is_text ? hash_hex(entry.text) : hash_file(entry.file, on_bytes)}};
   }
   ArchiveWriter archive(options.file);
   archive.add_text(pack_manifest, json_text(manifest, 2) + "\n");
@@ -207,7 +217,7 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
     if (entry.file.empty()) {
       archive.add_text(entry.name, entry.text);
     } else {
-      archive.add_file(entry.name, entry.file, options.on_bytes);
+      archive.add_file(entry.name, entry.file, on_bytes);
     }
   }
   archive.finish();

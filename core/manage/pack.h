@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/progress.h"
 #include "core/config/experiment.h"
 #include "core/run/run_folder.h"
 
@@ -35,8 +35,8 @@ struct PackOptions {
   std::string forge_version;
   /// Templates that the config is made of: name below templates/, and file.
   std::vector<std::pair<std::string, std::filesystem::path>> templates;
-  /// Gets the size of each piece that was read. What it throws ends the work, and leaves nothing.
-  std::function<void(int64_t)> on_bytes = {};
+  /// Counts bytes: every file is read twice. What it throws ends the work, and leaves nothing.
+  CountProgress progress = {};
 };
 
 struct Packed {
@@ -72,9 +72,10 @@ struct ImportResult {
 /// checkpoint is left out. Nothing is replaced. Makes the runs folder, unless there is no origin.
 /// Throws Error if another run has that name, if the run is here with another config, tokenizer or
 /// other events, if it is still running, for what is no run, and (exit code `storage`) before
-/// anything is written where the disk has no room. `on_bytes` is as that of PackOptions.
+/// anything is written where the disk has no room. `progress` counts bytes as they are unpacked,
+/// compared with their hashes and copied; what it throws ends the work, and leaves nothing.
 ImportResult import_packed_run(const std::filesystem::path& origin,
                                const std::filesystem::path& runs_dir,
-                               const std::function<void(int64_t)>& on_bytes = {});
+                               const CountProgress& progress = {});
 
 }  // namespace forge::manage

@@ -215,7 +215,8 @@ namespace {
 
 Removal move_to_trash(const fs::path& runs_dir,
                       const std::vector<run::RunFolder>& runs,
-                      const std::string& command) {
+                      const std::string& command,
+                      const CountProgress& progress) {
   const queue::Queue queue(runs_dir);
   for (const run::RunFolder& run : runs) {
     require_here(runs_dir, run);
@@ -227,7 +228,10 @@ Removal move_to_trash(const fs::path& runs_dir,
   ++removal.sequence;
   removal.removed = utc_timestamp();
   removal.command = command;
-  for (const run::RunFolder& run : runs) removal.runs.push_back(describe(run));
+  for (const run::RunFolder& run : runs) {
+    removal.runs.push_back(describe(run));
+    if (progress) progress(removal.runs.size(), runs.size());
+  }
   fs::path folder = new_folder(runs_dir);
   removal.name = folder.filename().string();
   std::vector<Move> moves;
@@ -239,6 +243,7 @@ Removal move_to_trash(const fs::path& runs_dir,
       moves.push_back({run.path(), folder / run.id()});
     }
     move_all(moves, [&](size_t i) -> std::optional<FileLock> {
+      if (progress) progress(i, runs.size());
       return lock_idle_run(queue, runs[i], "nothing was removed");
     });
   } catch (const Error&) {
@@ -254,9 +259,10 @@ Removal move_to_trash(const fs::path& runs_dir,
 
 Removal remove_runs(const fs::path& runs_dir,
                     const std::vector<run::RunFolder>& runs,
-                    const std::string& command) {
+                    const std::string& command,
+                    const CountProgress& progress) {
   try {
-    return move_to_trash(runs_dir, runs, command);
+    return move_to_trash(runs_dir, runs, command, progress);
   } catch (const Error& problem) {
     refuse_without_room(problem);
   }

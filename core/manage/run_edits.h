@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
+#include "core/base/progress.h"
 #include "core/run/queue/queue.h"
 #include "core/run/run_folder.h"
 
@@ -54,9 +55,12 @@ nlohmann::json to_json(const Removal& removal);
 
 /// Moves runs into the trash, all or none. Throws Error if one is running or queued, or is not a
 /// run directly below `runs_dir`. A full disk does not hinder it, as long as a folder can be made.
+/// `progress` counts the runs that were looked at, then those that were moved. What it throws moves
+/// all back.
 Removal remove_runs(const std::filesystem::path& runs_dir,
                     const std::vector<run::RunFolder>& runs,
-                    const std::string& command);
+                    const std::string& command,
+                    const CountProgress& progress = {});
 
 /// The removals in the trash, newest first, with the runs that are really there. Their sequence
 /// tells which is newer, since a clock may be set back.

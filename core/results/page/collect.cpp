@@ -270,13 +270,18 @@ std::vector<store::ConfiguredRun> runs_below(const store::ResultStore& store,
   return configured;
 }
 
-void add_runs(const std::filesystem::path& runs_dir, const std::string& workspace, Page& page) {
+void add_runs(const std::filesystem::path& runs_dir,
+              const std::string& workspace,
+              const CountProgress& progress,
+              Page& page) {
   const store::ResultStore store(store::store_path(runs_dir));
   std::vector<store::ConfiguredRun> configured = runs_below(store, page.project, workspace);
   page.varied = store::varied_keys(configured, most_varied_keys);
   const size_t limit = points_of_a_curve(configured.size());
-  for (store::ConfiguredRun& run : configured)
+  for (store::ConfiguredRun& run : configured) {
     page.runs.push_back(run_of(std::move(run), store, limit));
+    if (progress) progress(page.runs.size(), configured.size());
+  }
 }
 
 }  // namespace
@@ -285,12 +290,13 @@ Page collect_page(const std::string& project,
                   const std::string& workspace,
                   const std::string& title,
                   const std::vector<tables::Ablation>& tables,
-                  const std::filesystem::path& runs_dir) {
+                  const std::filesystem::path& runs_dir,
+                  const CountProgress& progress) {
   Page page;
   page.project = project;
   page.title = title;
   for (const tables::Ablation& table : tables) page.tables.push_back(table_of(table));
-  if (std::filesystem::exists(runs_dir)) add_runs(runs_dir, workspace, page);
+  if (std::filesystem::exists(runs_dir)) add_runs(runs_dir, workspace, progress, page);
   page.commands = reproduction_commands(tables);
   page.commands.push_back("forge report");
   return page;

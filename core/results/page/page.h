@@ -104,10 +104,12 @@ nlohmann::ordered_json to_json(const Page& page);
 /// The page of a project: its tables as they are, the curves and configs of all its runs below
 /// `runs_dir` that are not archived, as the store has them. A curve keeps at most a thousand
 /// points, fewer where there are more than a hundred runs. `workspace`: its root, as of RunFilter.
+/// `progress` counts the runs.
 Page collect_page(const std::string& project,
                   const std::string& workspace,
                   const std::string& title,
                   const std::vector<tables::Ablation>& tables,
-                  const std::filesystem::path& runs_dir);
+                  const std::filesystem::path& runs_dir,
+                  const CountProgress& progress = {});
 
 }  // namespace forge::page

@@ -10,7 +10,6 @@
 #include "core/base/json.h"
 #include "core/base/staging.h"
 #include "core/results/store/database.h"
-#include "core/results/store/result_store.h"
 
 namespace forge::store {
 namespace {
@@ -104,7 +103,9 @@ void compare_tables(const fs::path& path,
 namespace {
 
 /// At one moment, as far as the runs stand still.
-StoreComparison compare_once(const fs::path& path, const fs::path& runs_dir) {
+StoreComparison compare_once(const fs::path& path,
+                             const fs::path& runs_dir,
+                             const SyncWatch& watch) {
   const ScratchFolder aside(fs::absolute(path).parent_path() /
                             (std::string(aside_prefix) + "compared-" + std::to_string(::getpid())));
   const fs::path built = aside.path() / "forge.sqlite";
@@ -113,8 +114,8 @@ StoreComparison compare_once(const fs::path& path, const fs::path& runs_dir) {
   {
     ResultStore store(path), anew(built);
     add_active(runs_dir, active);
-    store.sync(runs_dir);
-    comparison.warnings = anew.sync(runs_dir).warnings;
+    store.sync(runs_dir, watch);
+    comparison.warnings = anew.sync(runs_dir, watch).warnings;
     add_active(runs_dir, active);
     const std::map<std::string, RunSummary> stored = runs_by_id(store), found = runs_by_id(anew);
     for (const auto& [id, run] : found) {
@@ -151,8 +152,10 @@ void keep_those_of(const std::set<std::string>& before, std::vector<StoreDiffere
 
 }  // namespace
 
-StoreComparison compare_store(const fs::path& path, const fs::path& runs_dir) {
-  StoreComparison comparison = compare_once(path, runs_dir);
+StoreComparison compare_store(const fs::path& path,
+                              const fs::path& runs_dir,
+                              const SyncWatch& watch) {
+  StoreComparison comparison = compare_once(path, runs_dir, watch);
   // Both stores read the files one after the other, and others write meanwhile: a run that begins,
   // ends, is noted or removed between the two differs once. What was tampered with differs always.
   constexpr int more_looks = 3;
@@ -161,7 +164,7 @@ StoreComparison compare_store(const fs::path& path, const fs::path& runs_dir) {
     std::set<std::string> before;
     for (const StoreDifference& difference : comparison.differences) before.insert(difference.run);
     ::poll(nullptr, 0, pause);
-    comparison = compare_once(path, runs_dir);
+    comparison = compare_once(path, runs_dir, watch);
     keep_those_of(before, comparison.differences);
   }
   return comparison;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/results/store/result_store.h"
+
 namespace forge::store {
 
 /// Where the store says something else than the run folders.
@@ -26,6 +28,7 @@ struct StoreComparison {
 /// a few times: others may write to it meanwhile. Throws Error where either store cannot
 /// be read or made.
 StoreComparison compare_store(const std::filesystem::path& path,
-                              const std::filesystem::path& runs_dir);
+                              const std::filesystem::path& runs_dir,
+                              const SyncWatch& watch = {});
 
 }  // namespace forge::store

@@ -484,14 +484,18 @@ std::string reason_closed(const fs::path& folder) {
   return problem ? "its folder cannot be read: " + problem.message() : "";
 }
 
-Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
+Changes find_changes(SQLite::Database& database,
+                     const fs::path& runs_dir,
+                     const CountProgress& looking) {
   std::map<std::string, KnownRun> known = read_known_runs(database);
   Changes changes;
   const std::vector<std::string> names = folder_names(runs_dir);
   // Three files of each run, on all cores: a network file system is slow.
   std::vector<FileState> states(names.size());
-  parallel_for(names.size(),
-               [&](size_t i) { states[i] = file_state_of(run::RunFolder(runs_dir / names[i])); });
+  parallel_for(
+      names.size(),
+      [&](size_t i) { states[i] = file_state_of(run::RunFolder(runs_dir / names[i])); },
+      looking);
   for (size_t i = 0; i < names.size(); ++i) {
     const FileState& now = states[i];
     if (now.record == FileStamp()) {  // not a run, or removed meanwhile
@@ -526,7 +530,7 @@ void sync_runs(SQLite::Database& database,
                SyncReport& report,
                const SyncWatch& watch) {
   const int64_t version = data_version(database);
-  Changes changes = find_changes(database, runs_dir);
+  Changes changes = find_changes(database, runs_dir, watch.looking);
   if (!changes.misnamed.empty()) report.left_out["no run can have such a name"] = changes.misnamed;
   if (!changes.unnamed.empty())
     report.left_out["the folder has no run.json; restore the file, or remove the folder"] =
@@ -535,7 +539,7 @@ void sync_runs(SQLite::Database& database,
   if (changes.none()) return;
   std::optional<FileLock> lock = writer_lock(store, watch);
   // Another process may have ingested most of it while this one waited.
-  if (data_version(database) != version) changes = find_changes(database, runs_dir);
+  if (data_version(database) != version) changes = find_changes(database, runs_dir, {});
   Ingester ingester(database);
   remove_runs(database, ingester, changes.removed);
   report.removed = static_cast<int>(changes.removed.size());

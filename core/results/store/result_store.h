@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/progress.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/run_summary.h"
 #include "core/worker/messages.h"
@@ -61,8 +62,9 @@ struct SyncReport {
 
 /// What a synchronisation tells those who wait for it. Each function may be empty.
 struct SyncWatch {
+  CountProgress looking = {};  ///< how many run folders are looked at, on any thread
   /// After each batch of runs: how many of the changed ones are read.
-  std::function<void(size_t done, size_t all)> progress = {};
+  CountProgress progress = {};
   /// Another process has held the store for `patience`: "waiting for 'forge.sqlite': the process
   /// 4711 writes to it". Called on another thread, while that of the synchronisation waits.
   std::function<void(const std::string& reason)> waiting = {};
@@ -158,7 +160,9 @@ class ResultStore {
 
 /// Rebuilds the store at `path` from the run folders, also if the old one is damaged. The new store
 /// is built beside it and renamed, so an interruption leaves the old one.
-SyncReport reindex(const std::filesystem::path& path, const std::filesystem::path& runs_dir);
+SyncReport reindex(const std::filesystem::path& path,
+                   const std::filesystem::path& runs_dir,
+                   const SyncWatch& watch = {});
 
 /// The columns of a run by name, missing values as null.
 nlohmann::json columns_of(const RunSummary& run);

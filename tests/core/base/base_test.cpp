@@ -252,6 +252,23 @@ TEST_CASE("parallel_for calls every index once") {
   }
 }
 
+TEST_CASE("parallel_for counts the calls that are through, and ends where that throws") {
+  std::vector<size_t> counted;
+  parallel_for(
+      100,
+      [](size_t) {},
+      [&](size_t done, size_t all) {
+        CHECK(all == 100);
+        counted.push_back(done);
+      });
+  REQUIRE(counted.size() == 100);
+  for (size_t i = 0; i < counted.size(); ++i) REQUIRE(counted[i] == i + 1);
+  REQUIRE_THROWS_AS(
+      parallel_for(
+          100, [](size_t) {}, [](size_t, size_t) { throw std::runtime_error("end"); }),
+      std::runtime_error);
+}
+
 TEST_CASE("parallel_for throws the first exception by index") {
   for (int repeat = 0; repeat < 50; ++repeat) {
     std::string thrown;

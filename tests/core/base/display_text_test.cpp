@@ -76,5 +76,22 @@ TEST_CASE("a stream prints nothing that steers the terminal", "[hostile]") {
   REQUIRE(stream.str().back() == '\x1b');
 }
 
+TEST_CASE("a drawn line gives way to whatever else is printed") {
+  std::ostringstream out, err;
+  {
+    const PrintableOutput to_out(out), to_err(err);
+    PrintableOutput::draw_line(err, "10 %");
+    PrintableOutput::draw_line(err, "20 %");
+    err << "warning\n";
+    err << "note\n";
+    PrintableOutput::draw_line(err, "30 %");
+    out << "result\n";  // on the same terminal, perhaps
+    PrintableOutput::draw_line(err, "");
+  }
+  const std::string erased = "\r\x1b[K";
+  REQUIRE(err.str() == "10 %" + erased + "20 %" + erased + "warning\nnote\n30 %" + erased);
+  REQUIRE(out.str() == "result\n");
+}
+
 }  // namespace
 }  // namespace forge::tables

@@ -368,6 +368,18 @@ TEST_CASE("what is no graph is an error at its place") {
         Lines{"error invalid-graph constructor.yaml:1:7", "error invalid-graph identity.yaml:2:7"});
 }
 
+TEST_CASE("a check tells how many configs are through") {
+  CheckFixture check;
+  check.config("a", "main: 1\n").config("b", "main: 1\n").config("broken", "main: [\n");
+  const project::Project project = check.workspace.project("p");
+  std::vector<size_t> told;
+  lint::check(
+      {{project, project.configs, {}}}, {}, fixed_surroundings(), [&](size_t done, size_t all) {
+        told.push_back(10 * done + all);
+      });
+  CHECK(told == std::vector<size_t>{13, 23, 33});
+}
+
 TEST_CASE("a quote at the end of an argument's name is found") {
   CheckFixture check;
   check.config("c", "main: 1\ndynamic_args:\n  - names: --num-heads\"\n    type: int\n");

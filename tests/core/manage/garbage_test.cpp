@@ -60,6 +60,24 @@ TEST_CASE("removed runs are garbage after so many days and freed with their remo
   REQUIRE(fs::is_empty(trash_folder(folder.path())));
 }
 
+TEST_CASE("looking for garbage and freeing it tell how far they are", "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const std::vector<run::RunFolder> runs = {make_completed_run(folder.path(), keeping("a", 1)),
+                                            make_completed_run(folder.path(), keeping("b", 1))};
+  for (const run::RunFolder& run : runs)
+    for (const int64_t step : {1, 2}) save(run, step);
+  Texts told;
+  const CountProgress tell = [&](size_t done, size_t all) {
+    told.push_back(std::to_string(done) + "/" + std::to_string(all));
+  };
+  const auto garbage = find_garbage(folder.path(), in_days(0), tell);
+  REQUIRE(garbage.size() == 2);
+  REQUIRE(told == Texts{"1/2", "2/2"});
+  told.clear();
+  free_garbage(folder.path(), garbage, tell);
+  REQUIRE(told == Texts{"0/2", "1/2"});
+}
+
 TEST_CASE("a completed run gives back the checkpoints that it was asked not to keep",
           "[upkeep][garbage]") {
   const TemporaryFolder folder;

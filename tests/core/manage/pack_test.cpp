@@ -301,15 +301,21 @@ TEST_CASE("a run folder larger than the disk is refused before anything is copie
 TEST_CASE("packing and importing that is interrupted leaves nothing beside its place",
           "[upkeep][pack][import]") {
   const Scene scene;
-  const auto interrupt = [](int64_t) { throw Error("interrupted", ExitCode::failed); };
+  const auto interrupt = [](size_t, size_t) { throw Error("interrupted", ExitCode::failed); };
   PackOptions options;
   options.file = scene.there / "other.pack";
-  int64_t pieces = 0;
-  options.on_bytes = [&](int64_t) { ++pieces; };
+  size_t pieces = 0, done = 0, whole = 1;
+  options.progress = [&](size_t now, size_t all) {
+    REQUIRE(now > done);
+    ++pieces;
+    done = now;
+    whole = all;
+  };
   pack_run(scene.run, options);
+  REQUIRE(done == whole);
   fs::remove(options.file);
-  const int64_t last = pieces;  // while the pack is written
-  options.on_bytes = [&](int64_t) {
+  const size_t last = pieces;  // while the pack is written
+  options.progress = [&](size_t, size_t) {
     if (--pieces == 0) throw Error("interrupted", ExitCode::failed);
   };
   REQUIRE(contains(error_of([&] { pack_run(scene.run, options); }), "interrupted"));

@@ -102,6 +102,29 @@ TEST_CASE("removed runs are gone and come back as they were", "[upkeep][trash]")
   REQUIRE(contains(error_of([&] { undo_removal(folder.path(), ""); }), "no removed run"));
 }
 
+TEST_CASE("removing runs tells how far it is, and what ends it there moves all back", "[upkeep]") {
+  const TemporaryFolder folder;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const run::RunFolder b = make_completed_run(folder.path(), named("b"));
+  Texts told;
+  const CountProgress tell = [&](size_t done, size_t all) {
+    told.push_back(std::to_string(done) + "/" + std::to_string(all));
+  };
+  const CountProgress interrupt = [&](size_t done, size_t all) {
+    tell(done, all);
+    if (told.size() == 4) throw Error("interrupted", ExitCode::failed);
+  };
+  REQUIRE(contains(error_of([&] {
+                     remove_runs(folder.path(), {a, b}, "", interrupt);
+                   }),
+                   "interrupted"));
+  REQUIRE(a.has_record());
+  REQUIRE(b.has_record());
+  told.clear();
+  remove_runs(folder.path(), {a, b}, "", tell);
+  REQUIRE(told == Texts{"1/2", "2/2", "0/2", "1/2"});
+}
+
 TEST_CASE("the last removal is undone first and a named one when it is named", "[upkeep][trash]") {
   const TemporaryFolder folder;
   const Removal first =

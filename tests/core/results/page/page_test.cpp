@@ -180,6 +180,19 @@ TEST_CASE("of a long run a thousand points stay", "[report][page]") {
   CHECK(page.runs.at(0).training.back().tokens == 3000 * 1024);
 }
 
+TEST_CASE("gathering a page tells how many runs are read", "[report][page]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"})
+    make_completed_run(lab.runs, Lab::run(config, 20), {3.25, 4312, int64_t{3} << 29});
+  store::ResultStore(store::store_path(lab.runs)).sync(lab.runs);
+  std::vector<size_t> told;
+  collect_page(
+      "projects/canon", "", "canon", {lab.table()}, lab.runs, [&](size_t done, size_t all) {
+        told.push_back(10 * done + all);
+      });
+  CHECK(told == std::vector<size_t>{12, 22});
+}
+
 TEST_CASE("a page of a project without runs has none", "[report][page]") {
   const tests::TemporaryFolder folder;
   const Page page = collect_page(

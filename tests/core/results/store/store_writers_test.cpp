@@ -64,6 +64,29 @@ TEST_CASE("a store built anew equals one that grew", "[store]") {
   REQUIRE(dump_store(place.database) == grown);
 }
 
+TEST_CASE("bringing a store up to date, building it anew and comparing it tell how far they are",
+          "[store]") {
+  Workplace place;
+  for (const char* config : {"x", "y", "z"}) make_completed_run(place.runs, made(config));
+  std::vector<std::string> told;
+  SyncWatch watch;
+  watch.progress = watch.looking = [&](size_t done, size_t all) {
+    told.push_back(std::to_string(done) + "/" + std::to_string(all));
+  };
+  const std::vector<std::string> looked_at = {"1/3", "2/3", "3/3"};
+  const std::vector<std::string> looked_at_and_read = {"1/3", "2/3", "3/3", "3/3"};
+  place.store.sync(place.runs, watch);
+  REQUIRE(told == looked_at_and_read);
+  told.clear();
+  reindex(place.database, place.runs, watch);
+  REQUIRE(told == looked_at_and_read);
+  told.clear();
+  compare_store(place.database, place.runs, watch);
+  std::vector<std::string> both = looked_at;  // the store as it is, then the one that is built
+  both.insert(both.end(), looked_at_and_read.begin(), looked_at_and_read.end());
+  REQUIRE(told == both);
+}
+
 TEST_CASE("rows that say something else than the run folders are found", "[store][hostile]") {
   Workplace place;
   make_completed_run(place.runs, made("x"));
