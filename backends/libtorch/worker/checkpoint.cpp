@@ -26,7 +26,8 @@ void visit_fields(State& state, const Visit& visit) {
 }
 
 nlohmann::json to_json(const TrainingState& progress) {
-  nlohmann::json fields = {{"micro_batch_size", progress.micro_batch_size},
+  nlohmann::json fields = {{"processes", progress.processes},
+                           {"micro_batch_size", progress.micro_batch_size},
                            {"evaluation_micro_batch_size", progress.eval_micro_batch_size}};
   visit_fields(progress, [&](const char* name, auto value) { fields[name] = value; });
   return fields;
@@ -38,6 +39,7 @@ TrainingState from_state(const weights::CheckpointState& state) {
   progress.step = state.step;
   progress.elapsed_seconds = state.elapsed_seconds;
   visit_fields(progress, [&](const char* name, auto& field) { fields.at(name).get_to(field); });
+  progress.processes = fields.value("processes", 1);
   progress.micro_batch_size = fields.value("micro_batch_size", 0);
   progress.eval_micro_batch_size = fields.value("evaluation_micro_batch_size", 0);
   return progress;

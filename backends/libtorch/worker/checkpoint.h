@@ -20,6 +20,7 @@ struct TrainingState {
   double timed_seconds = 0;
   int64_t peak_memory_bytes = 0;
   int64_t peak_resident_bytes = 0;
+  int processes = 1;              ///< of which times and peaks are
   int micro_batch_size = 0;       ///< of a step after memory ran out; 0: as the config says
   int eval_micro_batch_size = 0;  ///< the same of an evaluation
 };

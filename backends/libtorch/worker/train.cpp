@@ -106,10 +106,12 @@ class TrainingRun {
       state_ = load_checkpoint(
           request_.resume_from, experiment_, trainer_.model(), trainer_.optimizer());
       trainer_.optimizer().set_totals({state_.window_loss, state_.window_norm});
+      if (state_.processes != group_->count()) forget_measurements();
       // What was added up in parts goes on in the same parts: the losses are the same bits.
       if (state_.micro_batch_size > 0) trainer_.set_micro_batch_size(state_.micro_batch_size);
       if (state_.eval_micro_batch_size > 0) evaluator_.set_batch_size(state_.eval_micro_batch_size);
     }
+    state_.processes = group_->count();
     first_step_ = settled_step_ = last_written_ = state_.step;
     load_rows_from(state_.step);
     if (group_->is_first()) weights::remove_parts(checkpoints());
@@ -118,6 +120,13 @@ class TrainingRun {
     dropped_steps_ = std::min(warm_up_steps, (experiment_.train.max_steps - first_step_) / 2);
     began_ = steady_seconds() - state_.elapsed_seconds;
     reset_peak_memory(device_);
+  }
+
+  /// Throughput and memory of other numbers of processes are no sum.
+  void forget_measurements() {
+    state_.timed_steps = 0;
+    state_.timed_seconds = 0;
+    state_.peak_memory_bytes = state_.peak_resident_bytes = 0;
   }
 
   /// Of several processes each loads the rows of its own slots.
