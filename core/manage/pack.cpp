@@ -90,7 +90,7 @@ void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<PackEntr
     const std::string name = file.path().filename().string();
     if (name == weights::manifest_file || !file.is_regular_file()) continue;
     const bool has_weights = fs::exists(checkpoint / weights::weights_file);
-    if (!whole && has_weights && weights::is_optimizer_file(name)) continue;
+    if (!whole && has_weights && name == weights::optimizer_file) continue;
     files.push_back(name);
   }
   std::sort(files.begin(), files.end());

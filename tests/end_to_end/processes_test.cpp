@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-/// So many steps take seconds: a test that looks every few milliseconds meets the run in the middle.
+/// So many steps take seconds: a test that looks every few milliseconds meets the run in the
+/// middle.
 constexpr int long_steps = 1500;
 
 /// Of a model so large that each of four processes owns some of its weights.
