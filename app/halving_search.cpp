@@ -40,6 +40,7 @@ void require_alike(const CheckedRun& first, const CheckedRun& other) {
                           "train.max_steps",
                           "train.seq_len",
                           "train.eval_rows",
+                          "train.validation_rows",
                           "train.eval_every"}) {
     const nlohmann::json* const left = find_value(first.resolved.json, key);
     const nlohmann::json* const right = find_value(other.resolved.json, key);
@@ -54,7 +55,11 @@ void require_alike(const CheckedRun& first, const CheckedRun& other) {
 
 void require_evaluation(const CheckedRun& run, const run::HalvingRule& rule) {
   const config::Experiment& experiment = run.resolved.experiment;
-  if (!rule.is_by_loss() && experiment.data.source != "task")
+  if (rule.by == "validation_loss" && experiment.train.validation_rows == 0)
+    throw Error(
+        run.label + ": halving compares validation_loss, and the run has no validation rows",
+        "--set train.validation_rows=200 holds some back, or compare eval_loss");
+  if (rule.is_by_score() && experiment.data.source != "task")
     throw Error(run.label + ": halving compares " + rule.by +
                     ", and only a synthetic task has scores (data.source is " +
                     experiment.data.source + ")",
@@ -77,12 +82,21 @@ std::string value_text(const run::HalvingRule& rule, double loss) {
 
 }  // namespace
 
+run::HalvingRule settled_rule(run::HalvingRule rule, const std::vector<CheckedRun>& runs) {
+  const bool can_choose = std::all_of(runs.begin(), runs.end(), [](const CheckedRun& run) {
+    return run.resolved.experiment.train.validation_rows > 0;
+  });
+  if (rule.by.empty()) rule.by = can_choose ? "validation_loss" : "eval_loss";
+  if (!rule.take_highest) rule.take_highest = results::metric_named(rule.by).higher_is_better();
+  return rule;
+}
+
 void check_halving(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {
   const results::Metric metric = results::metric_named(rule.by);
-  if (metric.source != results::Source::task && !rule.is_by_loss())
+  if (rule.is_by_score() && metric.source != results::Source::task)
     throw Error("halving cannot compare " + rule.by + ", which not every evaluation has",
-                "compare eval_loss or a score of the task; best_of in a table chooses among the "
-                "completed runs by " +
+                "compare validation_loss, eval_loss or a score of the task; best_of in a table "
+                "chooses among the completed runs by " +
                     rule.by);
   for (const auto& group : by_config(runs)) {
     for (const CheckedRun* run : group) {

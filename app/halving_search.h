@@ -11,6 +11,9 @@
 
 namespace forge::app {
 
+/// The rule with what it leaves open: what is compared, and which values of it are good.
+run::HalvingRule settled_rule(run::HalvingRule rule, const std::vector<CheckedRun>& runs);
+
 /// Throws Error where the runs cannot be compared at the rule's rungs: other lengths, seeds or
 /// data, or no evaluation there. Runs of different configs are not compared with each other.
 void check_halving(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule);

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "app/halving_search.h"
 #include "app/table_runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
@@ -490,9 +491,7 @@ SelectedRuns check_selected_configs(const Context& context,
   const std::vector<SelectedConfig> selected = select_configs(context, wanted);
   if (!wanted.table.empty()) return runs_of_table(context, wanted, sweeps.values, options);
   SelectedRuns runs{check_configs(context, selected, wanted, sweeps.values, options), ""};
-  runs.halving = sweeps.halving;
-  if (runs.halving && !runs.halving->take_highest)
-    runs.halving->take_highest = results::metric_named(runs.halving->by).higher_is_better();
+  if (sweeps.halving) runs.halving = settled_rule(*sweeps.halving, runs.runs);
   return runs;
 }
 

@@ -174,7 +174,7 @@ class Training:
                          max_steps=config["max_steps"], tokens_per_step=self.tokens_per_step,
                          **self.micro_batch_field())
         self.resume_clock()
-        while state["step"] < config["max_steps"] and not self.asked.stop.is_set():
+        while not (self.is_last_step() or self.is_stop_step() or self.asked.stop.is_set()):
             self.step()
             if state["step"] % config["log_every"] == 0:
                 self.report()
@@ -183,7 +183,7 @@ class Training:
             if self.is_due("checkpoint_every") or self.asked.save.is_set():
                 self.asked.save.clear()
                 self.save()
-        completed = state["step"] >= config["max_steps"]
+        completed = self.is_last_step()
         if completed and state["window_steps"]:
             self.report()
         if completed:
@@ -192,6 +192,12 @@ class Training:
             self.save()
         self.finish(completed)
         return completed
+
+    def is_last_step(self):
+        return self.state["step"] >= self.config["max_steps"]
+
+    def is_stop_step(self):
+        return 0 < self.request.get("stop_after", 0) <= self.state["step"]
 
     def micro_batch_field(self):
         rows = self.config["micro_batch_size"]
@@ -282,16 +288,16 @@ class Training:
         self.eval_loss, tokens, row_losses, row_tokens = evaluate(
             self.model, self.held_out, self.config["eval_batch_size"], self.device, self.show)
         seconds = time.monotonic() - began
-        at_end = {}
-        if step >= self.config["max_steps"]:
-            if len(row_losses) <= MOST_ROW_LOSSES and math.isfinite(self.eval_loss):
-                at_end.update(row_losses=row_losses, row_tokens=row_tokens)
-            if self.validation:
-                at_end["validation_loss"] = evaluate(
-                    self.model, self.validation, self.config["eval_batch_size"], self.device,
-                    self.show)[0]
+        more = {}
+        if self.validation:
+            more["validation_loss"] = evaluate(
+                self.model, self.validation, self.config["eval_batch_size"], self.device,
+                self.show)[0]
+        is_short = len(row_losses) <= MOST_ROW_LOSSES
+        if self.is_last_step() and is_short and math.isfinite(self.eval_loss):
+            more.update(row_losses=row_losses, row_tokens=row_tokens)
         self.events.send("evaluation", step=step, loss=self.eval_loss, tokens=tokens,
-                         seconds=seconds, **at_end)
+                         seconds=seconds, **more)
         self.evaluated = step
         self.resume_clock()
 

@@ -183,7 +183,8 @@ class Attempt {
     if (saved) remove_surplus(saved->step);
   }
 
-  /// Every worker can be stopped so. It may do some steps more before it saves.
+  /// A worker that knows `stop_after` of its request is about to stop there by itself. Every other
+  /// one can be stopped so; it may do some steps more before it saves.
   void stop_at_limit(int64_t step) {
     const int64_t limit = run_.options.stop_after;
     if (limit == 0 || step < limit || step >= run_.experiment.train.max_steps || stop_passed_on_)

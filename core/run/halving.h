@@ -14,15 +14,17 @@ namespace forge::run {
 /// those that have reached a rung the best 1/eta go on to the next one, and the last rung is the
 /// run's full length.
 struct HalvingRule {
-  int64_t first = 0;             ///< step of the first rung
-  int64_t eta = 3;               ///< one of `eta` runs goes on
-  std::string by = "eval_loss";  ///< or the name of a score of every evaluation
+  int64_t first = 0;  ///< step of the first rung
+  int64_t eta = 3;    ///< one of `eta` runs goes on
+  /// eval_loss, validation_loss or the name of a score of every evaluation. "": not said, and
+  /// validation_loss where the runs have it, else eval_loss.
+  std::string by;
   /// Which values of it are good; none: not said, and the lowest as long as nobody settles it.
   std::optional<bool> take_highest = {};
 
   bool takes_highest() const { return take_highest.value_or(false); }
 
-  bool is_by_loss() const { return by == "eval_loss"; }
+  bool is_by_score() const { return !by.empty() && by != "eval_loss" && by != "validation_loss"; }
 };
 
 /// The steps of the rungs, the last one max_steps. Throws Error where none is before max_steps.

@@ -15,7 +15,15 @@ double loss_of(const worker::Evaluation& evaluation,
                const HalvingRule& rule,
                const RunFolder& folder) {
   double value = evaluation.loss;
-  if (!rule.is_by_loss()) {
+  if (rule.by == "validation_loss") {
+    if (!evaluation.validation_loss)
+      throw Error(
+          "halving compares validation_loss, and the evaluation of run '" + folder.id() +
+              "' at step " + std::to_string(evaluation.step) + " has none",
+          "its worker measures it after the last step only; 'halving: {by: eval_loss}' in a "
+          "sweep file compares what every evaluation has");
+    value = *evaluation.validation_loss;
+  } else if (rule.is_by_score()) {
     const auto score = evaluation.scores.find(rule.by);
     if (score == evaluation.scores.end()) {
       std::vector<std::string> names = {"eval_loss"};

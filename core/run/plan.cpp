@@ -246,8 +246,8 @@ worker::Request make_request(const PlannedRun& planned, const RunInputs& inputs)
   return request;
 }
 
-void write_request(const RunFolder& folder, const PlannedRun& planned, const RunInputs& inputs) {
-  write_file_atomic(folder.request_file(), worker::to_line(make_request(planned, inputs)) + "\n");
+void write_request(const RunFolder& folder, const worker::Request& request) {
+  write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
 }
 
 bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
@@ -259,11 +259,14 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!inputs.tokenizer.empty()) {
     write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
   }
-  write_request(folder, planned, inputs);
+  const worker::Request request = make_request(planned, inputs);
+  write_request(folder, request);
   if (!inputs.continue_from.checkpoint.empty()) {
     write_file_atomic(folder.events_file(), copied_metrics(inputs.continue_from));
   }
-  write_file_atomic(folder.record_file(), json_text(to_json(planned.record), 2) + "\n");
+  RunRecord record = planned.record;
+  record.rows_hash = rows_hash(request);
+  write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
   try {
     writer.create();
     return true;
@@ -318,7 +321,7 @@ bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
     RunInputs again = inputs;
     again.continue_from = {};
     again.continue_from.checkpoint = continued_checkpoint(planned.folder);
-    write_request(planned.folder, planned, again);
+    write_request(planned.folder, make_request(planned, again));
   }
   return false;
 }

@@ -224,6 +224,24 @@ worker::Request read_request(const RunFolder& folder) {
   return request;
 }
 
+std::string rows_hash(const worker::Request& request) {
+  worker::Request rows;
+  rows.train_tokens = request.train_tokens;
+  rows.evaluation_tokens = request.evaluation_tokens;
+  rows.validation_tokens = request.validation_tokens;
+  rows.answers = request.answers;
+  rows.answer_rows = request.answer_rows;
+  for (auto* sources : {&rows.train_tokens, &rows.evaluation_tokens, &rows.validation_tokens}) {
+    for (worker::TokenSource& source : *sources) {
+      const bool is_there = !source.path.empty() && path_exists(source.path);
+      source.path = is_there ? data::TokenFile(source.path).content_hash() : "";
+    }
+  }
+  return hash_hex(worker::to_line(rows));
+}
+
+namespace {
+
 void require_sound_tokens(const worker::Request& request) {
   for (const auto* sources :
        {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
@@ -240,6 +258,18 @@ void require_sound_tokens(const worker::Request& request) {
       }
     }
   }
+}
+
+}  // namespace
+
+void require_planned_rows(const RunRecord& record, const worker::Request& request) {
+  require_sound_tokens(request);
+  if (record.rows_hash.empty() || rows_hash(request) == record.rows_hash) return;
+  throw Error(
+      "run '" + record.id +
+          "' cannot begin: the rows of its request.json are not those that it was planned with",
+      "restore the file and the token files; " + command_of(record) + " writes it anew",
+      ExitCode::failed);
 }
 
 void require_same_program(const RunRecord& record, const config::Experiment& experiment) {

@@ -53,10 +53,15 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// that cannot be read or is not that of the run's identity: it would make another run.
 worker::Request read_request(const RunFolder& folder);
 
-/// Throws Error where a file of tokens that the run reads is damaged: they were checked
-/// when the run was planned, and it may have waited since. Of files of more than 256 MiB the header
-/// alone is read.
-void require_sound_tokens(const worker::Request& request);
+/// Hash of the rows that a request trains on and is evaluated on, and of what is asked about them.
+/// The hash of its content, as the header has it, stands for a file; one that is not there counts
+/// as empty. Throws Error for one that is no token file.
+std::string rows_hash(const worker::Request& request);
+
+/// Throws Error where the request names other rows than the run was planned with, or a file of
+/// tokens is damaged: both were right when the run was planned, and it may have waited since. Of
+/// files of more than 256 MiB the header alone is read.
+void require_planned_rows(const RunRecord& record, const worker::Request& request);
 
 /// Throws Error where the files that an external backend's command names are not those of the run's
 /// identity.

@@ -34,6 +34,7 @@ struct RunRecord {
   /// The project's tables with a row of this config when the run was made, each with its
   /// tables::design_key; none: not recorded.
   std::optional<std::map<std::string, std::string>> planned_tables = {};
+  std::string rows_hash = {};  ///< of the request that it was planned with, "": not recorded
   int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
   /// Nats a token that no model can predict of the text evaluated on; none: not known.
   std::optional<double> entropy_floor;

@@ -209,6 +209,7 @@ class Supervisor {
       require_whole_checkpoint(initial_checkpoint_);
     // Not in request.json: the list is long, and every old run would be slower to read.
     request_.weights.clear();
+    request_.stop_after = options_.stop_after;
     const config::Experiment experiment = config::experiment_from_json(request_.experiment);
     if (request_.resume_from.empty() && request_.initial_weights.empty())
       request_.weights = worker::weights_json(experiment.model);
@@ -217,7 +218,7 @@ class Supervisor {
         record.identity.program.empty() ? "" : program_state(experiment.external);
     require_same_program(record, experiment);
     check_checkpoint_space(folder_.path(), experiment);
-    require_sound_tokens(request_);
+    require_planned_rows(record, request_);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);

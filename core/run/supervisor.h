@@ -66,8 +66,8 @@ struct SupervisorOptions {
   /// saved a checkpoint they begin with the first wait again.
   std::vector<double> retry_waits = {2, 10, 60};
   std::vector<std::string> devices;  ///< for the run, one of each process; none: its request's
-  /// The run saves and stops after its first evaluation at this step or a later one: a rung of
-  /// core/run/halving.h. 0: it goes on to its last step. Not part of the run's identity.
+  /// The run saves and stops after this step, which is evaluated: a rung of core/run/halving.h. 0:
+  /// it goes on to its last step. Not part of the run's identity.
   int64_t stop_after = 0;
   /// Descriptors that the worker inherits: each process that of its device, or all the only one.
   std::vector<int> leases;

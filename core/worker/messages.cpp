@@ -104,6 +104,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("initial_weights", request.initial_weights);
   visit.optional("initial_weights_hash", request.initial_weights_hash);
   visit.optional("weights", request.weights);
+  visit.optional("stop_after", request.stop_after);
   visit.optional("output", request.output);
   visit.optional("generation", request.generation);
   visit.optional("window_steps", request.window_steps);

@@ -117,6 +117,7 @@ struct Request {
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
   std::vector<nlohmann::json> weights;  ///< train, where they are drawn: weights_json()
+  int64_t stop_after = 0;               ///< train: the step to save and stop after, 0: the last one
   std::string output;                   ///< logits: the file to write
   std::optional<Generation> generation;
   int64_t window_steps = 0;  ///< bench: steps of a window, 0: about a second's
@@ -233,11 +234,10 @@ struct Evaluation {
   double loss = 0;  ///< token-weighted mean over the fixed held-out set
   int64_t tokens = 0;
   double seconds = 0;
-  std::map<std::string, Score> scores = {};  ///< by name; forge adds them, no worker sends them
-  std::optional<double> validation_loss =
-      {};  ///< nats a token over validation_tokens, after the last step
-  std::vector<double> row_losses = {};   ///< nats a token in each row, after the last step
-  std::vector<int64_t> row_tokens = {};  ///< scored in each of these rows
+  std::map<std::string, Score> scores = {};    ///< by name; forge adds them, no worker sends them
+  std::optional<double> validation_loss = {};  ///< nats a token over validation_tokens
+  std::vector<double> row_losses = {};         ///< nats a token in each row, after the last step
+  std::vector<int64_t> row_tokens = {};        ///< scored in each of these rows
 };
 
 struct CheckpointSaved {

@@ -10,12 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-bool has_python_torch() {
-  static const bool has = std::system("/usr/bin/python3 -c 'import torch, numpy' 2>&-") == 0;
-  if (!has) WARN("no python3-torch here: the backend pytorch is not tested");
-  return has;
-}
-
 json checks_of(const Program& forge, const std::vector<std::string>& command) {
   std::vector<std::string> arguments = {"backend-test", "--json", "--"};
   arguments.insert(arguments.end(), command.begin(), command.end());

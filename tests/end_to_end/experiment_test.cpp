@@ -539,6 +539,18 @@ TEST_CASE("every key of the schema is listed and a resolved config holds each") 
     if (optimizer.contains("weight_decay_of"))
       config["optimizer"]["weight_decay_of"] = optimizer.at("weight_decay_of");
   }
+  // And what changes no number where nothing is said.
+  std::vector<std::string> unusual = show;
+  unusual.insert(unusual.end(),
+                 {"--set",
+                  "train.gradient_slots=2",
+                  "--set",
+                  "train.recompute=mlp",
+                  "--set",
+                  "parallel.processes=2"});
+  const json resolved = json::parse(forge.call(unusual).out);
+  config["train"].update(resolved.at("train"));
+  config["parallel"] = resolved.at("parallel");
   REQUIRE(keys.size() > 50);
   for (const json& key : keys) {
     std::string path = "/" + key.at("key").get<std::string>();

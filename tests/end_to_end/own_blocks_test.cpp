@@ -13,12 +13,6 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-bool has_python_torch() {
-  static const bool has = std::system("/usr/bin/python3 -c 'import torch, numpy' 2>&-") == 0;
-  if (!has) WARN("no python3-torch here: blocks in Python are not tested");
-  return has;
-}
-
 /// forge in a workspace with a project of a tiny model, in which blocks are written.
 struct Project {
   Project() {

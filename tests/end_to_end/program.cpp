@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/base/files.h"
+#include "tests/support/catch.h"
 
 namespace forge::tests {
 namespace {
@@ -142,6 +143,12 @@ WorkerGate::WorkerGate(Program& forge) : file_(forge.folder() / "open-gate") {
 }
 
 void WorkerGate::open() const { write_file_atomic(file_, ""); }
+
+bool has_python_torch() {
+  static const bool has = std::system("/usr/bin/python3 -c 'import torch, numpy' 2>&-") == 0;
+  if (!has) WARN("no python3-torch here: the backend pytorch is not tested");
+  return has;
+}
 
 std::vector<std::string> tiny(std::vector<std::string> arguments, int steps) {
   for (const std::string setting : {"model.hidden_size=16",

@@ -59,6 +59,9 @@ class Program {
   TemporaryFolder folder_;
 };
 
+/// Whether the backend pytorch has what it runs on. Where it has not, a test warns.
+bool has_python_torch();
+
 /// Options that make a training run last a second: a model of some thousand weights.
 std::vector<std::string> tiny(std::vector<std::string> arguments, int steps = 12);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/base/parallel.h"
 #include "tests/end_to_end/program.h"
@@ -75,12 +76,15 @@ TEST_CASE("halving completes the best run and leaves the others as stopped ones"
   const Ends ends = ends_in(forge);
   REQUIRE(ends.completed.size() == 1);
   REQUIRE(ends.halved.size() == 5);
+  std::multiset<std::string> rungs;
   for (const auto& [id, reason] : ends.halved) {
     INFO(id << ": " << reason);
     REQUIRE(reason.find("stopped at ") == 0);
     REQUIRE(reason.find(" of 1,000 steps by halving") != std::string::npos);
+    rungs.insert(reason.substr(11, reason.find(' ', 11) - 11));
     REQUIRE_FALSE(std::filesystem::exists(forge.runs_dir() / id / "DONE"));
   }
+  REQUIRE(rungs == std::multiset<std::string>{"20", "20", "20", "20", "60"});
   const json results = json::parse(searched.out);
   REQUIRE(results.size() == 6);
   REQUIRE(results[0].at("id") == ends.completed.begin()->first);
@@ -176,6 +180,32 @@ TEST_CASE("a random search runs the same points for the same seed") {
   REQUIRE(points("3").size() == 5);
   REQUIRE(points("3") == points("3"));
   REQUIRE(points("3") != points("4"));
+}
+
+TEST_CASE("halving chooses by the validation rows where there are some") {
+  const Program forge;
+  for (const char* backend : {"libtorch", "pytorch"}) {
+    INFO(backend);
+    if (backend == std::string("pytorch") && !has_python_torch()) continue;
+    std::vector<std::string> arguments = tiny({"run", "train_llama"}, 40);
+    for (const char* argument : {"--backend",
+                                 backend,
+                                 "--set",
+                                 "train.eval_every=10",
+                                 "--set",
+                                 "train.validation_rows=3",
+                                 "--sweep",
+                                 "optimizer.lr=1e-4,1e-3,1e-2",
+                                 "--halving",
+                                 "10"})
+      arguments.emplace_back(argument);
+    const Outcome searched = forge.call(arguments);
+    INFO(searched.err);
+    REQUIRE(searched.exit_code == 0);
+    REQUIRE(searched.err.find(
+                "halving train_llama by validation_loss: 3 runs to step 10, 1 to step "
+                "30, 1 to step 40; 60 of 120 steps\nthe best is train_llama") != std::string::npos);
+  }
 }
 
 TEST_CASE("halving refuses runs that it cannot compare") {

@@ -20,36 +20,34 @@
 namespace forge::libtorch {
 
 Evaluator::Evaluator(const Model& model,
-                     const data::Dataset& dataset,
+                     int seq_len,
                      int batch_size,
                      const at::Device& device,
                      OnMicroBatch on_micro_batch,
                      ProcessGroup* group)
     : model_(model),
-      dataset_(dataset),
       dealt_(batch_size),
       batch_size_(batch_size),
       device_(device),
       on_micro_batch_(std::move(on_micro_batch)),
       group_(group && group->count() > 1 ? group : nullptr),
-      uploader_(device, dataset.seq_len()),
+      uploader_(device, seq_len),
       graph_(device),
-      batch_sums_(at::zeros({batch_size}, at::TensorOptions(device).dtype(at::kDouble))),
-      sums_(at::zeros({dataset.rows()}, batch_sums_.options())),
-      row_tokens_(static_cast<size_t>(dataset.rows())) {}
+      batch_sums_(at::zeros({batch_size}, at::TensorOptions(device).dtype(at::kDouble))) {}
 
 void Evaluator::set_batch_size(int rows) {
   batch_size_ = rows;
-  batch_sums_ = at::zeros({rows}, sums_.options());
+  batch_sums_ = at::zeros({rows}, batch_sums_.options());
   graph_.reset();
 }
 
-EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress,
+EvaluationResult Evaluator::evaluate(const data::Dataset& dataset,
+                                     const std::function<void(double)>& progress,
                                      const LogitsSink& on_rows) {
   const at::NoGradGuard no_grad;
-  const int64_t rows = dataset_.rows();
-  sums_.zero_();
-  std::fill(row_tokens_.begin(), row_tokens_.end(), 0);
+  const int64_t rows = dataset.rows();
+  sums_ = at::zeros({rows}, batch_sums_.options());
+  row_tokens_.assign(static_cast<size_t>(rows), 0);
   int64_t row = 0;
   while (row < rows) {
     // Of several processes each has batches of its own, which it may have to divide.
@@ -59,7 +57,8 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
       continue;
     }
     const int count = static_cast<int>(std::min<int64_t>(batch_size_, end - row));
-    const auto out_of_memory = run_or_out_of_memory([&] { evaluate_rows(row, count, on_rows); });
+    const auto out_of_memory =
+        run_or_out_of_memory([&] { evaluate_rows(dataset, row, count, on_rows); });
     if (!out_of_memory) {
       row += count;
       progress(double(row) / double(rows));
@@ -99,14 +98,17 @@ void Evaluator::gather_rows() {
   for (size_t i = 0; i < all.size(); ++i) row_tokens_[i % own.size()] += int64_t(all[i]);
 }
 
-void Evaluator::evaluate_rows(int64_t row, int count, const LogitsSink& on_rows) {
+void Evaluator::evaluate_rows(const data::Dataset& dataset,
+                              int64_t row,
+                              int count,
+                              const LogitsSink& on_rows) {
   const bool whole = count == batch_size_;
-  const data::RowBatch rows = load_rows(dataset_, row, count);
-  const Batch batch = whole ? uploader_.upload(rows) : to_batch(rows, dataset_.seq_len(), device_);
+  const data::RowBatch rows = load_rows(dataset, row, count);
+  const Batch batch = whole ? uploader_.upload(rows) : to_batch(rows, dataset.seq_len(), device_);
   for (int i = 0; i < count; ++i) {
-    const auto begin = rows.targets.begin() + int64_t{i} * dataset_.seq_len();
-    const auto unscored = std::count(begin, begin + dataset_.seq_len(), data::unscored_target);
-    row_tokens_[static_cast<size_t>(row + i)] = dataset_.seq_len() - unscored;
+    const auto begin = rows.targets.begin() + int64_t{i} * dataset.seq_len();
+    const auto unscored = std::count(begin, begin + dataset.seq_len(), data::unscored_target);
+    row_tokens_[static_cast<size_t>(row + i)] = dataset.seq_len() - unscored;
   }
   at::Tensor sums = sums_.narrow(0, row, count);
   if (on_rows) {
@@ -292,8 +294,9 @@ worker::Result evaluate_model(const worker::Request& request,
     std::cerr << "note: " << reduction.reason << "\nnote: " << reduction.rows
               << " rows are evaluated at once from now on\n";
   };
-  Evaluator evaluator(model, dataset, experiment.train.eval_batch_size, device, report_micro_batch);
-  const EvaluationResult result = evaluator.evaluate(progress, answers.logits_sink(0));
+  Evaluator evaluator(
+      model, dataset.seq_len(), experiment.train.eval_batch_size, device, report_micro_batch);
+  const EvaluationResult result = evaluator.evaluate(dataset, progress, answers.logits_sink(0));
   answers.send_continuations(0, model, progress);
   return {
       {{"loss", result.loss}, {"tokens", result.tokens}, {"seconds", steady_seconds() - began}}};

@@ -27,14 +27,14 @@ struct EvaluationResult {
 using LogitsSink =
     std::function<void(int64_t first_row, const at::Tensor& logits, const at::Tensor& targets)>;
 
-/// Evaluates a model on the rows of a data set, any number of times. On a GPU the work on a batch
-/// is recorded and replayed, and the host waits for the device once, at the end.
+/// Evaluates a model on the rows of data sets, any number of times. On a GPU the work on a batch is
+/// recorded and replayed, and the host waits for the device once, at the end of a data set.
 class Evaluator {
  public:
-  /// The model and the data set outlive it, and so does `group`: of its processes each evaluates
-  /// some batches, and all get the whole result.
+  /// The model outlives it, and so does `group`: of its processes each evaluates some batches, and
+  /// all get the whole result. Rows have seq_len tokens.
   Evaluator(const Model& model,
-            const data::Dataset& dataset,
+            int seq_len,
             int batch_size,
             const at::Device& device,
             OnMicroBatch on_micro_batch = {},
@@ -47,7 +47,8 @@ class Evaluator {
   /// size is halved; throws c10::OutOfMemoryError if one row does not fit. `progress` is called
   /// with the fraction done after each batch. Whole logits are computed only for `on_rows`; then
   /// nothing is recorded, and the first process evaluates all rows.
-  EvaluationResult evaluate(const std::function<void(double)>& progress,
+  EvaluationResult evaluate(const data::Dataset& dataset,
+                            const std::function<void(double)>& progress,
                             const LogitsSink& on_rows = {});
 
  private:
@@ -56,10 +57,12 @@ class Evaluator {
   /// Takes the sums of the rows that other processes evaluated.
   void gather_rows();
   /// Evaluates rows from `row` on.
-  void evaluate_rows(int64_t row, int count, const LogitsSink& on_rows);
+  void evaluate_rows(const data::Dataset& dataset,
+                     int64_t row,
+                     int count,
+                     const LogitsSink& on_rows);
 
   const Model& model_;
-  const data::Dataset& dataset_;
   const int dealt_;  ///< so many rows after each other are of one process
   int batch_size_;
   at::Device device_;
@@ -68,7 +71,7 @@ class Evaluator {
   BatchUploader uploader_;  ///< of whole batches: a CUDA graph needs fixed addresses
   StepGraph graph_;         ///< of a whole batch
   at::Tensor batch_sums_;   ///< of the losses of each row of a whole batch, for the graph
-  at::Tensor sums_;         ///< of the losses of each row, float64 [rows], on the device
+  at::Tensor sums_;         ///< of each row of the data set, float64 [rows], on the device
   std::vector<int64_t> row_tokens_;
 };
 

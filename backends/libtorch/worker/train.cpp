@@ -31,6 +31,12 @@ void add_row_losses(const EvaluationResult& result, worker::Evaluation& evaluati
     evaluation.row_losses.push_back(std::round(loss * 1e6) / 1e6);
 }
 
+std::optional<data::Dataset> validation_rows(const worker::Request& request,
+                                             const config::Experiment& experiment) {
+  if (request.validation_tokens.empty()) return std::nullopt;
+  return evaluation_rows(request.validation_tokens, experiment);
+}
+
 // The first steps of a process are slow (memory is new, caches are cold): they do not count for
 // tokens_per_second.
 constexpr int64_t warm_up_steps = 5;
@@ -54,12 +60,13 @@ class TrainingRun {
         group_(make_process_group(request, device)),
         train_data_(training_rows(request, experiment_)),
         evaluation_data_(evaluation_rows(request.evaluation_tokens, experiment_)),
+        validation_data_(validation_rows(request, experiment_)),
         answers_(request, experiment_, events),
         trainer_(experiment_, device, {group_->rank(), group_->count()}),
         uploader_(device, experiment_.train.seq_len),
         evaluator_(
             trainer_.model(),
-            evaluation_data_,
+            experiment_.train.seq_len,
             experiment_.train.eval_batch_size,
             device,
             [this](const MicroBatchReduction& reduction) { keep_eval_micro_batch(reduction); },
@@ -74,7 +81,7 @@ class TrainingRun {
   bool run() {
     load();
     announce();
-    while (!is_last_step() && !first_says(stop_requested())) {
+    while (!is_last_step() && !is_stop_step() && !first_says(stop_requested())) {
       train_one_step();
       write_copy();
       if (state_.step % experiment_.train.log_every == 0) report_window();
@@ -301,36 +308,27 @@ class TrainingRun {
     if (last_evaluation_ && last_evaluation_->step == state_.step) return;
     settle_time();
     const double began = steady_seconds();
-    const EvaluationResult result =
-        evaluator_.evaluate([&](double fraction) { show_progress("evaluate", fraction); },
-                            answers_.logits_sink(state_.step));
+    const EvaluationResult result = evaluator_.evaluate(
+        evaluation_data_,
+        [&](double fraction) { show_progress("evaluate", fraction); },
+        answers_.logits_sink(state_.step));
     if (group_->is_first()) {
       answers_.send_continuations(state_.step, trainer_.model(), [&](double fraction) {
         show_progress("answer", fraction);
       });
     }
     last_evaluation_ = {state_.step, result.loss, result.tokens, steady_seconds() - began};
-    if (is_last_step()) {
-      last_evaluation_->validation_loss = validation_loss();
-      add_row_losses(result, *last_evaluation_);
-    }
+    last_evaluation_->validation_loss = validation_loss();
+    if (is_last_step()) add_row_losses(result, *last_evaluation_);
     events_.send(*last_evaluation_);
     timer_.resume();
   }
 
   /// The loss over the validation rows, in nats a token; none without such rows.
   std::optional<double> validation_loss() {
-    if (request_.validation_tokens.empty()) return std::nullopt;
-    const data::Dataset rows = evaluation_rows(request_.validation_tokens, experiment_);
-    Evaluator evaluator(
-        trainer_.model(),
-        rows,
-        evaluator_.batch_size(),
-        device_,
-        [this](const MicroBatchReduction& reduction) { keep_eval_micro_batch(reduction); },
-        group_.get());
-    return evaluator.evaluate([this](double fraction) { show_progress("evaluate", fraction); })
-        .loss;
+    if (!validation_data_) return std::nullopt;
+    const auto progress = [this](double fraction) { show_progress("evaluate", fraction); };
+    return evaluator_.evaluate(*validation_data_, progress).loss;
   }
 
   /// Training goes on as soon as weights and moments are copied. They are written once the next
@@ -459,6 +457,9 @@ class TrainingRun {
   /// Rows that are computed at once where memory suffices.
   int rows_at_most() const { return slots_ ? slots_->rows() : experiment_.train.batch_size; }
   bool is_last_step() const { return state_.step >= experiment_.train.max_steps; }
+  bool is_stop_step() const {
+    return request_.stop_after > 0 && state_.step >= request_.stop_after;
+  }
   bool is_due(int64_t every) const { return every > 0 && state_.step % every == 0; }
   int64_t tokens_per_step() const {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
@@ -471,6 +472,7 @@ class TrainingRun {
   const std::unique_ptr<ProcessGroup> group_;
   const data::Dataset train_data_;
   const data::Dataset evaluation_data_;
+  const std::optional<data::Dataset> validation_data_;
   const AnswerSender answers_;
   std::optional<data::BatchLoader> loader_;  ///< of train_data_, from the first step on
   Trainer trainer_;

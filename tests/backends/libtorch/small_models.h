@@ -131,6 +131,7 @@ class Job {
   std::optional<int32_t> document_start;
   int64_t evaluation_rows = 0;  ///< 0: all
   std::vector<worker::TokenSource> validation_tokens;
+  int64_t stop_after = 0;  ///< of the request
   bool completed = false;
 
  private:
@@ -145,6 +146,7 @@ class Job {
     request.evaluation_tokens[0].rows = evaluation_rows;
     request.validation_tokens = validation_tokens;
     request.resume_from = resume_from;
+    request.stop_after = stop_after;
     std::filesystem::create_directories(request.run_dir);
     return request;
   }

@@ -152,8 +152,9 @@ TEST_CASE("a process that dies ends all and is named", "[run][group]") {
 }
 
 TEST_CASE("a run goes on after a process was killed", "[run][group]") {
-  GroupScene scene({"test -e again && { " + finishes + "exit 0; }\nsleep 100",
-                    "test -e again && exit 0\ntouch again; kill -9 $$"});
+  GroupScene scene({"test -e waits && { " + finishes + "exit 0; }\ntouch waits; sleep 100",
+                    "test -e again && exit 0\n"
+                    "touch again; until test -e waits; do sleep 0.01; done; kill -9 $$"});
   scene.options.retry_waits = {0};
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() ==
@@ -189,7 +190,8 @@ TEST_CASE("the reason is that of the process that has one", "[run][group]") {
   // A library aborts a process that lost another one.
   GroupScene aborted({"kill -6 $$", "sleep 0.3; kill -9 $$", "sleep 100", "sleep 100"}, 4);
   REQUIRE(aborted.reason() == "process 0 was killed by signal 6 (Aborted)");
-  GroupScene both({"trap '' TERM; kill -6 $$", "trap '' TERM; sleep 0.3\n" + says(own) + "exit 1"});
+  GroupScene both({"trap '' TERM; until test -e deaf; do sleep 0.01; done; kill -6 $$",
+                   "trap '' TERM; touch deaf; sleep 0.3\n" + says(own) + "exit 1"});
   REQUIRE(both.reason() == "process 1: train.checkpoint_every: the disk is full");
 }
 

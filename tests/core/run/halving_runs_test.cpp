@@ -90,6 +90,18 @@ TEST_CASE("a run of another command counts as far as it came", "[run][halving]")
   REQUIRE(contestant_of(attempt_line(200) + evaluation_line(10, 8)).aim == 2);
 }
 
+TEST_CASE("a search may compare the loss on the validation rows", "[run][halving]") {
+  HalvingRule rule;
+  rule.by = "validation_loss";
+  std::string evaluation = evaluation_line(10, 8);
+  const std::string error = error_of([&] { contestant_of(attempt_line(10) + evaluation, rule); });
+  REQUIRE(error.find("halving compares validation_loss, and the evaluation of run '") !=
+          std::string::npos);
+  REQUIRE(error.find("at step 10 has none") != std::string::npos);
+  evaluation.insert(evaluation.find(",\"tokens\""), ",\"validation_loss\":7.5");
+  REQUIRE(contestant_of(attempt_line(10) + evaluation, rule).losses == std::vector<double>{7.5});
+}
+
 TEST_CASE("a search may compare a score, the higher the better", "[run][halving]") {
   HalvingRule rule;
   rule.by = "accuracy";

@@ -171,12 +171,51 @@ TEST_CASE("a run that waited does not begin on tokens that were damaged meanwhil
   request.train_tokens.emplace_back();
   request.train_tokens[0].path = file.string();
   request.evaluation_tokens.emplace_back();  // of a task: it has no file
-  CHECK_NOTHROW(require_sound_tokens(request));
+  RunRecord record;
+  CHECK_NOTHROW(require_planned_rows(record, request));
   std::string bytes = read_file(file);
   std::swap(bytes.end()[-2], bytes.end()[-4]);
   write_file_atomic(file, bytes);
-  CHECK(contains(error_of([&] { require_sound_tokens(request); }),
+  CHECK(contains(error_of([&] { require_planned_rows(record, request); }),
                  "the run's tokens cannot be used"));
+}
+
+TEST_CASE("a run that waited does not begin on other rows than it was planned with",
+          "[run][hostile]") {
+  const TemporaryFolder folder;
+  const auto tokens = [&](const std::string& name, std::vector<int32_t> ids) {
+    data::TokenFileWriter writer(folder / name, 100, hash_hex("a tokenizer"));
+    writer.append(ids.data(), ids.size());
+    writer.finish();
+    return worker::TokenSource{(folder / name).string(), 2};
+  };
+  worker::Request request;
+  request.train_tokens = {tokens("train", {1, 2, 3, 4, 5})};
+  request.evaluation_tokens = {tokens("evaluation", {6, 7, 8, 9, 10})};
+  request.answer_rows = 2;
+  RunRecord record;
+  record.rows_hash = rows_hash(request);
+  // The same rows in another folder are the same.
+  fs::rename(folder / "train", folder / "moved");
+  request.train_tokens[0].path = (folder / "moved").string();
+  CHECK_NOTHROW(require_planned_rows(record, request));
+  const auto is_refused = [&](const auto& edit) {
+    worker::Request edited = request;
+    edit(edited);
+    const std::string error = error_of([&] { require_planned_rows(record, edited); });
+    return contains(error, "the rows of its request.json are not those that it was planned with");
+  };
+  CHECK(is_refused([](auto& r) { r.evaluation_tokens[0].path = r.train_tokens[0].path; }));
+  CHECK(is_refused([](auto& r) { r.evaluation_tokens[0].rows = 1; }));
+  CHECK(is_refused([](auto& r) { r.train_tokens[0].first_row = 1; }));
+  CHECK(is_refused([](auto& r) { r.train_tokens[0].pad_id = 3; }));
+  CHECK(is_refused([](auto& r) { r.train_tokens[0].document_start = 3; }));
+  CHECK(is_refused([](auto& r) { r.validation_tokens = r.train_tokens; }));
+  CHECK(is_refused([](auto& r) { r.answer_rows = 1; }));
+  CHECK(is_refused([&](auto&) { fs::remove(folder / "moved"); }));
+  // Older runs did not record their rows.
+  record.rows_hash.clear();
+  CHECK_NOTHROW(require_planned_rows(record, request));
 }
 
 TEST_CASE("a run whose config was changed does not go on", "[run][renew]") {

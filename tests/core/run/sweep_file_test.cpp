@@ -63,7 +63,7 @@ TEST_CASE("a sweep file has ranges, drawn keys and halving", "[run][sweep]") {
   REQUIRE(file.samples.seed == 5);
   REQUIRE(file.halving->first == 200);
   REQUIRE(file.halving->eta == 4);
-  REQUIRE(file.halving->is_by_loss());
+  REQUIRE(file.halving->by.empty());
   REQUIRE(!file.halving->take_highest);
   REQUIRE(read("samples: 3\nvalues: {optimizer.lr: {uniform: [0, 1]}}\n").samples.count == 3);
   const SweepFile scored = read("seeds: [1]\nhalving: {first: 9, by: accuracy, take: highest}\n");

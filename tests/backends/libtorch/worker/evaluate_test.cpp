@@ -57,19 +57,20 @@ TEST_CASE("a loss without whole logits is the loss of the logits", "[worker]") {
       libtorch::Model model(small_model("ABCD", model::PositionKind::rope),
                             at::TensorOptions(test_device()).dtype(type));
       libtorch::load_initial(model, 5);
-      libtorch::Evaluator evaluator(model, rows.dataset(), batch_size, test_device());
+      libtorch::Evaluator evaluator(model, row_length, batch_size, test_device());
       std::vector<int64_t> shown;
       const auto see = [&](int64_t row, const at::Tensor& logits, const at::Tensor& targets) {
         REQUIRE(logits.sizes() == at::IntArrayRef({targets.size(0), row_length, 29}));
         shown.push_back(row);
       };
-      const libtorch::EvaluationResult with_logits = evaluator.evaluate(no_progress, see);
+      const libtorch::EvaluationResult with_logits =
+          evaluator.evaluate(rows.dataset(), no_progress, see);
       REQUIRE(shown == std::vector<int64_t>{0, 3, 6, 9, 12, 15});
       REQUIRE(with_logits.tokens == 17 * row_length - 3);
       // On a GPU some of these are recorded and replayed.
       for (int i = 0; i < 3; ++i) {
         INFO(at::toString(type) << " evaluation " << i);
-        const libtorch::EvaluationResult without = evaluator.evaluate(no_progress);
+        const libtorch::EvaluationResult without = evaluator.evaluate(rows.dataset(), no_progress);
         REQUIRE(without.tokens == with_logits.tokens);
         REQUIRE(without.loss ==
                 Approx(with_logits.loss).margin(0).epsilon(type == at::kDouble ? 1e-12 : 1e-5));
@@ -83,19 +84,20 @@ TEST_CASE("an evaluation sees what has become of the weights and says how far it
   libtorch::Model model(small_model("", model::PositionKind::rope),
                         at::TensorOptions(test_device()).dtype(at::kFloat));
   libtorch::load_initial(model, 5);
-  libtorch::Evaluator evaluator(model, rows.dataset(), batch_size, test_device());
+  libtorch::Evaluator evaluator(model, row_length, batch_size, test_device());
   std::vector<double> said;
-  const double first = evaluator.evaluate([&](double done) { said.push_back(done); }).loss;
+  const double first =
+      evaluator.evaluate(rows.dataset(), [&](double done) { said.push_back(done); }).loss;
   REQUIRE(said.size() == 6);
   REQUIRE(std::is_sorted(said.begin(), said.end()));
   REQUIRE(said.back() == 1);
   // A longer row, as generation between two evaluations may have it.
   model.logits(at::zeros({1, 100}, at::TensorOptions(test_device()).dtype(at::kInt)));
   libtorch::load_initial(model, 6);
-  const double second = evaluator.evaluate(no_progress).loss;
+  const double second = evaluator.evaluate(rows.dataset(), no_progress).loss;
   REQUIRE(second != first);
   libtorch::load_initial(model, 5);
-  REQUIRE(evaluator.evaluate(no_progress).loss == first);
+  REQUIRE(evaluator.evaluate(rows.dataset(), no_progress).loss == first);
 }
 
 using nlohmann::json;

@@ -38,8 +38,7 @@ TEST_CASE("the same job twice gives the same losses bit for bit", "[worker]") {
   REQUIRE(numbers(first) != numbers(job.run("other")));
 }
 
-TEST_CASE("rows to choose by give a loss of their own after the last step and change no other",
-          "[worker]") {
+TEST_CASE("rows to choose by give a loss of their own and change no other", "[worker]") {
   Job job;
   job.evaluation_rows = 4;
   const std::vector<json> without = job.run("without");
@@ -51,7 +50,8 @@ TEST_CASE("rows to choose by give a loss of their own after the last step and ch
   const std::vector<json> with = job.run("with");
   REQUIRE(numbers(with) == numbers(without));
   const std::vector<json> evaluations = of_kind(with, "evaluation");
-  REQUIRE(evaluations.front().at("validation_loss").is_null());
+  REQUIRE(evaluations.size() > 1);
+  REQUIRE(evaluations.front().at("validation_loss") != evaluations.back().at("validation_loss"));
   const double chosen_by = evaluations.back().at("validation_loss");
   // All nine rows are the four and the five.
   job.validation_tokens.clear();
@@ -134,6 +134,23 @@ TEST_CASE("a job that resumes after any step goes on like one that never stopped
       }
     }
   }
+}
+
+TEST_CASE("a job stops after the step that its request names and goes on from there", "[worker]") {
+  Job job;
+  const std::vector<json> straight = job.run("straight");
+  job.stop_after = 5;
+  const std::vector<json> stopped = job.run("stopped");
+  REQUIRE_FALSE(job.completed);
+  REQUIRE(stopped.back().at("event") == "finished");
+  REQUIRE(stopped.back().at("step") == 5);
+  REQUIRE(of_kind(stopped, "evaluation").size() == 1);
+  REQUIRE(checkpoints_in(job.run_dir("stopped")) == std::vector<std::string>{named(5)});
+  job.stop_after = 10;
+  const std::vector<json> resumed =
+      job.run("resumed", (job.run_dir("stopped") / "checkpoints" / named(5)).string());
+  REQUIRE(job.completed);
+  REQUIRE(numbers(resumed) == numbers_after(straight, 5));
 }
 
 TEST_CASE("a checkpoint says where the run stands and what it is", "[worker]") {
