@@ -37,9 +37,9 @@ void report_failure(const std::string& label,
     if (!repeats_reason(line, status.reason)) std::cerr << "    " << line << "\n";
   }
   if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
-  const bool is_named = status.hint.find(folder.stderr_file().string()) != std::string::npos;
-  if (!is_named && path_exists(folder.stderr_file()))
-    std::cerr << "full log: " << shown_path(folder.stderr_file()) << "\n";
+  const fs::path log = folder.stderr_file(status.rank);
+  const bool is_named = status.hint.find(log.string()) != std::string::npos;
+  if (!is_named && path_exists(log)) std::cerr << "full log: " << shown_path(log) << "\n";
 }
 
 /// As the supervisor's own: a stop and a full disk have a code each.

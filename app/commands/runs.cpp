@@ -143,10 +143,11 @@ void print(const manage::LogLine& entry, const RunsLogsOptions& options) {
         entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
     std::cout << styled(time_text(*entry.time), Style::dim) << "  "
               << styled(entry.text, bad ? Style::red : Style::plain) << "\n";
-  } else if (log_source(options) == manage::LogSource::all) {
-    std::cout << "                     | " << entry.text << "\n";
   } else {
-    std::cout << entry.text << "\n";
+    const bool among_events = log_source(options) == manage::LogSource::all;
+    std::cout << (among_events ? "                     | " : "")
+              << (entry.rank ? "process " + std::to_string(*entry.rank) + ": " : "") << entry.text
+              << "\n";
   }
 }
 
@@ -229,8 +230,9 @@ void add_runs_logs(const Command& runs) {
       runs.add_command("logs", "Print the events of a run and its worker's output", print_logs);
   command
       .details(
-          "Times are UTC. The worker's stderr is shown after a bar. About twenty training metrics "
-          "are shown; --events prints all.")
+          "Times are UTC. The worker's stderr is shown after a bar; of a run by several processes "
+          "each line says which one wrote it. About twenty training metrics are shown; --events "
+          "prints all.")
       .examples(
           "forge runs logs train_llama-deb27d\n"
           "forge runs logs train_llama-deb27d -f             until the run ends\n"
@@ -247,7 +249,9 @@ void add_runs_logs(const Command& runs) {
   events.excludes(worker);
   supervisor.excludes(worker);
   supervisor.excludes(events);
-  add_json_option(command, options.json, "One JSON object per line: time, attempt, kind, text");
+  add_json_option(command,
+                  options.json,
+                  "One JSON object per line: time, attempt, kind, text; rank of several processes");
 }
 
 }  // namespace forge::app

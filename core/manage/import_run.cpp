@@ -202,7 +202,7 @@ double run_bytes(const run::RunFolder& run) {
   const auto add = [&](const fs::path& file) {
     if (is_plain_file(file)) sum += double(fs::file_size(file));
   };
-  for (const std::string& name : files_of_run()) add(run.path() / name);
+  for (const std::string& name : files_of_run(run)) add(run.path() / name);
   for (const fs::path& checkpoint : weights::list_checkpoints(run.checkpoints()))
     for (const auto& entry : fs::directory_iterator(checkpoint)) add(entry.path());
   return sum;
@@ -237,10 +237,8 @@ void copy_run(const run::RunFolder& from,
   require_space("the run", needed, to.path().parent_path());
   const OnBytes on_bytes = count_bytes(progress, static_cast<int64_t>(needed));
   make_directories(to.path());
-  for (const std::string& name : files_of_run()) {
-    if (is_plain_file(from.path() / name))
-      copy_plain_file(from.path() / name, to.path() / name, on_bytes);
-  }
+  for (const std::string& name : files_of_run(from))
+    copy_plain_file(from.path() / name, to.path() / name, on_bytes);
   for (const fs::path& checkpoint : weights::list_checkpoints(from.checkpoints())) {
     const fs::path copy = to.checkpoints() / checkpoint.filename();
     copy_checkpoint(checkpoint, copy, on_bytes);

@@ -90,7 +90,7 @@ void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<PackEntr
     const std::string name = file.path().filename().string();
     if (name == weights::manifest_file || !file.is_regular_file()) continue;
     const bool has_weights = fs::exists(checkpoint / weights::weights_file);
-    if (!whole && has_weights && weights::is_optimizer_file(name)) continue;
+    if (!whole && has_weights && name == weights::optimizer_file) continue;
     files.push_back(name);
   }
   std::sort(files.begin(), files.end());
@@ -170,17 +170,23 @@ std::optional<FileLock> lock_if_writable(const run::RunFolder& folder) {
 
 }  // namespace
 
-const std::vector<std::string>& files_of_run() {
-  static const std::vector<std::string> names = {"run.json",
-                                                 "config.json",
-                                                 "config.origin.json",
-                                                 "request.json",
-                                                 "tokenizer.json",
-                                                 "events.jsonl",
-                                                 "stderr.log",
-                                                 "env.json",
-                                                 "remarks.json",
-                                                 "DONE"};
+std::vector<std::string> files_of_run(const run::RunFolder& folder) {
+  std::vector<fs::path> files = {folder.record_file(),
+                                 folder.config_file(),
+                                 folder.origin_file(),
+                                 folder.request_file(),
+                                 folder.tokenizer_file(),
+                                 folder.events_file(),
+                                 folder.environment_file(),
+                                 folder.annotations_file(),
+                                 folder.done_file()};
+  for (fs::path& file : folder.stderr_files()) files.push_back(std::move(file));
+  std::vector<std::string> names;
+  for (const fs::path& file : files) {
+    std::error_code missing;
+    if (fs::is_regular_file(fs::symlink_status(file, missing)))
+      names.push_back(file.filename().string());
+  }
   return names;
 }
 
@@ -193,10 +199,8 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
   Json manifest = manifest_of(folder, options);
   manifest["status"] = completed ? "completed" : "unfinished";
   std::vector<PackEntry> entries;
-  for (const std::string& name : files_of_run()) {
-    if (fs::is_regular_file(fs::symlink_status(folder.path() / name)))
-      entries.push_back({"run/" + name, folder.path() / name, ""});
-  }
+  for (const std::string& name : files_of_run(folder))
+    entries.push_back({"run/" + name, folder.path() / name, ""});
   // A run that is to go on needs the optimizer's state.
   const bool all = options.checkpoints || !completed;
   add_checkpoints(folder, all, entries, packed.notes);

@@ -56,8 +56,9 @@ struct Packed {
 /// Throws Error where the run is running or waits in the queue.
 Packed pack_run(const run::RunFolder& folder, const PackOptions& options);
 
-/// Names of the files of a run folder that make the run, but for checkpoints.
-const std::vector<std::string>& files_of_run();
+/// Names of the files of a run folder that make the run, but for checkpoints: those that are there,
+/// and no links.
+std::vector<std::string> files_of_run(const run::RunFolder& folder);
 
 struct ImportResult {
   run::RunFolder folder;

@@ -107,6 +107,7 @@ Json to_json(const LogLine& entry) {
   Json json = {
       {"time", nullptr}, {"attempt", entry.attempt}, {"kind", entry.kind}, {"text", entry.text}};
   if (entry.time) json["time"] = *entry.time;
+  if (entry.rank) json["rank"] = *entry.rank;
   if (!entry.event.is_null()) json["event"] = entry.event;
   return json;
 }
@@ -134,13 +135,13 @@ void RunLog::Reader::lines(const fs::path& path,
 void RunLog::poll(const Take& take) {
   if (source_ == LogSource::supervisor) {
     events_.lines(folder_.supervisor_log(), [&](const std::string& line) {
-      take({std::nullopt, 0, "supervisor", tables::printable_lines(line), nullptr});
+      take({std::nullopt, 0, "supervisor", tables::printable_lines(line), {}, nullptr});
     });
     return;
   }
   if (source_ != LogSource::worker)
     events_.lines(folder_.events_file(), [&](const std::string& line) { tell_event(line, take); });
-  if (source_ != LogSource::events) tell_worker_lines(INT64_MAX, take);
+  if (source_ != LogSource::events) tell_worker_lines(take);
 }
 
 void RunLog::tell_event(const std::string& line, const Take& take) {
@@ -148,31 +149,38 @@ void RunLog::tell_event(const std::string& line, const Take& take) {
   try {
     run::StoredEvent stored = run::stored_event_from_line(line);
     if (source_ == LogSource::all) {
-      const Json bytes = stored.json.value("stderr_bytes", Json());
-      if (bytes.is_number_integer()) tell_worker_lines(bytes.get<int64_t>(), take);
+      tell_worker_lines(take, run::stderr_sizes_from(stored.json));
       attempt_ = stored.attempt;
       if (!should_show(stored)) return;
     }
     std::string text = tables::printable(event_text(stored));
     if (text.empty() && source_ == LogSource::all) return;
-    told = {stored.time, stored.attempt, stored.name, std::move(text), std::move(stored.json)};
+    told = {stored.time, stored.attempt, stored.name, std::move(text), {}, std::move(stored.json)};
   } catch (const Error& problem) {
     told = {std::nullopt,
             0,
             "damaged",
             "a line of events.jsonl cannot be read: " + tables::printable(problem.message()),
+            {},
             nullptr};
   }
   take(told);
 }
 
-void RunLog::tell_worker_lines(int64_t end, const Take& take) {
-  worker_lines_.lines(
-      folder_.stderr_file(),
-      [&](const std::string& line) {
-        take({std::nullopt, attempt_, "worker", tables::printable_lines(line), nullptr});
-      },
-      end);
+void RunLog::tell_worker_lines(const Take& take, const std::optional<run::StderrSizes>& sizes) {
+  const std::vector<fs::path> files = folder_.stderr_files();
+  worker_lines_.resize(std::max(files.size(), worker_lines_.size()));
+  for (size_t rank = 0; rank < files.size(); ++rank) {
+    LogLine told{std::nullopt, attempt_, "worker", "", {}, nullptr};
+    if (files.size() > 1) told.rank = static_cast<int>(rank);
+    worker_lines_[rank].lines(
+        files[rank],
+        [&](const std::string& line) {
+          told.text = tables::printable_lines(line);
+          take(told);
+        },
+        sizes ? sizes->of(static_cast<int>(rank)) : INT64_MAX);
+  }
 }
 
 bool RunLog::should_show(const run::StoredEvent& stored) {

@@ -16,7 +16,7 @@ namespace forge::manage {
 enum class LogSource {
   all,         ///< what happened and the worker's stderr, in order
   events,      ///< every line of events.jsonl
-  worker,      ///< stderr.log
+  worker,      ///< stderr.log, and those of other processes
   supervisor,  ///< supervisor.log
 };
 
@@ -26,17 +26,19 @@ struct LogLine {
   int attempt = 0;             ///< 0: not known
   std::string kind;            ///< name of the event; that, or "worker" or "supervisor"
   std::string text;            ///< for people: no control characters
+  std::optional<int> rank;     ///< of the process that said it, where a worker was several
   nlohmann::json event;        ///< the whole line of an event, else null
 };
 
-/// {"time", "attempt", "kind", "text"} and "event" where it is one.
+/// {"time", "attempt", "kind", "text"}, "rank" where several processes speak, and "event" where it
+/// is one.
 nlohmann::json to_json(const LogLine& entry);
 
 /// What an event says, in a few words; "" for one that a log leaves out.
 std::string event_text(const run::StoredEvent& stored);
 
 /// Reads the files that a run writes, as they grow. The worker's stderr has no times: a line of it
-/// stands where the supervisor found stderr.log to have grown to when it recorded an event.
+/// stands where the supervisor found its file to have grown to when it recorded an event.
 class RunLog {
  public:
   RunLog(run::RunFolder folder, LogSource source) : folder_(std::move(folder)), source_(source) {}
@@ -57,13 +59,15 @@ class RunLog {
   };
 
   void tell_event(const std::string& line, const Take& take);
-  void tell_worker_lines(int64_t end, const Take& take);
+  /// Up to these sizes; all lines without.
+  void tell_worker_lines(const Take& take, const std::optional<run::StderrSizes>& sizes = {});
   /// Only about 20 training metrics of a run are shown.
   bool should_show(const run::StoredEvent& stored);
 
   run::RunFolder folder_;
   LogSource source_;
-  Reader events_, worker_lines_;
+  Reader events_;
+  std::vector<Reader> worker_lines_;  ///< of each process
   int attempt_ = 0;
   int64_t max_steps_ = 0;
   int64_t shown_fraction_ = -1;

@@ -84,7 +84,7 @@ class Attempt {
         worker_(worker),
         checker_(context.experiment.train, context.processes),
         looked_at_(context.options.clock()),
-        stderr_before_(context.folder.stderr_bytes().value_or(0)) {}
+        stderr_before_(context.folder.stderr_sizes()) {}
 
   AttemptEnd run() {
     try {
@@ -163,14 +163,14 @@ class Attempt {
       worker::Evaluation scored = *evaluation;
       scored.scores = run_.scorer.finish();
       evaluated_ = scored;
-      run_.log.append(with_stderr_size(scored), run_.number);
+      run_.log.append(with_stderr_sizes(scored), run_.number);
       stop_at_limit(evaluation->step);
       return;
     }
     const auto* saved = std::get_if<worker::CheckpointSaved>(&event);
     if (saved) on_checkpoint(*saved);
     if (verdict_) return;
-    run_.log.append(saved ? with_stderr_size(event) : worker::to_json(event), run_.number);
+    run_.log.append(saved ? with_stderr_sizes(event) : worker::to_json(event), run_.number);
     if (const auto* environment = std::get_if<worker::Environment>(&event)) {
       write_environment(*environment);
     } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
@@ -205,10 +205,10 @@ class Attempt {
     }
   }
 
-  /// The worker's event, with the size of stderr.log.
-  nlohmann::json with_stderr_size(const worker::Event& event) const {
+  /// The worker's event, with the sizes of the files of its messages.
+  nlohmann::json with_stderr_sizes(const worker::Event& event) const {
     nlohmann::json json = worker::to_json(event);
-    if (const auto bytes = run_.folder.stderr_bytes()) json["stderr_bytes"] = *bytes;
+    json.update(to_json(run_.folder.stderr_sizes()));
     return json;
   }
 
@@ -383,7 +383,7 @@ class Attempt {
     const std::string key = "train.hung_after_seconds";
     std::string hint = "where a step may take so long, raise " + key + " (now " +
                        std::to_string(std::llround(run_.options.silence_seconds)) + ")";
-    if (run_.folder.stderr_bytes().value_or(0) > stderr_before_)
+    if (run_.folder.stderr_sizes().of(0) > stderr_before_.of(0))
       hint = "see " + run_.folder.stderr_file().string() + "; " + hint;
     const std::string silence = " made no progress for " + human_duration(quiet_seconds);
     const std::vector<worker::Member> members = worker_.members();
@@ -487,7 +487,7 @@ class Attempt {
   double looked_at_;            ///< by the clock, when it last did
   double last_sign_ = 0;        ///< of life, in watched seconds
   double longest_silence_ = 0;  ///< that ended
-  int64_t stderr_before_;       ///< size of stderr.log when the worker began
+  StderrSizes stderr_before_;   ///< when the worker began
   bool stepped_ = false;
   std::optional<double> cpu_used_;  ///< by the worker when it was last asked, at cpu_asked_at_
   double cpu_asked_at_ = 0;

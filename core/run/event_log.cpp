@@ -71,12 +71,18 @@ bool LineReader::next() {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, StderrSizes& sizes) {
+  visit.optional("stderr_bytes", sizes.first);
+  visit.optional("other_stderr_bytes", sizes.others);
+}
+
+template <class Visitor>
 void fields(Visitor& visit, AttemptStarted& started) {
   visit.optional("pid", started.pid);
   visit.optional("host", started.host);
   visit.optional("resume_from", started.resume_from);
   visit.optional("damaged", started.damaged);
-  visit.optional("stderr_bytes", started.stderr_bytes);
+  fields(visit, started.stderr_sizes);
   visit.optional("stop_after", started.stop_after);
 }
 
@@ -87,12 +93,13 @@ void fields(Visitor& visit, AttemptEnded& ended) {
   visit.optional("signal", ended.signal);
   visit.optional("reason", ended.reason);
   visit.optional("hint", ended.hint);
+  visit.optional("rank", ended.rank);
   visit.optional("stderr", ended.stderr_lines);
   visit.optional("retry", ended.retry);
   visit.optional("wait_seconds", ended.wait_seconds);
   visit.optional("storage", ended.storage);
   visit.optional("busy_elsewhere", ended.busy_elsewhere);
-  visit.optional("stderr_bytes", ended.stderr_bytes);
+  fields(visit, ended.stderr_sizes);
   visit.optional("stop_after", ended.stop_after);
 }
 
@@ -234,6 +241,12 @@ Json without_nulls(Json object) {
 
 }  // namespace
 
+Json to_json(const StderrSizes& sizes) { return without_nulls(worker::write_fields(sizes)); }
+
+StderrSizes stderr_sizes_from(const Json& event) {
+  return worker::read_fields<StderrSizes>(event, "stored event");
+}
+
 Json stamped(Json event, int attempt) {
   event["time"] = std::round(unix_time() * 1000) / 1000;
   event["attempt"] = attempt;
@@ -278,6 +291,7 @@ void EventLog::append(const AttemptStarted& event, int attempt) {
 void EventLog::append(const AttemptEnded& event, int attempt) {
   Json json = without_nulls(worker::write_fields(event));
   if (!event.storage) json.erase("storage");
+  if (event.rank == 0) json.erase("rank");
   json["event"] = "ended";
   append(std::move(json), attempt);
 }

@@ -52,10 +52,10 @@ class LineReader {
 struct AttemptStarted {
   int64_t pid = 0;
   std::string host;
-  std::string resume_from;                   ///< the checkpoint, "": from the start
-  std::vector<std::string> damaged;          ///< what is wrong with each newer checkpoint
-  std::optional<int64_t> stderr_bytes = {};  ///< size of stderr.log
-  std::optional<int64_t> stop_after = {};    ///< SupervisorOptions::stop_after, none: the last step
+  std::string resume_from;           ///< the checkpoint, "": from the start
+  std::vector<std::string> damaged;  ///< what is wrong with each newer checkpoint
+  StderrSizes stderr_sizes = {};
+  std::optional<int64_t> stop_after = {};  ///< SupervisorOptions::stop_after, none: the last step
 };
 
 /// The supervisor's event "ended": the worker has ended, and with it the run unless `retry`.
@@ -65,15 +65,21 @@ struct AttemptEnded {
   std::optional<int> signal = {};
   std::string reason = {};
   std::string hint = {};
-  std::vector<std::string> stderr_lines = {};  ///< the last ones
+  int rank = 0;                                ///< of the process that explains the end
+  std::vector<std::string> stderr_lines = {};  ///< the last ones, of that process
   bool retry = false;                          ///< another worker starts
   std::optional<double> wait_seconds = {};     ///< before it does
   bool storage = false;                        ///< failed because the disk is full or fails
   std::optional<double> busy_elsewhere = {};   ///< fraction of the cores that others kept busy
-  std::optional<int64_t> stderr_bytes = {};    ///< size of stderr.log
+  StderrSizes stderr_sizes = {};
   /// Stopped because SupervisorOptions::stop_after was reached; none: for another reason.
   std::optional<int64_t> stop_after = {};
 };
+
+/// "stderr_bytes" and "other_stderr_bytes" of an event, as far as they are known.
+nlohmann::json to_json(const StderrSizes& sizes);
+/// Those of a line of events.jsonl. Throws Error where they are no sizes.
+StderrSizes stderr_sizes_from(const nlohmann::json& event);
 
 /// A line of events.jsonl: a worker's event, or one of the supervisor's own.
 struct StoredEvent {

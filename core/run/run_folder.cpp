@@ -168,6 +168,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
       status.exit_status = ended->exit_status.value_or(0);
       status.signal = ended->signal.value_or(0);
       status.stderr_lines = ended->stderr_lines;
+      status.rank = ended->rank;
       status.storage = ended->storage;
       status.halved = status.state == RunState::stopped && ended->stop_after;
       status.interrupted = ended->retry;  // the end of a worker, and not yet of the run
@@ -340,18 +341,43 @@ void RunFolder::require_undamaged(const RunStatus& status) const {
               ExitCode::failed);
 }
 
-std::optional<int64_t> RunFolder::stderr_bytes(int rank) const {
+std::vector<fs::path> RunFolder::stderr_files() const {
+  std::vector<fs::path> files = {stderr_file()};
   std::error_code missing;
-  const auto bytes = fs::file_size(stderr_file(rank), missing);
-  return missing ? std::nullopt : std::optional<int64_t>(bytes);
+  for (int rank = 1; fs::exists(fs::symlink_status(stderr_file(rank), missing)); ++rank)
+    files.push_back(stderr_file(rank));
+  return files;
+}
+
+int64_t StderrSizes::of(int rank) const {
+  if (rank == 0) return first.value_or(0);
+  const auto other = static_cast<size_t>(rank - 1);
+  return others && other < others->size() ? (*others)[other] : 0;
+}
+
+StderrSizes RunFolder::stderr_sizes() const {
+  StderrSizes sizes;
+  std::vector<int64_t> others;
+  for (const fs::path& file : stderr_files()) {
+    std::error_code missing;
+    const auto bytes = static_cast<int64_t>(fs::file_size(file, missing));
+    if (file != stderr_file()) {
+      others.push_back(missing ? 0 : bytes);
+    } else if (!missing) {
+      sizes.first = bytes;
+    }
+  }
+  if (!others.empty()) sizes.others = std::move(others);
+  return sizes;
 }
 
 void RunFolder::require_own_files() const {
   require_own_folder(path_);
   require_own_folder(checkpoints());
   // All other files are replaced as a whole, and so is a link that stands in their place.
-  for (const fs::path& file : {lock_file(), events_file(), stderr_file(), supervisor_log()})
+  for (const fs::path& file : {lock_file(), events_file(), supervisor_log()})
     require_own_file(file);
+  for (const fs::path& file : stderr_files()) require_own_file(file);
 }
 
 void RunFolder::request_stop(StopRequest stop) const {

@@ -65,6 +65,16 @@ struct RunStatus {
   /// of an earlier step, and it cannot go on from what is left.
   bool damaged = false;
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
+  int rank = 0;                           ///< of the process that wrote them
+};
+
+/// How long the files of a worker's messages are: what stands in them before that was said before.
+struct StderrSizes {
+  std::optional<int64_t> first = {};                ///< of stderr.log; none without the file
+  std::optional<std::vector<int64_t>> others = {};  ///< of other processes' by rank; none without
+
+  /// 0 for one that is not there.
+  int64_t of(int rank) const;
 };
 
 enum class StopRequest {
@@ -113,8 +123,9 @@ void require_config_of(const RunRecord& record,
 ///
 /// events.jsonl holds the worker's events and the supervisor's (AttemptStarted, AttemptEnded).
 /// "time" is in seconds since 1970. The events "attempt", "ended", "checkpoint" and "evaluation"
-/// have "stderr_bytes", the size of stderr.log at that time. A resumed attempt repeats the steps
-/// after its checkpoint: of two events for one step the later attempt's counts.
+/// have "stderr_bytes", the size of stderr.log at that time, and "other_stderr_bytes", those of
+/// other processes' files. A resumed attempt repeats the steps after its checkpoint: of two events
+/// for one step the later attempt's counts.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -131,6 +142,8 @@ class RunFolder {
   std::filesystem::path stderr_file(int rank = 0) const {
     return path_ / (rank == 0 ? "stderr.log" : "stderr-" + std::to_string(rank) + ".log");
   }
+  /// stderr.log, and those of other processes that there are, by rank.
+  std::vector<std::filesystem::path> stderr_files() const;
   std::filesystem::path environment_file() const { return path_ / "env.json"; }
   std::filesystem::path progress_file() const { return path_ / "progress.json"; }
   std::filesystem::path supervisor_log() const { return path_ / "supervisor.log"; }
@@ -156,8 +169,7 @@ class RunFolder {
   /// Every file of it is read and compared with its hash.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
-  /// Size of stderr.log; none without the file.
-  std::optional<int64_t> stderr_bytes(int rank = 0) const;
+  StderrSizes stderr_sizes() const;
   /// Whether a supervisor holds the run's lock.
   bool is_running() const { return FileLock::is_held(lock_file()); }
   RunState state() const { return status().state; }

@@ -222,9 +222,7 @@ class Supervisor {
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);
-    stderr_begins_.clear();
-    for (int rank = 0; rank < processes; ++rank)
-      stderr_begins_.push_back(folder_.stderr_bytes(rank).value_or(0));
+    stderr_before_ = folder_.stderr_sizes();
     std::optional<PrivateFolder> meeting_place;
     request_.processes.reset();
     std::unique_ptr<worker::RunningWorker> worker;
@@ -247,7 +245,7 @@ class Supervisor {
                                host_name(),
                                request_.resume_from,
                                checkpoint.damaged,
-                               stderr_begins_[0],
+                               stderr_before_,
                                stop_after()},
                 attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
@@ -328,9 +326,9 @@ class Supervisor {
   /// `retry_after`: seconds until a fresh worker is started; none: the run has ended.
   void record_end(const AttemptEnd& end, std::optional<double> retry_after) {
     AttemptEnded ended{end.state, end.exit.code, end.exit.signal, end.reason, end.hint};
-    const auto rank = static_cast<size_t>(end.rank);
+    ended.rank = end.rank;
     ended.stderr_lines = last_lines(folder_.stderr_file(end.rank),
-                                    rank < stderr_begins_.size() ? stderr_begins_[rank] : 0,
+                                    stderr_before_.of(end.rank),
                                     stderr_lines,
                                     stderr_line_bytes);
     ended.retry = retry_after.has_value();
@@ -338,7 +336,7 @@ class Supervisor {
     ended.storage = end.storage;
     if (end.other_process_load)
       ended.busy_elsewhere = std::round(*end.other_process_load * 1e4) / 1e4;
-    ended.stderr_bytes = folder_.stderr_bytes();
+    ended.stderr_sizes = folder_.stderr_sizes();
     if (end.halved) ended.stop_after = stop_after();
     log_.append(ended, attempt_);
     log_.sync();
@@ -357,7 +355,7 @@ class Supervisor {
   StopRequests stop_requests_;
   int started_ = 0;
   int attempt_ = 0;
-  std::vector<int64_t> stderr_begins_;  ///< sizes of the stderr files when the attempt began
+  StderrSizes stderr_before_;  ///< the attempt
 };
 
 /// Whether the run is completed its events say: one whose disk is full since then is completed,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .kill import is_gone, structure_of
 from .progress import Progress
-from .runs import COMPLETED, HUNG_AFTER, STORAGE, Forge, check, same_numbers, send, wait_for
+from .runs import COMPLETED, HUNG_AFTER, STORAGE, Forge, check, same_as, send, wait_for
 
 STEPS = 240
 SETTINGS = {"train.max_steps": STEPS, "train.checkpoint_every": 20, "train.gradient_slots": 4, "train.batch_size": 4,
@@ -117,7 +117,7 @@ class Blows:
             _, prose = process.communicate(timeout=300)
             check(process.returncode == COMPLETED, f"{run.folder} ended with {process.returncode}: {prose}")
         check(run.unfinished() == [], f"{run.folder}: {run.unfinished()} was left behind")
-        same_numbers(self.straight, run)
+        same_as(self.straight, run)
         self.runs += 1
         run.remove()
 
@@ -143,7 +143,7 @@ class Blows:
             send(workers[rank], signal.SIGSTOP)
             wait_for(lambda: is_gone(workers[rank]), "the end of the stopped process", 20 * HUNG_AFTER)
             self.end_of(run, process, COMPLETED, f"process {rank}")
-            same_numbers(self.straight, run)
+            same_as(self.straight, run)
             run.remove()
 
     def without_memory(self):
@@ -166,7 +166,7 @@ class Blows:
         self.end_of(run, process, STORAGE, "could not be written")
         again = self.launch(4)
         self.end_of(run, again, COMPLETED, "")
-        same_numbers(self.straight, run)
+        same_as(self.straight, run)
         run.remove()
 
 

@@ -26,7 +26,8 @@ void visit_fields(State& state, const Visit& visit) {
 }
 
 nlohmann::json to_json(const TrainingState& progress) {
-  nlohmann::json fields = {{"micro_batch_size", progress.micro_batch_size},
+  nlohmann::json fields = {{"processes", progress.processes},
+                           {"micro_batch_size", progress.micro_batch_size},
                            {"evaluation_micro_batch_size", progress.eval_micro_batch_size}};
   visit_fields(progress, [&](const char* name, auto value) { fields[name] = value; });
   return fields;
@@ -38,6 +39,7 @@ TrainingState from_state(const weights::CheckpointState& state) {
   progress.step = state.step;
   progress.elapsed_seconds = state.elapsed_seconds;
   visit_fields(progress, [&](const char* name, auto& field) { fields.at(name).get_to(field); });
+  progress.processes = fields.value("processes", 1);
   progress.micro_batch_size = fields.value("micro_batch_size", 0);
   progress.eval_micro_batch_size = fields.value("evaluation_micro_batch_size", 0);
   return progress;
@@ -67,22 +69,6 @@ void check_position(const weights::CheckpointState& state, const config::Experim
   }
   if (state.extra.at("random") != random_state(experiment, state.step))
     throw Error("its random numbers are others: " + state.extra.at("random").dump());
-}
-
-/// One process takes over what one process wrote as it is; otherwise each takes its own part.
-void restore_optimizer(const std::filesystem::path& folder, const Optimizer& optimizer) {
-  const std::filesystem::path file = folder / weights::optimizer_file;
-  if (!optimizer.is_divided() && std::filesystem::exists(file))
-    return restore_tensors(weights::SafetensorsFile(file), optimizer.named_state());
-  const at::NoGradGuard no_grad;
-  const weights::OptimizerState state(folder);
-  for (const auto& [name, tensor] : optimizer.named_state()) {
-    at::Tensor numbers = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
-    std::vector<at::Tensor> owners;
-    const weights::Dtype dtype = views_of({{name, numbers}}, owners).at(name).dtype;
-    state.read(name, dtype, numbers.numel(), static_cast<std::byte*>(numbers.data_ptr()));
-    at::Tensor(tensor).copy_(numbers);
-  }
 }
 
 }  // namespace
@@ -115,14 +101,12 @@ at::Tensor Snapshot::memory_for(const at::Tensor& tensor, Buffer& buffer) {
   return at::from_blob(buffer.memory.get(), tensor.sizes(), options);
 }
 
-std::map<std::string, weights::TensorView> Snapshot::copy(const NamedTensors& tensors) {
+std::map<std::string, weights::TensorPart> Snapshot::copy(NamedParts parts) {
   const at::NoGradGuard no_grad;
-  NamedTensors copies;
-  for (const auto& [name, tensor] : tensors) {
-    copies.emplace_back(name, memory_for(tensor, buffers_[name]).copy_(tensor));
-  }
+  for (NamedPart& part : parts)
+    part.numbers = memory_for(part.numbers, buffers_[part.name]).copy_(part.numbers);
   std::vector<at::Tensor> owners;  // own no memory: the copies are contiguous and on the CPU
-  return views_of(copies, owners);
+  return views_of(parts, owners);
 }
 
 TrainingState load_checkpoint(const std::string& folder,
@@ -136,8 +120,10 @@ TrainingState load_checkpoint(const std::string& folder,
     config::check_resumable(
         config::experiment_from_json(state.extra.at("experiment")), experiment, state.step);
     check_position(state, experiment);
-    restore_tensors(weights::SafetensorsFile(path / weights::weights_file), model.named_weights());
-    restore_optimizer(path, optimizer);
+    restore_tensors(weights::SafetensorsFile(path / weights::weights_file),
+                    whole_parts(model.named_weights()));
+    restore_tensors(weights::SafetensorsFile(path / weights::optimizer_file),
+                    optimizer.named_state());
     model.round_matrices();
     return from_state(state);
   } catch (const Error& error) {

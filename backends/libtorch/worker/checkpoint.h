@@ -20,6 +20,7 @@ struct TrainingState {
   double timed_seconds = 0;
   int64_t peak_memory_bytes = 0;
   int64_t peak_resident_bytes = 0;
+  int processes = 1;              ///< of which times and peaks are
   int micro_batch_size = 0;       ///< of a step after memory ran out; 0: as the config says
   int eval_micro_batch_size = 0;  ///< the same of an evaluation
 };
@@ -30,12 +31,12 @@ weights::CheckpointState checkpoint_state(const TrainingState& progress,
                                           const config::Experiment& experiment,
                                           const std::string& identity);
 
-/// Copies tensors into memory that is reused by the next copy, so training goes on while they are
+/// Copies numbers into memory that is reused by the next copy, so training goes on while they are
 /// written. The memory does not count as tensors' memory.
 class Snapshot {
  public:
   /// The result is valid until the next copy.
-  std::map<std::string, weights::TensorView> copy(const NamedTensors& tensors);
+  std::map<std::string, weights::TensorPart> copy(NamedParts parts);
 
  private:
   struct Buffer {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "backends/libtorch/torch_precompiled.h"
@@ -11,6 +12,15 @@ struct Place {
   int rank = 0;
   int count = 1;
 };
+
+/// The numbers of a tensor that a process writes into a checkpoint, and reads from one.
+struct NamedPart {
+  std::string name;
+  std::vector<int64_t> shape;  ///< of the whole tensor
+  int64_t begin = 0;           ///< the first of them, in row-major order
+  at::Tensor numbers;          ///< a view of them in any shape, of no number where there are none
+};
+using NamedParts = std::vector<NamedPart>;
 
 /// A model's stored tensors end to end in one row of numbers, of which each process owns an equal
 /// part: what it updates, and what it keeps moments of (ZeRO stage 1, Rajbhandari et al. 2020).

@@ -7,9 +7,9 @@
 #include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/lion/lion.h"
 #include "backends/libtorch/ops/sgd/sgd.h"
+#include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
 #include "core/config/schedule.h"
-#include "core/model/weights/checkpoint_parts.h"
 
 namespace forge::libtorch {
 namespace {
@@ -292,35 +292,47 @@ void Optimizer::copy_weights() {
   }
 }
 
-/// Of the weights that are divided: a weight's numbers that are this process's own.
-NamedTensors Optimizer::named_parts() const {
-  NamedTensors state;
-  const auto add = [&](const Stored& stored, const std::string& suffix, const at::Tensor& numbers) {
-    if (!numbers.defined()) return;
-    const int64_t width = stored.weight.numel() / stored.weight.size(0);
-    for (const Named& named : stored.named) {
-      const int64_t begin = named.first * width, size = c10::multiply_integers(named.shape);
-      const Range own = {std::max(begin, stored.own.begin), std::min(begin + size, stored.own.end)};
-      if (own.size() <= 0) continue;
-      const at::Tensor part = numbers.narrow(0, own.begin - stored.own.begin, own.size());
-      const std::string name = named.name + suffix;
-      if (own.size() == size) {
-        state.emplace_back(name, part.view(named.shape));
-      } else {
-        state.emplace_back(weights::part_name(name, own.begin - begin, own.end - begin), part);
-      }
-    }
-  };
-  for (const Stored& stored : stored_) {
-    const bool is_adamw = stored.rule == UpdateRule::adamw;
-    add(stored, is_adamw ? ".first_moment" : ".momentum", stored.first_moment);
-    add(stored, ".second_moment", stored.second_moment);
+/// `numbers` are flat and begin with this process's own of the stored tensor; every weight of it
+/// has a part, an empty one too.
+void Optimizer::add_named(const Stored& stored,
+                          const std::string& suffix,
+                          const at::Tensor& numbers,
+                          NamedParts& parts) {
+  if (!numbers.defined()) return;
+  const int64_t width = stored.weight.numel() / stored.weight.size(0);
+  for (const Named& named : stored.named) {
+    const int64_t begin = named.first * width, end = begin + c10::multiply_integers(named.shape);
+    const int64_t own_begin = std::clamp(stored.own.begin, begin, end);
+    const int64_t own_end = std::clamp(stored.own.end, own_begin, end);
+    const bool has_any = own_end > own_begin;
+    parts.push_back(
+        {named.name + suffix,
+         named.shape,
+         own_begin - begin,
+         numbers.narrow(0, has_any ? own_begin - stored.own.begin : 0, own_end - own_begin)});
   }
-  return state;
 }
 
-NamedTensors Optimizer::named_state() const {
-  if (flat_) return named_parts();
+NamedParts Optimizer::named_weights() const {
+  if (!flat_) return whole_parts(model_.named_weights());
+  NamedParts parts;
+  for (const Stored& stored : stored_) {
+    const at::Tensor numbers = stored.weight.detach().view(-1);
+    add_named(stored, "", numbers.narrow(0, stored.own.begin, stored.own.size()), parts);
+  }
+  return parts;
+}
+
+NamedParts Optimizer::named_state() const {
+  if (flat_) {
+    NamedParts parts;
+    for (const Stored& stored : stored_) {
+      const bool is_adamw = stored.rule == UpdateRule::adamw;
+      add_named(stored, is_adamw ? ".first_moment" : ".momentum", stored.first_moment, parts);
+      add_named(stored, ".second_moment", stored.second_moment, parts);
+    }
+    return parts;
+  }
   NamedTensors state;
   const auto add = [&](const std::string& suffix, const auto& tensor_of) {
     const auto of_weight = [&](const at::Tensor& weight) {
@@ -341,7 +353,7 @@ NamedTensors Optimizer::named_state() const {
   add(".second_moment", [](const Stored& stored) { return stored.second_moment; });
   add(".momentum", first_of(false));
   add(".master_weight", [](const Stored& stored) { return stored.master; });
-  return state;
+  return whole_parts(state);
 }
 
 }  // namespace forge::libtorch

@@ -28,8 +28,6 @@ class Optimizer {
 
   /// Whether the device does update() without the host, so that it can be recorded.
   bool is_recordable() const { return state_.step.defined(); }
-  /// Whether this process keeps the state of a part of the weights, or may.
-  bool is_divided() const { return flat_ != nullptr; }
   /// Learning rate of the 0-based step.
   double learning_rate(int64_t step) const;
   /// Drops the gradients, so that the next backward pass writes instead of adding.
@@ -50,10 +48,12 @@ class Optimizer {
 
   /// Copies the weights into their float32 copies.
   void copy_weights();
-  /// What the optimizer keeps, under the weights' names, as views: of AdamW ".first_moment" and
+  /// The weights that this process updates, of each its own part.
+  NamedParts named_weights() const;
+  /// What the optimizer keeps of these, under the weights' names: of AdamW ".first_moment" and
   /// ".second_moment", of others ".momentum", where they have one; and ".master_weight" where there
-  /// are float32 copies. A part of a tensor is flat and says which numbers it has: "[begin:end]".
-  NamedTensors named_state() const;
+  /// are float32 copies.
+  NamedParts named_state() const;
 
  private:
   /// One of the weights that a stored tensor is made of.
@@ -100,7 +100,10 @@ class Optimizer {
   Views views_of(const Part& part) const;
   void update_part(const Part& part, double lr);
   Range own_of(size_t stored) const;
-  NamedTensors named_parts() const;
+  static void add_named(const Stored& stored,
+                        const std::string& suffix,
+                        const at::Tensor& numbers,
+                        NamedParts& parts);
 
   const config::Experiment experiment_;
   const Model& model_;

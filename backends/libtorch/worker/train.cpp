@@ -113,18 +113,27 @@ class TrainingRun {
       state_ = load_checkpoint(
           request_.resume_from, experiment_, trainer_.model(), trainer_.optimizer());
       trainer_.optimizer().set_totals({state_.window_loss, state_.window_norm});
+      if (state_.processes != group_->count()) forget_measurements();
       // What was added up in parts goes on in the same parts: the losses are the same bits.
       if (state_.micro_batch_size > 0) trainer_.set_micro_batch_size(state_.micro_batch_size);
       if (state_.eval_micro_batch_size > 0) evaluator_.set_batch_size(state_.eval_micro_batch_size);
     }
+    state_.processes = group_->count();
     first_step_ = settled_step_ = last_written_ = state_.step;
     load_rows_from(state_.step);
-    if (group_->is_first()) weights::remove_parts(checkpoints());
+    if (group_->is_first()) weights::remove_shared_folders(checkpoints());
     group_->of_first(0);  // none writes before that
     // A run of a few steps must still have steps that count.
     dropped_steps_ = std::min(warm_up_steps, (experiment_.train.max_steps - first_step_) / 2);
     began_ = steady_seconds() - state_.elapsed_seconds;
     reset_peak_memory(device_);
+  }
+
+  /// Throughput and memory of other numbers of processes are no sum.
+  void forget_measurements() {
+    state_.timed_steps = 0;
+    state_.timed_seconds = 0;
+    state_.peak_memory_bytes = state_.peak_resident_bytes = 0;
   }
 
   /// Of several processes each loads the rows of its own slots.
@@ -331,7 +340,7 @@ class TrainingRun {
       const double began = steady_seconds();
       wait_for_writer();  // one at a time
       copy_.emplace();
-      copy_->weights = weights_copy_.copy(weights_to_save());
+      copy_->weights = weights_copy_.copy(trainer_.optimizer().named_weights());
       copy_->moments = moments_copy_.copy(trainer_.optimizer().named_state());
       copy_->state = state_to_save();
       copy_->pause_seconds = steady_seconds() - began;
@@ -364,7 +373,7 @@ class TrainingRun {
       std::vector<at::Tensor> owners;
       pause_seconds_ = 0;
       writer_.start(state_to_save(),
-                    views_of(weights_to_save(), owners),
+                    views_of(trainer_.optimizer().named_weights(), owners),
                     views_of(trainer_.optimizer().named_state(), owners));
       wait_for_writer();
     } else {
@@ -384,11 +393,6 @@ class TrainingRun {
 
   static void say_unsaved(int64_t step) {
     std::cerr << "note: no checkpoint of step " << step << ": its loss no longer makes sense\n";
-  }
-
-  /// Weights are the same in all processes: the first one writes them.
-  NamedTensors weights_to_save() {
-    return group_->is_first() ? trainer_.model().named_weights() : NamedTensors();
   }
 
   weights::CheckpointState state_to_save() const {

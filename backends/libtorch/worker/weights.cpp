@@ -123,37 +123,59 @@ Model load_model(const worker::Request& request,
   return model;
 }
 
-void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {
+void restore_tensors(const weights::SafetensorsFile& file, const NamedParts& parts) {
   const at::NoGradGuard no_grad;
   const std::string file_name = file.path().filename().string();
   std::set<std::string> names;
-  for (const auto& [name, tensor] : tensors) {
-    names.insert(name);
-    const weights::TensorView& view = file.tensor(name);
-    if (tensor.sizes() != at::IntArrayRef(view.shape)) {
-      throw Error("'" + name + "' has another shape in " + file_name + " than in the model");
+  for (const NamedPart& part : parts) {
+    names.insert(part.name);
+    const weights::TensorView& view = file.tensor(part.name);
+    if (part.shape != view.shape) {
+      throw Error("'" + part.name + "' has another shape in " + file_name + " than in the model");
     }
-    if (tensor.scalar_type() != scalar_type_of(view.dtype)) {
-      throw Error("'" + name + "' is " + weights::name_of(view.dtype) + " in " + file_name +
-                  " and " + at::toString(tensor.scalar_type()) + " in the model");
+    if (part.numbers.scalar_type() != scalar_type_of(view.dtype)) {
+      throw Error("'" + part.name + "' is " + weights::name_of(view.dtype) + " in " + file_name +
+                  " and " + at::toString(part.numbers.scalar_type()) + " in the model");
     }
   }
   for (const auto& [name, view] : file.tensors()) {
     if (names.count(name) == 0) throw Error(file_name + " holds '" + name + "', which is not used");
   }
-  for (const auto& [name, tensor] : tensors) copy_into(tensor, file.tensor(name));
+  for (const NamedPart& part : parts) {
+    const weights::TensorView& whole = file.tensor(part.name);
+    const size_t before = static_cast<size_t>(part.begin) * weights::bytes_of(whole.dtype);
+    copy_into(
+        part.numbers,
+        {whole.dtype, part.numbers.sizes().vec(), whole.data + before, part.numbers.nbytes()});
+  }
+}
+
+NamedParts whole_parts(const NamedTensors& tensors) {
+  NamedParts parts;
+  for (const auto& [name, tensor] : tensors)
+    parts.push_back({name, tensor.sizes().vec(), 0, tensor});
+  return parts;
 }
 
 std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
                                                     std::vector<at::Tensor>& owners) {
   std::map<std::string, weights::TensorView> views;
-  for (const auto& [name, tensor] : tensors) {
-    owners.push_back(tensor.detach().cpu().contiguous());
+  for (const auto& [name, part] : views_of(whole_parts(tensors), owners))
+    views[name] = {part.dtype, part.shape, part.data, part.bytes};
+  return views;
+}
+
+std::map<std::string, weights::TensorPart> views_of(const NamedParts& parts,
+                                                    std::vector<at::Tensor>& owners) {
+  std::map<std::string, weights::TensorPart> views;
+  for (const NamedPart& part : parts) {
+    owners.push_back(part.numbers.detach().cpu().contiguous());
     const at::Tensor& kept = owners.back();
-    views[name] = {dtype_of(kept.scalar_type()),
-                   kept.sizes().vec(),
-                   static_cast<const std::byte*>(kept.data_ptr()),
-                   kept.nbytes()};
+    views[part.name] = {dtype_of(kept.scalar_type()),
+                        part.shape,
+                        static_cast<const std::byte*>(kept.data_ptr()),
+                        kept.nbytes(),
+                        part.begin};
   }
   return views;
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "backends/libtorch/model/model.h"
+#include "backends/libtorch/worker/flat_weights.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/worker/messages.h"
 
@@ -27,13 +28,18 @@ Model load_model(const worker::Request& request,
                  const config::Experiment& experiment,
                  const at::Device& device);
 
-/// Copies the tensors of a safetensors file into `tensors` by name, bit for bit: the names must be
-/// the same on both sides, and so must shape and dtype of each. Throws forge::Error naming the
-/// first that is not.
-void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors);
+/// Copies the numbers of a safetensors file into the parts by name, bit for bit: the names must be
+/// the same on both sides, and so must shape and dtype of each whole tensor. Throws forge::Error
+/// naming the first that is not.
+void restore_tensors(const weights::SafetensorsFile& file, const NamedParts& parts);
+
+/// Whole tensors as parts.
+NamedParts whole_parts(const NamedTensors& tensors);
 
 /// Tensors as views of CPU memory for a safetensors file; `owners` keeps copies alive.
 std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
+                                                    std::vector<at::Tensor>& owners);
+std::map<std::string, weights::TensorPart> views_of(const NamedParts& parts,
                                                     std::vector<at::Tensor>& owners);
 
 }  // namespace forge::libtorch

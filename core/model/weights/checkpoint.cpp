@@ -14,6 +14,7 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
+#include "core/model/weights/dtype.h"
 
 namespace forge::weights {
 namespace {
@@ -226,49 +227,44 @@ void make_checkpoints(const fs::path& checkpoints) {
   if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
 }
 
-constexpr const char* parts_prefix = "parts-";
+constexpr const char* shared_prefix = "shared-";
 
-/// The step of a folder of parts; none for another.
-std::optional<int64_t> parts_step(const fs::path& folder) {
-  const std::string prefix = std::string(aside_prefix) + parts_prefix;
+/// The step of a folder that several processes write; none for another.
+std::optional<int64_t> shared_step(const fs::path& folder) {
+  const std::string prefix = std::string(aside_prefix) + shared_prefix;
   const std::string name = folder.filename().string();
   return starts_with(name, prefix) ? checkpoint_step(name.substr(prefix.size())) : std::nullopt;
 }
 
-/// Moves the other processes' files to `aside` as they come; their names.
-std::vector<std::string> collect_parts(const fs::path& parts,
-                                       const fs::path& aside,
-                                       const CheckpointPart& first,
-                                       const std::function<bool()>& gives_up) {
-  std::vector<std::string> names;
+/// An empty file by which a process says that its part is written and synced.
+fs::path mark_of(const fs::path& shared, int rank) {
+  return shared / ("written-" + std::to_string(rank));
+}
+
+void wait_for_others(const fs::path& shared,
+                     const CheckpointPart& first,
+                     const std::function<bool()>& gives_up) {
   for (int rank = 1; rank < first.count; ++rank) {
-    names.push_back(optimizer_file_of({rank, first.count}));
-    while (!fs::exists(parts / names.back())) {
+    const fs::path mark = mark_of(shared, rank);
+    while (!fs::exists(mark)) {
       if (gives_up()) throw Error("process " + std::to_string(rank) + " has not written its part");
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    rename_path(parts / names.back(), aside / names.back());
+    remove_tree(mark);
   }
-  return names;
-}
-
-int64_t bytes_of_files(const fs::path& folder, const std::vector<std::string>& names) {
-  int64_t bytes = 0;
-  for (const std::string& name : names) bytes += static_cast<int64_t>(fs::file_size(folder / name));
-  return bytes;
 }
 
 }  // namespace
 
-fs::path parts_folder(const fs::path& checkpoints, int64_t step) {
-  return checkpoints / (std::string(aside_prefix) + parts_prefix + checkpoint_name(step));
+fs::path shared_folder(const fs::path& checkpoints, int64_t step) {
+  return checkpoints / (std::string(aside_prefix) + shared_prefix + checkpoint_name(step));
 }
 
-void remove_parts(const fs::path& checkpoints) {
+void remove_shared_folders(const fs::path& checkpoints) {
   // A file in the folder's place is told of where the first checkpoint is written.
   if (!is_folder(checkpoints)) return;
   for (const fs::path& entry : entries_of(checkpoints)) {
-    if (parts_step(entry)) remove_tree(entry);
+    if (shared_step(entry)) remove_tree(entry);
   }
 }
 
@@ -279,13 +275,14 @@ fs::path write_checkpoint(const fs::path& checkpoints,
                           int64_t* bytes,
                           const OnBytes& on_bytes) {
   const auto never = [] { return false; };
-  return write_checkpoint_part(checkpoints, state, weights, optimizer, {}, never, bytes, on_bytes);
+  return write_checkpoint_part(
+      checkpoints, state, whole_parts(weights), whole_parts(optimizer), {}, never, bytes, on_bytes);
 }
 
 fs::path write_checkpoint_part(const fs::path& checkpoints,
                                const CheckpointState& state,
-                               const std::map<std::string, TensorView>& weights,
-                               const std::map<std::string, TensorView>& optimizer,
+                               const std::map<std::string, TensorPart>& weights,
+                               const std::map<std::string, TensorPart>& optimizer,
                                const CheckpointPart& part,
                                const std::function<bool()>& gives_up,
                                int64_t* bytes,
@@ -293,30 +290,28 @@ fs::path write_checkpoint_part(const fs::path& checkpoints,
   if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
   make_checkpoints(checkpoints);
   fs::path folder = checkpoints / checkpoint_name(state.step);
-  const fs::path parts = parts_folder(checkpoints, state.step);
-  const std::string own_file = optimizer_file_of(part);
-  if (!part.is_first()) {
-    make_own_folders(checkpoints, parts.filename());
-    const int64_t total = write_safetensors(parts / own_file, optimizer, {}, {}, on_bytes);
-    if (bytes) *bytes = total;
-    return folder;
-  }
-  const fs::path aside = aside_path(folder);
+  const bool is_alone = part.count == 1;
+  const fs::path aside = is_alone ? aside_path(folder) : shared_folder(checkpoints, state.step);
   try {
-    remove_tree(aside);
+    if (is_alone) remove_tree(aside);
     make_own_folders(checkpoints, aside.filename());
-    write_safetensors(aside / weights_file, weights, {}, {}, on_bytes);
-    write_safetensors(aside / own_file, optimizer, {}, {}, on_bytes);
-    std::vector<std::string> files = collect_parts(parts, aside, part, gives_up);
-    files.insert(files.begin(), {weights_file, own_file});
-    const std::string manifest = manifest_text(state, aside, files, on_bytes);
-    if (bytes) *bytes = bytes_of_files(aside, files) + static_cast<int64_t>(manifest.size());
-    write_file_atomic(aside / manifest_file, manifest);
-    replace_folder(aside, folder);
-    if (part.count > 1) remove_tree(parts);
+    int64_t total =
+        write_safetensors_part(aside / weights_file, weights, part.is_first(), on_bytes);
+    total += write_safetensors_part(aside / optimizer_file, optimizer, part.is_first(), on_bytes);
+    if (part.is_first()) {
+      wait_for_others(aside, part, gives_up);
+      const std::string manifest =
+          manifest_text(state, aside, {weights_file, optimizer_file}, on_bytes);
+      write_file_atomic(aside / manifest_file, manifest);
+      replace_folder(aside, folder);
+      total += static_cast<int64_t>(manifest.size());
+    } else {
+      write_file_atomic(mark_of(aside, part.rank), "");
+    }
+    if (bytes) *bytes = total;
   } catch (...) {
-    std::error_code ignored;  // the first error is the one to tell
-    remove_tree(aside, ignored);
+    std::error_code ignored;                    // the first error is the one to tell
+    if (is_alone) remove_tree(aside, ignored);  // others may be writing there
     throw;
   }
   return folder;
@@ -389,7 +384,7 @@ void remove_abandoned_checkpoints(const fs::path& checkpoints, int64_t last_step
     if (*checkpoint_step(folder) > last_step) remove_checkpoint(folder);
   }
   for (const fs::path& entry : entries_of(checkpoints)) {
-    const bool is_next = parts_step(entry).value_or(0) > last_step;  // other processes are ahead
+    const bool is_next = shared_step(entry).value_or(0) > last_step;  // other processes are ahead
     if (starts_with(entry.filename().string(), aside_prefix) && !is_next) remove_tree(entry);
   }
 }
@@ -429,17 +424,20 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   return written;
 }
 
-int64_t bytes_of(const CheckpointWriter::Tensors& tensors) {
-  int64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.bytes);
-  return bytes;
+/// The bytes of these parts, which one process writes, and of whole tensors, if it hashes them.
+int64_t bytes_to_handle(const CheckpointWriter::Tensors& tensors, bool hashes) {
+  size_t bytes = 0;
+  for (const auto& [name, part] : tensors)
+    bytes += part.bytes + (hashes ? bytes_of(part.dtype, part.shape).value_or(0) : 0);
+  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace
 
 void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors optimizer) {
   if (is_busy()) throw Error("a checkpoint is being written already");
-  bytes_to_handle_ = 2 * (bytes_of(weights) + bytes_of(optimizer));
+  bytes_to_handle_ =
+      bytes_to_handle(weights, part_.is_first()) + bytes_to_handle(optimizer, part_.is_first());
   bytes_handled_ = 0;
   pending_ = std::async(std::launch::async,
                         [this,

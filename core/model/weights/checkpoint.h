@@ -11,14 +11,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/model/weights/checkpoint_parts.h"
 #include "core/model/weights/safetensors.h"
 
 namespace forge::weights {
 
 /// Files of a checkpoint folder. manifest.json is written last, with the state of the job and the
-/// size and hash of the others. Of several processes the first writes the weights, and each the
-/// optimizer's state of its part (checkpoint_parts.h).
+/// size and hash of the others. Several processes write the files together, each its own part of
+/// every tensor: they have the same bytes as those of one.
 constexpr const char* weights_file = "weights.safetensors";
 constexpr const char* optimizer_file = "optimizer.safetensors";
 constexpr const char* manifest_file = "manifest.json";
@@ -46,12 +45,20 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
                                        int64_t* bytes = nullptr,
                                        const OnBytes& on_bytes = {});
 
-/// The same for one of several processes. The first one takes the others' files as they come, until
-/// `gives_up`; others write their file for it, and nothing of the weights.
+/// Which of several processes that write a checkpoint together.
+struct CheckpointPart {
+  int rank = 0;
+  int count = 1;
+
+  bool is_first() const { return rank == 0; }
+};
+
+/// The same for one of several processes, with its own parts of the tensors: all begin the same
+/// checkpoint. The first one waits for the others, until `gives_up`, and writes the manifest.
 std::filesystem::path write_checkpoint_part(const std::filesystem::path& checkpoints,
                                             const CheckpointState& state,
-                                            const std::map<std::string, TensorView>& weights,
-                                            const std::map<std::string, TensorView>& optimizer,
+                                            const std::map<std::string, TensorPart>& weights,
+                                            const std::map<std::string, TensorPart>& optimizer,
                                             const CheckpointPart& part,
                                             const std::function<bool()>& gives_up,
                                             int64_t* bytes = nullptr,
@@ -123,13 +130,13 @@ std::string manifest_text(const CheckpointState& state,
                           const std::vector<std::string>& files,
                           const OnBytes& on_bytes = {});
 
-/// Where processes leave their files for the first one, which puts the checkpoint together.
-std::filesystem::path parts_folder(const std::filesystem::path& checkpoints, int64_t step);
+/// Where several processes write a checkpoint until it is whole.
+std::filesystem::path shared_folder(const std::filesystem::path& checkpoints, int64_t step);
 
 /// Removes what other attempts left there: for the first process, before any of them writes.
-void remove_parts(const std::filesystem::path& checkpoints);
+void remove_shared_folders(const std::filesystem::path& checkpoints);
 
-/// A checkpoint that is whole under its final name; of a process that is not the first, its file.
+/// A checkpoint that is whole under its final name; of a process that is not the first, its part.
 struct WrittenCheckpoint {
   int64_t step = 0;
   std::filesystem::path folder;
@@ -137,11 +144,11 @@ struct WrittenCheckpoint {
 };
 
 /// Writes the checkpoints of a run from a thread of its own, one at a time, and removes abandoned
-/// ones. Used by one thread. The first of several processes waits for the others' files, as long as
-/// it takes.
+/// ones. Used by one thread. The first of several processes waits for the others, as long as it
+/// takes.
 class CheckpointWriter {
  public:
-  using Tensors = std::map<std::string, TensorView>;
+  using Tensors = std::map<std::string, TensorPart>;
 
   explicit CheckpointWriter(std::filesystem::path checkpoints, const CheckpointPart& part = {})
       : checkpoints_(std::move(checkpoints)), part_(part) {}
@@ -168,7 +175,7 @@ class CheckpointWriter {
   std::filesystem::path checkpoints_;
   CheckpointPart part_;
   std::atomic<bool> gives_up_{false};
-  int64_t bytes_to_handle_ = 0;            ///< each is written and hashed
+  int64_t bytes_to_handle_ = 0;            ///< that are written or hashed
   std::atomic<int64_t> bytes_handled_{0};  ///< by the thread
   std::future<WrittenCheckpoint> pending_;
 };

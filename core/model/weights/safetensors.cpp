@@ -343,10 +343,16 @@ std::string header_of(const std::vector<Item>& items,
 /// The file on its way.
 class Output {
  public:
-  Output(std::filesystem::path path, const OnBytes& on_bytes)
+  /// `flags`: of open(2), besides those of writing.
+  Output(std::filesystem::path path, const OnBytes& on_bytes, int flags)
       : path_(std::move(path)),
         on_bytes_(on_bytes),
-        file_(open_own_file(path_, O_WRONLY | O_CREAT | O_TRUNC, "write")) {}
+        file_(open_own_file(path_, O_WRONLY | O_CREAT | flags, "write")) {}
+
+  void go_to(size_t offset) {
+    if (::lseek(file_.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+      throw system_error("write '" + path_.string() + "'", errno);
+  }
 
   void write(const void* bytes, size_t size) {
     std::string_view rest(static_cast<const char*>(bytes), size);
@@ -400,7 +406,7 @@ int64_t write_safetensors(const std::filesystem::path& path,
   const std::vector<Item> items = in_file_order(tensors, floating);
   const std::string header = header_of(items, metadata);
   const std::filesystem::path aside = path.string() + ".tmp-" + std::to_string(::getpid());
-  Output output(aside, on_bytes);
+  Output output(aside, on_bytes, O_TRUNC);
   auto total = static_cast<int64_t>(header.size());
   try {
     output.write(header.data(), header.size());
@@ -418,6 +424,42 @@ int64_t write_safetensors(const std::filesystem::path& path,
   }
   sync_path(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
   return total;
+}
+
+std::map<std::string, TensorPart> whole_parts(const std::map<std::string, TensorView>& tensors) {
+  std::map<std::string, TensorPart> parts;
+  for (const auto& [name, tensor] : tensors)
+    parts[name] = {tensor.dtype, tensor.shape, tensor.data, tensor.bytes};
+  return parts;
+}
+
+int64_t write_safetensors_part(const std::filesystem::path& path,
+                               const std::map<std::string, TensorPart>& tensors,
+                               bool writes_header,
+                               const OnBytes& on_bytes) {
+  std::map<std::string, TensorView> wholes;
+  for (const auto& [name, part] : tensors) {
+    const size_t bytes = bytes_of(part.dtype, part.shape).value_or(0);
+    const TensorView whole{part.dtype, part.shape, nullptr, bytes};
+    check(name, whole);
+    const size_t before = static_cast<size_t>(part.begin) * bytes_of(part.dtype);
+    if (part.bytes % bytes_of(part.dtype) != 0 || before + part.bytes > whole.bytes)
+      throw Error("the part of tensor '" + name + "' is not within its shape");
+    wholes.emplace(name, whole);
+  }
+  const std::vector<Item> items = in_file_order(wholes, std::nullopt);
+  const std::string header = header_of(items, {});
+  Output output(path, on_bytes, 0);
+  if (writes_header) output.write(header.data(), header.size());
+  size_t offset = header.size();
+  for (const Item& item : items) {
+    const TensorPart& part = tensors.at(*item.name);
+    output.go_to(offset + static_cast<size_t>(part.begin) * bytes_of(part.dtype));
+    output.write(part.data, part.bytes);
+    offset += item.bytes;
+  }
+  output.sync();
+  return static_cast<int64_t>(offset);
 }
 
 }  // namespace forge::weights

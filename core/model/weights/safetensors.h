@@ -68,4 +68,25 @@ int64_t write_safetensors(const std::filesystem::path& path,
                           std::optional<Dtype> floating = std::nullopt,
                           const OnBytes& on_bytes = {});
 
+/// Some numbers of a tensor, end to end in row-major order.
+struct TensorPart {
+  Dtype dtype = Dtype::f32;
+  std::vector<int64_t> shape;       ///< of the whole tensor
+  const std::byte* data = nullptr;  ///< of the numbers, owned by somebody else
+  size_t bytes = 0;                 ///< of the numbers; 0: there are none here
+  int64_t begin = 0;                ///< the first of them
+};
+
+/// Whole tensors as parts.
+std::map<std::string, TensorPart> whole_parts(const std::map<std::string, TensorView>& tensors);
+
+/// Writes one writer's parts of a file that several write at once, in any order. All of them name
+/// all tensors, and one writes the header. When all have done so, the file has the bytes that
+/// write_safetensors gives whole tensors. It grows under its final name; this writer's part is
+/// synced. Returns the size of the whole file in bytes. `on_bytes` as above, of what is written.
+int64_t write_safetensors_part(const std::filesystem::path& path,
+                               const std::map<std::string, TensorPart>& tensors,
+                               bool writes_header,
+                               const OnBytes& on_bytes = {});
+
 }  // namespace forge::weights

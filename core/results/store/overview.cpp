@@ -90,6 +90,7 @@ PastRuns::PastRuns(const std::vector<RunSummary>& runs, const ConfigOf& config_o
                        run.device_type,
                        run.device_name,
                        run.threads,
+                       run.processes.value_or(1),
                        operations,
                        operations * tokens_per_second / double(run.tokens_per_step)});
   }
@@ -116,6 +117,7 @@ Forecast forecast(const PastRuns& past, const RemainingWork& work) {
   for (const PastSpeed& speed : past.speeds()) {
     if (speed.backend == experiment->backend && speed.precision == precision_of(*experiment) &&
         speed.device_type == work.device_type && speed.threads == work.threads &&
+        speed.processes == experiment->parallel.processes.count &&
         (work.device_name.empty() || speed.device_name == work.device_name))
       alike.push_back(&speed);
   }

@@ -17,6 +17,7 @@ namespace forge::store {
 struct PastSpeed {
   std::string backend, precision, device_type, device_name;
   int64_t threads = 0;  ///< on a CPU; 0 on other devices
+  int64_t processes = 1;
   double operations_per_step = 0;
   double operations_per_second = 0;
 };
@@ -57,9 +58,10 @@ struct Forecast {
 };
 
 /// The time is the operations of the steps and evaluations that are left, divided by the speed that
-/// past runs reached on such a device with that precision. Larger steps reach more operations a
-/// second: between the next smaller and the next larger past step the speed is interpolated, beyond
-/// them it is that of the nearest. Memory is counted (core/model/cost.h), not measured.
+/// past runs by as many processes reached on such a device with that precision. Larger steps reach
+/// more operations a second: between the next smaller and the next larger past step the speed is
+/// interpolated, beyond them it is that of the nearest. Memory is counted (core/model/cost.h), not
+/// measured.
 Forecast forecast(const PastRuns& past, const RemainingWork& work);
 
 /// A device of this machine and how much of it is leased.

@@ -506,10 +506,23 @@ const AblationRow* find_row(const Ablation& ablation,
   return found == ablation.rows.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// Speed and memory have none where other numbers of processes trained the runs.
+bool has_mean(const std::vector<store::RunSummary>& runs, const std::string& metric) {
+  if (!results::metric_named(metric).depends_on_device) return true;
+  return std::all_of(runs.begin(), runs.end(), [&](const store::RunSummary& run) {
+    return run.processes == runs.front().processes;
+  });
+}
+
+}  // namespace
+
 std::vector<double> values_of(const AblationRow& row, const std::string& metric) {
   if (metric == results::loss_at_equal_time_name) return row.loss_at_equal_time;
   if (metric == results::loss_at_equal_flops_name) return row.loss_at_equal_flops;
   std::vector<double> values;
+  if (!has_mean(row.runs, metric)) return values;
   for (const store::RunSummary& run : row.runs) {
     const std::optional<double> value = run.metric(metric);
     if (!value) return {};
@@ -546,13 +559,13 @@ double sampling_error_of(const AblationRow& row, const std::string& metric) {
 
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
                               const std::string& metric) {
+  if (runs.empty() || !has_mean(runs, metric)) return std::nullopt;
   double sum = 0;
   for (const store::RunSummary& run : runs) {
     const std::optional<double> value = run.metric(metric);
     if (!value) return std::nullopt;
     sum += *value;
   }
-  if (runs.empty()) return std::nullopt;
   return sum / static_cast<double>(runs.size());
 }
 

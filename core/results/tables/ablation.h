@@ -182,19 +182,21 @@ const AblationRow* find_row(const Ablation& ablation,
                             const std::string& config,
                             const std::string& group = "");
 
-/// A metric of each of the row's runs, in their order; empty if one does not have it.
+/// A metric of each of the row's runs, in their order; empty if one does not have it, and of speed
+/// and memory where other numbers of processes trained them.
 std::vector<double> values_of(const AblationRow& row, const std::string& metric);
 
 /// The standard error that a row's fraction has because its runs evaluate only so many cases; 0 for
 /// other metrics. The runs evaluate the same cases: more seeds do not make it smaller.
 double sampling_error_of(const AblationRow& row, const std::string& metric);
 
-/// The mean of a metric over runs; none without runs, or if a run does not have it.
+/// The mean of a metric over runs; none without runs, if a run does not have it, or of speed and
+/// memory where other numbers of processes trained them.
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
                               const std::string& metric);
 
 /// Whether speed and memory of the two are comparable: all runs have the same backend, device,
-/// threads and micro-batch size.
+/// threads, micro-batch size and number of processes.
 bool same_setup(const Sample& a, const Sample& b);
 
 /// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed", or

@@ -460,7 +460,8 @@ Runs runs_of_one_sample(const Runs& runs,
     if (kind == SampleOf::one_setup_on_one_device) {
       const std::string variables = numerics_variables_of(run);
       identity.device_type =
-          run.summary.device_name + (variables.empty() ? "" : " with " + variables);
+          run.summary.device_name + (variables.empty() ? "" : " with " + variables) +
+          (run.summary.processes ? " by " + store::processes_text(run.summary) : "");
     }
     return identity;
   };

@@ -101,10 +101,11 @@ enum class SampleOf { one_setup, one_setup_on_one_device };
 /// The newest completed run of each seed whose loss is that of the seed's first one: who repeats a
 /// run must not choose between results. It is one of runs that differ in nothing else; one seed
 /// where all seeds have one loss to the last bit, or a seed varies nothing (identity_without_seed;
-/// for timings nor in the device's name); without any the newest run. `runs` are sorted newest
-/// first. Of several such groups it is the one that completed runs of the config as it is now, then
-/// the one with completed runs of the most seeds, then that of the newest run. Every other run is
-/// excluded, with the reason: "optimizer.lr 0.003, the run shown has 0.001".
+/// for timings nor in the device's name and the number of processes); without any the newest run.
+/// `runs` are sorted newest first. Of several such groups it is the one that completed runs of the
+/// config as it is now, then the one with completed runs of the most seeds, then that of the newest
+/// run. Every other run is excluded, with the reason: "optimizer.lr 0.003, the run shown has
+/// 0.001".
 Sample sample_of(const std::vector<const store::ConfiguredRun*>& runs,
                  std::vector<ExcludedRuns>& excluded,
                  SampleOf kind = SampleOf::one_setup,

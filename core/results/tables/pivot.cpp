@@ -58,7 +58,10 @@ nlohmann::json setup_of(const ConfiguredRun& run, SampleOf kind) {
   nlohmann::json setup = worker::write_fields(identity);
   setup.erase("experiment");
   setup.update(identity.experiment);
-  if (kind == SampleOf::one_setup_on_one_device) setup["device_name"] = run.summary.device_name;
+  if (kind == SampleOf::one_setup_on_one_device) {
+    setup["device_name"] = run.summary.device_name;
+    setup["parallel"]["processes"] = run.summary.processes.value_or(1);
+  }
   return setup;
 }
 

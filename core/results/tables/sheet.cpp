@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
@@ -281,6 +282,14 @@ std::string backend_note(const AblationRow& row) {
 
 std::string processes_note(const AblationRow& row) {
   if (row.same_processes) return "";
+  std::set<int64_t> counts;
+  for (const store::RunSummary& run : row.runs) counts.insert(run.processes.value_or(1));
+  if (counts.size() > 1) {
+    std::vector<std::string> words;
+    for (const int64_t count : counts) words.push_back(with_thousands(count));
+    return "trained by " + join(words, " and ") +
+           " processes: its losses are one sample, its throughput and memory are not";
+  }
   return "trained by " + store::processes_text(*row.run) +
          ", unlike the baseline: its loss is comparable, its throughput and memory are not";
 }

@@ -81,6 +81,20 @@ TEST_CASE("a run that is imported belongs to the workspace that it comes to", "[
   REQUIRE(to_json(imported.folder.record()) == to_json(expected));
 }
 
+TEST_CASE("messages of all processes are packed", "[upkeep][pack]") {
+  Scene scene;
+  PackOptions options;
+  options.file = scene.there / "words.pack";
+  for (const int rank : {0, 1, 2})
+    write_file_atomic(scene.run.stderr_file(rank), "of " + std::to_string(rank));
+  fs::create_symlink(scene.there / "x.yaml", scene.run.stderr_file(3));
+  pack_run(scene.run, options);
+  const run::RunFolder copy = import_packed_run(options.file, scene.here.path()).folder;
+  for (const int rank : {0, 1, 2})
+    CHECK(read_file(copy.stderr_file(rank)) == "of " + std::to_string(rank));
+  CHECK_FALSE(fs::exists(copy.stderr_file(3)));
+}
+
 TEST_CASE("a run that is to go on is packed with all that it needs for that", "[upkeep][pack]") {
   const Scene scene(/*completed=*/false);
   const ImportResult imported = import_packed_run(scene.there / "run.pack", scene.here.path());

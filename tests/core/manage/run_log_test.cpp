@@ -58,6 +58,32 @@ TEST_CASE("the worker's words stand where they were said", "[upkeep][log]") {
   REQUIRE(new_lines(log).empty());
 }
 
+TEST_CASE("lines of several processes say whose they are", "[upkeep][log]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  append_line(run,
+              R"({"time":1,"attempt":1,"event":"attempt","pid":7,"host":"atlas"})"
+              "\n"
+              R"({"time":2,"attempt":1,"event":"ended","status":"failed","reason":"no luck",)"
+              R"("stderr_bytes":4,"other_stderr_bytes":[0,6]})"
+              "\n");
+  say(run, "one\ntwo\n");
+  write_file_atomic(run.stderr_file(1), "late\n");
+  write_file_atomic(run.stderr_file(2), "three\n");
+  const std::vector<LogLine> entries = new_lines(RunLog(run, LogSource::all));
+  Texts texts;
+  for (const LogLine& entry : entries)
+    texts.push_back(entry.text + (entry.rank ? " " + std::to_string(*entry.rank) : ""));
+  REQUIRE(texts == Texts{"attempt 1 on atlas, process 7",
+                         "one 0",
+                         "three 2",
+                         "failed: no luck",
+                         "two 0",
+                         "late 1"});
+  REQUIRE(to_json(entries[2]).at("rank") == 2);
+  REQUIRE_FALSE(to_json(entries[0]).contains("rank"));
+}
+
 TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][log]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});

@@ -147,6 +147,7 @@ TEST_CASE("a process that dies ends all and is named", "[run][group]") {
   const auto ended = scene.failure();
   REQUIRE(ended.at("reason") == "process 1 was killed by signal 9 (Killed)");
   REQUIRE(ended.at("signal") == 9);
+  REQUIRE(ended.at("rank") == 1);
   REQUIRE(contains(ended.at("hint"), "memory"));
 }
 

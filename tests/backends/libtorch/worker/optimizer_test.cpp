@@ -138,10 +138,10 @@ std::set<std::string> suffixes(const config::OptimizerConfig& optimizer, bool of
   experiment.optimizer = optimizer;
   libtorch::Trainer trainer(experiment, at::Device("cpu"));
   std::set<std::string> found;
-  for (const auto& [name, tensor] : trainer.optimizer().named_state()) {
-    const size_t dot = name.rfind('.');
-    const auto group = model::group_of(name.substr(0, dot), tensor.sizes().vec());
-    if ((group == model::WeightGroup::matrices) == of_matrices) found.insert(name.substr(dot));
+  for (const libtorch::NamedPart& part : trainer.optimizer().named_state()) {
+    const size_t dot = part.name.rfind('.');
+    const auto group = model::group_of(part.name.substr(0, dot), part.shape);
+    if ((group == model::WeightGroup::matrices) == of_matrices) found.insert(part.name.substr(dot));
   }
   return found;
 }
@@ -170,8 +170,8 @@ TEST_CASE("an optimizer's state has the bytes that were estimated", "[worker][op
       INFO(optimizer.type << " " << describe(model));
       libtorch::Trainer trainer(experiment, at::Device("cpu"));
       int64_t bytes = 0;
-      for (const auto& [name, tensor] : trainer.optimizer().named_state())
-        bytes += int64_t(tensor.nbytes());
+      for (const libtorch::NamedPart& part : trainer.optimizer().named_state())
+        bytes += int64_t(part.numbers.nbytes());
       CHECK(bytes == model::training_bytes(model, experiment.training_shape()).optimizer);
     }
   }

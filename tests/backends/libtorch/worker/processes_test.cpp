@@ -3,6 +3,7 @@
 #include "backends/libtorch/worker/flat_weights.h"
 #include "backends/libtorch/worker/gradient_tree.h"
 #include "backends/libtorch/worker/process_group.h"
+#include "backends/libtorch/worker/trainer.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/model/weights/checkpoint.h"
@@ -31,8 +32,10 @@ struct SlottedJob : Job {
   }
 };
 
-std::string weights_of(const std::filesystem::path& run, int64_t step) {
-  return read_file(run / "checkpoints" / weights::checkpoint_name(step) / weights::weights_file);
+/// The bytes of a checkpoint's weights and of what the optimizer keeps.
+std::pair<std::string, std::string> tensors_of(const std::filesystem::path& run, int64_t step) {
+  const std::filesystem::path folder = run / "checkpoints" / weights::checkpoint_name(step);
+  return {read_file(folder / weights::weights_file), read_file(folder / weights::optimizer_file)};
 }
 
 /// Whether 1, 2 and 4 processes give the same numbers and the same weights.
@@ -43,7 +46,7 @@ void check_same_bits(Job& job) {
     const std::string name = std::to_string(count);
     INFO(count << " processes");
     REQUIRE(numbers(job.run_processes(name, count)) == numbers(alone));
-    REQUIRE(weights_of(job.run_dir(name), 10) == weights_of(job.run_dir("alone"), 10));
+    REQUIRE(tensors_of(job.run_dir(name), 10) == tensors_of(job.run_dir("alone"), 10));
   }
 }
 
@@ -81,7 +84,7 @@ TEST_CASE("a run goes on by another number of processes with the same bits",
           "[worker][processes]") {
   SlottedJob job(4);
   const std::vector<json> whole = job.run("whole");
-  std::string from;
+  std::string from, from_run;
   std::vector<json> joined;
   // By 4, 2, 1 and 4 processes, of each of which a checkpoint is gone on with.
   const std::vector<std::pair<int, int64_t>> parts = {{4, 4}, {2, 8}, {1, 10}};
@@ -92,11 +95,11 @@ TEST_CASE("a run goes on by another number of processes with the same bits",
       if (joined.empty() || event.at("step") > joined.back().at("step")) joined.push_back(event);
     }
     while (!joined.empty() && joined.back().at("step") > until) joined.pop_back();
+    from_run = job.run_dir(name).string();
     from = (job.run_dir(name) / "checkpoints" / weights::checkpoint_name(until)).string();
   }
   REQUIRE(numbers(joined) == numbers(of_kind(whole, "train")));
-  REQUIRE(read_file(std::filesystem::path(from) / weights::weights_file) ==
-          weights_of(job.run_dir("whole"), 10));
+  REQUIRE(tensors_of(from_run, 10) == tensors_of(job.run_dir("whole"), 10));
 }
 
 TEST_CASE("a slot's gradient is that of its rows", "[worker][processes]") {
@@ -114,17 +117,27 @@ TEST_CASE("a slot's gradient is that of its rows", "[worker][processes]") {
   }
 }
 
-TEST_CASE("each process keeps the moments of its own part", "[worker][processes]") {
-  SlottedJob job(4);
-  job.run("alone");
-  job.run_processes("four", 4);
-  const auto bytes = [&](const char* run, const std::string& file) {
-    return double(std::filesystem::file_size(job.run_dir(run) / "checkpoints" /
-                                             weights::checkpoint_name(10) / file));
+TEST_CASE("each process keeps and writes the weights and moments of its own part",
+          "[worker][processes]") {
+  const SlottedJob job(4);
+  const auto numbers_of = [&](const libtorch::Place& place) {
+    libtorch::Trainer trainer(job.experiment, at::Device("cpu"), place);
+    std::pair<int64_t, int64_t> numbers;
+    for (const libtorch::NamedPart& part : trainer.optimizer().named_weights())
+      numbers.first += part.numbers.numel();
+    for (const libtorch::NamedPart& part : trainer.optimizer().named_state())
+      numbers.second += part.numbers.numel();
+    return numbers;
   };
-  const double whole = bytes("alone", weights::optimizer_file);
-  for (int rank = 0; rank < 4; ++rank)
-    CHECK(bytes("four", weights::optimizer_file_of({rank, 4})) < 0.4 * whole);
+  const auto whole = numbers_of({0, 1});
+  std::pair<int64_t, int64_t> sum;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto own = numbers_of({rank, 4});
+    CHECK(double(own.first) < 0.4 * double(whole.first));
+    CHECK(own.second == 2 * own.first);
+    sum = {sum.first + own.first, sum.second + own.second};
+  }
+  CHECK(sum == whole);
 }
 
 TEST_CASE("what cannot be divided is refused", "[worker][processes]") {

@@ -92,15 +92,31 @@ void halve(const run::RunFolder& folder, int64_t rows) {
   append_line(folder, log.substr(end));
 }
 
+TEST_CASE("throughput and memory of a row are no sample where other numbers of processes trained",
+          "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
+  MadeRun second = Lab::run("canon_a", 11);
+  second.experiment.seed = 43;
+  make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 4000, 1000});
+  divide_among_two(make_completed_run(lab.runs, second, {3.3, 7600, 1500}));
+  const Ablation ablation = lab.table();
+  const AblationRow& row = ablation.rows[1];
+  REQUIRE(row.runs.size() == 2);
+  REQUIRE(values_of(row, results::eval_loss_name).size() == 2);
+  for (const char* metric : {results::tokens_per_second_name, results::peak_memory_name}) {
+    CHECK(values_of(row, metric).empty());
+    CHECK_FALSE(mean_of(row.runs, metric).has_value());
+  }
+  REQUIRE(make_sheet(ablation).footnotes.at(0) ==
+          "trained by 1 and 2 processes: its losses are one sample, its throughput and memory are "
+          "not");
+}
+
 TEST_CASE("throughput and memory are compared between runs of as many processes", "[report]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
-  const run::RunFolder pair =
-      make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 7600, 1500});
-  std::string log = read_file(pair.events_file());
-  const std::string one = "\"processes\":null";
-  REQUIRE(log.find(one) != std::string::npos);
-  write_file_atomic(pair.events_file(), log.replace(log.find(one), one.size(), "\"processes\":2"));
+  divide_among_two(make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 7600, 1500}));
   const Ablation ablation = lab.table();
   REQUIRE(ablation.rows[1].run->processes == 2);
   REQUIRE_FALSE(ablation.rows[1].throughput_change.has_value());

@@ -2,6 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
+
+#include "core/base/files.h"
 
 namespace forge::tests {
 
@@ -61,6 +64,14 @@ std::vector<store::ConfiguredRun> Lab::read() const {
 
 tables::Ablation Lab::table(const std::string& profile) const {
   return tables::build_ablation(small_table(), read(), {profile, std::nullopt});
+}
+
+void divide_among_two(const run::RunFolder& folder) {
+  std::string log = read_file(folder.events_file());
+  const std::string one = "\"processes\":null";
+  const size_t at = log.find(one);
+  if (at == std::string::npos) throw std::logic_error("the run's log names no processes");
+  write_file_atomic(folder.events_file(), log.replace(at, one.size(), "\"processes\":2"));
 }
 
 MixedLab::MixedLab() {

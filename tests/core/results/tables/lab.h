@@ -30,6 +30,9 @@ struct Lab {
   tables::Ablation table(const std::string& profile = "") const;
 };
 
+/// As if two processes had trained the run.
+void divide_among_two(const run::RunFolder& folder);
+
 /// A table with a completed baseline, a failed run, a running one's lock, and one left out.
 struct MixedLab : Lab {
   MixedLab();

@@ -103,6 +103,26 @@ TEST_CASE("timings of two devices are no sample", "[report][pivot]") {
   CHECK(runs_of("tokens_per_second") == 1);
 }
 
+TEST_CASE("timings by other numbers of processes are no sample", "[report][pivot]") {
+  Lab lab;
+  for (const int seed : {1, 2}) {
+    MadeRun made = Lab::run("llama", seed);
+    made.experiment.seed = static_cast<uint64_t>(seed);
+    const run::RunFolder run = make_completed_run(lab.runs, made);
+    if (seed == 2) divide_among_two(run);
+  }
+  const auto pivot_of = [&](const char* metric) {
+    return build_pivot(lab.read(), {"config", "", metric});
+  };
+  CHECK(pivot_of("eval_loss").cells[0][0].runs.size() == 2);
+  const Pivot speeds = pivot_of("tokens_per_second");
+  CHECK(speeds.cells[0][0].runs.size() == 1);
+  REQUIRE(speeds.excluded.size() == 1);
+  CHECK(contains(speeds.excluded[0].reason, "by 2 processes"));
+  const Pivot rows = build_pivot(lab.read(), {"id", "", "tokens_per_second"});
+  CHECK(rows.differ_between_cells == std::vector<std::string>{"parallel.processes"});
+}
+
 TEST_CASE("a pivot says what else its cells differ in", "[report][pivot]") {
   const PivotLab lab;
   const auto a_or_ac = store::select(lab.read(), {"seed=1"});
