@@ -64,7 +64,10 @@ int show_block(const Context& context, const ShowBlockOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.run);
   const config::Experiment experiment = folder.experiment();
   const std::string& source = chosen_block(experiment.model.blocks, options).source;
-  for (const std::string& line : split(source, '\n')) std::cout << tables::printable(line) << "\n";
+  // As it is, to the last newline: the text in a file is the same block.
+  const std::vector<std::string> lines = split(source, '\n');
+  for (size_t i = 0; i < lines.size(); ++i)
+    std::cout << (i > 0 ? "\n" : "") << tables::printable(lines[i]);
   return 0;
 }
 

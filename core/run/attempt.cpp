@@ -82,7 +82,7 @@ class Attempt {
   Attempt(const AttemptContext& context, worker::RunningWorker& worker)
       : run_(context),
         worker_(worker),
-        checker_(context.experiment.train, context.processes),
+        checker_(context.experiment.train, context.evaluation_tokens, context.processes),
         looked_at_(context.options.clock()),
         stderr_before_(context.folder.stderr_sizes()) {}
 

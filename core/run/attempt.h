@@ -40,7 +40,9 @@ struct AttemptContext {
   EventLog& log;
   StopRequests& stop_requests;
   const config::Experiment& experiment;  ///< its config
-  int processes = 1;                     ///< that the worker is made of
+  /// Those of its request.
+  const std::vector<worker::TokenSource>& evaluation_tokens;
+  int processes = 1;          ///< that the worker is made of
   std::string program_state;  ///< program_hash.h, before the worker started; "": of forge's own
 };
 

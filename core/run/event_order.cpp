@@ -1,6 +1,9 @@
 #include "core/run/event_order.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/worker/plausible.h"
 
 namespace forge::run {
@@ -18,14 +21,34 @@ void require_equal(const std::string& name, int64_t said, int64_t asked, const s
               hint);
 }
 
+/// 0 where a source does not say how many rows it has.
+int64_t targets_of(const std::vector<worker::TokenSource>& sources, int seq_len) {
+  int64_t targets = 0;
+  for (const worker::TokenSource& source : sources) {
+    if (source.rows == 0) return 0;
+    targets += source.rows * seq_len;
+  }
+  return targets;
+}
+
+bool scores_all_targets(const worker::TokenSource& source) {
+  const bool has_task = !source.task.empty();
+  return !has_task && !source.pad_id && !source.document_start && !source.short_last_row;
+}
+
 }  // namespace
 
-EventChecker::EventChecker(const config::TrainConfig& train, int processes)
+EventChecker::EventChecker(const config::TrainConfig& train,
+                           const std::vector<worker::TokenSource>& evaluation_tokens,
+                           int processes)
     : max_steps_(train.max_steps),
       batch_size_(train.batch_size),
       tokens_per_step_(int64_t{train.batch_size} * train.seq_len),
       gradient_slots_(train.gradient_slots),
       processes_(processes),
+      evaluation_targets_(targets_of(evaluation_tokens, train.seq_len)),
+      scores_all_targets_(
+          std::all_of(evaluation_tokens.begin(), evaluation_tokens.end(), scores_all_targets)),
       evaluates_(train.eval_rows > 0) {}
 
 void EventChecker::check(const worker::Event& event) {
@@ -38,6 +61,7 @@ void EventChecker::check(const worker::Event& event) {
     take_step("train", metrics->step);
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     take_step("evaluation", evaluation->step);
+    require_all_rows(*evaluation);
     evaluation_ = *evaluation;
   } else if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) {
     require_within("checkpoint", saved->step);  // it may be older than the last step
@@ -101,6 +125,16 @@ void EventChecker::require_within(const std::string& event, int64_t step) const 
   throw Error("'" + event + "' is of step " + std::to_string(step) + ", and the config has " +
                   std::to_string(max_steps_) + " steps",
               "train.max_steps of the request is the last one");
+}
+
+void EventChecker::require_all_rows(const worker::Evaluation& evaluation) const {
+  const int64_t tokens = evaluation.tokens;
+  if (evaluation_targets_ == 0) return;
+  if (scores_all_targets_ ? tokens == evaluation_targets_ : tokens <= evaluation_targets_) return;
+  throw Error("'tokens' of the evaluation of step " + std::to_string(evaluation.step) + " is " +
+                  with_thousands(tokens) + ", and its rows have " +
+                  with_thousands(evaluation_targets_) + " targets",
+              "it is the number of scored targets of all rows of evaluation_tokens");
 }
 
 void EventChecker::require_micro_batch(int64_t rows) const {

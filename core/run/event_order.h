@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config/experiment.h"
 #include "core/worker/messages.h"
@@ -13,8 +14,10 @@ namespace forge::run {
 /// "Order and sense". One worker's events, in their order.
 class EventChecker {
  public:
-  /// `processes`: that were started for the worker.
-  EventChecker(const config::TrainConfig& train, int processes);
+  /// `evaluation_tokens`: those of its request. `processes`: that were started for the worker.
+  EventChecker(const config::TrainConfig& train,
+               const std::vector<worker::TokenSource>& evaluation_tokens,
+               int processes);
 
   /// Throws Error for an event that cannot be true.
   void check(const worker::Event& event);
@@ -25,12 +28,15 @@ class EventChecker {
   void take_step(const std::string& event, int64_t step);
   void require_within(const std::string& event, int64_t step) const;
   void require_micro_batch(int64_t rows) const;
+  void require_all_rows(const worker::Evaluation& evaluation) const;
 
   int64_t max_steps_;
   int64_t batch_size_;
   int64_t tokens_per_step_;
   int64_t gradient_slots_;
   int64_t processes_;
+  int64_t evaluation_targets_;  ///< of all its rows
+  bool scores_all_targets_;     ///< no row has pads or begins of documents, which are not scored
   bool evaluates_;
   bool said_hello_ = false;
   bool started_ = false;

@@ -259,6 +259,7 @@ class Supervisor {
                         log_,
                         stop_requests_,
                         experiment,
+                        request_.evaluation_tokens,
                         processes,
                         program},
                        *worker);

@@ -243,7 +243,7 @@ void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRo
     row.throughput_change =
         change(tokens_per_second_of(row, table), tokens_per_second_of(baseline, table));
   if (!row.completed() || !baseline.completed()) return;
-  if (!row.same_micro_batch || !row.same_processes || !row.same_backend) return;
+  if (!row.same_micro_batch || !row.same_processes || !row.same_backend || !row.same_device) return;
   row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
                              mean_of(baseline.runs, results::peak_memory_name));
 }
@@ -283,6 +283,10 @@ void check_size(const RowBuilder& builder,
   }
 }
 
+std::tuple<std::string, std::string, int64_t> device_of(const store::RunSummary& run) {
+  return {run.device_type, run.device_name, run.threads};
+}
+
 /// The baseline's completed row in the row's group; null without one.
 const AblationRow* completed_baseline(const Ablation& ablation, const AblationRow& row) {
   const AblationRow* const found = find_row(ablation, ablation.table.baseline, row.group);
@@ -305,6 +309,13 @@ void compare_ways_of_computing(Ablation& ablation) {
     row.same_processes =
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
           return run.processes == processes;
+        });
+    const store::RunSummary* const usual_device = baseline  ? &*baseline->run
+                                                  : row.run ? &*row.run
+                                                            : nullptr;
+    row.same_device =
+        std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+          return device_of(run) == device_of(*usual_device);
         });
   }
 }
@@ -508,11 +519,11 @@ const AblationRow* find_row(const Ablation& ablation,
 
 namespace {
 
-/// Speed and memory have none where other numbers of processes trained the runs.
+/// Speed and memory have none where other numbers of processes or other devices trained the runs.
 bool has_mean(const std::vector<store::RunSummary>& runs, const std::string& metric) {
   if (!results::metric_named(metric).depends_on_device) return true;
   return std::all_of(runs.begin(), runs.end(), [&](const store::RunSummary& run) {
-    return run.processes == runs.front().processes;
+    return run.processes == runs.front().processes && device_of(run) == device_of(runs.front());
   });
 }
 

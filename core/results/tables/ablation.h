@@ -66,6 +66,7 @@ struct AblationRow : Sample {
   bool same_micro_batch = true;  ///< as the baseline; else throughput and memory do not compare
   bool same_processes = true;    ///< the same of the number of processes that train a run
   bool same_backend = true;      ///< the same of the program that computed the runs
+  bool same_device = true;       ///< the same of the device and its threads
   std::optional<PublishedResult> published;
   /// Eval losses of `runs` at equal training time and equal FLOPs; empty: not known, or not shown.
   std::vector<double> loss_at_equal_time;
@@ -183,7 +184,7 @@ const AblationRow* find_row(const Ablation& ablation,
                             const std::string& group = "");
 
 /// A metric of each of the row's runs, in their order; empty if one does not have it, and of speed
-/// and memory where other numbers of processes trained them.
+/// and memory where other numbers of processes or other devices trained them.
 std::vector<double> values_of(const AblationRow& row, const std::string& metric);
 
 /// The standard error that a row's fraction has because its runs evaluate only so many cases; 0 for
@@ -191,7 +192,7 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
 double sampling_error_of(const AblationRow& row, const std::string& metric);
 
 /// The mean of a metric over runs; none without runs, if a run does not have it, or of speed and
-/// memory where other numbers of processes trained them.
+/// memory where other numbers of processes or other devices trained them.
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
                               const std::string& metric);
 

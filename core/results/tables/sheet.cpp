@@ -294,6 +294,20 @@ std::string processes_note(const AblationRow& row) {
          ", unlike the baseline: its loss is comparable, its throughput and memory are not";
 }
 
+std::string device_note(const AblationRow& row) {
+  if (row.same_device) return "";
+  std::set<std::string> devices;
+  for (const store::RunSummary& run : row.runs)
+    devices.insert(run.device_name +
+                   (run.device_type == "cpu" ? ", " + counted(run.threads, "thread") : ""));
+  const std::vector<std::string> names(devices.begin(), devices.end());
+  if (names.size() > 1)
+    return "trained on " + join(names, " and on ") +
+           ": its losses are one sample, its throughput and memory are not";
+  return "trained on " + names.front() +
+         ", unlike the baseline: its loss is comparable, its throughput and memory are not";
+}
+
 /// Columns whose values depend on how the rows of a step are computed.
 bool depends_on_way_of_computing(const ColumnSpec& column, const Ablation& ablation) {
   return column.kind == ColumnKind::metric && !shows_benchmark(column, ablation.table) &&
@@ -400,6 +414,7 @@ std::vector<SheetCell> row_cells(size_t index,
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
   const std::string backend_mark = mark_of(backend_note(row), footnotes);
   const std::string processes_mark = mark_of(processes_note(row), footnotes);
+  const std::string device_mark = mark_of(device_note(row), footnotes);
   const bool shows_time =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return depends_on_time(column, ablation);
@@ -419,7 +434,8 @@ std::vector<SheetCell> row_cells(size_t index,
     if (!lacking_runs(row, column).empty()) cell.text += score_mark;
     const bool depends = depends_on_way_of_computing(column, ablation);
     if (depends) cell.text += micro_batch_mark;
-    if (depends || column.kind == ColumnKind::overhead) cell.text += backend_mark + processes_mark;
+    if (depends || column.kind == ColumnKind::overhead)
+      cell.text += backend_mark + processes_mark + device_mark;
     if (depends_on_time(column, ablation)) cell.text += load_mark;
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),

@@ -63,7 +63,7 @@ inline run::RunInputs small_inputs() {
   inputs.data_fingerprint = "d";
   inputs.tokenizer_fingerprint = "t";
   inputs.train_tokens = {{"/cache/train.tokens", 10}};
-  inputs.evaluation_tokens = {{"/cache/evaluation.tokens", 2}};
+  inputs.evaluation_tokens = {{"/cache/evaluation.tokens"}};
   inputs.backend.hello = {worker::version, "fake", "1.0", 1};
   inputs.backend.environment.device_type = "cpu";
   inputs.backend.environment.threads = 2;

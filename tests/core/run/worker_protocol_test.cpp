@@ -130,6 +130,13 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
                  "it finished as completed without eval_loss"));
   CHECK(contains(evaluated_reason(end),
                  "it finished as completed without an 'evaluation' of step 3"));
+  evaluates.evaluation_tokens[0].rows = 4;
+  evaluates.experiment["train"]["seq_len"] = 8;
+  CHECK(contains(evaluated_reason(evaluation),
+                 "'tokens' of the evaluation of step 3 is 9, and its rows have 32 targets"));
+  evaluates.evaluation_tokens[0].pad_id = 0;  // pads are not scored
+  CHECK_FALSE(contains(evaluated_reason(evaluation), "targets"));
+  CHECK(contains(evaluated_reason(with(evaluation, ":9", ":33")), "is 33, and its rows have 32"));
   const auto started = [](int64_t max_steps, int64_t tokens) {
     return R"({"event":"started","parameters":1,"first_step":0,"max_steps":)" +
            std::to_string(max_steps) + R"(,"tokens_per_step":)" + std::to_string(tokens) + "}";

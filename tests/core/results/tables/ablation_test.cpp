@@ -1,5 +1,6 @@
 #include "core/results/tables/ablation.h"
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <set>
@@ -90,6 +91,37 @@ void halve(const run::RunFolder& folder, int64_t rows) {
   append_event(folder, worker::MicroBatch{10, "evaluate", 1, 32, "out of memory"});
   append_event(folder, worker::MicroBatch{10, "train", rows, 32, "out of memory"});
   append_line(folder, log.substr(end));
+}
+
+TEST_CASE("throughput and memory of a row are no sample where other devices trained", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
+  MadeRun second = Lab::run("canon_a", 11), other = Lab::run("canon_b", 10);
+  second.experiment.seed = 43;
+  second.device_name = other.device_name = "another CPU";
+  make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 4000, 1000});
+  make_completed_run(lab.runs, second, {3.3, 7600, 1500});
+  make_completed_run(lab.runs, other, {3.2, 9000, 1000});
+  TableSpec table = small_table();
+  table.must_be_equal = {"profile"};
+  const Ablation ablation = build_ablation(table, lab.read(), {});
+  REQUIRE(ablation.rows[1].runs.size() == 2);
+  REQUIRE(values_of(ablation.rows[1], results::eval_loss_name).size() == 2);
+  for (const char* metric : {results::tokens_per_second_name, results::peak_memory_name}) {
+    CHECK(values_of(ablation.rows[1], metric).empty());
+    CHECK_FALSE(mean_of(ablation.rows[1].runs, metric).has_value());
+    CHECK(values_of(ablation.rows[2], metric).size() == 1);
+  }
+  CHECK_FALSE(ablation.rows[2].throughput_change.has_value());
+  CHECK_FALSE(ablation.rows[2].memory_change.has_value());
+  const std::vector<std::string> footnotes = make_sheet(ablation).footnotes;
+  CHECK(footnotes.at(0).find(": its losses are one sample, its throughput and memory are not") !=
+        std::string::npos);
+  CHECK(
+      std::count(footnotes.begin(),
+                 footnotes.end(),
+                 "trained on another CPU, 2 threads, unlike the baseline: its loss is comparable, "
+                 "its throughput and memory are not") == 1);
 }
 
 TEST_CASE("throughput and memory of a row are no sample where other numbers of processes trained",
