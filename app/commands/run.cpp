@@ -21,6 +21,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/manage/written_files.h"
+#include "core/results/store/result_store.h"
 #include "core/run/allowed_command.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
@@ -307,12 +308,15 @@ int run_configs(const Context& context, RunOptions options) {
   const int jobs = options.queue.jobs;
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
+  const bool only_plans = options.dry_run || options.plan.probe || !options.plan.save.empty();
+  std::optional<store::ScratchStore> scratch;
+  if (only_plans) scratch.emplace(context.runs_dir());
   SelectedRuns selected = next_runs(context, options);
   check_search(selected, options);
   // Also where nothing is left to continue: a misspelt name would never be noticed.
   if (!options.launch.continue_run.empty())
     run::find_run_by_name_or_path(context.runs_dir(), options.launch.continue_run);
-  if (options.dry_run || options.plan.probe || !options.plan.save.empty()) {
+  if (only_plans) {
     options.plan.json = options.json;
     options.plan.halving = selected.halving;
     const bool whole = print_plan(context, selected.runs, options.launch, options.plan);
@@ -473,8 +477,9 @@ void add_run(const Command& app) {
       .at_least(1)
       .excludes(gpus);
   command.heading("Plan");
-  command.add_flag(
-      "--dry-run", options.dry_run, "Print the plan with its estimated time; write nothing");
+  command.add_flag("--dry-run",
+                   options.dry_run,
+                   "Print the plan with its estimated time; write nothing but caches");
   command.add_flag("--probe",
                    options.plan.probe,
                    "Like --dry-run; estimate runs without history by a short benchmark");

@@ -145,7 +145,10 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
   const Outcome ran = forge.call(command);
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
-  const json results = json::parse(ran.out), planned = plan();
+  const json results = json::parse(ran.out);
+  fs::remove(forge.runs_dir() / "forge.sqlite");
+  const json planned = plan();
+  REQUIRE_FALSE(fs::exists(forge.runs_dir() / "forge.sqlite"));  // a dry run writes nothing
   REQUIRE(results.size() == 4);
   REQUIRE(planned.size() == 4);
   for (size_t i = 0; i < 4; ++i) {
