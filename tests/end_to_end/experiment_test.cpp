@@ -312,6 +312,25 @@ TEST_CASE("a table with a budget trains each row as long as it allows") {
   REQUIRE(contains(unknown.err, "forge bench train_llama train_baseline"));
 }
 
+TEST_CASE("an option that would be dropped is refused", "[end_to_end][experiment]") {
+  const Program forge;
+  const auto refused = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"run", "-p", "canon", "train_llama", "--dry-run"});
+    const Outcome outcome = forge.call(options);
+    REQUIRE(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  REQUIRE(contains(refused({"--seed", "1", "--set", "seed=2"}),
+                   "--set seed=2 and --seed 1 set the same key"));
+  REQUIRE(contains(refused({"--backend", "bigram", "--set", "backend=pytorch"}),
+                   "--set backend=pytorch and --backend bigram set the same key"));
+  REQUIRE(contains(refused({"--processes", "2", "--set", "parallel.processes=1"}),
+                   "--set parallel.processes=1 and --processes 2 set the same key"));
+  REQUIRE(contains(refused({"--seed", ""}), "--seed must not be empty"));
+  REQUIRE(contains(refused({"--seed", ""}), "1,2,3 or 1..5"));
+  REQUIRE(contains(refused({"--table", ""}), "--table must not be empty"));
+}
+
 TEST_CASE("runs of one config on other threads are not identical") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
