@@ -170,6 +170,13 @@ Argument Command::add_option(const std::string& names,
   }
   if (value_start != std::string::npos)
     texts.value_name = names.substr(value_start + 2, names.size() - value_start - 3);
+  // An empty value, as of a variable that a script has not set, would count as none.
+  const bool needs_text =
+      std::is_same_v<Value, std::string> && !option->get_positional() && texts.value_name != "TEXT";
+  if (needs_text)
+    option->check([help](const std::string& text) {
+      return text.empty() ? "must not be empty; it is: " + help : "";
+    });
   return Argument(option, texts);
 }
 

@@ -1,6 +1,7 @@
 #include "app/follow_runs.h"
 
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -90,6 +91,7 @@ class RunView {
 
 constexpr auto poll_interval = std::chrono::milliseconds(100);
 constexpr double dispatch_seconds = 0.5;
+constexpr double idle_share = 20;  ///< so many times as long as a dispatch took none is done
 
 /// What is wrong with the checkpoints that an attempt skipped.
 std::vector<std::string> skipped_checkpoints(const run::StoredEvent& stored) {
@@ -196,9 +198,11 @@ class RunFollower {
   void dispatch_queue() {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
-    dispatch_at_ = now + dispatch_seconds;
     const queue::DispatchResult done =
         queue::dispatch(runs_dir_, context_.program(), queue::IfLocked::skip);
+    // Looking at a queue of ten thousands takes a while, and the cores are for training.
+    const double looked_seconds = done.started.empty() ? steady_seconds() - now : 0;
+    dispatch_at_ = now + std::max(dispatch_seconds, idle_share * looked_seconds);
     if (done.queue_was_locked) return wait_for_queue(now);
     queue_locked_since_.reset();
     for (const queue::StartedRun& started : done.started) {
@@ -250,7 +254,7 @@ class RunFollower {
 
   void update(size_t index) {
     Followed& followed = *followed_[index];
-    if (followed.reported) return;
+    if (followed.reported || is_waiting(followed)) return;
     if (!followed.outcome) {
       follow(followed);
       if (!followed.outcome) return;
@@ -262,6 +266,13 @@ class RunFollower {
     if (followed.outcome->status.storage) withdraw_queued();
     at_end_();
     if (source_) source_->on_end(index, *followed.outcome);
+  }
+
+  /// Whether it was in the queue at the last dispatch, and nobody ran it: its files are as they
+  /// were, and there may be thousands.
+  bool is_waiting(const Followed& followed) const {
+    return !followed.outcome && !followed.running && !queue_locked_since_ &&
+           waiting_.count(followed.run.planned.record.id) > 0;
   }
 
   void follow(Followed& followed) {
@@ -440,28 +451,16 @@ std::set<std::string> enqueue(const Context& context,
                               const QueueOptions& options,
                               const Interrupts& interrupts) {
   const QueueGroup group = options.group.value_or(new_group());
-  int64_t position = 0;
-  std::set<std::string> own;
-  std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
-  LateProgress progress("queueing runs");
-  size_t done = 0;
+  std::vector<queue::QueueEntry> entries;
   for (const PendingRun& run : runs) {
-    if (interrupts.count() > 0) break;
-    progress(done++, runs.size());
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
-    // The command that made the folder may have withdrawn the run since it was found.
-    if (!path_exists(run.planned.folder.record_file())) {
-      throw Error("run '" + run.planned.record.id + "' has been withdrawn by another command",
-                  "start it again with the same command",
-                  ExitCode::failed);
-    }
-    queue::QueueEntry entry;
+    queue::QueueEntry& entry = entries.emplace_back();
     entry.run = run.planned.record.id;
     entry.group = group.name;
     entry.priority = options.priority;
     entry.submitted = group.submitted;
-    entry.position = position++;
+    entry.position = static_cast<int64_t>(entries.size()) - 1;
     entry.host = run::host_name();
     entry.devices = run.demand.devices;
     entry.units = run.demand.units;
@@ -469,8 +468,22 @@ std::set<std::string> enqueue(const Context& context,
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
     entry.stop_after = run.stop_after;
-    queue->add(entry);
-    if (queue->find(entry.run)->group == group.name) own.insert(entry.run);
+  }
+  std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
+  if (!queue || interrupts.count() > 0) return {};
+  // The command that made a folder may have withdrawn the run since it was found.
+  for (const queue::QueueEntry& entry : entries) {
+    if (!path_exists(run::RunFolder(context.runs_dir() / entry.run).record_file())) {
+      throw Error("run '" + entry.run + "' has been withdrawn by another command",
+                  "start it again with the same command",
+                  ExitCode::failed);
+    }
+  }
+  queue->add(entries);
+  std::set<std::string> asked, own;
+  for (const queue::QueueEntry& entry : entries) asked.insert(entry.run);
+  for (const queue::QueueEntry& entry : queue->entries()) {
+    if (entry.group == group.name && asked.count(entry.run) > 0) own.insert(entry.run);
   }
   return own;
 }

@@ -306,17 +306,12 @@ std::vector<run::Overrides> drawn_samples(const Sweeps& sweeps) {
   return run::draw_samples(sweeps.random_keys, sweeps.samples.count, sweeps.samples.seed);
 }
 
-/// Throws Error for a key that is both set and swept: one of the two would be dropped.
+/// Throws Error for a key that is both set and swept.
 void require_no_double_setting(const Sweeps& sweeps, const std::vector<std::string>& overrides) {
   std::vector<std::string> paths = texts_of(sweeps.values, &run::Sweep::path);
   for (const run::RandomKey& key : sweeps.random_keys) paths.push_back(key.path);
-  for (const std::string& path : paths) {
-    for (const std::string& setting : overrides) {
-      if (setting.substr(0, setting.find('=')) == path)
-        throw Error("--set " + setting + " and the sweep of '" + path + "' set the same key",
-                    "give one of them");
-    }
-  }
+  for (const std::string& path : paths)
+    require_not_set(overrides, path, "the sweep of '" + path + "'");
 }
 
 /// The configs that the selection names, in that order. Those of --all may be models, which do not
@@ -441,6 +436,15 @@ void add_table_plans(const std::vector<SelectedConfig>& selected,
 
 }  // namespace
 
+void require_not_set(const std::vector<std::string>& overrides,
+                     const std::string& key,
+                     const std::string& other) {
+  for (const std::string& setting : overrides) {
+    if (setting.substr(0, setting.find('=')) == key)
+      throw Error("--set " + setting + " and " + other + " set the same key", "give one of them");
+  }
+}
+
 std::vector<std::string> sweep_names(const project::Project& project) {
   return yaml_names(project.folder / "sweeps");
 }
@@ -485,6 +489,8 @@ SelectedRuns check_selected_configs(const Context& context,
                                     const LaunchOptions& options) {
   const Sweeps sweeps = read_sweeps(context, selection);
   require_no_double_setting(sweeps, options.overrides);
+  if (!selection.seeds.empty())
+    require_not_set(options.overrides, "seed", "--seed " + selection.seeds);
   RunSelection wanted = selection;
   wanted.samples = drawn_samples(sweeps);
   if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)

@@ -91,6 +91,12 @@ struct RunSelection {
   std::vector<run::Overrides> samples;  ///< what was drawn, which every config is trained with
 };
 
+/// Throws Error where --set sets a key that `other`, another option, sets too: one of the two would
+/// be dropped.
+void require_not_set(const std::vector<std::string>& overrides,
+                     const std::string& key,
+                     const std::string& other);
+
 /// Names of the sweeps that a project declares: the files sweeps/*.yaml, sorted.
 std::vector<std::string> sweep_names(const project::Project& project);
 

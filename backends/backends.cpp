@@ -201,12 +201,15 @@ worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
                                             longest_seconds,
                                             launcher,
                                             question);
-  if (name_ != config::external_backend) {
-    info.hello.backend = name_;
-    return info;
+  const std::string& name = info.hello.backend;
+  if (name_ != config::external_backend && name != name_) {
+    throw Error(
+        "backend '" + name_ + "' calls itself '" + name.substr(0, 80) +
+            "': its runs would stand in tables under the name of another program",
+        "let its hello say \"backend\":\"" + name_ + "\", or give its folder the name that it says",
+        ExitCode::failed);
   }
   // Names of backends go into tables and identities; a worker's word for itself is not trusted.
-  const std::string& name = info.hello.backend;
   if (!config::is_allowed_name(name) || name == config::own_backend) {
     throw Error("the external backend calls itself '" + name.substr(0, 80) + "'",
                 "its hello must give a name of letters, digits, _ and -, other than libtorch",

@@ -33,8 +33,8 @@ class ExternalBackend : public worker::Backend {
 
   std::string name() const override { return name_; }
   worker::WorkerCommand command(const worker::Request& request) const override;
-  /// Its hello has the declared name, if there is one, else the worker's own. Throws Error where
-  /// that name is one of forge's or not allowed (config::is_allowed_name).
+  /// Throws Error where its hello has another name than the declared one; of a backend without one,
+  /// where that name is one of forge's or not allowed (config::is_allowed_name).
   worker::BackendInfo describe(worker::Launcher& launcher,
                                const std::string& device,
                                int threads) const override;

@@ -263,7 +263,7 @@ void add_data_prepare(const Command& data) {
   command.add_option("--documents", options.documents, "What a document is")
       .one_of(config::names_of(config::DocumentKind()))
       .show_default();
-  command.add_option("--separator", options.data.separator, "Text between two documents")
+  command.add_option("--separator <TEXT>", options.data.separator, "Text between two documents")
       .show_default();
   command.add_option("--field", options.data.field, "JSON Lines: field that holds the text")
       .show_default();

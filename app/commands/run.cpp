@@ -21,6 +21,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/manage/written_files.h"
+#include "core/results/store/result_store.h"
 #include "core/run/allowed_command.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
@@ -283,12 +284,18 @@ void check_search(const SelectedRuns& selected, const RunOptions& options) {
          "a plan is a list of complete runs; --dry-run shows what halving leaves of it");
 }
 
-/// --gpus and --processes set parallel.processes.
-void take_processes(RunOptions& options) {
-  if (!options.gpus.empty())
-    options.launch.overrides.push_back("parallel.processes=" + options.gpus);
+/// --backend, --gpus and --processes set keys of the config.
+void take_key_options(RunOptions& options) {
+  const auto take =
+      [&](const std::string& option, const std::string& key, const std::string& value) {
+        if (value.empty()) return;
+        require_not_set(options.launch.overrides, key, option + " " + value);
+        options.launch.overrides.push_back(key + "=" + value);
+      };
+  take("--backend", "backend", options.backend);
+  take("--gpus", "parallel.processes", options.gpus);
   if (options.processes > 0)
-    options.launch.overrides.push_back("parallel.processes=" + std::to_string(options.processes));
+    take("--processes", "parallel.processes", std::to_string(options.processes));
   options.launch.needs_gpus = !options.gpus.empty();
 }
 
@@ -302,17 +309,19 @@ int run_configs(const Context& context, RunOptions options) {
   retry_waits();                   // a mistake in it would show where a worker fails, hours later
   if (!options.plan.save.empty())  // --force says what to run, not what to replace
     manage::require_replaceable(options.plan.save, "name another file, or move this one away");
-  if (!options.backend.empty()) options.launch.overrides.push_back("backend=" + options.backend);
-  take_processes(options);
+  take_key_options(options);
   const int jobs = options.queue.jobs;
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
+  const bool only_plans = options.dry_run || options.plan.probe || !options.plan.save.empty();
+  std::optional<store::ScratchStore> scratch;
+  if (only_plans) scratch.emplace(context.runs_dir());
   SelectedRuns selected = next_runs(context, options);
   check_search(selected, options);
   // Also where nothing is left to continue: a misspelt name would never be noticed.
   if (!options.launch.continue_run.empty())
     run::find_run_by_name_or_path(context.runs_dir(), options.launch.continue_run);
-  if (options.dry_run || options.plan.probe || !options.plan.save.empty()) {
+  if (only_plans) {
     options.plan.json = options.json;
     options.plan.halving = selected.halving;
     const bool whole = print_plan(context, selected.runs, options.launch, options.plan);
@@ -452,7 +461,8 @@ void add_run(const Command& app) {
   command
       .add_option("--seeds",
                   options.selection.seed_count,
-                  "Number of seeds, starting at --seed or the config's")
+                  "Number of seeds, counted up from --seed or the config's: --seed 1 --seeds 3 "
+                  "is --seed 1,2,3")
       .at_least(1);
   command.add_option("--continue <RUN>",
                      options.launch.continue_run,
@@ -473,8 +483,9 @@ void add_run(const Command& app) {
       .at_least(1)
       .excludes(gpus);
   command.heading("Plan");
-  command.add_flag(
-      "--dry-run", options.dry_run, "Print the plan with its estimated time; write nothing");
+  command.add_flag("--dry-run",
+                   options.dry_run,
+                   "Print the plan with its estimated time; write nothing but caches");
   command.add_flag("--probe",
                    options.plan.probe,
                    "Like --dry-run; estimate runs without history by a short benchmark");

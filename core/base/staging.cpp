@@ -38,6 +38,13 @@ void FolderWriter::create() {
 
 namespace {
 
+/// In one go, all that was written to the file system of the folder.
+void sync_file_system(const fs::path& folder) {
+  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened || ::syncfs(opened.get()) != 0)
+    throw system_error("sync '" + folder.string() + "'", errno);
+}
+
 void sync_each(const fs::path& folder) {
   for (const fs::path& entry : folder_entries(folder)) {
     const fs::file_type kind = fs::symlink_status(entry).type();
@@ -50,10 +57,25 @@ void sync_each(const fs::path& folder) {
 }  // namespace
 
 void sync_tree(const fs::path& folder) {
-  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened || ::syncfs(opened.get()) != 0)
-    throw system_error("sync '" + folder.string() + "'", errno);
+  sync_file_system(folder);
   sync_each(folder);
+}
+
+void write_files_atomic(const fs::path& folder,
+                        const std::vector<std::pair<std::string, std::string>>& contents) {
+  if (contents.empty()) return;
+  if (contents.size() == 1)
+    return write_file_atomic(folder / contents[0].first, contents[0].second);
+  const ScratchFolder aside(aside_path(folder / "batch"));
+  for (const auto& [name, content] : contents) {
+    const fs::path path = aside.path() / name;
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file) throw system_error("write '" + path.string() + "'", errno);
+    write_all(file.get(), content, path);
+  }
+  sync_file_system(aside.path());
+  for (const auto& [name, content] : contents) rename_path(aside.path() / name, folder / name);
+  sync_path(folder);
 }
 
 fs::path existing_ancestor(fs::path path) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "core/base/files.h"
 
 /// Files and folders that exist until they are put in their place, or no longer needed.
@@ -58,6 +62,11 @@ class FolderWriter {
 /// Returns once all below a folder is on the disk: written in one go for the whole file system, and
 /// then asked for file by file, which tells of each that could not be written. Links stay unopened.
 void sync_tree(const fs::path& folder);
+
+/// Replaces files of a folder, by their names, as write_file_atomic replaces one. The disk is
+/// waited for once: for each file it would be some milliseconds.
+void write_files_atomic(const fs::path& folder,
+                        const std::vector<std::pair<std::string, std::string>>& contents);
 
 /// `path` or the nearest folder above it that exists.
 fs::path existing_ancestor(fs::path path);

@@ -112,8 +112,7 @@ void unpack(const fs::path& pack, const fs::path& folder, const CountProgress& p
   const std::string text =
       read_first_file(pack, pack_manifest, static_cast<int64_t>(max_manifest_bytes));
   if (text.empty()) throw refused("'" + shown_path(pack) + "' is no pack: it has no pack.json");
-  require_shallow_json(text);
-  const Json manifest = try_parse_json(text);
+  const Json manifest = read_json_text(text);
   const Json files = manifest.is_object() ? manifest.value("files", Json()) : Json();
   if (!files.is_object()) throw refused("'files' of pack.json is no object");
   ExtractLimits limits;

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/base/json_file.h"
 #include "core/model/parameters.h"
 #include "core/worker/json_fields.h"
 
@@ -338,38 +339,12 @@ std::string to_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Before the parser, which would follow any depth; a callback in it takes as long again as the
-/// parsing itself.
-static void require_shallow(const std::string& line) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char byte = line[i];
-    if (in_string) {
-      if (byte == '\\') ++i;
-      if (byte == '"') in_string = false;
-    } else if (byte == '"') {
-      in_string = true;
-    } else if (byte == '{' || byte == '[') {
-      if (++depth > max_depth)
-        throw Error("JSON nested more than " + std::to_string(max_depth) + " deep");
-    } else if (byte == '}' || byte == ']') {
-      --depth;
-    }
-  }
-}
-
 Json object_from_line(const std::string& line, size_t max_bytes) {
   if (line.size() > max_bytes) {
     throw Error("a line of more than " + human_bytes(double(max_bytes)) + ": " + excerpt(line));
   }
-  require_shallow(line);
-  try {
-    Json json = Json::parse(line);
-    if (json.is_object()) return json;
-  } catch (const Json::exception&) {
-    // Its message describes the parser; what helps is to see the line.
-  }
+  Json json = read_json_text(line, max_depth);
+  if (json.is_object()) return json;
   throw Error("not a line of the protocol (one JSON object): " + excerpt(line));
 }
 

@@ -1,33 +1,62 @@
 #include "core/worker/tool.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 
 namespace forge::worker {
 
-std::optional<ToolAnswer> run_tool(Launcher& launcher, const WorkerCommand& command) {
+namespace {
+
+/// None where it cannot be started: what is asked of it is worth recording, not worth failing for.
+std::unique_ptr<RunningWorker> start_tool(Launcher& launcher,
+                                          const WorkerCommand& command,
+                                          const fs::path& errors) {
   try {
-    const TemporaryFile errors;
-    const auto tool = launcher.start({command, "", "", errors.path()});
-    ToolAnswer answer;
-    const double deadline = steady_seconds() + 10;
-    while (steady_seconds() < deadline) {
-      Output output = tool->next(0.5);
-      if (auto* said = std::get_if<OutputLine>(&output)) {
-        answer.lines.push_back(std::move(said->text));
-      }
-      if (const auto* exit = std::get_if<ExitStatus>(&output)) {
-        if (exit->signal != 0) return std::nullopt;
-        answer.code = exit->code;
-        return answer;
-      }
-    }
+    return launcher.start({command, "", "", errors});
   } catch (const Error&) {
-    // Not installed: what is asked here is worth recording, not worth failing for.
+    return nullptr;
   }
+}
+
+}  // namespace
+
+std::optional<ToolAnswer> run_tool(Launcher& launcher,
+                                   const WorkerCommand& command,
+                                   const ToolPatience& patience) {
+  const TemporaryFile errors;
+  const auto tool = start_tool(launcher, command, errors.path());
+  if (!tool) return std::nullopt;
+  const int interrupts = interrupts_so_far();
+  const double began = steady_seconds();
+  bool has_said = false;
+  ToolAnswer answer;
+  while (true) {
+    require_uninterrupted(interrupts);
+    const double waited = steady_seconds() - began;
+    if (waited >= patience.silent_seconds && !has_said) {
+      say_waiting("waiting for " + patience.what + ", for " +
+                  human_duration(patience.longest_seconds) + " at most");
+      has_said = true;
+    }
+    if (waited >= patience.longest_seconds) break;
+    Output output = tool->next(std::min(0.5, patience.silent_seconds));
+    if (auto* said = std::get_if<OutputLine>(&output)) {
+      answer.lines.push_back(std::move(said->text));
+    }
+    if (const auto* exit = std::get_if<ExitStatus>(&output)) {
+      if (exit->signal != 0) return std::nullopt;
+      answer.code = exit->code;
+      return answer;
+    }
+  }
+  say_waiting("gave up waiting for " + patience.what);
   return std::nullopt;
 }
 
@@ -58,7 +87,11 @@ std::optional<ToolAnswer> ask(Launcher& launcher,
                               WorkerCommand git,
                               const std::vector<std::string>& arguments) {
   git.arguments.insert(git.arguments.end(), arguments.begin(), arguments.end());
-  return run_tool(launcher, git);
+  const std::string folder = git.arguments.at(3);
+  return run_tool(launcher,
+                  git,
+                  {"git, which looks for the commit and for changed files in '" +
+                   shown_path(folder) + "', to record them"});
 }
 
 /// Turns the content filters of the repository off. False where that cannot be: git cuts what

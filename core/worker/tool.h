@@ -15,8 +15,18 @@ struct ToolAnswer {
   std::vector<std::string> lines;  ///< of its stdout
 };
 
-/// Runs a small tool. None when it cannot be started, is killed or takes longer than ten seconds.
-std::optional<ToolAnswer> run_tool(Launcher& launcher, const WorkerCommand& command);
+/// How long a tool is waited for.
+struct ToolPatience {
+  std::string what;           ///< "git, which …": what a person reads
+  double silent_seconds = 3;  ///< after which it is said that it is waited for
+  double longest_seconds = 10;
+};
+
+/// Runs a small tool. None when it cannot be started or is killed, and when it takes too long,
+/// which is said. Throws Error after a Ctrl-C (core/base/waiting.h).
+std::optional<ToolAnswer> run_tool(Launcher& launcher,
+                                   const WorkerCommand& command,
+                                   const ToolPatience& patience);
 
 /// Commit of the git repository that holds `folder`, "-dirty" appended where tracked files differ
 /// from it; "" where there is none. The repository may be somebody else's, and what its config

@@ -66,8 +66,7 @@ TEST_CASE(
   CHECK(contains(late, "the worker said nothing for 4s"));
 }
 
-TEST_CASE("a declared backend goes by its name, another by the worker's if that is sound",
-          "[backend]") {
+TEST_CASE("a declared backend says its name, another one that is sound", "[backend]") {
   FakeClock clock;
   const auto hello = [](const std::string& name) {
     return WorkerScript{{Says{R"({"event":"hello","protocol":1,"backend":")" + name +
@@ -81,7 +80,10 @@ TEST_CASE("a declared backend goes by its name, another by the worker's if that 
     FakeLauncher launcher(clock, {hello(said)});
     return worker(declared).describe(launcher, "cpu", 1);
   };
-  CHECK(described("mine", "theirs").hello.backend == "mine");
+  CHECK(described("mine", "mine").hello.backend == "mine");
+  const std::string other = error_of([&] { described("mine", "theirs"); });
+  CHECK(contains(other, "backend 'mine' calls itself 'theirs'"));
+  CHECK(contains(other, R"(let its hello say "backend":"mine")"));
   CHECK(described("external", "theirs").hello.backend == "theirs");
   CHECK(described("external", "theirs").supports->jobs.size() == 2);
   for (const char* name : {"libtorch", "../up", "", "a b"})
@@ -95,8 +97,9 @@ TEST_CASE("what a worker says of itself is kept until a file beside it changes",
   int started = 0;
   const auto version = [&] {
     FakeClock clock;
-    const std::string hello = R"({"event":"hello","protocol":1,"backend":"b","backend_version":")" +
-                              std::to_string(started) + R"(","numerics_version":1})";
+    const std::string hello =
+        R"({"event":"hello","protocol":1,"backend":"mine","backend_version":")" +
+        std::to_string(started) + R"(","numerics_version":1})";
     FakeLauncher launcher(
         clock,
         {WorkerScript{{Says{hello}, Says{lines::environment}, Says{lines::supports}, Exits{}},

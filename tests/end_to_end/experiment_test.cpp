@@ -145,7 +145,10 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
   const Outcome ran = forge.call(command);
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
-  const json results = json::parse(ran.out), planned = plan();
+  const json results = json::parse(ran.out);
+  fs::remove(forge.runs_dir() / "forge.sqlite");
+  const json planned = plan();
+  REQUIRE_FALSE(fs::exists(forge.runs_dir() / "forge.sqlite"));  // a dry run writes nothing
   REQUIRE(results.size() == 4);
   REQUIRE(planned.size() == 4);
   for (size_t i = 0; i < 4; ++i) {
@@ -307,6 +310,25 @@ TEST_CASE("a table with a budget trains each row as long as it allows") {
   REQUIRE(unknown.exit_code != 0);
   REQUIRE(contains(unknown.err, "the speed of train_baseline is not known"));
   REQUIRE(contains(unknown.err, "forge bench train_llama train_baseline"));
+}
+
+TEST_CASE("an option that would be dropped is refused", "[end_to_end][experiment]") {
+  const Program forge;
+  const auto refused = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"run", "-p", "canon", "train_llama", "--dry-run"});
+    const Outcome outcome = forge.call(options);
+    REQUIRE(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  REQUIRE(contains(refused({"--seed", "1", "--set", "seed=2"}),
+                   "--set seed=2 and --seed 1 set the same key"));
+  REQUIRE(contains(refused({"--backend", "bigram", "--set", "backend=pytorch"}),
+                   "--set backend=pytorch and --backend bigram set the same key"));
+  REQUIRE(contains(refused({"--processes", "2", "--set", "parallel.processes=1"}),
+                   "--set parallel.processes=1 and --processes 2 set the same key"));
+  REQUIRE(contains(refused({"--seed", ""}), "--seed must not be empty"));
+  REQUIRE(contains(refused({"--seed", ""}), "1,2,3 or 1..5"));
+  REQUIRE(contains(refused({"--table", ""}), "--table must not be empty"));
 }
 
 TEST_CASE("runs of one config on other threads are not identical") {

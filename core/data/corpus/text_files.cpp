@@ -30,6 +30,23 @@ bool is_wanted(const fs::path& path, const DocumentRule& rule) {
               "and set data.source: jsonl, data.path: out.jsonl.gz");
 }
 
+/// Throws Error where a text's name is there, and the text is not: a run would be trained without
+/// it.
+void require_text(const fs::directory_entry& entry) {
+  std::error_code error;
+  const fs::file_status status = entry.status(error);
+  if (fs::is_regular_file(status) || fs::is_directory(status)) return;
+  const std::string name = "'" + shown_path(entry.path()) + "'";
+  if (status.type() == fs::file_type::not_found && entry.is_symlink(error)) {
+    throw Error("the link " + name + " leads to '" +
+                    shown_path(fs::read_symlink(entry.path(), error)) + "', which is not there",
+                "bring the file back, or remove the link");
+  }
+  if (status.type() == fs::file_type::none) throw system_error("read " + name, error.value());
+  if (status.type() == fs::file_type::not_found) return;  // removed since the folder was read
+  throw Error(name + " is no file that can be read as text", "remove it from the folder");
+}
+
 std::vector<fs::path> files_of_folder(const fs::path& folder, const DocumentRule& rule) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
@@ -37,6 +54,7 @@ std::vector<fs::path> files_of_folder(const fs::path& folder, const DocumentRule
   std::vector<fs::path> files;
   fs::path parquet;
   for (const fs::directory_entry& entry : entries) {
+    if (is_wanted(entry.path(), rule)) require_text(entry);
     if (!entry.is_regular_file(error)) continue;
     if (is_wanted(entry.path(), rule)) files.push_back(entry.path());
     if (entry.path().extension() == ".parquet") parquet = entry.path();

@@ -58,8 +58,8 @@ struct TextRange {
 
 /// The file of that path, or those of the folder that hold text (.txt; with documents that are
 /// records .jsonl or .ndjson; each with .gz or .zst behind it as well) in bytewise order of their
-/// names. Throws Error where there are none, and where they are in a format that forge does not
-/// read.
+/// names. Throws Error where there are none, where they are in a format that forge does not read,
+/// and for a link with such a name that leads nowhere.
 std::vector<std::filesystem::path> list_text_files(const std::filesystem::path& path,
                                                    const DocumentRule& rule);
 /// The same with their sizes, for which compressed files are read.

@@ -27,8 +27,7 @@ Error bad(const std::string& source, const std::string& what, const std::string&
 
 /// The object's names and rules.
 RulesByName read_rules(std::string_view json, const std::string& source) {
-  require_shallow_json(json);
-  const nlohmann::json tree = try_parse_json(json);
+  const nlohmann::json tree = read_json_text(json);
   const std::string hint = "a grammar is written as {\"5\": [[4, 4], [4]], \"4\": [[1, 2]]}";
   if (tree.is_discarded()) throw bad(source, "not JSON", hint);
   if (!tree.is_object() || tree.empty()) throw bad(source, "not an object of symbols", hint);

@@ -48,8 +48,7 @@ std::string bounded_text(const fs::path& path) {
 
 /// The inner object of a manifest whose every byte is as forge wrote it.
 Json checked_object(const std::string& text) {
-  require_shallow_json(text);
-  const Json whole = try_parse_json(text);
+  const Json whole = read_json_text(text);
   const auto manifest = whole.is_object() ? whole.find("manifest") : whole.end();
   if (manifest == whole.end() || text_of(*manifest) != text) {
     throw Error(std::string(manifest_file) + " is not what was written");

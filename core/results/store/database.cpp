@@ -68,7 +68,8 @@ std::string name_in_cache(const fs::path& runs_dir) {
   return hash_hex(fs::weakly_canonical(runs_dir).string()).substr(0, 16) + ".sqlite";
 }
 
-/// Which stores this process keeps elsewhere because the disk is full, by the name in the cache.
+/// Which stores this process keeps elsewhere, because the disk is full or nothing is to be written
+/// there, by the name in the cache.
 struct OtherStores {
   std::mutex mutex;
   std::map<std::string, fs::path> paths;
@@ -129,6 +130,39 @@ fs::path store_path(const fs::path& runs_dir) {
       ::statfs(folder.c_str(), &status) == 0 && is_remote_file_system(status.f_type);
   if (remote || !can_write_store(runs_dir)) return cached_store_path(runs_dir);
   return runs_dir / store_name;
+}
+
+namespace {
+
+/// Copies a database with its log. False where another process writes to it meanwhile: the copy
+/// could be torn.
+bool copy_store(const fs::path& from, const fs::path& to) {
+  const auto stamps = [&] { return std::pair(stamp_of(from), stamp_of(beside(from, "-wal"))); };
+  const auto before = stamps();
+  for (const char* suffix : {"", "-wal"}) {
+    std::error_code missing;
+    fs::copy_file(beside(from, suffix), beside(to, suffix), missing);
+  }
+  return stamps() == before;
+}
+
+}  // namespace
+
+ScratchStore::ScratchStore(fs::path runs_dir) : runs_dir_(std::move(runs_dir)), folder_("store") {
+  const fs::path store = store_path(runs_dir_), copy = folder_.path() / store_name;
+  if (store != runs_dir_ / store_name) return;  // it lies elsewhere
+  if (!copy_store(store, copy)) {
+    for (const char* suffix : {"", "-wal"}) remove_tree(beside(copy, suffix));  // it is built anew
+  }
+  const std::lock_guard lock(other_stores().mutex);
+  other_stores().paths[name_in_cache(runs_dir_)] = copy;
+}
+
+ScratchStore::~ScratchStore() {
+  const std::lock_guard lock(other_stores().mutex);
+  const auto found = other_stores().paths.find(name_in_cache(runs_dir_));
+  if (found != other_stores().paths.end() && found->second.parent_path() == folder_.path())
+    other_stores().paths.erase(found);
 }
 
 extern const char* const schema_sql;  // schema.sql, embedded by CMake

@@ -119,8 +119,7 @@ constexpr const char* select_environment = "SELECT environment FROM environments
 
 nlohmann::json json_or_null(const std::string& text) {
   if (text.empty()) return nullptr;
-  require_shallow_json(text);
-  nlohmann::json json = try_parse_json(text);
+  nlohmann::json json = read_json_text(text);
   if (!json.is_object()) refuse_damaged("a text in it is no JSON object");
   return json;
 }

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/progress.h"
+#include "core/base/staging.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/run_summary.h"
 #include "core/worker/messages.h"
@@ -40,6 +41,21 @@ bool use_other_store(const std::filesystem::path& runs_dir);
 
 /// The file of the user's cache folder for `runs_dir`.
 std::filesystem::path cached_store_path(const std::filesystem::path& runs_dir);
+
+/// For a command that is to write nothing into `runs_dir` and reads its runs: while this object
+/// lives, `store_path` names in this process a copy of the store that lies there, or would. It is
+/// brought up to date instead.
+class ScratchStore {
+ public:
+  explicit ScratchStore(std::filesystem::path runs_dir);
+  ~ScratchStore();
+  ScratchStore(const ScratchStore&) = delete;
+  ScratchStore& operator=(const ScratchStore&) = delete;
+
+ private:
+  std::filesystem::path runs_dir_;
+  PrivateFolder folder_;
+};
 
 }  // namespace forge::store
 

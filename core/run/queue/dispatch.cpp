@@ -53,20 +53,27 @@ void remove_if_never_begun(const run::RunFolder& folder) {
   if (holds_nothing) remove_folder(folder.path());
 }
 
+/// Whether a supervisor was started for it. Of others nothing is looked at until they find room: a
+/// queue may hold thousands, and every supervisor that ends looks at all of it.
+bool has_begun(const QueueEntry& entry) { return entry.starts > 0 || !entry.device.empty(); }
+
 class Dispatcher {
  public:
   Dispatcher(const fs::path& runs_dir, const fs::path& program, Queue queue)
       : runs_dir_(runs_dir),
         program_(program),
         queue_(std::move(queue)),
+        host_(run::host_name()),
         sign_of_life_(give_sign_of_life(runs_dir)) {}
 
   DispatchResult run() {
     std::vector<QueueEntry> idle;
     for (const QueueEntry& entry : queue_.entries()) {
-      const bool running = folder_of(entry).is_running();
-      (running ? running_ : idle).push_back(entry);
-      if (running) ++running_of_group_[entry.group];
+      if (has_begun(entry) && folder_of(entry).is_running()) {
+        count_running(entry);
+      } else {
+        idle.push_back(entry);
+      }
     }
     for (QueueEntry& entry : idle) {
       if (is_ours(entry)) consider(entry);
@@ -79,16 +86,21 @@ class Dispatcher {
     return run::RunFolder(runs_dir_ / entry.run);
   }
 
+  void count_running(const QueueEntry& entry) {
+    ++running_of_group_[entry.group];
+    running_.push_back(entry);
+  }
+
   void wait_for(const QueueEntry& entry, const std::string& what) {
     done_.waiting[entry.run] = what;
   }
 
   /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
   bool is_ours(QueueEntry& entry) {
-    if (entry.host == run::host_name()) return true;
+    if (entry.host == host_) return true;
     const double last_sign = last_sign_of_life(runs_dir_, entry);
     const double silence = sign_of_life_ ? *sign_of_life_ - last_sign : 0;
-    if (silence >= gone_after_seconds) {
+    if (silence >= gone_after_seconds && !folder_of(entry).is_running()) {
       if (needs_no_more(entry, folder_of(entry))) {
         queue_.remove(entry.run);
         return false;
@@ -105,7 +117,7 @@ class Dispatcher {
 
   void consider(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
-    if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    if (has_begun(entry) && needs_no_more(entry, folder)) return queue_.remove(entry.run);
     if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) {
       return wait_for(entry,
                       "a run of its command to end (--jobs " + std::to_string(entry.jobs) + ")");
@@ -117,7 +129,10 @@ class Dispatcher {
                         ExitCode::failed));
     }
     const std::vector<Lease> leases = leases_for(entry);
-    if (!leases.empty()) start(entry, folder, leases);
+    if (leases.empty()) return;
+    if (folder.is_running()) return count_running(entry);  // by other means than the queue
+    if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    start(entry, folder, leases);
   }
 
   /// Leases of the first devices with room. If too few have room, all are reserved for this run:
@@ -125,43 +140,80 @@ class Dispatcher {
   std::vector<Lease> leases_for(const QueueEntry& entry) {
     std::vector<LeaseDevice> free;
     for (const LeaseDevice& device : entry.devices) {
-      if (reserved_devices_.count(device.name) == 0) free.push_back(device);
+      if (!is_reserved(device.name)) free.push_back(device);
     }
-    std::vector<Lease> leases =
-        try_acquire_all(leases_folder(runs_dir_), free, entry.count, entry.units);
-    if (!leases.empty()) return leases;
-    wait_for(entry, busy_devices_text(entry));
-    for (const LeaseDevice& device : entry.devices)
-      reserved_devices_[device.name].push_back(&entry);
-    return {};
+    std::vector<Lease> leases;
+    if (free.size() >= static_cast<size_t>(entry.count))
+      leases = try_acquire_all(leases_folder(runs_dir_), free, entry.count, entry.units);
+    if (leases.empty()) wait_for_devices(entry);
+    return leases;
   }
 
-  /// "cuda:0 or cuda:1: held by A (pid 12), B (pid 34); C starts first"; of a run that needs two
-  /// "2 of cuda:0, cuda:1, cuda:2: held by …".
-  std::string busy_devices_text(const QueueEntry& entry) const {
+  /// Runs that wait for the same devices, which are reserved for them.
+  struct Waiting {
+    std::vector<std::string> devices;
+    std::string holders;  ///< ": held by A (pid 12), B (pid 34)", "" where nobody is known
+    const QueueEntry* first = nullptr;
+    size_t count = 0;
+
+    bool is_for(const std::string& device) const {
+      return std::find(devices.begin(), devices.end(), device) != devices.end();
+    }
+  };
+
+  bool is_reserved(const std::string& device) const {
+    return std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+      return waiting.is_for(device);
+    });
+  }
+
+  void wait_for_devices(const QueueEntry& entry) {
+    const std::vector<std::string> devices = texts_of(entry.devices, &LeaseDevice::name);
+    const Waiting* ahead = nullptr;  // the first one
+    size_t ahead_count = 0;
+    for (const Waiting& waiting : waiting_) {
+      const auto is_awaited = [&](const std::string& device) { return waiting.is_for(device); };
+      if (std::none_of(devices.begin(), devices.end(), is_awaited)) continue;
+      if (!ahead) ahead = &waiting;
+      ahead_count += waiting.count;
+    }
+    const auto same = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+      return waiting.devices == devices;
+    });
+    // Nobody starts on devices that are reserved, so their holders stay the same.
+    const std::string holders =
+        same == waiting_.end() ? holders_text(entry.host, devices) : same->holders;
+    wait_for(entry, devices_text(entry) + holders + ahead_text(entry, ahead, ahead_count));
+    if (same == waiting_.end()) {
+      waiting_.push_back({devices, holders, &entry, 1});
+    } else {
+      ++same->count;
+    }
+  }
+
+  std::string holders_text(const std::string& host, const std::vector<std::string>& devices) const {
     std::vector<std::string> holders;
-    std::vector<const QueueEntry*> ahead;
-    const auto add_once = [](auto& list, const auto& one) {
-      if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
-    };
-    for (const LeaseDevice& device : entry.devices) {
+    for (const std::string& device : devices) {
       for (const QueueEntry& holder : running_) {
         const std::vector<std::string> held = split(holder.device, ',');
-        const bool holds = std::find(held.begin(), held.end(), device.name) != held.end();
-        if (holder.host != entry.host || !holds) continue;
-        add_once(holders, holder.run + " (pid " + std::to_string(holder.supervisor) + ")");
+        const bool holds = std::find(held.begin(), held.end(), device) != held.end();
+        if (holder.host != host || !holds) continue;
+        const std::string name = holder.run + " (pid " + std::to_string(holder.supervisor) + ")";
+        if (std::find(holders.begin(), holders.end(), name) == holders.end())
+          holders.push_back(name);
       }
-      const auto reserved = reserved_devices_.find(device.name);
-      if (reserved == reserved_devices_.end()) continue;
-      for (const QueueEntry* other : reserved->second) add_once(ahead, other);
     }
-    std::string text = devices_text(entry);
-    if (!holders.empty()) text += ": held by " + join(holders, ", ");
-    if (ahead.size() > 1) return text + "; " + std::to_string(ahead.size()) + " runs start first";
-    if (ahead.empty()) return text;
-    text += "; " + ahead[0]->run + " starts first";
-    const bool urgent = ahead[0]->priority > entry.priority;
-    return urgent ? text + " (priority " + std::to_string(ahead[0]->priority) + ")" : text;
+    return holders.empty() ? "" : ": held by " + join(holders, ", ");
+  }
+
+  /// "; C starts first (priority 5)", "; 12 runs start first"
+  static std::string ahead_text(const QueueEntry& entry, const Waiting* ahead, size_t count) {
+    if (count == 0) return "";
+    if (count > 1) return "; " + std::to_string(count) + " runs start first";
+    const QueueEntry& first = *ahead->first;
+    const std::string text = "; " + first.run + " starts first";
+    const bool urgent = first.priority > entry.priority;
+    return urgent ? text + " (priority " + std::to_string(first.priority) + ")" : text;
   }
 
   void start(QueueEntry entry, const run::RunFolder& folder, const std::vector<Lease>& leases) {
@@ -180,8 +232,7 @@ class Dispatcher {
     } catch (const Error& problem) {
       return fail(entry, problem);
     }
-    ++running_of_group_[entry.group];
-    running_.push_back(entry);
+    count_running(entry);
     done_.started.push_back({entry.run, entry.supervisor, entry.device});
     try {
       queue_.put(entry);
@@ -199,11 +250,11 @@ class Dispatcher {
   const fs::path& runs_dir_;
   const fs::path& program_;
   Queue queue_;
+  const std::string host_;
   const std::optional<double> sign_of_life_;
   std::vector<QueueEntry> running_;
   std::map<std::string, int> running_of_group_;
-  /// Runs further ahead wait for these devices.
-  std::map<std::string, std::vector<const QueueEntry*>> reserved_devices_;
+  std::vector<Waiting> waiting_;  ///< in the order of the queue
   DispatchResult done_;
 };
 

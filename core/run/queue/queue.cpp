@@ -4,11 +4,14 @@
 #include <signal.h>
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
 #include "core/run/host.h"
@@ -274,22 +277,42 @@ const QueueEntry* Queue::find(const std::string& run) const {
   return nullptr;
 }
 
-void Queue::add(const QueueEntry& entry) {
-  const QueueEntry* waiting = find(entry.run);
-  if (!waiting) return put(entry);
-  const bool moves = waiting->host != entry.host &&
-                     !run::RunFolder(folder_.parent_path() / entry.run).is_running();
-  QueueEntry kept = moves ? entry : *waiting;
-  kept.priority = std::max(waiting->priority, entry.priority);
-  const bool stops = waiting->stop_after > 0 && entry.stop_after > 0;
-  kept.stop_after = stops ? std::max(waiting->stop_after, entry.stop_after) : 0;
+namespace {
+
+/// The entry of a run that waits and is asked for again.
+QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::path& runs_dir) {
+  const bool moves =
+      waiting.host != entry.host && !run::RunFolder(runs_dir / entry.run).is_running();
+  QueueEntry kept = moves ? entry : waiting;
+  kept.priority = std::max(waiting.priority, entry.priority);
+  const bool stops = waiting.stop_after > 0 && entry.stop_after > 0;
+  kept.stop_after = stops ? std::max(waiting.stop_after, entry.stop_after) : 0;
   kept.starts = 0;
-  put(kept);
+  return kept;
+}
+
+std::string text_of(const QueueEntry& entry) { return json_text(to_json(entry), 2) + "\n"; }
+
+}  // namespace
+
+void Queue::add(const std::vector<QueueEntry>& entries) {
+  std::map<std::string, QueueEntry> all;
+  for (QueueEntry& entry : entries_) all[entry.run] = std::move(entry);
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const QueueEntry& entry : entries) {
+    const auto [known, is_new] = all.try_emplace(entry.run, entry);
+    if (!is_new) known->second = merged(known->second, entry, folder_.parent_path());
+    files.emplace_back(entry.run, text_of(known->second));
+  }
+  entries_.clear();
+  for (auto& [run, entry] : all) entries_.push_back(std::move(entry));
+  std::sort(entries_.begin(), entries_.end(), starts_before);
+  write_files_atomic(entries_folder(folder_), files);
 }
 
 void Queue::put(const QueueEntry& entry) {
   const QueueEntry added = entry;  // may be one of entries_
-  write_file_atomic(entries_folder(folder_) / added.run, json_text(to_json(added), 2) + "\n");
+  write_file_atomic(entries_folder(folder_) / added.run, text_of(added));
   forget(added.run);
   entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), added, starts_before), added);
 }

@@ -128,7 +128,8 @@ class Queue {
   /// An existing entry of the run stays, with the higher priority of the two, the later step to
   /// stop after, and no starts counted.
   /// One of another host is replaced where nobody runs it: the run is asked for here now.
-  void add(const QueueEntry& entry);
+  void add(const std::vector<QueueEntry>& entries);
+  void add(const QueueEntry& entry) { add(std::vector<QueueEntry>{entry}); }
   /// Adds the entry, or writes it anew.
   void put(const QueueEntry& entry);
   void remove(const std::string& run);

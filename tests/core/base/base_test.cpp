@@ -313,6 +313,22 @@ TEST_CASE("a recorded command of somebody else runs nothing more when it is past
   }
 }
 
+TEST_CASE("JSON that has a key twice in one object is refused", "[json][hostile]") {
+  const auto problem = [](const std::string& text) {
+    return tests::error_of([&] { read_json_text(text); });
+  };
+  REQUIRE(tests::contains(problem(R"({"seed": 1, "train": {"seed": 1}, "seed": 2})"),
+                          "its JSON has the key 'seed' twice"));
+  REQUIRE(tests::contains(problem(R"([{"a:": "\"::", "b": [{"x": 1, "\u0078": 2}]}])"),
+                          "its JSON has the key 'x' twice"));
+  REQUIRE(problem(R"([{"a": ":", "b:": {"a": "\"a\": 1"}}, {"a": []}])").empty());
+  REQUIRE(read_json_text(R"({"a" 1, "a": 2})").is_discarded());
+  const tests::TemporaryFolder folder;
+  const std::string of_file =
+      tests::error_of([&] { read_json_file(folder.write("config.json", R"({"a":1,"a":1})")); });
+  REQUIRE(tests::contains(of_file, "config.json' cannot be read: its JSON has the key 'a' twice"));
+}
+
 TEST_CASE("a JSON file is read up to a length and a depth", "[json][hostile]") {
   const tests::TemporaryFolder folder;
   REQUIRE(read_json_file(folder.write("a", "{\"a\": [1]}"))["a"][0] == 1);

@@ -283,6 +283,8 @@ TEST_CASE("what is no JSON object is refused and quoted", "[protocol]") {
   }
   REQUIRE(contains(event_error("\x1b[31mred\xff"), "'?[31mred"));
   REQUIRE(contains(event_error("{\"event\":\"\xff\xfe\"}"), "not a line of the protocol"));
+  REQUIRE(contains(event_error(R"({"event":"evaluation","step":1,"loss":9.5,"loss":0.5})"),
+                   "its JSON has the key 'loss' twice"));
   REQUIRE(contains(event_error(R"({"event":"progress","step":1e999,"phase":""})"), "not a line"));
   REQUIRE(contains(event_error("{}"), "'event' is missing"));
   REQUIRE(contains(event_error(R"({"event":5})"), "'event' should be a string"));

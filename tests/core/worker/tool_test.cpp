@@ -4,6 +4,7 @@
 
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -14,12 +15,36 @@ using tests::TemporaryFolder;
 
 TEST_CASE("what a tool says comes with how it left", "[run][job]") {
   LocalLauncher launcher;
-  const auto said = run_tool(launcher, {{"/bin/sh", "-c", "echo one; echo two; exit 3"}, {}});
+  const ToolPatience patience{"the tool"};
+  const auto said =
+      run_tool(launcher, {{"/bin/sh", "-c", "echo one; echo two; exit 3"}, {}}, patience);
   REQUIRE(said);
   REQUIRE(said->lines == std::vector<std::string>{"one", "two"});
   REQUIRE(said->code == 3);
-  REQUIRE_FALSE(run_tool(launcher, {{"no-such-tool-anywhere"}, {}}));
-  REQUIRE_FALSE(run_tool(launcher, {{"/bin/sh", "-c", "kill -9 $$"}, {}}));
+  REQUIRE_FALSE(run_tool(launcher, {{"no-such-tool-anywhere"}, {}}, patience));
+  REQUIRE_FALSE(run_tool(launcher, {{"/bin/sh", "-c", "kill -9 $$"}, {}}, patience));
+}
+
+TEST_CASE("a tool that hangs is waited for in words, and no longer after a Ctrl-C",
+          "[run][job][waiting]") {
+  std::string said;
+  int interrupts = 0;
+  set_waiting({[&](const std::string& text) { said += text + "\n"; }, [&] { return interrupts; }});
+  LocalLauncher launcher;
+  const WorkerCommand hangs{{"/bin/sh", "-c", "exec sleep 600"}, {}};
+  CHECK_FALSE(run_tool(launcher, hangs, {"git", 0.05, 0.6}));
+  CHECK(said == "waiting for git, for 1s at most\ngave up waiting for git\n");
+  said.clear();
+  const auto interrupt = [&](const std::string& text) {
+    said += text + "\n";
+    ++interrupts;
+  };
+  set_waiting({interrupt, [&] { return interrupts; }});
+  CHECK(tests::error_of([&] {
+          run_tool(launcher, hangs, {"git", 0.05, 600});
+        }) == "error: interrupted");
+  CHECK(said == "waiting for git, for 10m 00s at most\n");
+  set_waiting({});
 }
 
 /// A repository with one commit, and a program that leaves a file where it was run.

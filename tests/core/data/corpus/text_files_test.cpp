@@ -87,6 +87,21 @@ TEST_CASE("a folder gives its files of the wanted format in bytewise order, comp
   REQUIRE(names(list_text_files(folder.path(), records)) == Names{"d.jsonl", "e.ndjson.gz"});
 }
 
+TEST_CASE("a text of a folder that is not there is no text that is left out") {
+  tests::TemporaryFolder folder;
+  folder.write("a.txt", "there");
+  folder.write("elsewhere/b", "there too");
+  std::filesystem::create_symlink(folder / "elsewhere/b", folder / "b.txt");
+  std::filesystem::create_symlink(folder / "nowhere", folder / "c.md");  // no text by its name
+  REQUIRE(names(list_text_files(folder.path(), {})) == std::vector<std::string>{"a.txt", "b.txt"});
+  std::filesystem::remove(folder / "elsewhere/b");
+  const std::string error = tests::error_of([&] { list_text_files(folder.path(), {}); });
+  INFO(error);
+  REQUIRE(contains(error, "b.txt' leads to"));
+  REQUIRE(contains(error, "which is not there"));
+  REQUIRE(contains(error, "remove the link"));
+}
+
 TEST_CASE("parquet is refused with what to do instead") {
   tests::TemporaryFolder folder;
   folder.write("data/train.parquet", "PAR1");

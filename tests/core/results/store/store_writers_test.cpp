@@ -10,6 +10,7 @@
 
 #include "core/base/files.h"
 #include "core/results/store/compare_store.h"
+#include "core/results/store/database.h"
 #include "core/run/host.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/core/results/store/workplace.h"
@@ -85,6 +86,39 @@ TEST_CASE("bringing a store up to date, building it anew and comparing it tell h
   std::vector<std::string> both = looked_at;  // the store as it is, then the one that is built
   both.insert(both.end(), looked_at_and_read.begin(), looked_at_and_read.end());
   REQUIRE(told == both);
+}
+
+/// Every file below a folder, with its size and time.
+std::vector<std::string> files_below(const std::filesystem::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const FileStamp stamp = stamp_of(entry.path());
+    files.push_back(entry.path().string() + " " + std::to_string(stamp.size) + " " +
+                    std::to_string(stamp.modified_ns));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST_CASE("a scratch store reads the runs and writes nothing beside them", "[store]") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "runs", store = runs / "forge.sqlite";
+  make_directories(runs);
+  make_completed_run(runs, made("x"));
+  const bool is_indexed = GENERATE(false, true);
+  if (is_indexed) ResultStore(store_path(runs)).sync(runs);
+  make_completed_run(runs, made("y"));
+  const std::vector<std::string> before = files_below(runs);
+  {
+    const ScratchStore scratch(runs);
+    REQUIRE(store_path(runs) != store);
+    ResultStore copy(store_path(runs));
+    REQUIRE(copy.sync(runs).added == (is_indexed ? 1 : 2));
+    REQUIRE(copy.runs().size() == 2);
+    REQUIRE(files_below(runs) == before);
+  }
+  REQUIRE(files_below(runs) == before);
+  REQUIRE(store_path(runs) == store);
 }
 
 TEST_CASE("rows that say something else than the run folders are found", "[store][hostile]") {

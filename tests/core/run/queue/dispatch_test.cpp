@@ -368,6 +368,30 @@ TEST_CASE("a run that had failed before it was asked for again is started", "[qu
   REQUIRE(scene.started() == Runs{entry.run});
 }
 
+TEST_CASE("at the files of a run that waits nobody looks until a device has room",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry first = scene.add(1, 4), second = scene.add(2, 4), third = scene.add(3, 4);
+  REQUIRE(scene.started() == Runs{first.run});
+  remove_tree(scene.run(second).path());
+  const auto waiting = scene.dispatch().waiting;
+  REQUIRE(scene.queued(second));
+  REQUIRE(contains(waiting.at(third.run), "; " + second.run + " starts first"));
+  finish_queued_run(scene.path(), first.run, false);
+  ::kill(scene.last_pid(), SIGKILL);
+  REQUIRE(until([&] { return used_units(leases_folder(scene.path()), {"cpu", 4}) == 0; }));
+  REQUIRE(scene.started() == Runs{third.run});
+  REQUIRE_FALSE(scene.queued(second));
+}
+
+TEST_CASE("a run that runs without the queue is not started beside itself", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  const auto lock = FileLock::try_acquire(scene.run(entry).lock_file());
+  REQUIRE(scene.started().empty());
+  REQUIRE(scene.queued(entry));
+}
+
 TEST_CASE("a run whose folder is gone leaves the queue", "[queue][dispatch]") {
   Scene scene(holds_the_lock);
   const QueueEntry entry = scene.add(1);

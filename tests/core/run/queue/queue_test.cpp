@@ -241,6 +241,23 @@ TEST_CASE("a queue is on the disk, for the next process", "[queue]") {
   REQUIRE(read_entries(folder.path()).empty());
 }
 
+TEST_CASE("many runs are added at once, and those that wait already stay", "[queue]") {
+  TemporaryFolder folder;
+  QueueEntry waits = entry("a", 7, 3);
+  waits.group = "another";
+  Queue(folder.path()).add(waits);
+  Queue queue(folder.path());
+  queue.add({entry("c", 0, 2), entry("a", 1, 0), entry("b", 0, 1)});
+  const std::vector<std::string> order = {"a", "b", "c"};
+  REQUIRE(runs(queue.entries()) == order);
+  REQUIRE(runs(read_entries(folder.path())) == order);
+  REQUIRE(queue.find("a")->group == "another");
+  REQUIRE(queue.find("a")->priority == 7);
+  REQUIRE(folder_entries(folder / ".queue/entries").size() == 3);  // nothing is left aside
+  queue.add(std::vector<QueueEntry>());
+  REQUIRE(runs(read_entries(folder.path())) == order);
+}
+
 TEST_CASE("a run that is asked for twice goes on to the later step", "[queue][halving]") {
   const TemporaryFolder folder;
   Queue queue(folder.path());
