@@ -49,6 +49,8 @@ pid_t spawn_supervisor(const RunFolder& folder,
   options.streams = {input.get(), log.get(), log.get()};
   options.inherited = start.leases;
   options.lifetime = worker::Lifetime::own;
+  options.extends_environment = !start.environment;
+  if (start.environment) options.environment = *start.environment;
   return worker::spawn(options);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@ struct SupervisorStart {
   std::vector<int> leases;
   std::vector<std::string> devices;  ///< on which the run is to be; none: that of its request
   int64_t stop_after = 0;            ///< SupervisorOptions::stop_after
+  /// The variables that it and its worker have, none: those of its starter.
+  std::optional<std::map<std::string, std::string>> environment = {};
 };
 
 /// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its

@@ -127,7 +127,8 @@ pid_t spawn(const SpawnOptions& options) {
   const fs::path& folder = options.working_folder;
   if (!folder.empty() && ::access((folder / "").c_str(), X_OK) != 0)
     throw system_error("start '" + program + "' in '" + folder.string() + "'", errno);
-  bp::environment environment = bp::native_environment();
+  bp::environment environment =
+      options.extends_environment ? bp::environment(bp::native_environment()) : bp::environment();
   // Not by [], which compares beyond the end of variables that are shorter than the name.
   for (const auto& [name, value] : options.environment) environment.set(name, value);
   ChildSetup setup(options);

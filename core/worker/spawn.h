@@ -21,10 +21,11 @@ enum class Lifetime {
 /// A program to be started.
 struct SpawnOptions {
   std::vector<std::string> arguments;  ///< the first is the program: a path, or a name on the PATH
-  std::map<std::string, std::string> environment;  ///< added to the starter's own
-  std::filesystem::path working_folder;            ///< "": the starter's
-  std::array<int, 3> streams = {};                 ///< descriptors of stdin, stdout and stderr
-  std::vector<int> inherited;  ///< descriptors that it has from `inherited_descriptor` on
+  std::map<std::string, std::string> environment;
+  bool extends_environment = true;       ///< the starter's own variables are there as well
+  std::filesystem::path working_folder;  ///< "": the starter's
+  std::array<int, 3> streams = {};       ///< descriptors of stdin, stdout and stderr
+  std::vector<int> inherited;            ///< descriptors that it has from `inherited_descriptor` on
   Lifetime lifetime = Lifetime::of_starter;
 };
 

@@ -223,6 +223,7 @@ class Dispatcher {
       supervision.devices.push_back(lease.device());
     }
     supervision.stop_after = entry.stop_after;
+    supervision.environment = queue_.environment_of(entry);
     ++entry.starts;
     entry.device = join(supervision.devices, ",");
     entry.attempt = folder.status().attempt;

@@ -307,6 +307,7 @@ void Queue::add(const std::vector<QueueEntry>& entries) {
   entries_.clear();
   for (auto& [run, entry] : all) entries_.push_back(std::move(entry));
   std::sort(entries_.begin(), entries_.end(), starts_before);
+  for (const QueueEntry& entry : entries) keep_own_environment(folder_, entry.group);
   write_files_atomic(entries_folder(folder_), files);
 }
 
@@ -318,8 +319,18 @@ void Queue::put(const QueueEntry& entry) {
 }
 
 void Queue::remove(const std::string& run) {
+  const QueueEntry* const entry = find(run);
+  const std::string group = entry ? entry->group : "";
   remove_tree(entries_folder(folder_) / run);
   forget(run);
+  const bool is_last = std::none_of(entries_.begin(), entries_.end(), [&](const QueueEntry& other) {
+    return other.group == group;
+  });
+  if (entry && is_last) forget_environment(folder_, group);
+}
+
+std::optional<Environment> Queue::environment_of(const QueueEntry& entry) const {
+  return kept_environment(folder_, entry.group);
 }
 
 void Queue::forget(const std::string& run) {

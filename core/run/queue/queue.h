@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
+#include "core/run/queue/environment.h"
 #include "core/worker/messages.h"
 
 namespace forge::queue {
@@ -108,6 +109,7 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 ///
 ///     .queue/lock           held by whoever changes the queue
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended
+///     .queue/environments/<group>  of the command that asked for the group's runs: environment.h
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>   its last sign of life: hosts.h
 ///
@@ -133,6 +135,9 @@ class Queue {
   /// Adds the entry, or writes it anew.
   void put(const QueueEntry& entry);
   void remove(const std::string& run);
+  /// The variables of the command that asked for the run here, none where they are not known. It is
+  /// started in them, whoever starts it: another one's might change what it computes.
+  std::optional<Environment> environment_of(const QueueEntry& entry) const;
 
  private:
   struct DelayedStop;

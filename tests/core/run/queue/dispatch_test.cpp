@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
 
 #include "core/base/parallel.h"
 #include "core/run/event_log.h"
@@ -501,6 +502,42 @@ TEST_CASE("a queue that no process serves is known by its silence", "[queue][dis
   REQUIRE(unserved_run(scene.path()) == entry.run);
   const auto running = FileLock::try_acquire(scene.run(entry).lock_file());
   REQUIRE(unserved_run(scene.path()) == "");
+}
+
+TEST_CASE("a run is started in the environment of the command that asked for it", "[queue]") {
+  Scene scene("echo \"$FORGE_TEST_WHO $FORGE_TEST_OTHER\" > \"$2/who\"\n" + holds_the_lock);
+  const auto with = [](const char* who, const char* other, const std::function<void()>& work) {
+    ::setenv("FORGE_TEST_WHO", who, 1);
+    if (other) ::setenv("FORGE_TEST_OTHER", other, 1);
+    work();
+    ::unsetenv("FORGE_TEST_WHO");
+    ::unsetenv("FORGE_TEST_OTHER");
+  };
+  const QueueEntry entry = scene.add(1);
+  const fs::path file = scene.path() / ".queue" / "environments" / entry.group;
+  with("first\nof two", nullptr, [&] { Queue(scene.path()).add(entry); });
+  REQUIRE((fs::status(file.parent_path()).permissions() & fs::perms::all) == fs::perms::owner_all);
+  with("second", "other", [&] { REQUIRE(scene.started() == std::vector<std::string>{entry.run}); });
+  REQUIRE(until([&] { return path_exists(scene.run(entry).path() / "who"); }));
+  REQUIRE(read_file(scene.run(entry).path() / "who") == "first\nof two \n");
+  // It is kept as long as a run of the group is there.
+  Queue(scene.path()).remove(entry.run);
+  REQUIRE_FALSE(path_exists(file));
+}
+
+TEST_CASE("the environment of another machine is none here", "[queue]") {
+  const TemporaryFolder folder;
+  const fs::path queue = folder / ".queue";
+  keep_own_environment(queue, "group");
+  REQUIRE(kept_environment(queue, "group").value().count("PATH") == 1);
+  const fs::path file = queue / "environments" / "group";
+  std::string text = read_file(file);
+  write_file_atomic(file, "elsewhere" + text.substr(text.find('\0')));
+  REQUIRE_FALSE(kept_environment(queue, "group"));
+  keep_own_environment(queue, "../group");
+  REQUIRE_FALSE(path_exists(queue / "group"));
+  forget_environment(queue, "group");
+  REQUIRE_FALSE(path_exists(file));
 }
 
 }  // namespace

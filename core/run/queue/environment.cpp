@@ -1,0 +1,74 @@
+#include "core/run/queue/environment.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json_file.h"
+#include "core/base/text.h"
+#include "core/run/host.h"
+
+namespace forge::queue {
+namespace {
+
+constexpr int64_t most_bytes = 4 << 20;  // more than Linux gives a process
+
+/// The host's name and the variables as the kernel has them, "NAME=VALUE", each ended by a NUL.
+fs::path file_of(const fs::path& queue_folder, const std::string& group) {
+  return queue_folder / "environments" / group;
+}
+
+bool is_file_name(const std::string& group) {
+  return !group.empty() && group.size() <= 200 && group[0] != '.' &&
+         group.find('/') == std::string::npos;
+}
+
+std::string own_variables() {
+  std::string text = run::host_name() + '\0';
+  for (char** variable = environ; variable && *variable; ++variable) {
+    text += *variable;
+    text += '\0';
+  }
+  return text;
+}
+
+}  // namespace
+
+void keep_own_environment(const fs::path& queue_folder, const std::string& group) {
+  if (!is_file_name(group) || path_exists(file_of(queue_folder, group))) return;
+  make_own_folders(queue_folder.parent_path(), queue_folder.filename() / "environments");
+  const fs::path folder = queue_folder / "environments";
+  if (::chmod(folder.c_str(), S_IRWXU) != 0)
+    throw system_error("keep others out of '" + folder.string() + "'", errno);
+  write_file_atomic(file_of(queue_folder, group), own_variables());
+}
+
+std::optional<Environment> kept_environment(const fs::path& queue_folder,
+                                            const std::string& group) {
+  const fs::path file = file_of(queue_folder, group);
+  if (!is_file_name(group) || !path_exists(file)) return std::nullopt;
+  try {
+    const std::vector<std::string> lines = split(read_file_within(file, most_bytes), '\0');
+    if (lines.empty() || lines[0] != run::host_name()) return std::nullopt;
+    Environment environment;
+    for (size_t i = 1; i < lines.size(); ++i) {
+      const size_t end = lines[i].find('=');
+      if (end != std::string::npos && end > 0)
+        environment[lines[i].substr(0, end)] = lines[i].substr(end + 1);
+    }
+    return environment;
+  } catch (const Error&) {
+    return std::nullopt;  // it is the starter's then, as where nothing was kept
+  }
+}
+
+void forget_environment(const fs::path& queue_folder, const std::string& group) {
+  if (is_file_name(group)) remove_tree(file_of(queue_folder, group));
+}
+
+}  // namespace forge::queue
