@@ -13,6 +13,9 @@ class Alone : public ProcessGroup {
   Alone() : ProcessGroup(0, 1) {}
   at::Tensor exchange(const at::Tensor& sent) override { return sent.unsqueeze(0); }
   at::Tensor gather(const at::Tensor& own) override { return own.unsqueeze(0); }
+  std::unique_ptr<ProcessGroup> part(const std::string&, int, int) override {
+    return std::make_unique<Alone>();
+  }
 };
 
 /// A whole number of the environment; `otherwise` where it is not set.

@@ -13,6 +13,7 @@
 #define FORGE_WITH_GLOO
 #define USE_C10D_GLOO 1
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #endif
 
@@ -31,7 +32,7 @@ constexpr std::chrono::hours patience{24 * 365};
 class Gloo : public ProcessGroup {
  public:
   explicit Gloo(const worker::Processes& processes)
-      : ProcessGroup(processes.rank, processes.count), group_(connect(processes)) {}
+      : Gloo(meet(processes), processes.rank, processes.count) {}
 
   at::Tensor exchange(const at::Tensor& sent) override {
     // Bytes: this Gloo does not know every type of number.
@@ -50,12 +51,22 @@ class Gloo : public ProcessGroup {
     return all.view(own.scalar_type());
   }
 
+  std::unique_ptr<ProcessGroup> part(const std::string& name, int rank, int count) override {
+    const Store store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
+    return std::unique_ptr<ProcessGroup>(new Gloo(store, rank, count));
+  }
+
  private:
+  using Store = c10::intrusive_ptr<c10d::Store>;
   using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+
+  Gloo(const Store& store, int rank, int count)
+      : ProcessGroup(rank, count), store_(store), group_(connect(store, rank, count)) {}
 
   static at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
 
-  static Group connect(const worker::Processes& processes) {
+  /// Where all of the processes are.
+  static Store meet(const worker::Processes& processes) {
     const std::string& where = processes.rendezvous;
     if (!starts_with(where, file_prefix)) {
       throw Error("processes cannot meet at '" + where + "'",
@@ -65,11 +76,18 @@ class Gloo : public ProcessGroup {
       auto store = c10::make_intrusive<c10d::FileStore>(where.substr(std::strlen(file_prefix)),
                                                         processes.count);
       wait_for_all(*store, processes);
+      return store;
+    } catch (const std::exception& problem) {
+      throw lost("did not find the others", problem);
+    }
+  }
+
+  static Group connect(const Store& store, int rank, int count) {
+    try {
       auto options = c10d::ProcessGroupGloo::Options::create(patience);
       // Nobody outside this machine can reach the processes.
       options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
-      return c10::make_intrusive<c10d::ProcessGroupGloo>(
-          store, processes.rank, processes.count, options);
+      return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, count, options);
     } catch (const std::exception& problem) {
       throw lost("did not find the others", problem);
     }
@@ -100,6 +118,7 @@ class Gloo : public ProcessGroup {
             ExitCode::failed};
   }
 
+  const Store store_;
   const Group group_;
 };
 
