@@ -26,7 +26,10 @@ constexpr Exchange exchanges[] = {
 };
 
 /// Seconds of so many operations, of the process that needed longest.
-double exchange_seconds(const Exchange& exchange, ProcessGroup& group, const at::Tensor& row, int times) {
+double exchange_seconds(const Exchange& exchange,
+                        ProcessGroup& group,
+                        const at::Tensor& row,
+                        int times) {
   group.of_first(0);  // all begin together
   const double began = steady_seconds();
   for (int i = 0; i < times; ++i) exchange.run(group, row);
