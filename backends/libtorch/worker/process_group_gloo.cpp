@@ -3,16 +3,14 @@
 #include <torch/version.h>
 
 #include <chrono>
-#include <cstring>
 
-#include "core/base/text.h"
+#include "backends/libtorch/worker/process_meeting.h"
 
 // Gloo's headers must be those that LibTorch was built with. Debian has both, and its LibTorch is
 // older than 2; a later one brings a Gloo of its own without headers.
 #if TORCH_VERSION_MAJOR < 2 && __has_include(<gloo/transport/device.h>)
 #define FORGE_WITH_GLOO
 #define USE_C10D_GLOO 1
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #endif
@@ -23,8 +21,6 @@ namespace forge::libtorch {
 
 namespace {
 
-constexpr const char* file_prefix = "file:";
-
 /// Processes wait for each other as long as it takes: one of them may answer questions or write
 /// while the others wait. That nothing moves any more is noticed by the supervisor.
 constexpr std::chrono::hours patience{24 * 365};
@@ -32,7 +28,7 @@ constexpr std::chrono::hours patience{24 * 365};
 class Gloo : public ProcessGroup {
  public:
   explicit Gloo(const worker::Processes& processes)
-      : Gloo(meet(processes), processes.rank, processes.count) {}
+      : Gloo(meet_processes(processes), processes.rank, processes.count) {}
 
   at::Tensor exchange(const at::Tensor& sent) override {
     // Bytes: this Gloo does not know every type of number.
@@ -57,30 +53,13 @@ class Gloo : public ProcessGroup {
   }
 
  private:
-  using Store = c10::intrusive_ptr<c10d::Store>;
+  using Store = MeetingPlace;
   using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
 
   Gloo(const Store& store, int rank, int count)
       : ProcessGroup(rank, count), store_(store), group_(connect(store, rank, count)) {}
 
   static at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
-
-  /// Where all of the processes are.
-  static Store meet(const worker::Processes& processes) {
-    const std::string& where = processes.rendezvous;
-    if (!starts_with(where, file_prefix)) {
-      throw Error("processes cannot meet at '" + where + "'",
-                  "rendezvous: \"file:/path\", a file that does not exist yet");
-    }
-    try {
-      auto store = c10::make_intrusive<c10d::FileStore>(where.substr(std::strlen(file_prefix)),
-                                                        processes.count);
-      wait_for_all(*store, processes);
-      return store;
-    } catch (const std::exception& problem) {
-      throw lost("did not find the others", problem);
-    }
-  }
 
   static Group connect(const Store& store, int rank, int count) {
     try {
@@ -89,17 +68,8 @@ class Gloo : public ProcessGroup {
       options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
       return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, count, options);
     } catch (const std::exception& problem) {
-      throw lost("did not find the others", problem);
+      throw lost_process("did not find the others", problem);
     }
-  }
-
-  /// Only this wait ends by itself: later ones must not.
-  static void wait_for_all(c10d::Store& store, const worker::Processes& processes) {
-    const auto name_of = [](int other) { return "process " + std::to_string(other); };
-    std::vector<std::string> all;
-    for (int other = 0; other < processes.count; ++other) all.push_back(name_of(other));
-    store.set(name_of(processes.rank), std::vector<uint8_t>{1});
-    store.wait(all, std::chrono::milliseconds(int64_t(processes.timeout_seconds * 1000)));
   }
 
   template <class Begin>
@@ -107,15 +77,8 @@ class Gloo : public ProcessGroup {
     try {
       begin()->wait();
     } catch (const std::exception& problem) {
-      throw lost("lost another one", problem);
+      throw lost_process("lost another one", problem);
     }
-  }
-
-  static LostProcess lost(const std::string& what, const std::exception& problem) {
-    const std::string words = problem.what();
-    return {"a process of this run " + what + ": " + words.substr(0, words.find('\n')),
-            "the process that is gone says why",
-            ExitCode::failed};
   }
 
   const Store store_;
