@@ -261,6 +261,68 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   return 0;
 }
 
+struct LinkOptions {
+  int processes = 2;
+  std::vector<int64_t> bytes;
+  std::string device = "auto";
+  int threads = 1;
+  bool json = false;
+};
+
+nlohmann::json to_json(const benchmark::LinkBench& bench) {
+  nlohmann::json links = nlohmann::json::array();
+  for (const benchmark::LinkSpeed& link : bench.links) {
+    links.push_back({{"operation", link.operation},
+                     {"bytes", link.bytes},
+                     {"seconds", link.seconds},
+                     {"bytes_per_second", link.bytes_per_second}});
+  }
+  return {{"processes", bench.processes},
+          {"device_type", bench.device.type},
+          {"device_name", bench.device.name},
+          {"threads", bench.device.threads},
+          {"links", links}};
+}
+
+std::string links_table(const benchmark::LinkBench& bench) {
+  Lines lines = {{"Operation", "Bytes", "ms", "GB/s"}};
+  for (const benchmark::LinkSpeed& link : bench.links) {
+    lines.push_back({link.operation,
+                     with_thousands(link.bytes),
+                     results::fixed_text(link.seconds * 1000, 3),
+                     results::fixed_text(link.bytes_per_second / 1e9, 2)});
+  }
+  return bold_table(lines, {1, 2, 3}) + "\n" + std::to_string(bench.processes) + " processes, " +
+         device_text(bench.device) + "; " + versions_text(bench.device) + "\n";
+}
+
+int bench_links(const Context& context, const LinkOptions& options) {
+  const config::Experiment experiment;
+  const worker::BackendInfo& backend =
+      context.describe_backend(experiment, options.device, options.threads);
+  run::require_job(worker::Job::bench_links, backend);
+  worker::Request request;
+  request.device = options.device;
+  request.threads = options.threads;
+  constexpr int64_t kibibyte = 1024;
+  request.link_bytes = options.bytes;
+  if (options.bytes.empty())
+    request.link_bytes = {64 * kibibyte, 1024 * kibibyte, 16 * 1024 * kibibyte};
+  ProgressLine line("bench links");
+  const benchmark::LinkBench bench = benchmark::measure_links(
+      context.launcher(),
+      context.backend(experiment)->command(request),
+      request,
+      options.processes,
+      [&](const benchmark::LinkSpeed& link) {
+        line.show_status(link.operation + ", " + human_bytes(double(link.bytes)));
+      });
+  line.clear();
+  if (options.json) return print_json(to_json(bench));
+  std::cout << links_table(bench);
+  return 0;
+}
+
 int list_records(const Context& context, bool json) {
   const std::optional<store::ResultStore> store = find_store(context);
   const std::vector<benchmark::Record> records =
@@ -297,6 +359,32 @@ void add_operations(const Command& bench) {
   add_json_option(command, options.json);
 }
 
+void add_links(const Command& bench) {
+  const auto [command, options] = bench.add_command(
+      "links", "Measure how fast processes of one run exchange numbers", bench_links);
+  command
+      .details(
+          "Each process has a row of so many bytes. all_to_all sends a part of it to each process, "
+          "as gradients are; all_gather gets the parts of all, as weights are. The time is that of "
+          "the slowest process, the median of five windows. GB/s are what a process sends to "
+          "others. Nothing is stored. docs/PARALLEL.md says when a run does this.")
+      .examples(
+          "forge bench links\n"
+          "forge bench links --processes 4 --bytes 1048576\n"
+          "forge bench links --json")
+      .see_also("forge bench, forge run --processes");
+  command.add_option("--processes", options.processes, "Number of processes")
+      .between(2, 1024)
+      .show_default();
+  command
+      .add_option("--bytes <BYTES>",
+                  options.bytes,
+                  "Size of a row, a multiple of the processes [default: 64 KiB, 1 MiB and 16 MiB]")
+      .repeated();
+  add_device_options(command, options.device, options.threads);
+  add_json_option(command, options.json);
+}
+
 void add_list(const Command& bench) {
   const auto [command, json] =
       bench.add_command("list", "List stored benchmarks, newest first", list_records);
@@ -321,7 +409,8 @@ void add_bench(const Command& app) {
           "forge bench train_llama train_baseline --set train.batch_size=8\n"
           "forge bench train_llama --windows 9 --steps 20 --device cuda --json\n"
           "forge bench list\n"
-          "forge bench ops")
+          "forge bench ops\n"
+          "forge bench links")
       .see_also("forge model, forge compare");
   add_configs_argument(command, options.configs, "Configs to measure");
   add_set_option(command, options.launch.overrides);
@@ -334,6 +423,7 @@ void add_bench(const Command& app) {
   add_device_options(command, options.launch.device, options.launch.threads);
   add_json_option(command, options.json, "Print JSON with every measurement");
   add_operations(command);
+  add_links(command);
   add_list(command);
 }
 

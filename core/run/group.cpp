@@ -259,6 +259,17 @@ std::unique_ptr<worker::RunningWorker> start_group(worker::Launcher& launcher,
   return group;
 }
 
+std::vector<worker::Launch> launches_of_group(const worker::Launch& alone, int processes) {
+  std::vector<worker::Launch> launches(static_cast<size_t>(processes), alone);
+  for (int rank = 0; rank < processes && processes > 1; ++rank) {
+    std::map<std::string, std::string>& environment =
+        launches[static_cast<size_t>(rank)].command.environment;
+    environment[worker::rank_variable] = std::to_string(rank);
+    environment[worker::ranks_variable] = std::to_string(processes);
+  }
+  return launches;
+}
+
 char process_state(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;

@@ -33,6 +33,23 @@ std::unique_ptr<worker::RunningWorker> start_group(worker::Launcher& launcher,
                                                    const std::vector<worker::Launch>& launches,
                                                    const GroupOptions& options = {});
 
+/// The launches of so many processes for what one would do alone: each knows its rank.
+std::vector<worker::Launch> launches_of_group(const worker::Launch& alone, int processes);
+
+/// Starts a group of so many processes wherever one is asked for. All append to its stderr file.
+class GroupLauncher : public worker::Launcher {
+ public:
+  /// `each` outlives it.
+  GroupLauncher(worker::Launcher& each, int processes) : each_(each), processes_(processes) {}
+  std::unique_ptr<worker::RunningWorker> start(const worker::Launch& launch) override {
+    return start_group(each_, launches_of_group(launch, processes_));
+  }
+
+ private:
+  worker::Launcher& each_;
+  const int processes_;
+};
+
 /// Which of the processes keeps the others waiting, as far as that can be seen from outside.
 struct Suspicion {
   std::string text;         ///< "process 1 is stopped (SIGSTOP)"

@@ -273,13 +273,11 @@ class Supervisor {
                                folder_.stderr_file(),
                                /*keep_stdin_open=*/false,
                                options_.leases.empty() ? -1 : options_.leases[0]};
-    std::vector<worker::Launch> all(static_cast<size_t>(processes), alone);
-    for (int rank = 0; rank < processes && processes > 1; ++rank) {
+    std::vector<worker::Launch> all = launches_of_group(alone, processes);
+    for (int rank = 1; rank < processes; ++rank) {
       worker::Launch& launch = all[static_cast<size_t>(rank)];
       launch.stderr_file = folder_.stderr_file(rank);
       if (options_.leases.size() > 1) launch.inherited = options_.leases.at(size_t(rank));
-      launch.command.environment[worker::rank_variable] = std::to_string(rank);
-      launch.command.environment[worker::ranks_variable] = std::to_string(processes);
     }
     return all;
   }

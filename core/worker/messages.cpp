@@ -20,7 +20,8 @@ const std::vector<std::string>& names_of(Job) {
                                                  "bench",
                                                  "logits",
                                                  "bench_ops",
-                                                 "describe_blocks"};
+                                                 "describe_blocks",
+                                                 "bench_links"};
   return names;
 }
 
@@ -83,6 +84,7 @@ void fields(Visitor& visit, Processes& processes) {
   visit.field("rendezvous", processes.rendezvous);
   visit.optional("timeout_seconds", processes.timeout_seconds);
   visit.optional("devices", processes.devices);
+  visit.optional("hosts", processes.hosts);
 }
 
 template <class Visitor>
@@ -110,6 +112,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("generation", request.generation);
   visit.optional("window_steps", request.window_steps);
   visit.optional("operation_bench", request.operation_bench);
+  visit.optional("link_bytes", request.link_bytes);
   visit.optional("processes", request.processes);
   visit.optional("device", request.device);
   visit.optional("threads", request.threads);

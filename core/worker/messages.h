@@ -56,7 +56,17 @@ struct TokenSource {
 /// there is none.
 TokenSource first_source(const std::vector<TokenSource>& sources);
 
-enum class Job { describe, train, evaluate, generate, bench, logits, bench_ops, describe_blocks };
+enum class Job {
+  describe,
+  train,
+  evaluate,
+  generate,
+  bench,
+  logits,
+  bench_ops,
+  describe_blocks,
+  bench_links
+};
 const std::vector<std::string>& names_of(Job);
 
 /// Why a sample ended; `none`: it goes on.
@@ -97,7 +107,8 @@ struct Processes {
   std::string rendezvous;        ///< "file:" and a path where nothing is yet, to find each other by
   double timeout_seconds = 600;  ///< for which they wait for each other to start
   std::vector<std::string> devices = {};  ///< of each, by rank; empty: that of the request
-  int rank = 0;  ///< of this process; the line is the same for all and has none
+  int rank = 0;   ///< of this process; the line is the same for all and has none
+  int hosts = 1;  ///< that have as many of them each, with consecutive ranks
 };
 constexpr const char* rank_variable = "FORGE_RANK";
 constexpr const char* ranks_variable = "FORGE_RANKS";
@@ -122,7 +133,8 @@ struct Request {
   std::optional<Generation> generation;
   int64_t window_steps = 0;  ///< bench: steps of a window, 0: about a second's
   std::optional<OperationBench> operation_bench;
-  std::optional<Processes> processes;  ///< train; none: one process alone
+  std::vector<int64_t> link_bytes;     ///< bench_links: sizes of what processes exchange
+  std::optional<Processes> processes;  ///< train, bench_links; none: one process alone
   std::string device = "auto";         ///< auto | cpu | cuda | cuda:N
   int threads = 0;                     ///< CPU threads, 0 = all cores
 };

@@ -166,5 +166,26 @@ TEST_CASE("the words of every process are shown and packed") {
   CHECK(elsewhere.call({"runs", "logs", id, "--stderr"}).out == words);
 }
 
+TEST_CASE("forge bench links measures what processes exchange") {
+  const Program forge;
+  const Outcome measured =
+      forge.call({"bench", "links", "--processes", "4", "--bytes", "4096", "--json"});
+  INFO(measured.err);
+  REQUIRE(measured.exit_code == 0);
+  const json bench = json::parse(measured.out);
+  CHECK(bench.at("processes") == 4);
+  REQUIRE(bench.at("links").size() == 2);
+  for (const json& link : bench.at("links")) {
+    CHECK(link.at("bytes") == 4096);
+    CHECK(link.at("seconds") > 0);
+    CHECK(link.at("bytes_per_second") > 0);
+  }
+  const Outcome odd = forge.call({"bench", "links", "--processes", "2", "--bytes", "4097"});
+  CHECK(odd.exit_code != 0);
+  CHECK(contains(odd.err, "4097 bytes have no equal parts for 2 processes"));
+  CHECK(forge.call({"bench", "links", "--processes", "1"}).exit_code == 2);
+  CHECK(contains(forge.call({"bench", "links"}).out, "all_gather"));
+}
+
 }  // namespace
 }  // namespace forge::tests

@@ -17,6 +17,7 @@
 #include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/process_group_gloo.h"
+#include "backends/libtorch/worker/process_group_nccl.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
@@ -146,6 +147,7 @@ worker::Supports describe_support(const at::Device& device) {
   supports.config = {{"model.layers", mixers}, {"optimizer.type", config::optimizer_types()}};
   if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
   if (!device.is_cuda() && has_gloo()) supports.config["parallel"] = {"gloo"};
+  if (device.is_cuda() && has_nccl()) supports.config["parallel"] = {"nccl"};
   return supports;
 }
 

@@ -63,4 +63,11 @@ void bench_operations(const worker::Request& request,
                       const at::Device& device,
                       const EventWriter& events);
 
+/// Measures how fast the processes of the request move rows of `link_bytes` bytes between them: a
+/// `result` for each size and operation as it is measured. Throws forge::Error for a single
+/// process, and for a size that has no equal parts.
+void bench_links(const worker::Request& request,
+                 const at::Device& device,
+                 const EventWriter& events);
+
 }  // namespace forge::libtorch

@@ -32,6 +32,7 @@ int run_job(const worker::Request& request, const at::Device& device, const Even
     case worker::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
     case worker::Job::bench: bench(request, device, events, std::cin); return exit_done;
     case worker::Job::bench_ops: bench_operations(request, device, events); return exit_done;
+    case worker::Job::bench_links: bench_links(request, device, events); return exit_done;
     case worker::Job::evaluate:
       events.send(evaluate_model(request, device, events));
       return exit_done;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "backends/libtorch/worker/process_group_gloo.h"
+#include "backends/libtorch/worker/process_group_nccl.h"
 
 namespace forge::libtorch {
 namespace {
@@ -13,6 +14,9 @@ class Alone : public ProcessGroup {
   Alone() : ProcessGroup(0, 1) {}
   at::Tensor exchange(const at::Tensor& sent) override { return sent.unsqueeze(0); }
   at::Tensor gather(const at::Tensor& own) override { return own.unsqueeze(0); }
+  std::unique_ptr<ProcessGroup> part(const std::string&, int, int) override {
+    return std::make_unique<Alone>();
+  }
 };
 
 /// A whole number of the environment; `otherwise` where it is not set.
@@ -55,11 +59,7 @@ std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
                                                  const at::Device& device) {
   if (!request.processes || request.processes->count == 1) return std::make_unique<Alone>();
   const worker::Processes& processes = *request.processes;
-  if (device.is_cuda()) {
-    throw Error("this worker trains a run on one GPU: it has no communication between GPUs",
-                "parallel.processes: 1, or --device cpu");
-  }
-  return make_gloo_group(processes);
+  return device.is_cuda() ? make_nccl_group(processes, device) : make_gloo_group(processes);
 }
 
 }  // namespace forge::libtorch

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/libtorch/torch_precompiled.h"
@@ -34,6 +35,10 @@ class ProcessGroup {
   virtual at::Tensor exchange(const at::Tensor& sent) = 0;
   /// Every process's `own` [n], in their order: [count, n]. Throws LostProcess.
   virtual at::Tensor gather(const at::Tensor& own) = 0;
+
+  /// A group of some of these processes: of those that ask for the same name, each with a rank of
+  /// its own in it. Collective among them. Throws LostProcess.
+  virtual std::unique_ptr<ProcessGroup> part(const std::string& name, int rank, int count) = 0;
 
   /// The numbers of all processes, in their order.
   std::vector<double> gather(const std::vector<double>& own);

@@ -3,16 +3,15 @@
 #include <torch/version.h>
 
 #include <chrono>
-#include <cstring>
 
-#include "core/base/text.h"
+#include "backends/libtorch/worker/process_meeting.h"
 
 // Gloo's headers must be those that LibTorch was built with. Debian has both, and its LibTorch is
 // older than 2; a later one brings a Gloo of its own without headers.
 #if TORCH_VERSION_MAJOR < 2 && __has_include(<gloo/transport/device.h>)
 #define FORGE_WITH_GLOO
 #define USE_C10D_GLOO 1
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #endif
 
@@ -22,8 +21,6 @@ namespace forge::libtorch {
 
 namespace {
 
-constexpr const char* file_prefix = "file:";
-
 /// Processes wait for each other as long as it takes: one of them may answer questions or write
 /// while the others wait. That nothing moves any more is noticed by the supervisor.
 constexpr std::chrono::hours patience{24 * 365};
@@ -31,7 +28,7 @@ constexpr std::chrono::hours patience{24 * 365};
 class Gloo : public ProcessGroup {
  public:
   explicit Gloo(const worker::Processes& processes)
-      : ProcessGroup(processes.rank, processes.count), group_(connect(processes)) {}
+      : Gloo(meet_processes(processes), processes.rank, processes.count) {}
 
   at::Tensor exchange(const at::Tensor& sent) override {
     // Bytes: this Gloo does not know every type of number.
@@ -50,38 +47,29 @@ class Gloo : public ProcessGroup {
     return all.view(own.scalar_type());
   }
 
+  std::unique_ptr<ProcessGroup> part(const std::string& name, int rank, int count) override {
+    const Store store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
+    return std::unique_ptr<ProcessGroup>(new Gloo(store, rank, count));
+  }
+
  private:
+  using Store = MeetingPlace;
   using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+
+  Gloo(const Store& store, int rank, int count)
+      : ProcessGroup(rank, count), store_(store), group_(connect(store, rank, count)) {}
 
   static at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
 
-  static Group connect(const worker::Processes& processes) {
-    const std::string& where = processes.rendezvous;
-    if (!starts_with(where, file_prefix)) {
-      throw Error("processes cannot meet at '" + where + "'",
-                  "rendezvous: \"file:/path\", a file that does not exist yet");
-    }
+  static Group connect(const Store& store, int rank, int count) {
     try {
-      auto store = c10::make_intrusive<c10d::FileStore>(where.substr(std::strlen(file_prefix)),
-                                                        processes.count);
-      wait_for_all(*store, processes);
       auto options = c10d::ProcessGroupGloo::Options::create(patience);
       // Nobody outside this machine can reach the processes.
       options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
-      return c10::make_intrusive<c10d::ProcessGroupGloo>(
-          store, processes.rank, processes.count, options);
+      return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, count, options);
     } catch (const std::exception& problem) {
-      throw lost("did not find the others", problem);
+      throw lost_process("did not find the others", problem);
     }
-  }
-
-  /// Only this wait ends by itself: later ones must not.
-  static void wait_for_all(c10d::Store& store, const worker::Processes& processes) {
-    const auto name_of = [](int other) { return "process " + std::to_string(other); };
-    std::vector<std::string> all;
-    for (int other = 0; other < processes.count; ++other) all.push_back(name_of(other));
-    store.set(name_of(processes.rank), std::vector<uint8_t>{1});
-    store.wait(all, std::chrono::milliseconds(int64_t(processes.timeout_seconds * 1000)));
   }
 
   template <class Begin>
@@ -89,17 +77,11 @@ class Gloo : public ProcessGroup {
     try {
       begin()->wait();
     } catch (const std::exception& problem) {
-      throw lost("lost another one", problem);
+      throw lost_process("lost another one", problem);
     }
   }
 
-  static LostProcess lost(const std::string& what, const std::exception& problem) {
-    const std::string words = problem.what();
-    return {"a process of this run " + what + ": " + words.substr(0, words.find('\n')),
-            "the process that is gone says why",
-            ExitCode::failed};
-  }
-
+  const Store store_;
   const Group group_;
 };
 

@@ -10,9 +10,11 @@ namespace forge::libtorch {
 SlotSteps::SlotSteps(const config::Experiment& experiment,
                      Trainer& trainer,
                      ProcessGroup& group,
-                     const at::Device& device)
+                     const at::Device& device,
+                     int hosts)
     : trainer_(trainer),
       group_(group),
+      exchange_(group, hosts),
       device_(device),
       rows_(experiment.train.batch_size / experiment.train.gradient_slots),
       slots_(experiment.train.gradient_slots / group.count()),
@@ -81,7 +83,7 @@ std::optional<SlotSteps::Gradient> SlotSteps::gradient(const std::vector<data::R
     if (out_of_memory) shortage = *out_of_memory;
     if (!shortage.empty()) return std::nullopt;
     const at::NoGradGuard no_grad;
-    tree.add(tree_sum(group_.exchange(all)));
+    tree.add(exchange_.sum(all));
   }
   return Gradient{tree.take(), tree_sum(losses)};
 }
@@ -102,7 +104,7 @@ void SlotSteps::update(const Gradient& gradient, int64_t step) {
   optimizer.update_own(gradient.own, gradient.loss, norm_of(gradient.own));
   optimizer.end();
   const FlatWeights& flat = trainer_.flat();
-  if (group_.count() > 1) flat.all().copy_(group_.gather(flat.own()).view(-1));
+  if (group_.count() > 1) flat.all().copy_(exchange_.gather(flat.own()));
   trainer_.model().round_matrices();
 }
 

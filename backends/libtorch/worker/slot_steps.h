@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/libtorch/worker/process_group.h"
+#include "backends/libtorch/worker/gradient_exchange.h"
 #include "backends/libtorch/worker/trainer.h"
 
 namespace forge::libtorch {
@@ -16,11 +16,12 @@ namespace forge::libtorch {
 /// gets the others' (ZeRO stage 1, Rajbhandari et al. 2020, without sums in a library).
 class SlotSteps {
  public:
-  /// All outlive it. The trainer's weights are flat.
+  /// All outlive it. The trainer's weights are flat. `hosts`: on which the processes are.
   SlotSteps(const config::Experiment& experiment,
             Trainer& trainer,
             ProcessGroup& group,
-            const at::Device& device);
+            const at::Device& device,
+            int hosts = 1);
 
   /// Rows of a slot.
   int rows() const { return rows_; }
@@ -58,6 +59,7 @@ class SlotSteps {
 
   Trainer& trainer_;
   ProcessGroup& group_;
+  GradientExchange exchange_;
   const at::Device device_;
   const int rows_, slots_;
   const int64_t batch_targets_;

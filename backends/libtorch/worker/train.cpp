@@ -75,7 +75,8 @@ class TrainingRun {
         divergence_(experiment_),
         writer_(checkpoints(), {group_->rank(), group_->count()}) {
     if (experiment_.train.gradient_slots > 1)
-      slots_.emplace(experiment_, trainer_, *group_, device);
+      slots_.emplace(
+          experiment_, trainer_, *group_, device, request.processes ? request.processes->hosts : 1);
   }
 
   bool run() {

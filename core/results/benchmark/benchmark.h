@@ -176,6 +176,29 @@ Record measure_operations(worker::Launcher& launcher,
                           const BenchInvocation& call,
                           const std::function<void(const nlohmann::json&)>& on_case);
 
+/// How fast processes move numbers between them.
+struct LinkSpeed {
+  std::string operation;        ///< "all_to_all": each has a row and sends a part to each;
+                                ///< "all_gather": each gets the parts of all
+  int64_t bytes = 0;            ///< of the row
+  double seconds = 0;           ///< of the slowest process, the median of some windows
+  double bytes_per_second = 0;  ///< that a process sends to others
+};
+
+struct LinkBench {
+  int processes = 0;
+  BenchDevice device;
+  std::vector<LinkSpeed> links;
+};
+
+/// Has so many processes exchange rows of `link_bytes` of the request, a job `bench_links`.
+/// `on_link` gets each measurement as it comes. Throws Error as worker::run_job does.
+LinkBench measure_links(worker::Launcher& launcher,
+                        const worker::WorkerCommand& command,
+                        worker::Request request,
+                        int processes,
+                        const std::function<void(const LinkSpeed&)>& on_link);
+
 /// The folder of a runs folder where measurements lie, one file of JSON each: the truth, of which
 /// the store has an index.
 std::filesystem::path benchmarks_dir(const std::filesystem::path& runs_dir);

@@ -5,8 +5,10 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
+#include "core/run/group.h"
 #include "core/worker/job.h"
 #include "core/worker/plausible.h"
 
@@ -226,6 +228,52 @@ Record measure_operations(worker::Launcher& launcher,
     throw Error("the worker measured no operation", ExitCode::failed);
   }
   return record;
+}
+
+namespace {
+
+LinkSpeed link_speed_from(const nlohmann::json& values) {
+  const auto is_positive = [&](const char* key) {
+    return values.contains(key) && is_amount(values.at(key)) && values.at(key).get<double>() > 0;
+  };
+  for (const char* key : {"bytes", "seconds", "bytes_per_second"}) {
+    if (!is_positive(key)) refuse_key(key, "positive number");
+  }
+  if (!values.contains("operation") || !values.at("operation").is_string())
+    refuse_key("operation", "text");
+  return {values.at("operation").get<std::string>(),
+          values.at("bytes").get<int64_t>(),
+          values.at("seconds").get<double>(),
+          values.at("bytes_per_second").get<double>()};
+}
+
+}  // namespace
+
+LinkBench measure_links(worker::Launcher& launcher,
+                        const worker::WorkerCommand& command,
+                        worker::Request request,
+                        int processes,
+                        const std::function<void(const LinkSpeed&)>& on_link) {
+  const PrivateFolder meeting_place("links");
+  request.job = worker::Job::bench_links;
+  request.processes =
+      worker::Processes{processes, "file:" + (meeting_place.path() / "meet").string()};
+  run::GroupLauncher group(launcher, processes);
+  LinkBench bench;
+  bench.processes = processes;
+  worker::Hello hello;
+  worker::run_job(
+      group, command, request, worker::job_silence_seconds, [&](const worker::Event& event) {
+        if (const auto* said = std::get_if<worker::Hello>(&event)) hello = *said;
+        if (const auto* environment = std::get_if<worker::Environment>(&event))
+          bench.device = device_of(hello, *environment);
+        const auto* result = std::get_if<worker::Result>(&event);
+        if (!result) return;
+        bench.links.push_back(link_speed_from(result->values));
+        on_link(bench.links.back());
+      });
+  if (bench.links.empty()) throw Error("the worker measured no link", ExitCode::failed);
+  return bench;
 }
 
 }  // namespace forge::benchmark

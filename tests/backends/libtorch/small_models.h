@@ -99,10 +99,12 @@ class Job {
   /// throws is thrown.
   std::vector<json> run_processes(const std::string& run_name,
                                   int count,
-                                  const std::string& resume_from = "") {
+                                  const std::string& resume_from = "",
+                                  int hosts = 1) {
     worker::Request request = request_of(run_name, resume_from);
     const TemporaryFolder meeting;
-    request.processes = worker::Processes{count, "file:" + (meeting / "file").string(), 60, {}, 0};
+    request.processes =
+        worker::Processes{count, "file:" + (meeting / "file").string(), 60, {}, 0, hosts};
     std::vector<std::vector<json>> events(static_cast<size_t>(count));
     std::vector<std::exception_ptr> thrown(events.size());
     std::vector<std::thread> threads;

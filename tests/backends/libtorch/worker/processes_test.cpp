@@ -70,6 +70,19 @@ TEST_CASE("any number of processes trains a run to the same bits", "[worker][pro
   check_same_bits(job);
 }
 
+TEST_CASE("processes on any hosts train a run to the same bits", "[worker][processes]") {
+  SlottedJob job(8);
+  const std::vector<json> alone = job.run("alone");
+  for (const int hosts : {1, 2, 4}) {
+    const std::string name = std::to_string(hosts) + " hosts";
+    INFO(name);
+    REQUIRE(numbers(job.run_processes(name, 4, "", hosts)) == numbers(alone));
+    REQUIRE(tensors_of(job.run_dir(name), 10) == tensors_of(job.run_dir("alone"), 10));
+  }
+  REQUIRE(contains(error_of([&] { job.run_processes("three hosts", 2, "", 3); }),
+                   "2 processes cannot be on 3 hosts with as many on each"));
+}
+
 TEST_CASE("linear models train to the same bits on any number of processes",
           "[worker][processes]") {
   for (const ModelVariant& variant : linear_variants()) {

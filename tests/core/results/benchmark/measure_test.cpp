@@ -209,6 +209,32 @@ Record measure(const Script& script, std::vector<std::string>& told) {
   return measure_operations(launcher, {{"worker"}, {}}, request, {}, on_case);
 }
 
+TEST_CASE("links are measured by a group whose first process answers", "[benchmark]") {
+  FakeClock clock;
+  const auto answer = [&](const std::string& values) {
+    const Script first = {
+        Says{lines::hello}, Says{lines::environment}, Says{result_line(values)}, Exits{}};
+    const Script second = {Says{lines::hello}, Says{lines::environment}, Exits{}};
+    FakeLauncher launcher(clock, {{first, {}}, {second, {}}});
+    const LinkBench bench =
+        measure_links(launcher, {{"worker"}, {}}, worker::Request(), 2, [](const LinkSpeed&) {});
+    REQUIRE(launcher.launches.size() == 2);
+    CHECK(launcher.launches[1].command.environment.at(worker::rank_variable) == "1");
+    const auto request = worker::request_from_line(launcher.launches[1].input);
+    CHECK(request.job == worker::Job::bench_links);
+    CHECK(request.processes->count == 2);
+    return bench;
+  };
+  const LinkBench bench =
+      answer(R"({"operation":"all_gather","bytes":64,"seconds":0.5,"bytes_per_second":64})");
+  REQUIRE(bench.links.size() == 1);
+  CHECK(bench.links[0].operation == "all_gather");
+  CHECK(bench.links[0].seconds == 0.5);
+  REQUIRE(contains(
+      error_of([&] { answer(R"({"operation":"x","bytes":64,"seconds":0,"bytes_per_second":1})"); }),
+      "'seconds'"));
+}
+
 TEST_CASE("operations are kept with the device's ceilings", "[benchmark]") {
   std::vector<std::string> told;
   const Record record = measure(
