@@ -122,6 +122,7 @@ struct Followed {
   bool running = false;
   bool reported = false;  ///< its end
   int stops_asked = 0;    ///< by so many times Ctrl-C
+  std::string stopped;    ///< what was said last about processes of it that are stopped
   std::optional<Outcome> outcome;
 };
 
@@ -159,6 +160,7 @@ class RunFollower {
       }
       answer_interrupts();
       if (take_save_request()) request_saves();
+      warn_of_stopped();
       show();
       std::this_thread::sleep_for(poll_interval);
     }
@@ -349,6 +351,20 @@ class RunFollower {
     }
   }
 
+  void warn_of_stopped() {
+    constexpr double interval = 1;  // seconds
+    const double now = steady_seconds();
+    if (now < look_for_stopped_at_) return;
+    look_for_stopped_at_ = now + interval;
+    for (const auto& followed : followed_) {
+      if (followed->outcome || !followed->running) continue;
+      const std::string text = followed->run.planned.folder.stopped_processes().text();
+      if (!text.empty() && text != followed->stopped)
+        print_line(*followed, "warning: " + followed->run.label + " waits: " + text);
+      followed->stopped = text;
+    }
+  }
+
   void stop_active() {
     for (const auto& followed : followed_) {
       if (followed->outcome || followed->stops_asked == answered_) continue;
@@ -413,6 +429,7 @@ class RunFollower {
   bool is_detached_ = false;
   int answered_ = 0;
   double dispatch_at_ = 0;
+  double look_for_stopped_at_ = 0;
   std::optional<double> queue_locked_since_;
 };
 

@@ -25,19 +25,21 @@ std::string this_host() {
   return name;
 }
 
-/// Whether the line that a holder leaves is of a process of this host that has ended: whoever holds
-/// the lock now has not signed it.
-bool is_of_ended(const std::string& line) {
+/// The process of this host that a holder's line names, 0 where it names another host's.
+int local_process(const std::string& line) {
   int pid = 0;
   int end = 0;
-  if (std::sscanf(line.c_str(), "process %d on %n", &pid, &end) != 1 || end == 0) return false;
-  return line.substr(static_cast<size_t>(end)) == this_host() && pid > 0 && ::kill(pid, 0) != 0 &&
-         errno == ESRCH;
+  if (std::sscanf(line.c_str(), "process %d on %n", &pid, &end) != 1 || end == 0) return 0;
+  return line.substr(static_cast<size_t>(end)) == this_host() && pid > 0 ? pid : 0;
 }
+
+bool has_ended(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 
 std::string holder_of(const fs::path& file) {
   const std::string holder = FileLock::holder(file);
-  return holder.empty() || is_of_ended(holder) ? "another process" : holder;
+  const int pid = local_process(holder);
+  // Who holds the lock of an ended process has not signed it.
+  return holder.empty() || (pid > 0 && has_ended(pid)) ? "another process" : holder;
 }
 
 }  // namespace
@@ -60,6 +62,11 @@ std::optional<FileLock> try_lock_signed(const fs::path& file) {
   std::optional<FileLock> lock = FileLock::try_acquire(file);
   if (lock) lock->sign(this_host());
   return lock;
+}
+
+int local_holder(const fs::path& file) {
+  const int pid = local_process(FileLock::holder(file));
+  return pid > 0 && !has_ended(pid) ? pid : 0;
 }
 
 FileLock lock_signed(const fs::path& file, const std::function<void(const std::string&)>& waiting) {

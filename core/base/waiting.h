@@ -28,6 +28,9 @@ void require_uninterrupted(int before);
 /// The lock on a file, signed for those who wait (FileLock::sign); none while another holds it.
 std::optional<FileLock> try_lock_signed(const std::filesystem::path& file);
 
+/// Process id of who holds it, where that is a process of this machine that has signed it; else 0.
+int local_holder(const std::filesystem::path& file);
+
 /// Waits for that lock. After a second, and then many times a second, it calls `waiting`
 /// with the process that holds it: "process 4711 on node3".
 FileLock lock_signed(const std::filesystem::path& file,

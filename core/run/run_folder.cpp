@@ -1,5 +1,6 @@
 #include "core/run/run_folder.h"
 
+#include <signal.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -14,9 +15,11 @@
 #include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/python/unicode.h"
 #include "core/run/event_log.h"
+#include "core/run/host.h"
 #include "core/run/queue/queue.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
@@ -380,9 +383,42 @@ void RunFolder::require_own_files() const {
   for (const fs::path& file : stderr_files()) require_own_file(file);
 }
 
+StoppedProcesses RunFolder::stopped_processes() const {
+  StoppedProcesses stopped;
+  const int supervisor = local_holder(lock_file());
+  if (supervisor == 0) return stopped;
+  for (const int pid : process_tree(supervisor)) {
+    if (!is_stopped(process_state(pid))) continue;
+    if (pid == supervisor) {
+      stopped.supervisor = pid;
+    } else {
+      stopped.workers.push_back(pid);
+    }
+  }
+  return stopped;
+}
+
+std::string StoppedProcesses::text() const {
+  if (!any()) return "";
+  std::vector<std::string> pids = texts_of(workers, [](int pid) { return std::to_string(pid); });
+  std::string text;
+  if (!pids.empty())
+    text = pids.size() == 1 ? "the worker (process " + pids[0] + ")"
+                            : "the worker's processes " + join(pids, ", ");
+  if (supervisor != 0) {
+    pids.insert(pids.begin(), std::to_string(supervisor));
+    text = "the supervisor (process " + pids[0] + ")" + (text.empty() ? "" : " and " + text);
+  }
+  const bool one = pids.size() == 1;
+  return text + (one ? " is" : " are") + " stopped: 'kill -CONT " + join(pids, " ") +
+         "' continues " + (one ? "it" : "them");
+}
+
 void RunFolder::request_stop(StopRequest stop) const {
   require_own_folder(path_);
   write_file_atomic(stop_file(), stop == StopRequest::immediately ? "now\n" : "save\n");
+  if (const int supervisor = stopped_processes().supervisor; supervisor != 0)
+    ::kill(supervisor, SIGCONT);
 }
 
 void RunFolder::request_save() const {

@@ -77,6 +77,16 @@ struct StderrSizes {
   int64_t of(int rank) const;
 };
 
+/// Processes of a run on this machine that are stopped (SIGSTOP, or a debugger): it waits for them.
+struct StoppedProcesses {
+  int supervisor = 0;        ///< its process id; 0: it is not stopped
+  std::vector<int> workers;  ///< and what they started
+
+  bool any() const { return supervisor != 0 || !workers.empty(); }
+  /// "the supervisor (process 4711) is stopped: 'kill -CONT 4711' continues it"; "" where none is.
+  std::string text() const;
+};
+
 enum class StopRequest {
   after_checkpoint,  ///< finish the step, save a checkpoint, end
   immediately,       ///< kill the worker
@@ -113,7 +123,7 @@ void require_config_of(const RunRecord& record,
 ///     env.json            what it ran on
 ///     progress.json       the latest progress event, rewritten twice a second at most
 ///     supervisor.log      the supervisor's messages, mostly none
-///     lock                held (flock) by the supervisor while it lives
+///     lock                held (flock) by the supervisor while it lives, and signed
 ///     stop                its presence asks for a stop: "save" or "now"
 ///     save                its presence asks for one checkpoint
 ///     remarks.json        Annotations, if there are any
@@ -182,7 +192,10 @@ class RunFolder {
   void require_own_files() const;
   /// Throws Error with the reason and what to do about it where the status is a damaged one.
   void require_undamaged(const RunStatus& status) const;
+  /// Nothing is known of another machine's.
+  StoppedProcesses stopped_processes() const;
   /// Asks the supervisor for a stop. The next supervisor ignores requests from before its start.
+  /// One that is stopped (SIGSTOP) is continued, or it would not hear of it.
   void request_stop(StopRequest stop) const;
   /// Asks the supervisor to let the worker save a checkpoint and continue. Ignored by a worker that
   /// cannot do so.

@@ -139,6 +139,47 @@ TEST_CASE("a killed supervisor is replaced while forge follows its run, and no n
   REQUIRE(all[0].at("eval_loss") == straight[0].at("eval_loss"));
 }
 
+TEST_CASE("a stopped supervisor is named by who follows, lists or saves, and a stop continues it") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const int following = forge.start(runs_of("1", 20, {}));
+  REQUIRE(wait_until([&] { return !forge.only_run().empty() && forge.worker_pid() > 0; }));
+  const int supervisor = supervisor_of(forge);
+  const std::string id = forge.only_run().filename().string();
+  const std::string pid = std::to_string(supervisor);
+  const std::string what =
+      "the supervisor (process " + pid + ") is stopped: 'kill -CONT " + pid + "' continues it";
+  const HeldProcess held(supervisor);
+  REQUIRE(wait_until([&] { return contains(forge.errors(), " waits: " + what); }));
+  REQUIRE(status(forge).at("running")[0].at("stopped") == what);
+  REQUIRE(contains(forge.call({"status"}).out, id + " waits: " + what));
+  for (const std::vector<std::string>& listing :
+       std::vector<std::vector<std::string>>{{"runs"}, {"runs", "show", id}})
+    REQUIRE(contains(forge.call(listing).err, "warning: run " + id + " waits: " + what));
+  const Outcome saved = forge.call({"runs", "save", id, "--wait", "3.1"});
+  REQUIRE(contains(saved.err, "waiting for the worker of run '" + id + "' to start; " + what));
+  const Outcome stopped = forge.call({"runs", "stop", "--now", id});
+  REQUIRE(stopped.exit_code == 0);
+  REQUIRE(contains(stopped.out, "stopping now"));
+  REQUIRE(Program::wait_for(following).exit_code == 3);
+}
+
+TEST_CASE("a gentle stop names the stopped worker that it waits for") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1", 20, {"--detach"})).exit_code == 0);
+  REQUIRE(wait_until([&] { return forge.worker_pid() > 0; }));
+  const std::string id = forge.only_run().filename().string();
+  const HeldProcess held(forge.worker_pid());
+  const Outcome stopped = forge.call({"runs", "stop", id});
+  REQUIRE(stopped.exit_code == 1);
+  REQUIRE(contains(stopped.out,
+                   id + ": asked to stop, but the worker (process " +
+                       std::to_string(forge.worker_pid()) + ") is stopped: 'kill -CONT "));
+  REQUIRE(forge.call({"runs", "stop", "--now", id}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+}
+
 TEST_CASE("two commands share the queue and no run is done twice") {
   const Program forge;
   const int first = forge.start(runs_of("1..3", 60, {}));

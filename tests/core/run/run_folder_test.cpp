@@ -52,6 +52,20 @@ TEST_CASE("a run that never began is queued only while it is in the queue", "[ru
   REQUIRE(run.status().reason == "");
 }
 
+TEST_CASE("processes of a run that are stopped are named with what continues them",
+          "[run][run_folder]") {
+  REQUIRE(StoppedProcesses{}.text() == "");
+  REQUIRE(StoppedProcesses{12, {}}.text() ==
+          "the supervisor (process 12) is stopped: 'kill -CONT 12' continues it");
+  REQUIRE(StoppedProcesses{0, {13}}.text() ==
+          "the worker (process 13) is stopped: 'kill -CONT 13' continues it");
+  REQUIRE(StoppedProcesses{12, {13, 14}}.text() ==
+          "the supervisor (process 12) and the worker's processes 13, 14 are stopped: 'kill -CONT "
+          "12 13 14' continues them");
+  const TemporaryFolder runs;
+  REQUIRE_FALSE(new_run(runs.path()).stopped_processes().any());
+}
+
 TEST_CASE("a supervisor whose run folder was renamed was not killed", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
