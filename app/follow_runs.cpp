@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -159,6 +160,7 @@ class RunFollower {
         leave_runs(true);
       }
       answer_interrupts();
+      if (withdrawing_since_) withdraw_queued();
       if (take_save_request()) request_saves();
       warn_of_stopped();
       show();
@@ -261,7 +263,7 @@ class RunFollower {
     followed.line.clear();
     ++ended_;
     dispatch_at_ = 0;
-    if (followed.outcome->status.storage) withdraw_queued();
+    if (followed.outcome->status.storage) begin_to_withdraw();
     at_end_();
     if (source_) source_->on_end(index, *followed.outcome);
   }
@@ -312,7 +314,17 @@ class RunFollower {
     return own_.count(followed.run.planned.record.id) > 0;
   }
 
+  void begin_to_withdraw() {
+    if (!withdrawing_since_) withdrawing_since_ = steady_seconds();
+    withdraw_queued();
+  }
+
+  /// Takes what waits of this command out of the queue. Where another process keeps the queue
+  /// locked, it is tried again while a run is active; then the rest stays there.
   void withdraw_queued() {
+    std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir_);
+    if (!queue) return leave_locked();
+    withdrawing_since_.reset();
     std::vector<std::string> runs;
     std::set<std::string> made;
     for (const auto& followed : followed_) {
@@ -320,7 +332,12 @@ class RunFollower {
       runs.push_back(followed->run.planned.record.id);
       if (followed->run.made) made.insert(runs.back());
     }
-    queue::cancel_queued(runs_dir_, runs, made);
+    queue::cancel_queued(*queue, runs, made);
+  }
+
+  void leave_locked() {
+    if (steady_seconds() - *withdrawing_since_ < lock_patience) return;
+    if (following().running == 0) leave_runs(true);
   }
 
   /// Follows them no longer: all, or those of other commands.
@@ -338,7 +355,7 @@ class RunFollower {
     // Active ones first: the queue may be locked for a while. And those that another process has
     // started meanwhile.
     stop_active();
-    withdraw_queued();
+    begin_to_withdraw();
     stop_active();
   }
 
@@ -430,6 +447,7 @@ class RunFollower {
   int answered_ = 0;
   double dispatch_at_ = 0;
   double look_for_stopped_at_ = 0;
+  std::optional<double> withdrawing_since_;
   std::optional<double> queue_locked_since_;
 };
 
@@ -469,9 +487,8 @@ std::set<std::string> enqueue(const Context& context,
     if (action != run::Action::start && action != run::Action::resume) continue;
     // The command that made the folder may have withdrawn the run since it was found.
     if (!path_exists(run.planned.folder.record_file())) {
-      throw Error("run '" + run.planned.record.id + "' has been withdrawn by another command",
-                  "start it again with the same command",
-                  ExitCode::failed);
+      std::cerr << run.label << ": another command has withdrawn or removed it meanwhile\n";
+      continue;
     }
     queue::QueueEntry entry;
     entry.run = run.planned.record.id;

@@ -84,8 +84,11 @@ int stop(const Context& context, const RunsStopOptions& options) {
   std::set<std::string> asked;
   stop_active(folders, options.now, asked);
   const std::vector<std::string> ids = texts_of(folders, &run::RunFolder::id);
-  const std::vector<std::string> withdrawn =
-      ids.empty() ? ids : queue::cancel_queued(context.runs_dir(), ids);
+  std::vector<std::string> withdrawn;
+  if (!ids.empty()) {
+    queue::Queue queue(context.runs_dir());
+    withdrawn = queue::cancel_queued(queue, ids);
+  }
   const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
   stop_active(folders, options.now, asked);
   nlohmann::json list = nlohmann::json::array();

@@ -58,10 +58,15 @@ void require_uninterrupted(int before) {
   if (interrupts_so_far() > before) throw Error("interrupted", ExitCode::failed);
 }
 
-std::optional<FileLock> try_lock_signed(const fs::path& file) {
-  std::optional<FileLock> lock = FileLock::try_acquire(file);
-  if (lock) lock->sign(this_host());
-  return lock;
+std::optional<FileLock> try_lock_signed(const fs::path& file, double seconds) {
+  constexpr int longest_pause = 20;  // milliseconds
+  const double until = steady_seconds() + seconds;
+  for (int pause = 1;; pause = std::min(2 * pause, longest_pause)) {
+    std::optional<FileLock> lock = FileLock::try_acquire(file);
+    if (lock) lock->sign(this_host());
+    if (lock || steady_seconds() >= until) return lock;
+    ::poll(nullptr, 0, pause);
+  }
 }
 
 int local_holder(const fs::path& file) {
@@ -70,13 +75,9 @@ int local_holder(const fs::path& file) {
 }
 
 FileLock lock_signed(const fs::path& file, const std::function<void(const std::string&)>& waiting) {
-  constexpr double patience = 1;  // seconds
-  constexpr int longest_pause = 20;
-  const double began = steady_seconds();
-  for (int pause = 1;; pause = std::min(2 * pause, longest_pause)) {
-    if (std::optional<FileLock> lock = try_lock_signed(file)) return std::move(*lock);
-    if (steady_seconds() - began >= patience) waiting(holder_of(file));
-    ::poll(nullptr, 0, pause);
+  for (double patience = 1;; patience = 0.02) {  // seconds
+    if (std::optional<FileLock> lock = try_lock_signed(file, patience)) return std::move(*lock);
+    waiting(holder_of(file));
   }
 }
 

@@ -416,6 +416,64 @@ TEST_CASE("Ctrl-C while runs are prepared and queued leaves nothing of them") {
   REQUIRE(forge.only_run().filename() == before);
 }
 
+TEST_CASE("Ctrl-C ends a wait for a queue that another process keeps locked, and says what stays") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1", 40, {"--detach"})).exit_code == 0);
+  SECTION("before the runs are in the queue") {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    const int pid = forge.start(runs_of("2,3", 40, {}));
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the queue"); }));
+    REQUIRE(::kill(pid, SIGINT) == 0);
+    REQUIRE(Program::wait_for(pid).exit_code == 3);
+    REQUIRE(contains(forge.errors(), "another process keeps the queue locked"));
+    REQUIRE(contains(forge.errors(), "'forge runs rm train_canon_a-"));
+  }
+  SECTION("while they wait in it") {
+    const int pid = forge.start(runs_of("2", 40, {}));
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for cpu"); }));
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    REQUIRE(::kill(pid, SIGINT) == 0);
+    REQUIRE(Program::wait_for(pid).exit_code == 3);
+    REQUIRE(contains(forge.errors(), "in the queue; 'forge runs stop train_canon_a-"));
+  }
+  gate.open();
+  wait_for_the_end(forge, 1);
+}
+
+TEST_CASE("a run that another command removes before it is queued does not keep the others") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", 2, {})).exit_code == 0);  // prepares the data
+  const std::string first = forge.only_run().filename().string();
+  std::string removed;
+  int pid = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    pid = forge.start(runs_of("2,3", 2, {}));
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the queue"); }));
+    for (const run::RunFolder& folder : run::list_runs(forge.runs_dir()))
+      if (folder.id() != first) removed = folder.id();
+    std::filesystem::rename(forge.runs_dir() / removed, forge.folder() / "removed");
+  }
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  INFO(forge.errors());
+  REQUIRE(contains(forge.errors(), "another command has withdrawn or removed it meanwhile"));
+  REQUIRE(contains(forge.errors(), "not started; the same command starts it"));
+  REQUIRE(count(forge, "completed") == 2);
+}
+
+TEST_CASE("the doctor says which process keeps the index from it") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", 2, {})).exit_code == 0);
+  int pid = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / "forge.sqlite.writers");
+    pid = forge.start({"doctor"});
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the results store"); }));
+  }
+  Program::wait_for(pid);
+}
+
 TEST_CASE("an active run can be stopped while the queue is locked") {
   const Program forge;
   const int pid = forge.start(runs_of("1", endless_steps, {}));

@@ -257,9 +257,9 @@ Queue::Queue(const fs::path& runs_dir)
             std::make_unique<DelayedStop>(),
             lock_signed(lock_file(runs_dir), "the queue of '" + shown_path(runs_dir) + "'")) {}
 
-std::optional<Queue> Queue::try_open(const fs::path& runs_dir) {
+std::optional<Queue> Queue::try_open(const fs::path& runs_dir, double seconds) {
   auto delayed_stop = std::make_unique<DelayedStop>();
-  auto lock = try_lock_signed(lock_file(runs_dir));
+  auto lock = try_lock_signed(lock_file(runs_dir), seconds);
   if (!lock) return std::nullopt;
   return Queue(runs_dir, std::move(delayed_stop), std::move(*lock));
 }
@@ -277,8 +277,8 @@ const QueueEntry* Queue::find(const std::string& run) const {
 void Queue::add(const QueueEntry& entry) {
   const QueueEntry* waiting = find(entry.run);
   if (!waiting) return put(entry);
-  const bool moves = waiting->host != entry.host &&
-                     !run::RunFolder(folder_.parent_path() / entry.run).is_running();
+  const bool moves =
+      waiting->host != entry.host && !run::RunFolder(runs_dir() / entry.run).is_running();
   QueueEntry kept = moves ? entry : *waiting;
   kept.priority = std::max(waiting->priority, entry.priority);
   const bool stops = waiting->stop_after > 0 && entry.stop_after > 0;
