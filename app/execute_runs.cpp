@@ -69,6 +69,15 @@ std::string left_text(const run::RunFolder& folder) {
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
 }
 
+/// What goes on without a command that fails while it follows its runs.
+void tell_unfollowed(const Context& context, const std::vector<PendingRun>& runs) {
+  for (const PendingRun& run : runs) {
+    const run::RunFolder& folder = run.planned.folder;
+    if (folder.is_running() || queue::is_queued(context.runs_dir(), folder.id()))
+      std::cerr << left_text(folder) << "\n";
+  }
+}
+
 /// The store, kept up to date while runs are followed. Where no disk has room for it, it is left
 /// alone: the runs need none, and what they found is in their folders.
 class FollowedStore {
@@ -247,8 +256,14 @@ ExecutedRuns execute_runs(const Context& context,
     if (withdrawal != Withdrawal::started) return tell_interrupted(withdrawal);
   }
   interrupts.let_second_end_program(false);
-  if (!queue.detach && !detach_requested())
-    return follow_and_report(context, runs, own, interrupts, queue, source);
+  if (!queue.detach && !detach_requested()) {
+    try {
+      return follow_and_report(context, runs, own, interrupts, queue, source);
+    } catch (const std::exception&) {
+      tell_unfollowed(context, runs);
+      throw;
+    }
+  }
   queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
   return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};

@@ -390,7 +390,9 @@ FileLock writer_lock(const fs::path& store, const SyncWatch& watch) {
   std::optional<FileLock> lock = FileLock::try_acquire(file);
   if (!lock) {
     std::promise<void> acquired;
-    const auto notice = std::async(std::launch::async, [&, taken = acquired.get_future()] {
+    // Without a thread for it the wait is silent.
+    const auto policy = std::launch::async | std::launch::deferred;
+    const auto notice = std::async(policy, [&, taken = acquired.get_future()] {
       if (taken.wait_for(watch.patience) != std::future_status::timeout) return;
       const std::string text = waiting_text(store, file);
       watch.waiting ? watch.waiting(text) : say_waiting(text);
