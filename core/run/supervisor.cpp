@@ -224,12 +224,12 @@ class Supervisor {
     scorer_.finish();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);
     stderr_before_ = folder_.stderr_sizes();
-    std::optional<PrivateFolder> meeting_place;
+    std::optional<ScratchFolder> meeting_place;
     request_.processes.reset();
     std::unique_ptr<worker::RunningWorker> worker;
     try {
       if (processes > 1) {
-        meeting_place.emplace("run");
+        meeting_place.emplace(folder_.meeting_place());
         request_.processes = {
             processes,
             "file:" + (meeting_place->path() / "meet").string(),
