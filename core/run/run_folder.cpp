@@ -196,6 +196,36 @@ bool is_run_name(const std::string& name) {
          !starts_with(name, "forge.sqlite") && !is_aside_name(name);
 }
 
+namespace {
+
+/// Whether a project can have a config of that name, which is a path in it.
+bool is_config_name(const std::string& name) {
+  // As a word of a command, which hints and tables print, it would be an option.
+  if (name.empty() || name[0] == '-' || tables::printable(name) != name) return false;
+  const std::vector<std::string> parts = split(name, '/');
+  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return part.empty() || part == "." || part == "..";
+  });
+}
+
+}  // namespace
+
+std::string run_id(const std::string& config, const std::string& key) {
+  std::string id = config + "-" + key;
+  std::replace(id.begin(), id.end(), '/', '_');
+  return id;
+}
+
+bool names_its_config(const RunRecord& record) {
+  const std::string id = run_id(record.config, record.key);
+  if (!starts_with(record.id, id)) return false;
+  const std::string number = record.id.substr(id.size());
+  return number.empty() || (number.size() > 1 && number[0] == '-' &&
+                            std::all_of(number.begin() + 1, number.end(), [](char c) {
+                              return c >= '0' && c <= '9';
+                            }));
+}
+
 bool RunFolder::has_record() const {
   std::error_code problem;
   const bool there = fs::exists(record_file(), problem);
@@ -214,9 +244,9 @@ RunRecord RunFolder::record() const {
     if (record.key != run_key(record.identity))
       throw Error("its key " + record.key.substr(0, 40) +
                   " is not that of the identity in it: the file was changed");
-    // As a word of a command, which hints and tables print, it would be an option.
-    if (starts_with(record.config, "-"))
-      throw Error("no config can have the name '" + record.config.substr(0, 40) + "'");
+    if (!is_config_name(record.config))
+      throw Error("no config can have the name '" + tables::printable(record.config.substr(0, 40)) +
+                  "'");
     return record;
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),

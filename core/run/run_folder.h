@@ -105,6 +105,13 @@ struct FoundCheckpoint {
 /// in has.
 bool is_run_name(const std::string& name);
 
+/// The id of a run of a config, without the number of a repetition. Configs may lie in folders;
+/// runs lie side by side.
+std::string run_id(const std::string& config, const std::string& key);
+
+/// Whether the record's id is one that a run of its config has.
+bool names_its_config(const RunRecord& record);
+
 /// Throws Error where a config is not, in all that decides results, the one of the run's identity.
 /// `file` is where it was read from.
 void require_config_of(const RunRecord& record,
@@ -126,6 +133,7 @@ void require_config_of(const RunRecord& record,
 ///     lock                held (flock) by the supervisor while it lives, and signed
 ///     stop                its presence asks for a stop: "save" or "now"
 ///     save                its presence asks for one checkpoint
+///     meeting_place/      in which the processes of an attempt find each other, while it lasts
 ///     remarks.json        Annotations, if there are any
 ///     checkpoints/<step>/ zero-padded to 9 digits, newest last
 ///     DONE                written last, by the supervisor, when the job is completed; whether it
@@ -161,14 +169,15 @@ class RunFolder {
   std::filesystem::path stop_file() const { return path_ / "stop"; }
   std::filesystem::path save_file() const { return path_ / "save"; }
   std::filesystem::path annotations_file() const { return path_ / "remarks.json"; }
+  std::filesystem::path meeting_place() const { return path_ / "meeting_place"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   /// Whether run.json is there. Throws Error where that cannot be looked at: the folder is closed
   /// to this user, say.
   bool has_record() const;
-  /// Throws Error naming the file where it cannot be read, or where its key is not that of its
-  /// identity: it was changed.
+  /// Throws Error naming the file where it cannot be read, its key is not that of its identity (it
+  /// was changed), or no config can have its config's name.
   RunRecord record() const;
   /// The resolved config. Throws Error naming the file where it cannot be read, or is not that of
   /// the run's identity.
