@@ -69,6 +69,15 @@ std::string left_text(const run::RunFolder& folder) {
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
 }
 
+/// What goes on without a command that fails while it follows its runs.
+void tell_unfollowed(const Context& context, const std::vector<PendingRun>& runs) {
+  for (const PendingRun& run : runs) {
+    const run::RunFolder& folder = run.planned.folder;
+    if (folder.is_running() || queue::is_queued(context.runs_dir(), folder.id()))
+      std::cerr << left_text(folder) << "\n";
+  }
+}
+
 /// The store, kept up to date while runs are followed. Where no disk has room for it, it is left
 /// alone: the runs need none, and what they found is in their folders.
 class FollowedStore {
@@ -159,21 +168,55 @@ ExecutedRuns follow_and_report(const Context& context,
   return report_ends(ended, source != nullptr);
 }
 
+/// What another process that keeps the queue locked does not let this command withdraw.
+void tell_left(const std::vector<PendingRun>& runs, const std::set<std::string>& own) {
+  std::vector<std::string> made;
+  for (const PendingRun& run : runs) {
+    const std::string& id = run.planned.record.id;
+    if (own.count(id) > 0) {
+      std::cerr << left_text(run.planned.folder) << "\n";
+    } else if (run.made) {
+      made.push_back(id);
+    }
+  }
+  if (made.empty()) return;
+  std::cerr << "another process keeps the queue locked, so the folders of runs that were not "
+               "started stay; "
+            << quoted_command("forge runs rm " + shell_quoted(made)) << " removes them\n";
+}
+
+enum class Withdrawal { done, left, started };
+
 /// Takes runs out of the queue and removes the folders that this command made for them, but for
-/// those that somebody has started. Returns whether nobody has started one.
-bool withdraw(const Context& context,
-              const std::vector<PendingRun>& runs,
-              const std::set<std::string>& own) {
+/// those that somebody has started. Where another process keeps the queue locked, they are left as
+/// they are, which is told.
+Withdrawal withdraw(const Context& context,
+                    const std::vector<PendingRun>& runs,
+                    const std::set<std::string>& own) {
   const std::filesystem::path runs_dir = context.runs_dir();
   std::set<std::string> made;
   for (const PendingRun& run : runs) {
     if (run.made) made.insert(run.planned.record.id);
   }
-  if (!own.empty()) queue::cancel_queued(runs_dir, {own.begin(), own.end()}, made);
-  queue::remove_unqueued(runs_dir, made);
-  return std::none_of(own.begin(), own.end(), [&](const std::string& run) {
+  if (own.empty() && made.empty()) return Withdrawal::done;
+  std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir, lock_patience);
+  if (!queue) {
+    tell_left(runs, own);
+    return Withdrawal::left;
+  }
+  queue::cancel_queued(*queue, {own.begin(), own.end()}, made);
+  queue::remove_unqueued(*queue, made);
+  const bool none_runs = std::none_of(own.begin(), own.end(), [&](const std::string& run) {
     return run::RunFolder(runs_dir / run).is_running();
   });
+  return none_runs ? Withdrawal::done : Withdrawal::started;
+}
+
+ExecutedRuns tell_interrupted(Withdrawal withdrawal) {
+  if (withdrawal == Withdrawal::done)
+    std::cerr << "interrupted before these runs were started: they are out of the queue, and the "
+                 "folders made for them are removed\n";
+  return {run::supervised_stopped, false, {}};
 }
 
 }  // namespace
@@ -182,10 +225,8 @@ void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& ru
   withdraw(context, runs, {});
 }
 
-ExecutedRuns tell_withdrawn() {
-  std::cerr << "interrupted before these runs were started: they are out of the queue, and the "
-               "folders made for them are removed\n";
-  return {run::supervised_stopped, false, {}};
+ExecutedRuns withdraw_interrupted(const Context& context, const std::vector<PendingRun>& runs) {
+  return tell_interrupted(withdraw(context, runs, {}));
 }
 
 void add_queue_options(const Command& command, QueueOptions& queue) {
@@ -210,10 +251,19 @@ ExecutedRuns execute_runs(const Context& context,
                           RunSource* source) {
   interrupts.let_second_end_program(true);
   const std::set<std::string> own = enqueue(context, runs, queue, interrupts);
-  if (interrupts.count() > 0 && withdraw(context, runs, own)) return tell_withdrawn();
+  if (interrupts.count() > 0) {
+    const Withdrawal withdrawal = withdraw(context, runs, own);
+    if (withdrawal != Withdrawal::started) return tell_interrupted(withdrawal);
+  }
   interrupts.let_second_end_program(false);
-  if (!queue.detach && !detach_requested())
-    return follow_and_report(context, runs, own, interrupts, queue, source);
+  if (!queue.detach && !detach_requested()) {
+    try {
+      return follow_and_report(context, runs, own, interrupts, queue, source);
+    } catch (const std::exception&) {
+      tell_unfollowed(context, runs);
+      throw;
+    }
+  }
   queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
   return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};

@@ -35,7 +35,7 @@ ExecutedRuns execute_runs(const Context& context,
 /// For a command that ends before it has queued these runs: removes the folders that it made for
 /// them.
 void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& runs);
-/// Says that this was done because of a Ctrl-C.
-ExecutedRuns tell_withdrawn();
+/// The same after a Ctrl-C, which is told.
+ExecutedRuns withdraw_interrupted(const Context& context, const std::vector<PendingRun>& runs);
 
 }  // namespace forge::app

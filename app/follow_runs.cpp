@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -124,6 +125,7 @@ struct Followed {
   bool running = false;
   bool reported = false;  ///< its end
   int stops_asked = 0;    ///< by so many times Ctrl-C
+  std::string stopped;    ///< what was said last about processes of it that are stopped
   std::optional<Outcome> outcome;
 };
 
@@ -160,7 +162,9 @@ class RunFollower {
         leave_runs(true);
       }
       answer_interrupts();
+      if (withdrawing_since_) withdraw_queued();
       if (take_save_request()) request_saves();
+      warn_of_stopped();
       show();
       std::this_thread::sleep_for(poll_interval);
     }
@@ -263,7 +267,7 @@ class RunFollower {
     followed.line.clear();
     ++ended_;
     dispatch_at_ = 0;
-    if (followed.outcome->status.storage) withdraw_queued();
+    if (followed.outcome->status.storage) begin_to_withdraw();
     at_end_();
     if (source_) source_->on_end(index, *followed.outcome);
   }
@@ -321,7 +325,17 @@ class RunFollower {
     return own_.count(followed.run.planned.record.id) > 0;
   }
 
+  void begin_to_withdraw() {
+    if (!withdrawing_since_) withdrawing_since_ = steady_seconds();
+    withdraw_queued();
+  }
+
+  /// Takes what waits of this command out of the queue. Where another process keeps the queue
+  /// locked, it is tried again while a run is active; then the rest stays there.
   void withdraw_queued() {
+    std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir_);
+    if (!queue) return leave_locked();
+    withdrawing_since_.reset();
     std::vector<std::string> runs;
     std::set<std::string> made;
     for (const auto& followed : followed_) {
@@ -329,7 +343,12 @@ class RunFollower {
       runs.push_back(followed->run.planned.record.id);
       if (followed->run.made) made.insert(runs.back());
     }
-    queue::cancel_queued(runs_dir_, runs, made);
+    queue::cancel_queued(*queue, runs, made);
+  }
+
+  void leave_locked() {
+    if (steady_seconds() - *withdrawing_since_ < lock_patience) return;
+    if (following().running == 0) leave_runs(true);
   }
 
   /// Follows them no longer: all, or those of other commands.
@@ -347,7 +366,7 @@ class RunFollower {
     // Active ones first: the queue may be locked for a while. And those that another process has
     // started meanwhile.
     stop_active();
-    withdraw_queued();
+    begin_to_withdraw();
     stop_active();
   }
 
@@ -357,6 +376,20 @@ class RunFollower {
       if (followed->outcome || !is_own(*followed) || !folder.is_running()) continue;
       folder.request_save();
       print_line(*followed, "asking " + followed->run.label + " for a checkpoint; it goes on");
+    }
+  }
+
+  void warn_of_stopped() {
+    constexpr double interval = 1;  // seconds
+    const double now = steady_seconds();
+    if (now < look_for_stopped_at_) return;
+    look_for_stopped_at_ = now + interval;
+    for (const auto& followed : followed_) {
+      if (followed->outcome || !followed->running) continue;
+      const std::string text = followed->run.planned.folder.stopped_processes().text();
+      if (!text.empty() && text != followed->stopped)
+        print_line(*followed, "warning: " + followed->run.label + " waits: " + text);
+      followed->stopped = text;
     }
   }
 
@@ -424,6 +457,8 @@ class RunFollower {
   bool is_detached_ = false;
   int answered_ = 0;
   double dispatch_at_ = 0;
+  double look_for_stopped_at_ = 0;
+  std::optional<double> withdrawing_since_;
   std::optional<double> queue_locked_since_;
 };
 
@@ -455,6 +490,11 @@ std::set<std::string> enqueue(const Context& context,
   for (const PendingRun& run : runs) {
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
+    // The command that made the folder may have withdrawn the run since it was found.
+    if (!path_exists(run.planned.folder.record_file())) {
+      std::cerr << run.label << ": another command has withdrawn or removed it meanwhile\n";
+      continue;
+    }
     queue::QueueEntry& entry = entries.emplace_back();
     entry.run = run.planned.record.id;
     entry.group = group.name;

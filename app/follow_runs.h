@@ -52,6 +52,9 @@ struct Outcome {
 /// A group of its own for the runs of this moment.
 QueueGroup new_group();
 
+/// Seconds that a command which was interrupted waits for a queue that another process has locked.
+constexpr double lock_patience = 1;
+
 /// A run that was followed.
 struct EndedRun {
   PendingRun run;
@@ -89,7 +92,8 @@ std::set<std::string> enqueue(const Context& context,
 /// Follows queued and active runs until all have ended, with a live line on stderr, and starts runs
 /// from the queue when a device has room. The first Ctrl-C leaves the runs of other commands as
 /// they are, takes those of this command, `own`, out of the queue, and lets active ones save and
-/// stop; the second stops these at once. A request to detach leaves all as they are. Calls `at_end`
+/// stop; the second stops these at once. Where another process keeps the queue locked, what waits
+/// stays there and is left. A request to detach leaves all as they are. Calls `at_end`
 /// after each run that ends or is left. Runs of `source`, which may be null, are queued with the
 /// options of `queue` and followed, too; `own` gets their ids. The result is in the order of `runs`
 /// and then in that of the source.

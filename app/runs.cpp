@@ -100,6 +100,11 @@ std::optional<store::ResultStore> find_store(const Context& context) {
   return open_store(context);
 }
 
+std::string stopped_text(const run::RunFolder& folder) {
+  const std::string text = folder.stopped_processes().text();
+  return text.empty() ? "" : "run " + folder.id() + " waits: " + text;
+}
+
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter) {
   const std::optional<store::ResultStore> store = find_store(context);
   if (!store) return {};

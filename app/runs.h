@@ -28,6 +28,9 @@ store::ResultStore open_store(const Context& context);
 /// The same; nullopt where there is no runs folder.
 std::optional<store::ResultStore> find_store(const Context& context);
 
+/// "run X waits: the supervisor (process 4711) is stopped: …"; "" where nothing of it is stopped.
+std::string stopped_text(const run::RunFolder& folder);
+
 /// The runs of the store, newest first; none where there is no runs folder.
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter);
 

@@ -30,6 +30,12 @@ struct RunsOptions {
   bool json = false;
 };
 
+void warn_of_stopped(const std::filesystem::path& runs_dir, const store::RunSummary& run) {
+  if (run.status != run::RunState::running) return;
+  const std::string text = stopped_text(run::RunFolder(runs_dir / run.id));
+  if (!text.empty()) print_warnings({text});
+}
+
 int list_runs(const Context& context, const RunsOptions& options) {
   std::vector<std::string> columns;
   for (const std::string& names : options.columns) {
@@ -53,6 +59,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   const bool shows_keys = !options.json && !(columns.size() > 0 && store::are_columns(columns));
   const std::vector<store::ConfiguredRun> runs =
       select_stored(context, std::move(known), query, shows_keys);
+  for (const store::ConfiguredRun& run : runs) warn_of_stopped(runs_dir, run.summary);
   if (options.json)
     return print_json(json_list(runs, [](const auto& run) { return app::to_json(run.summary); }));
   if (!some && archived > 0) {
@@ -85,6 +92,7 @@ int show_run(const Context& context, const RunsShowOptions& options) {
                 ExitCode::failed);
   }
   run->step = store::current_step(runs_dir, *run);
+  warn_of_stopped(runs_dir, *run);
   if (!options.json) {
     const nlohmann::json config = store.config(run->id);
     std::cout << result_text(*run, config, shown_path(folder.path())) << "\n"
@@ -167,7 +175,12 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
     std::cerr << "no process serves the queue; 'forge runs resume " << shell_quoted(unserved)
               << "' does\n";
   }
+  std::string stopped;
   while (true) {
+    if (const std::string now = stopped_text(folder); now != stopped) {
+      if (!now.empty()) print_warnings({now});
+      stopped = now;
+    }
     const bool over = is_over(folder);  // checked first: what was written by then is read below
     log.poll([&](const manage::LogLine& entry) {
       print(entry, options);

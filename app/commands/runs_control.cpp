@@ -65,6 +65,12 @@ void stop_active(const std::vector<run::RunFolder>& folders,
   }
 }
 
+/// What keeps a run that was asked to stop from it. A stopped worker need not go on to be killed.
+std::string obstacle(const run::RunFolder& folder, bool now) {
+  const run::StoppedProcesses stopped = folder.stopped_processes();
+  return now && stopped.supervisor == 0 ? "" : stopped.text();
+}
+
 /// Of a run that was neither active nor queued.
 std::string idle_text(run::RunState state) {
   return run::name_of(state) +
@@ -78,25 +84,37 @@ int stop(const Context& context, const RunsStopOptions& options) {
   std::set<std::string> asked;
   stop_active(folders, options.now, asked);
   const std::vector<std::string> ids = texts_of(folders, &run::RunFolder::id);
-  const std::vector<std::string> withdrawn =
-      ids.empty() ? ids : queue::cancel_queued(context.runs_dir(), ids);
+  std::vector<std::string> withdrawn;
+  if (!ids.empty()) {
+    queue::Queue queue(context.runs_dir());
+    withdrawn = queue::cancel_queued(queue, ids);
+  }
   const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
   stop_active(folders, options.now, asked);
   nlohmann::json list = nlohmann::json::array();
+  ExitCode exit_code = ExitCode::done;
   for (const run::RunFolder& folder : folders) {
-    const std::string what = asked.count(folder.id()) > 0    ? stopping
-                             : waited.count(folder.id()) > 0 ? "removed from the queue"
-                                                             : idle_text(folder.state());
+    std::string what = asked.count(folder.id()) > 0    ? stopping
+                       : waited.count(folder.id()) > 0 ? "removed from the queue"
+                                                       : idle_text(folder.state());
+    const std::string waits = asked.count(folder.id()) > 0 ? obstacle(folder, options.now) : "";
+    if (!waits.empty()) {
+      what = "asked to stop, but " + waits;
+      exit_code = ExitCode::failed;
+    }
     list.push_back({{"run", folder.id()}, {"what", what}});
     if (!options.json) std::cout << tables::printable(folder.id()) << ": " << what << "\n";
   }
-  if (options.json) return print_json(list);
+  if (options.json) {
+    print_json(list);
+    return static_cast<int>(exit_code);
+  }
   if (!asked.empty() && !options.now)
     std::cerr << "note: 'forge runs stop --now' does not wait for a worker that does not stop\n";
   if (folders.empty()) {
     std::cout << "no active or queued runs\n";
   }
-  return 0;
+  return static_cast<int>(exit_code);
 }
 
 void add_runs_stop(const Command& runs) {
@@ -121,6 +139,31 @@ struct RunsSaveOptions {
   bool json = false;
 };
 
+/// Says on stderr what a command waits for at a run, once it has waited for three seconds and when
+/// that changes.
+class RunWait {
+ public:
+  /// `what`: "the worker to start".
+  RunWait(const run::RunFolder& folder, std::string what)
+      : folder_(folder), what_(std::move(what)) {}
+
+  /// To be called all along.
+  void tell() {
+    constexpr double patience = 3;  // seconds
+    if (steady_seconds() - began_ < patience) return;
+    const std::string stopped = folder_.stopped_processes().text();
+    const std::string text = stopped.empty() ? what_ : what_ + "; " + stopped;
+    if (text != said_) std::cerr << "waiting for " << text << "\n";
+    said_ = text;
+  }
+
+ private:
+  const run::RunFolder& folder_;
+  const std::string what_;
+  const double began_ = steady_seconds();
+  std::string said_;
+};
+
 /// The active worker's description of itself; nullopt before it has sent one.
 std::optional<worker::Hello> active_worker(const run::RunFolder& folder) {
   std::optional<worker::Hello> hello;
@@ -143,7 +186,9 @@ void require_running(const run::RunFolder& folder) {
 void require_saving(const run::RunFolder& folder, double seconds) {
   const double deadline = steady_seconds() + seconds;
   std::optional<worker::Hello> hello;
+  RunWait wait(folder, "the worker of run '" + folder.id() + "' to start");
   while (true) {
+    wait.tell();
     require_running(folder);
     hello = active_worker(folder);
     if (hello || steady_seconds() >= deadline) break;
@@ -161,10 +206,13 @@ void require_saving(const run::RunFolder& folder, double seconds) {
 }
 
 /// The next checkpoint; nullopt where the run ends or the time is up before.
-std::optional<worker::CheckpointSaved> wait_for_checkpoint(run::Follower& follower,
+std::optional<worker::CheckpointSaved> wait_for_checkpoint(const run::RunFolder& folder,
+                                                           run::Follower& follower,
                                                            double seconds) {
   const double deadline = steady_seconds() + seconds;
+  RunWait wait(folder, "run '" + folder.id() + "' to save a checkpoint");
   while (true) {
+    wait.tell();
     const run::Update update = follower.poll();
     for (const run::StoredEvent& stored : update.events) {
       if (stored.event && std::holds_alternative<worker::CheckpointSaved>(*stored.event))
@@ -183,7 +231,8 @@ int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
   folder.request_save();
   nlohmann::json json = {{"run", folder.id()}, {"saved", false}, {"step", nullptr}, {"path", ""}};
   const bool waits = options.wait_seconds > 0;
-  const auto saved = waits ? wait_for_checkpoint(follower, options.wait_seconds) : std::nullopt;
+  const auto saved =
+      waits ? wait_for_checkpoint(folder, follower, options.wait_seconds) : std::nullopt;
   if (saved) {
     const std::string path = (folder.path() / saved->path).string();
     json.update({{"saved", true}, {"step", saved->step}, {"path", path}});
@@ -279,7 +328,11 @@ void wait_until_stopped(const run::RunFolder& folder) {
   const auto is_stopping = [&] { return path_exists(folder.stop_file()) && folder.is_running(); };
   if (!is_stopping()) return;
   std::cerr << tables::printable(folder.id()) << " is stopping; it is resumed after that\n";
-  while (is_stopping()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  RunWait wait(folder, "run '" + folder.id() + "' to stop");
+  while (is_stopping()) {
+    wait.tell();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
 }
 
 int resume(const Context& context, const RunsResumeOptions& options) {

@@ -66,7 +66,11 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
                      duration(now.seconds_left),
                      now.device.empty() ? run.device_type : now.device});
   }
-  return aligned(lines, {1, 2, 3, 4, 5, 6});
+  std::string text = aligned(lines, {1, 2, 3, 4, 5, 6});
+  for (const store::RunningRun& now : running) {
+    if (!now.stopped.empty()) text += now.run.id + " waits: " + now.stopped + ".\n";
+  }
+  return text;
 }
 
 /// "cuda:0 or cuda:1", "cpu of host 'a', last seen 3m 10s ago"
@@ -126,6 +130,7 @@ nlohmann::json overview_json(const store::Overview& overview, const std::string&
     entry["device"] = run.device;
     entry["step"] = run.step;
     entry["seconds_left"] = or_null(run.seconds_left);
+    entry["stopped"] = run.stopped.empty() ? nlohmann::json() : nlohmann::json(run.stopped);
     json["running"].push_back(std::move(entry));
   }
   for (const store::WaitingRun& run : overview.waiting) {

@@ -1,5 +1,6 @@
 #include "core/base/clock.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +15,8 @@ double unix_time() {
 }
 
 std::string utc_timestamp(double unix_seconds) {
-  const long long milliseconds = std::llround(unix_seconds * 1000);
+  constexpr double year_9999 = 253402300799;  // a file may say anything
+  const long long milliseconds = std::llround(std::clamp(unix_seconds, 0.0, year_9999) * 1000);
   const std::time_t seconds = static_cast<std::time_t>(milliseconds / 1000);
   std::tm utc{};
   gmtime_r(&seconds, &utc);

@@ -132,6 +132,11 @@ Error as_error(const std::exception& problem) {
                           file->code().value(),
                           "it was moved or removed: go to another one with cd");
     if (file) return system_error("use a file or folder", file->code().value());
+    if (refused->code() == std::errc::resource_unavailable_try_again)
+      return Error("could not start a thread or a process: a limit is reached",
+                   "'ulimit -v' (memory) and 'ulimit -u' (processes) show those of this shell; a "
+                   "container has limits, too",
+                   ExitCode::failed);
     const bool storage = is_of_storage(refused->code().value());
     return Error(refused->what(), storage ? ExitCode::storage : ExitCode::failed);
   }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -41,8 +42,11 @@ void ordered_pipeline(const Next& next, const Make& make, const Take& take) {
       std::optional<Piece> piece = next();
       at_end = !piece;
       if (at_end) break;
-      under_way.push_back(std::async(std::launch::async,
-                                     [&make, piece = std::move(*piece)] { return make(piece); }));
+      const auto call = [&make, piece = std::make_shared<const Piece>(std::move(*piece))] {
+        return make(*piece);
+      };
+      // Where this process may start no more threads, the one that waits does the work.
+      under_way.push_back(std::async(std::launch::async | std::launch::deferred, call));
     }
     if (under_way.empty()) return;
     const Result result = under_way.front().get();

@@ -1,6 +1,7 @@
 #include "core/base/staging.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +13,9 @@ namespace forge {
 
 ScratchFolder::ScratchFolder(fs::path path) : path_(std::move(path)) {
   remove_tree(path_);
-  make_directories(path_);
+  if (path_.has_parent_path()) make_directories(path_.parent_path());
+  if (::mkdir(path_.c_str(), S_IRWXU) != 0)
+    throw system_error("make the folder '" + path_.string() + "'", errno);
 }
 
 ScratchFolder::~ScratchFolder() {

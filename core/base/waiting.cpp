@@ -25,19 +25,21 @@ std::string this_host() {
   return name;
 }
 
-/// Whether the line that a holder leaves is of a process of this host that has ended: whoever holds
-/// the lock now has not signed it.
-bool is_of_ended(const std::string& line) {
+/// The process of this host that a holder's line names, 0 where it names another host's.
+int local_process(const std::string& line) {
   int pid = 0;
   int end = 0;
-  if (std::sscanf(line.c_str(), "process %d on %n", &pid, &end) != 1 || end == 0) return false;
-  return line.substr(static_cast<size_t>(end)) == this_host() && pid > 0 && ::kill(pid, 0) != 0 &&
-         errno == ESRCH;
+  if (std::sscanf(line.c_str(), "process %d on %n", &pid, &end) != 1 || end == 0) return 0;
+  return line.substr(static_cast<size_t>(end)) == this_host() && pid > 0 ? pid : 0;
 }
+
+bool has_ended(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 
 std::string holder_of(const fs::path& file) {
   const std::string holder = FileLock::holder(file);
-  return holder.empty() || is_of_ended(holder) ? "another process" : holder;
+  const int pid = local_process(holder);
+  // Who holds the lock of an ended process has not signed it.
+  return holder.empty() || (pid > 0 && has_ended(pid)) ? "another process" : holder;
 }
 
 }  // namespace
@@ -56,20 +58,26 @@ void require_uninterrupted(int before) {
   if (interrupts_so_far() > before) throw Error("interrupted", ExitCode::failed);
 }
 
-std::optional<FileLock> try_lock_signed(const fs::path& file) {
-  std::optional<FileLock> lock = FileLock::try_acquire(file);
-  if (lock) lock->sign(this_host());
-  return lock;
+std::optional<FileLock> try_lock_signed(const fs::path& file, double seconds) {
+  constexpr int longest_pause = 20;  // milliseconds
+  const double until = steady_seconds() + seconds;
+  for (int pause = 1;; pause = std::min(2 * pause, longest_pause)) {
+    std::optional<FileLock> lock = FileLock::try_acquire(file);
+    if (lock) lock->sign(this_host());
+    if (lock || steady_seconds() >= until) return lock;
+    ::poll(nullptr, 0, pause);
+  }
+}
+
+int local_holder(const fs::path& file) {
+  const int pid = local_process(FileLock::holder(file));
+  return pid > 0 && !has_ended(pid) ? pid : 0;
 }
 
 FileLock lock_signed(const fs::path& file, const std::function<void(const std::string&)>& waiting) {
-  constexpr double patience = 1;  // seconds
-  constexpr int longest_pause = 20;
-  const double began = steady_seconds();
-  for (int pause = 1;; pause = std::min(2 * pause, longest_pause)) {
-    if (std::optional<FileLock> lock = try_lock_signed(file)) return std::move(*lock);
-    if (steady_seconds() - began >= patience) waiting(holder_of(file));
-    ::poll(nullptr, 0, pause);
+  for (double patience = 1;; patience = 0.02) {  // seconds
+    if (std::optional<FileLock> lock = try_lock_signed(file, patience)) return std::move(*lock);
+    waiting(holder_of(file));
   }
 }
 

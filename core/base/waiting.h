@@ -25,8 +25,12 @@ void say_waiting(const std::string& text);
 int interrupts_so_far();
 void require_uninterrupted(int before);
 
-/// The lock on a file, signed for those who wait (FileLock::sign); none while another holds it.
-std::optional<FileLock> try_lock_signed(const std::filesystem::path& file);
+/// The lock on a file, signed for those who wait (FileLock::sign); none where another has held it
+/// for so many seconds.
+std::optional<FileLock> try_lock_signed(const std::filesystem::path& file, double seconds = 0);
+
+/// Process id of who holds it, where that is a process of this machine that has signed it; else 0.
+int local_holder(const std::filesystem::path& file);
 
 /// Waits for that lock. After a second, and then many times a second, it calls `waiting`
 /// with the process that holds it: "process 4711 on node3".

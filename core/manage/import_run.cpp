@@ -162,6 +162,10 @@ run::RunRecord checked_record(const run::RunFolder& folder) {
   run::RunRecord record = folder.record();
   if (!run::is_run_name(record.id))
     throw refused("'" + tables::printable(record.id.substr(0, 120)) + "' is no name for a run");
+  if (!run::names_its_config(record))
+    throw refused("'" + shown_path(folder.record_file()) + "' was changed: run '" + record.id +
+                      "' is none of config '" + record.config + "'",
+                  "ask for the run as it was packed");
   config::experiment_from_json(folder.config(record));
   // An imported model has none, and a run without one can still be looked at.
   if (fs::exists(fs::symlink_status(folder.request_file()))) run::read_request(folder);

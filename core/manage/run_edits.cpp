@@ -283,6 +283,11 @@ std::vector<Removal> list_removals(const fs::path& runs_dir) {
 }
 
 Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
+  if (!is_folder(runs_dir))
+    throw Error("there is no removed run to bring back: there is no runs folder '" +
+                    shown_path(runs_dir) + "'",
+                "FORGE_RUNS_DIR names another one",
+                ExitCode::failed);
   const queue::Queue queue(runs_dir);  // one at a time
   std::vector<Removal> removals = list_removals(runs_dir);
   if (removals.empty())

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -270,15 +269,6 @@ std::vector<worker::Launch> launches_of_group(const worker::Launch& alone, int p
   return launches;
 }
 
-char process_state(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const size_t name_end = line.rfind(')');  // the name may hold anything
-  const size_t state = name_end == std::string::npos ? line.size() : name_end + 2;
-  return state < line.size() ? line[state] : '\0';
-}
-
 Suspicion suspicion_of(const std::vector<worker::Member>& members,
                        const std::function<char(int)>& state_of) {
   Suspicion suspicion;
@@ -289,7 +279,7 @@ Suspicion suspicion_of(const std::vector<worker::Member>& members,
     const char state = member.exit ? '\0' : state_of(member.pid);
     if (member.exit) {
       texts.push_back(name + " has ended, with " + member.exit->describe());
-    } else if (state == 'T' || state == 't') {
+    } else if (is_stopped(state)) {
       texts.push_back(name + " is stopped (SIGSTOP, or a debugger)");
       suspicion.is_outside = true;
     } else if (state == 'D') {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/run/host.h"
 #include "core/worker/launcher.h"
 
 /// The processes that train one run together, behind the interface of a single worker.
@@ -55,9 +56,6 @@ struct Suspicion {
   std::string text;         ///< "process 1 is stopped (SIGSTOP)"
   bool is_outside = false;  ///< something outside of the run holds one up: it may be gone later
 };
-
-/// The state of a process as /proc shows it: 'R', 'S', 'T', 'D' …; '\0' where it is gone.
-char process_state(int pid);
 
 Suspicion suspicion_of(const std::vector<worker::Member>& members,
                        const std::function<char(int)>& state_of = process_state);

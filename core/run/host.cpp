@@ -96,22 +96,45 @@ double own_ticks(const fs::path& process) {
 
 constexpr int generations = 8;  // of children, and theirs
 
-/// The same with all of its children that live.
-double process_tree_ticks(const fs::path& proc, int pid, int depth) {
-  const fs::path process = proc / std::to_string(pid);
-  double ticks = own_ticks(process);
-  if (depth == 0) return ticks;
-  std::ifstream children(process / "task" / std::to_string(pid) / "children");
-  for (int child = 0; children >> child;) ticks += process_tree_ticks(proc, child, depth - 1);
+void add_process_tree(const fs::path& proc, int pid, int depth, std::vector<int>& pids) {
+  pids.push_back(pid);
+  if (depth == 0) return;
+  std::ifstream children(proc / std::to_string(pid) / "task" / std::to_string(pid) / "children");
+  for (int child = 0; children >> child;) add_process_tree(proc, child, depth - 1, pids);
+}
+
+std::vector<int> process_tree(const fs::path& proc, int pid) {
+  std::vector<int> pids;
+  add_process_tree(proc, pid, generations, pids);
+  return pids;
+}
+
+double process_tree_ticks(const fs::path& proc, int pid) {
+  double ticks = 0;
+  for (const int process : process_tree(proc, pid))
+    ticks += own_ticks(proc / std::to_string(process));
   return ticks;
 }
 
 }  // namespace
 
+char process_state(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');  // the name may hold anything
+  const size_t state = name_end == std::string::npos ? line.size() : name_end + 2;
+  return state < line.size() ? line[state] : '\0';
+}
+
+bool is_stopped(char state) { return state == 'T' || state == 't'; }
+
+std::vector<int> process_tree(int pid) { return process_tree("/proc", pid); }
+
 std::optional<double> process_cpu_seconds(int pid) {
   const fs::path proc = "/proc";
   if (!path_exists(proc / std::to_string(pid))) return std::nullopt;
-  return process_tree_ticks(proc, pid, generations) / ticks_per_second();
+  return process_tree_ticks(proc, pid) / ticks_per_second();
 }
 
 std::optional<MachineLoad::Times> MachineLoad::read(const std::vector<int>& pids) const {
@@ -124,7 +147,7 @@ std::optional<MachineLoad::Times> MachineLoad::read(const std::vector<int>& pids
     if (i != idle && i != waiting) times.busy += machine[i];
   }
   times.own = own_ticks(proc_ / std::to_string(::getpid()));
-  for (const int pid : pids) times.own += process_tree_ticks(proc_, pid, generations);
+  for (const int pid : pids) times.own += process_tree_ticks(proc_, pid);
   for (double* ticks : {&times.all, &times.busy, &times.own}) *ticks /= ticks_per_second();
   return times;
 }

@@ -19,6 +19,14 @@ std::map<std::string, std::string> numerics_variables();
 /// "Intel Xeon, 4 threads", "NVIDIA H200": the name, or else the type, and the threads of a CPU.
 std::string device_text(const std::string& type, const std::string& name, int64_t threads);
 
+/// The state of a process as /proc shows it: 'R', 'S', 'T', 'D' …; '\0' where it is gone.
+char process_state(int pid);
+/// Whether a state is that of a stopped process (SIGSTOP, or a debugger).
+bool is_stopped(char state);
+
+/// The process, its children that live, and theirs.
+std::vector<int> process_tree(int pid);
+
 /// CPU time of a process and its children that live; none where it does not run.
 std::optional<double> process_cpu_seconds(int pid);
 

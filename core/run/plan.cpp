@@ -213,9 +213,7 @@ RunRecord record_of(const RunInputs& inputs) {
   record.repeated_sentences = inputs.evaluation_text.repeated_sentences;
   record.identity = identity_of(inputs);
   record.key = run_key(record.identity);
-  record.id = inputs.config + "-" + record.key;
-  // Configs may lie in folders; runs lie side by side.
-  std::replace(record.id.begin(), record.id.end(), '/', '_');
+  record.id = run_id(record.config, record.key);
   if (!is_run_name(record.id)) {
     throw Error(
         "no run can be named after the config '" + tables::printable(record.config) + "'",

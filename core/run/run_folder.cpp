@@ -1,5 +1,6 @@
 #include "core/run/run_folder.h"
 
+#include <signal.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -14,9 +15,11 @@
 #include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/python/unicode.h"
 #include "core/run/event_log.h"
+#include "core/run/host.h"
 #include "core/run/queue/queue.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
@@ -193,6 +196,36 @@ bool is_run_name(const std::string& name) {
          !starts_with(name, "forge.sqlite") && !is_aside_name(name);
 }
 
+namespace {
+
+/// Whether a project can have a config of that name, which is a path in it.
+bool is_config_name(const std::string& name) {
+  // As a word of a command, which hints and tables print, it would be an option.
+  if (name.empty() || name[0] == '-' || tables::printable(name) != name) return false;
+  const std::vector<std::string> parts = split(name, '/');
+  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return part.empty() || part == "." || part == "..";
+  });
+}
+
+}  // namespace
+
+std::string run_id(const std::string& config, const std::string& key) {
+  std::string id = config + "-" + key;
+  std::replace(id.begin(), id.end(), '/', '_');
+  return id;
+}
+
+bool names_its_config(const RunRecord& record) {
+  const std::string id = run_id(record.config, record.key);
+  if (!starts_with(record.id, id)) return false;
+  const std::string number = record.id.substr(id.size());
+  return number.empty() || (number.size() > 1 && number[0] == '-' &&
+                            std::all_of(number.begin() + 1, number.end(), [](char c) {
+                              return c >= '0' && c <= '9';
+                            }));
+}
+
 bool RunFolder::has_record() const {
   std::error_code problem;
   const bool there = fs::exists(record_file(), problem);
@@ -211,9 +244,9 @@ RunRecord RunFolder::record() const {
     if (record.key != run_key(record.identity))
       throw Error("its key " + record.key.substr(0, 40) +
                   " is not that of the identity in it: the file was changed");
-    // As a word of a command, which hints and tables print, it would be an option.
-    if (starts_with(record.config, "-"))
-      throw Error("no config can have the name '" + record.config.substr(0, 40) + "'");
+    if (!is_config_name(record.config))
+      throw Error("no config can have the name '" + tables::printable(record.config.substr(0, 40)) +
+                  "'");
     return record;
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
@@ -380,9 +413,42 @@ void RunFolder::require_own_files() const {
   for (const fs::path& file : stderr_files()) require_own_file(file);
 }
 
+StoppedProcesses RunFolder::stopped_processes() const {
+  StoppedProcesses stopped;
+  const int supervisor = local_holder(lock_file());
+  if (supervisor == 0) return stopped;
+  for (const int pid : process_tree(supervisor)) {
+    if (!is_stopped(process_state(pid))) continue;
+    if (pid == supervisor) {
+      stopped.supervisor = pid;
+    } else {
+      stopped.workers.push_back(pid);
+    }
+  }
+  return stopped;
+}
+
+std::string StoppedProcesses::text() const {
+  if (!any()) return "";
+  std::vector<std::string> pids = texts_of(workers, [](int pid) { return std::to_string(pid); });
+  std::string text;
+  if (!pids.empty())
+    text = pids.size() == 1 ? "the worker (process " + pids[0] + ")"
+                            : "the worker's processes " + join(pids, ", ");
+  if (supervisor != 0) {
+    pids.insert(pids.begin(), std::to_string(supervisor));
+    text = "the supervisor (process " + pids[0] + ")" + (text.empty() ? "" : " and " + text);
+  }
+  const bool one = pids.size() == 1;
+  return text + (one ? " is" : " are") + " stopped: 'kill -CONT " + join(pids, " ") +
+         "' continues " + (one ? "it" : "them");
+}
+
 void RunFolder::request_stop(StopRequest stop) const {
   require_own_folder(path_);
   write_file_atomic(stop_file(), stop == StopRequest::immediately ? "now\n" : "save\n");
+  if (const int supervisor = stopped_processes().supervisor; supervisor != 0)
+    ::kill(supervisor, SIGCONT);
 }
 
 void RunFolder::request_save() const {

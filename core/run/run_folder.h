@@ -77,6 +77,16 @@ struct StderrSizes {
   int64_t of(int rank) const;
 };
 
+/// Processes of a run on this machine that are stopped (SIGSTOP, or a debugger): it waits for them.
+struct StoppedProcesses {
+  int supervisor = 0;        ///< its process id; 0: it is not stopped
+  std::vector<int> workers;  ///< and what they started
+
+  bool any() const { return supervisor != 0 || !workers.empty(); }
+  /// "the supervisor (process 4711) is stopped: 'kill -CONT 4711' continues it"; "" where none is.
+  std::string text() const;
+};
+
 enum class StopRequest {
   after_checkpoint,  ///< finish the step, save a checkpoint, end
   immediately,       ///< kill the worker
@@ -94,6 +104,13 @@ struct FoundCheckpoint {
 /// and control characters, no name that an option, a hidden file, forge.sqlite or a file on its way
 /// in has.
 bool is_run_name(const std::string& name);
+
+/// The id of a run of a config, without the number of a repetition. Configs may lie in folders;
+/// runs lie side by side.
+std::string run_id(const std::string& config, const std::string& key);
+
+/// Whether the record's id is one that a run of its config has.
+bool names_its_config(const RunRecord& record);
 
 /// Throws Error where a config is not, in all that decides results, the one of the run's identity.
 /// `file` is where it was read from.
@@ -113,9 +130,10 @@ void require_config_of(const RunRecord& record,
 ///     env.json            what it ran on
 ///     progress.json       the latest progress event, rewritten twice a second at most
 ///     supervisor.log      the supervisor's messages, mostly none
-///     lock                held (flock) by the supervisor while it lives
+///     lock                held (flock) by the supervisor while it lives, and signed
 ///     stop                its presence asks for a stop: "save" or "now"
 ///     save                its presence asks for one checkpoint
+///     meeting_place/      in which the processes of an attempt find each other, while it lasts
 ///     remarks.json        Annotations, if there are any
 ///     checkpoints/<step>/ zero-padded to 9 digits, newest last
 ///     DONE                written last, by the supervisor, when the job is completed; whether it
@@ -151,14 +169,15 @@ class RunFolder {
   std::filesystem::path stop_file() const { return path_ / "stop"; }
   std::filesystem::path save_file() const { return path_ / "save"; }
   std::filesystem::path annotations_file() const { return path_ / "remarks.json"; }
+  std::filesystem::path meeting_place() const { return path_ / "meeting_place"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   /// Whether run.json is there. Throws Error where that cannot be looked at: the folder is closed
   /// to this user, say.
   bool has_record() const;
-  /// Throws Error naming the file where it cannot be read, or where its key is not that of its
-  /// identity: it was changed.
+  /// Throws Error naming the file where it cannot be read, its key is not that of its identity (it
+  /// was changed), or no config can have its config's name.
   RunRecord record() const;
   /// The resolved config. Throws Error naming the file where it cannot be read, or is not that of
   /// the run's identity.
@@ -182,7 +201,10 @@ class RunFolder {
   void require_own_files() const;
   /// Throws Error with the reason and what to do about it where the status is a damaged one.
   void require_undamaged(const RunStatus& status) const;
+  /// Nothing is known of another machine's.
+  StoppedProcesses stopped_processes() const;
   /// Asks the supervisor for a stop. The next supervisor ignores requests from before its start.
+  /// One that is stopped (SIGSTOP) is continued, or it would not hear of it.
   void request_stop(StopRequest stop) const;
   /// Asks the supervisor to let the worker save a checkpoint and continue. Ignored by a worker that
   /// cannot do so.

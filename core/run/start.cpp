@@ -75,8 +75,16 @@ int start_supervisor(const RunFolder& folder,
       // A short run may be over before we look.
       if (last_line(folder.events_file()) != events_before) return pid;
       const bool storage = wait_for_supervisor(pid) == supervised_storage;
-      throw Error("the supervisor of run '" + folder.id() + "' did not start",
-                  join(last_lines(folder.supervisor_log(), 0, 10, 400), "\n"),
+      std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
+      std::string reason;  // the run's record keeps it without the hint
+      if (!words.empty()) {
+        const std::string prefix = "error: ";
+        reason = ": " + (starts_with(words[0], prefix) ? words[0].substr(prefix.size()) : words[0]);
+        words.erase(words.begin());
+      }
+      if (!words.empty() && starts_with(words[0], "hint: ")) words[0].erase(0, 6);
+      throw Error("the supervisor of run '" + folder.id() + "' did not start" + reason,
+                  join(words, "\n"),
                   storage ? ExitCode::storage : ExitCode::failed);
     }
     if (steady_seconds() > deadline) {

@@ -13,6 +13,7 @@
 #include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/run/attempt.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
@@ -104,7 +105,7 @@ FileLock take_lock(const RunFolder& folder) {
     // Old requests. While nobody holds the lock no one can ask this supervisor for a stop.
     remove_tree(folder.stop_file());
     remove_tree(folder.save_file());
-    if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
+    if (auto lock = try_lock_signed(folder.lock_file())) return std::move(*lock);
     // Somebody may only be looking whether it is held, which holds it for a moment.
   }
   throw Error("run '" + folder.id() + "' is running already",
@@ -123,7 +124,7 @@ void RunLock::keep() {
         "the run folder '" + folder_.path().string() + "' was removed while the run went on",
         ExitCode::failed);
   }
-  std::optional<FileLock> again = FileLock::try_acquire(folder_.lock_file());
+  std::optional<FileLock> again = try_lock_signed(folder_.lock_file());
   lost_ = !again;
   if (lost_) {
     throw Error("the file 'lock' of run '" + folder_.id() +
@@ -223,12 +224,12 @@ class Supervisor {
     scorer_.finish();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);
     stderr_before_ = folder_.stderr_sizes();
-    std::optional<PrivateFolder> meeting_place;
+    std::optional<ScratchFolder> meeting_place;
     request_.processes.reset();
     std::unique_ptr<worker::RunningWorker> worker;
     try {
       if (processes > 1) {
-        meeting_place.emplace("run");
+        meeting_place.emplace(folder_.meeting_place());
         request_.processes = {
             processes,
             "file:" + (meeting_place->path() / "meet").string(),

@@ -139,6 +139,47 @@ TEST_CASE("a killed supervisor is replaced while forge follows its run, and no n
   REQUIRE(all[0].at("eval_loss") == straight[0].at("eval_loss"));
 }
 
+TEST_CASE("a stopped supervisor is named by who follows, lists or saves, and a stop continues it") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const int following = forge.start(runs_of("1", 20, {}));
+  REQUIRE(wait_until([&] { return !forge.only_run().empty() && forge.worker_pid() > 0; }));
+  const int supervisor = supervisor_of(forge);
+  const std::string id = forge.only_run().filename().string();
+  const std::string pid = std::to_string(supervisor);
+  const std::string what =
+      "the supervisor (process " + pid + ") is stopped: 'kill -CONT " + pid + "' continues it";
+  const HeldProcess held(supervisor);
+  REQUIRE(wait_until([&] { return contains(forge.errors(), " waits: " + what); }));
+  REQUIRE(status(forge).at("running")[0].at("stopped") == what);
+  REQUIRE(contains(forge.call({"status"}).out, id + " waits: " + what));
+  for (const std::vector<std::string>& listing :
+       std::vector<std::vector<std::string>>{{"runs"}, {"runs", "show", id}})
+    REQUIRE(contains(forge.call(listing).err, "warning: run " + id + " waits: " + what));
+  const Outcome saved = forge.call({"runs", "save", id, "--wait", "3.1"});
+  REQUIRE(contains(saved.err, "waiting for the worker of run '" + id + "' to start; " + what));
+  const Outcome stopped = forge.call({"runs", "stop", "--now", id});
+  REQUIRE(stopped.exit_code == 0);
+  REQUIRE(contains(stopped.out, "stopping now"));
+  REQUIRE(Program::wait_for(following).exit_code == 3);
+}
+
+TEST_CASE("a gentle stop names the stopped worker that it waits for") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1", 20, {"--detach"})).exit_code == 0);
+  REQUIRE(wait_until([&] { return forge.worker_pid() > 0; }));
+  const std::string id = forge.only_run().filename().string();
+  const HeldProcess held(forge.worker_pid());
+  const Outcome stopped = forge.call({"runs", "stop", id});
+  REQUIRE(stopped.exit_code == 1);
+  REQUIRE(contains(stopped.out,
+                   id + ": asked to stop, but the worker (process " +
+                       std::to_string(forge.worker_pid()) + ") is stopped: 'kill -CONT "));
+  REQUIRE(forge.call({"runs", "stop", "--now", id}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+}
+
 TEST_CASE("two commands share the queue and no run is done twice") {
   const Program forge;
   const int first = forge.start(runs_of("1..3", 60, {}));
@@ -373,6 +414,65 @@ TEST_CASE("Ctrl-C while runs are prepared and queued leaves nothing of them") {
   REQUIRE(status(forge).at("waiting").empty());
   REQUIRE(run::list_runs(forge.runs_dir()).size() == 1);
   REQUIRE(forge.only_run().filename() == before);
+}
+
+TEST_CASE("Ctrl-C ends a wait for a queue that another process keeps locked, and says what stays") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1", 40, {"--detach"})).exit_code == 0);
+  SECTION("before the runs are in the queue") {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    const int pid = forge.start(runs_of("2,3", 40, {}));
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the queue"); }));
+    REQUIRE(::kill(pid, SIGINT) == 0);
+    REQUIRE(Program::wait_for(pid).exit_code == 3);
+    REQUIRE(contains(forge.errors(), "another process keeps the queue locked"));
+    REQUIRE(contains(forge.errors(), "'forge runs rm train_canon_a-"));
+  }
+  SECTION("while they wait in it") {
+    const int pid = forge.start(runs_of("2", 40, {}));
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for cpu"); }));
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    REQUIRE(::kill(pid, SIGINT) == 0);
+    REQUIRE(Program::wait_for(pid).exit_code == 3);
+    REQUIRE(contains(forge.errors(), "in the queue; 'forge runs stop train_canon_a-"));
+  }
+  gate.open();
+  wait_for_the_end(forge, 1);
+}
+
+TEST_CASE("a run that another command removes before it is queued does not keep the others") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", 2, {})).exit_code == 0);  // prepares the data
+  const std::string first = forge.only_run().filename().string();
+  std::string removed;
+  int pid = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    pid = forge.start(runs_of("2,3", 2, {}));
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the queue"); }));
+    for (const run::RunFolder& folder : run::list_runs(forge.runs_dir()))
+      if (folder.id() != first) removed = folder.id();
+    std::filesystem::rename(forge.runs_dir() / removed, forge.folder() / "removed");
+  }
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  INFO(forge.errors());
+  REQUIRE(contains(forge.errors(), "another command has withdrawn or removed it meanwhile"));
+  REQUIRE(contains(forge.errors(), "not started; the same command starts it"));
+  REQUIRE(count(forge, "completed") == 2);
+}
+
+TEST_CASE("the doctor says which process keeps the index from it") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1", 2, {})).exit_code == 0);
+  int pid = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / "forge.sqlite.writers");
+    std::filesystem::remove(forge.runs_dir() / "forge.sqlite");  // it has to be written anew
+    pid = forge.start({"doctor"});
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the results store"); }));
+  }
+  Program::wait_for(pid);
 }
 
 TEST_CASE("an active run can be stopped while the queue is locked") {

@@ -341,8 +341,8 @@ Error store_error(const fs::path& path, const SQLite::Exception& problem) {
     case SQLITE_FULL:
     case SQLITE_IOERR:
       hint =
-          "the disk is full or fails; the run folders are unharmed, 'forge store reindex' builds "
-          "the store anew from them";
+          "the disk is full or fails: make room, then try again; the run folders, which the store "
+          "is built from, are unharmed";
       exit_code = ExitCode::storage;
       break;
     case SQLITE_BUSY: hint = "another process holds the store; try again when it is done"; break;

@@ -13,6 +13,7 @@
 #include "core/base/json_file.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/results/store/read_run.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
@@ -389,9 +390,12 @@ FileLock writer_lock(const fs::path& store, const SyncWatch& watch) {
   std::optional<FileLock> lock = FileLock::try_acquire(file);
   if (!lock) {
     std::promise<void> acquired;
-    const auto notice = std::async(std::launch::async, [&, taken = acquired.get_future()] {
-      if (taken.wait_for(watch.patience) == std::future_status::timeout && watch.waiting)
-        watch.waiting(waiting_text(store, file));
+    // Without a thread for it the wait is silent.
+    const auto policy = std::launch::async | std::launch::deferred;
+    const auto notice = std::async(policy, [&, taken = acquired.get_future()] {
+      if (taken.wait_for(watch.patience) != std::future_status::timeout) return;
+      const std::string text = waiting_text(store, file);
+      watch.waiting ? watch.waiting(text) : say_waiting(text);
     });
     lock = FileLock::acquire(file);
     acquired.set_value();

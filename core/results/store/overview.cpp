@@ -191,6 +191,7 @@ namespace {
 RunningRun running(const RunSummary& run, const fs::path& runs_dir, const std::string& device) {
   RunningRun running{run, device, current_step(runs_dir, run), std::nullopt};
   const double speed = run.metric(results::tokens_per_second_name).value_or(0);
+  running.stopped = run::RunFolder(runs_dir / run.id).stopped_processes().text();
   if (speed > 0 && run.max_steps > running.step)
     running.seconds_left = double((run.max_steps - running.step) * run.tokens_per_step) / speed;
   return running;

@@ -75,6 +75,7 @@ struct RunningRun {
   std::string device;  ///< its lease; "" if it was started without the queue
   int64_t step = 0;    ///< the last one known
   std::optional<double> seconds_left;
+  std::string stopped = {};  ///< run::StoppedProcesses::text()
 };
 
 struct WaitingRun {

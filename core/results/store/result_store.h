@@ -82,7 +82,8 @@ struct SyncWatch {
   /// After each batch of runs: how many of the changed ones are read.
   CountProgress progress = {};
   /// Another process has held the store for `patience`: "waiting for 'forge.sqlite': the process
-  /// 4711 writes to it". Called on another thread, while that of the synchronisation waits.
+  /// 4711 writes to it". Called on another thread, while that of the synchronisation waits. Empty:
+  /// it is said as all waits are (core/base/waiting.h).
   std::function<void(const std::string& reason)> waiting = {};
   std::chrono::milliseconds patience{3000};
 };

@@ -289,13 +289,12 @@ void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool fa
   }
 }
 
-std::vector<std::string> cancel_queued(const fs::path& runs_dir,
+std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,
                                        const std::set<std::string>& made) {
   std::vector<std::string> withdrawn;
-  Queue queue(runs_dir);
   for (const std::string& run : runs) {
-    const run::RunFolder folder(runs_dir / run);
+    const run::RunFolder folder(queue.runs_dir() / run);
     if (!queue.find(run) || folder.is_running()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
@@ -304,11 +303,9 @@ std::vector<std::string> cancel_queued(const fs::path& runs_dir,
   return withdrawn;
 }
 
-void remove_unqueued(const fs::path& runs_dir, const std::set<std::string>& runs) {
-  if (runs.empty()) return;
-  const Queue queue(runs_dir);
+void remove_unqueued(const Queue& queue, const std::set<std::string>& runs) {
   for (const std::string& run : runs) {
-    const run::RunFolder folder(runs_dir / run);
+    const run::RunFolder folder(queue.runs_dir() / run);
     if (queue.find(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
     remove_if_never_begun(folder);
   }

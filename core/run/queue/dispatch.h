@@ -51,12 +51,12 @@ void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool fa
 
 /// Takes those of these runs out of the queue that do not run, and returns them. Of `made` also the
 /// folder is removed, unless the run has begun before or somebody has added a note or a tag.
-std::vector<std::string> cancel_queued(const fs::path& runs_dir,
+std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,
                                        const std::set<std::string>& made = {});
 
 /// Removes the folders of these runs that are neither queued nor have begun. One with a note or a
 /// tag stays.
-void remove_unqueued(const fs::path& runs_dir, const std::set<std::string>& runs);
+void remove_unqueued(const Queue& queue, const std::set<std::string>& runs);
 
 }  // namespace forge::queue

@@ -11,8 +11,8 @@ namespace forge::queue {
 using Environment = std::map<std::string, std::string>;
 
 /// Keeps this process's environment for the runs of a group, unless one is kept for it. Only the
-/// user may read the file: variables may be secrets. A group whose name cannot be that of a file has
-/// none. `queue_folder` is a queue's. Throws Error where it cannot be written.
+/// user may read the file: variables may be secrets. A group whose name cannot be that of a file
+/// has none. `queue_folder` is a queue's. Throws Error where it cannot be written.
 void keep_own_environment(const std::filesystem::path& queue_folder, const std::string& group);
 
 /// What was kept for the group on this machine; none where nothing was, or it cannot be read.

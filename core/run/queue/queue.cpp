@@ -260,9 +260,9 @@ Queue::Queue(const fs::path& runs_dir)
             std::make_unique<DelayedStop>(),
             lock_signed(lock_file(runs_dir), "the queue of '" + shown_path(runs_dir) + "'")) {}
 
-std::optional<Queue> Queue::try_open(const fs::path& runs_dir) {
+std::optional<Queue> Queue::try_open(const fs::path& runs_dir, double seconds) {
   auto delayed_stop = std::make_unique<DelayedStop>();
-  auto lock = try_lock_signed(lock_file(runs_dir));
+  auto lock = try_lock_signed(lock_file(runs_dir), seconds);
   if (!lock) return std::nullopt;
   return Queue(runs_dir, std::move(delayed_stop), std::move(*lock));
 }

@@ -119,11 +119,12 @@ class Queue {
  public:
   /// Waits for the lock. Throws Error if the folder cannot be written.
   explicit Queue(const fs::path& runs_dir);
-  /// None while another process changes the queue.
-  static std::optional<Queue> try_open(const fs::path& runs_dir);
+  /// None where another process has locked the queue for so many seconds.
+  static std::optional<Queue> try_open(const fs::path& runs_dir, double seconds = 0);
   Queue(Queue&&) noexcept;
   ~Queue();
 
+  fs::path runs_dir() const { return folder_.parent_path(); }
   /// In the order in which they are to be started.
   const std::vector<QueueEntry>& entries() const { return entries_; }
   const QueueEntry* find(const std::string& run) const;

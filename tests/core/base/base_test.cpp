@@ -59,6 +59,10 @@ TEST_CASE("an exception has the exit code of whose fault it is") {
   CHECK(lost.hint().find("go to another one") != std::string::npos);
   CHECK(as_error(refused(std::errc::permission_denied)).message() ==
         "cannot use a file or folder: Permission denied");
+  const Error limited =
+      as_error(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)));
+  CHECK(limited.message() == "could not start a thread or a process: a limit is reached");
+  CHECK(limited.hint().find("ulimit -v") != std::string::npos);
   CHECK(as_error(std::out_of_range("map::at")).hint().find("report it") != std::string::npos);
 }
 
@@ -236,6 +240,8 @@ TEST_CASE("a time is written as a UTC date or as seconds since 1970") {
 TEST_CASE("a time in a file's name has neither dashes nor colons") {
   REQUIRE(compact_timestamp("2026-11-21T03:40:12.345Z") == "20261121T034012Z");
   REQUIRE(compact_timestamp(utc_timestamp(1700000000)) == "20231114T221320Z");
+  REQUIRE(utc_timestamp(1e300) == "9999-12-31T23:59:59.000Z");
+  REQUIRE(utc_timestamp(-1e300) == "1970-01-01T00:00:00.000Z");
 }
 
 }  // namespace

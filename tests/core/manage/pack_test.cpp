@@ -199,9 +199,20 @@ TEST_CASE("names that the runs folder, an option or a terminal could take for th
         error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }).empty());
     REQUIRE(run::list_runs(scene.here.path()).empty());
   }
-  record["id"] = "train_lr.tmp-2-0123456789ab é";
+  record["config"] = "train_lr.tmp-2 é";
+  record["id"] = "train_lr.tmp-2 é-" + record.at("key").get<std::string>() + "-3";
   write_file_atomic(scene.run.record_file(), record.dump());
   REQUIRE(import_packed_run(scene.run.path(), scene.here.path()).created);
+}
+
+TEST_CASE("a run that is said to be of another config is refused", "[upkeep][import][hostile]") {
+  const Scene scene;
+  nlohmann::json record = parse_json(read_file(scene.run.record_file()));
+  record["config"] = "train_other";
+  write_file_atomic(scene.run.record_file(), record.dump());
+  REQUIRE(contains(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }),
+                   "is none of config 'train_other'"));
+  REQUIRE(run::list_runs(scene.here.path()).empty());
 }
 
 TEST_CASE("a run whose config or request was changed is refused", "[upkeep][import][hostile]") {

@@ -102,6 +102,13 @@ TEST_CASE("removed runs are gone and come back as they were", "[upkeep][trash]")
   REQUIRE(contains(error_of([&] { undo_removal(folder.path(), ""); }), "no removed run"));
 }
 
+TEST_CASE("without a runs folder there is nothing to bring back", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  REQUIRE(contains(error_of([&] { undo_removal(folder / "runs", ""); }),
+                   "no removed run to bring back: there is no runs folder"));
+  REQUIRE_FALSE(fs::exists(folder / "runs"));
+}
+
 TEST_CASE("removing runs tells how far it is, and what ends it there moves all back", "[upkeep]") {
   const TemporaryFolder folder;
   const run::RunFolder a = make_completed_run(folder.path(), named("a"));

@@ -265,6 +265,16 @@ TEST_CASE("a process that never says hello is named", "[run][group]") {
   REQUIRE_FALSE(contains(ended.at("reason"), "process 0 has"));
 }
 
+TEST_CASE("the processes meet in the run's folder, which keeps nothing of that", "[run][group]") {
+  GroupScene scene({"test -e meeting_place && ! test -e meeting_place/stale && touch empty; exit 7",
+                    "sleep 100"});
+  make_directories(scene.folder.meeting_place());  // of a supervisor that was killed
+  write_file_atomic(scene.folder.meeting_place() / "stale", "");
+  scene.failure();
+  REQUIRE(fs::exists(scene.folder.path() / "empty"));
+  REQUIRE_FALSE(fs::exists(scene.folder.meeting_place()));
+}
+
 TEST_CASE("a process may fail before the first has said hello", "[run][group]") {
   GroupScene scene({});
   scene.set_script("test $FORGE_RANK = 0 && sleep 100\n" + says(lines::hello) +

@@ -52,6 +52,20 @@ TEST_CASE("a run that never began is queued only while it is in the queue", "[ru
   REQUIRE(run.status().reason == "");
 }
 
+TEST_CASE("processes of a run that are stopped are named with what continues them",
+          "[run][run_folder]") {
+  REQUIRE(StoppedProcesses{}.text() == "");
+  REQUIRE(StoppedProcesses{12, {}}.text() ==
+          "the supervisor (process 12) is stopped: 'kill -CONT 12' continues it");
+  REQUIRE(StoppedProcesses{0, {13}}.text() ==
+          "the worker (process 13) is stopped: 'kill -CONT 13' continues it");
+  REQUIRE(StoppedProcesses{12, {13, 14}}.text() ==
+          "the supervisor (process 12) and the worker's processes 13, 14 are stopped: 'kill -CONT "
+          "12 13 14' continues them");
+  const TemporaryFolder runs;
+  REQUIRE_FALSE(new_run(runs.path()).stopped_processes().any());
+}
+
 TEST_CASE("a supervisor whose run folder was renamed was not killed", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
@@ -338,13 +352,41 @@ TEST_CASE("a run is found by its id or a beginning that no other has", "[run][ru
   REQUIRE(contains(error_of([&] { find_run(runs.path(), "nope"); }), "nope-1a, nope-1a-2"));
 }
 
-TEST_CASE("a run of a config whose name is an option is damaged", "[run][run_folder][hostile]") {
+TEST_CASE("a run of a config whose name no config can have is damaged",
+          "[run][run_folder][hostile]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
   nlohmann::json record = nlohmann::json::parse(read_file(run.record_file()));
-  record["config"] = "-rf";
+  for (const char* name :
+       {"-rf", "", "../../x", "/etc/x", "a//b", "a/../b", ".", "a/", "a\nb", "a\x1b[2Jb"}) {
+    INFO(name);
+    record["config"] = name;
+    write_file_atomic(run.record_file(), record.dump());
+    REQUIRE(contains(error_of([&] { run.record(); }), "no config can have the name '"));
+  }
+  record["config"] = "folder/train_x.y";
   write_file_atomic(run.record_file(), record.dump());
-  REQUIRE(contains(error_of([&] { run.record(); }), "no config can have the name '-rf'"));
+  REQUIRE(run.record().config == "folder/train_x.y");
+}
+
+TEST_CASE("the id of a run tells its config and key", "[run][run_folder]") {
+  RunRecord record;
+  record.config = "folder/train_x";
+  record.key = "3f21";
+  for (const char* id :
+       {"folder_train_x-3f21", "folder_train_x-3f21-2", "folder_train_x-3f21-17"}) {
+    record.id = id;
+    CHECK(names_its_config(record));
+  }
+  for (const char* id : {"",
+                         "train_x-3f21",
+                         "folder_train_x-3f2",
+                         "folder_train_x-3f21-",
+                         "folder_train_x-3f21-a",
+                         "folder_train_x-3f212"}) {
+    record.id = id;
+    CHECK_FALSE(names_its_config(record));
+  }
 }
 
 TEST_CASE("notes and requests are not written to what is only linked here",

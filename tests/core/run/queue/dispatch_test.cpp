@@ -470,7 +470,8 @@ TEST_CASE("what has not begun can be withdrawn", "[queue][dispatch]") {
   Scene scene(holds_the_lock);
   const QueueEntry first = scene.add(1, 4), second = scene.add(2, 4);
   REQUIRE(scene.started() == Runs{first.run});
-  REQUIRE(cancel_queued(scene.path(), {first.run, second.run, "none"}) == Runs{second.run});
+  Queue queue(scene.path());
+  REQUIRE(cancel_queued(queue, {first.run, second.run, "none"}) == Runs{second.run});
   REQUIRE(scene.queued(first));
   REQUIRE_FALSE(scene.queued(second));
   REQUIRE(scene.run(second).state() == run::RunState::not_started);
@@ -483,7 +484,8 @@ TEST_CASE("of a run that is withdrawn by the command that made it only what is o
   run::write_annotations(scene.run(noted), {false, "compare with the paper", {}});
   end(scene.run(begun), "stopped", 1);
   const Runs all = {empty.run, noted.run, begun.run};
-  REQUIRE(cancel_queued(scene.path(), all, {all.begin(), all.end()}) == all);
+  Queue queue(scene.path());
+  REQUIRE(cancel_queued(queue, all, {all.begin(), all.end()}) == all);
   REQUIRE(read_entries(scene.path()).empty());
   REQUIRE_FALSE(fs::exists(scene.run(empty).path()));
   REQUIRE(scene.run(noted).state() == run::RunState::not_started);
