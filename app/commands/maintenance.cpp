@@ -49,7 +49,7 @@ std::vector<Finding> examine(const Context& context) {
   for (const manage::BackendReport& report : backends)
     add(manage::check_backend(report, report.name == "libtorch"));
   add(manage::check_runs_folder(context.runs_dir()));
-  LateProgress progress("reading runs");
+  LateProgress progress("checking the store");
   add({manage::check_queue(context.runs_dir()),
        manage::check_store(context.runs_dir(), watch_with(progress)),
        manage::check_cache(user_cache_dir())});
@@ -208,7 +208,7 @@ int compare(const Context& context, bool json) {
                 "the first 'forge run' makes it; FORGE_RUNS_DIR names another one",
                 ExitCode::failed);
   const std::filesystem::path path = store::store_path(runs_dir);
-  LateProgress progress("reading runs");
+  LateProgress progress("checking the store");
   const store::StoreComparison comparison =
       store::compare_store(path, runs_dir, watch_with(progress));
   const bool differs = !comparison.differences.empty();

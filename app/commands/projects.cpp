@@ -73,8 +73,9 @@ int list(const Context& context, const LsOptions& options) {
   } else {
     projects = context.all_projects(options.all);
   }
-  const auto listings =
-      project::list_configs(std::move(projects.projects), context.host_environment());
+  LateProgress progress("reading configs");
+  const auto listings = project::list_configs(
+      std::move(projects.projects), context.host_environment(), progress.reporter());
   if (options.json) {
     print_json(json_list(listings, listing_json));
   } else {

@@ -197,7 +197,9 @@ struct UndoOptions {
 
 int undo(const Context& context, const UndoOptions& options) {
   if (options.list) return list_removed(context, options.json);
-  const manage::Removal removal = manage::undo_removal(context.runs_dir(), options.removal);
+  LateProgress progress("restoring");
+  const manage::Removal removal =
+      manage::undo_removal(context.runs_dir(), options.removal, progress.reporter());
   if (options.json) return print_json(to_json(removal));
   std::cout << "restored " << count_text(removal.runs.size()) << "\n";
   print_runs(removal);

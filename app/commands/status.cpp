@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/data/rows/token_cache.h"
 #include "core/results/metrics.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
@@ -104,21 +105,54 @@ std::string unserved_text(const std::string& run) {
   return "No process serves the queue; 'forge runs resume " + shell_quoted(run) + "' does.\n";
 }
 
-std::string overview_text(const store::Overview& overview, const std::string& unserved) {
+/// What is going on at some moment.
+struct Status {
+  store::Overview overview;
+  std::string unserved;  ///< the next run that nothing starts, ""
+  std::vector<data::Preparation> preparations;
+
+  bool is_idle() const {
+    return overview.running.empty() && overview.waiting.empty() && preparations.empty();
+  }
+};
+
+Status status_now(store::ResultStore& store, const std::filesystem::path& runs_dir, int ended) {
+  return {store::overview(store, runs_dir, size_t(ended)),
+          queue::unserved_run(runs_dir),
+          data::list_preparations(user_cache_dir())};
+}
+
+std::string preparations_text(const std::vector<data::Preparation>& preparations) {
+  std::string text;
+  for (const data::Preparation& preparation : preparations)
+    text += "Data is prepared by " + preparation.holder + ": " + preparation.name +
+            "; runs that need it are not queued yet\n";
+  return text;
+}
+
+std::string overview_text(const Status& status) {
+  const store::Overview& overview = status.overview;
   std::string text;
   if (!overview.devices.empty()) text += "Devices: " + devices_text(overview.devices) + "\n";
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
   if (!overview.running.empty()) add(running_text(overview.running));
   if (!overview.waiting.empty()) add(waiting_text(overview.waiting));
-  text += unserved_text(unserved);
+  text += unserved_text(status.unserved) + preparations_text(status.preparations);
   if (overview.running.empty() && overview.waiting.empty()) text += "No active or queued runs.\n";
   if (!overview.ended.empty()) add(result_table(overview.ended));
   return text;
 }
 
-nlohmann::json overview_json(const store::Overview& overview, const std::string& unserved) {
+nlohmann::json overview_json(const Status& status) {
+  const store::Overview& overview = status.overview;
+  const std::string& unserved = status.unserved;
+  const auto preparations =
+      json_list(status.preparations, [](const data::Preparation& preparation) -> nlohmann::json {
+        return {{"holder", preparation.holder}, {"data", preparation.name}};
+      });
   nlohmann::json json = {
       {"devices", nlohmann::json::array()},
+      {"preparing", preparations},
       {"running", nlohmann::json::array()},
       {"waiting", nlohmann::json::array()},
       {"ended", nlohmann::json::array()},
@@ -145,8 +179,8 @@ nlohmann::json overview_json(const store::Overview& overview, const std::string&
   return json;
 }
 
-/// Redrawn in place until Ctrl-C or another signal that ends it, or until no run is active or
-/// queued.
+/// Redrawn in place until Ctrl-C or another signal that ends it, or until no run is active, queued
+/// or prepared.
 void watch(store::ResultStore& store,
            const std::filesystem::path& runs_dir,
            const StatusOptions& options) {
@@ -155,15 +189,13 @@ void watch(store::ResultStore& store,
   std::optional<LiveText> live;
   if (!options.json) live.emplace();
   while (interrupts.count() == 0 && !detach_requested()) {
-    const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
-    const std::string unserved = queue::unserved_run(runs_dir);
+    const Status status = status_now(store, runs_dir, options.ended);
     if (live) {
-      live->show(overview_text(overview, unserved));
+      live->show(overview_text(status));
     } else {
-      std::cout << tables::printable_json(json_text(overview_json(overview, unserved)))
-                << std::endl;
+      std::cout << tables::printable_json(json_text(overview_json(status))) << std::endl;
     }
-    if (overview.running.empty() && overview.waiting.empty()) return;
+    if (status.is_idle()) return;
     ::poll(nullptr, 0, live_interval_ms);  // a signal ends it early
   }
 }
@@ -171,8 +203,10 @@ void watch(store::ResultStore& store,
 int show_status(const Context& context, const StatusOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) {
-    if (options.json) return print_json(overview_json({}, ""));
-    std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
+    const Status status{{}, "", data::list_preparations(user_cache_dir())};
+    if (options.json) return print_json(overview_json(status));
+    std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n"
+              << tables::printable_lines(preparations_text(status.preparations));
     return 0;
   }
   store::ResultStore store = open_store(context);
@@ -180,11 +214,10 @@ int show_status(const Context& context, const StatusOptions& options) {
     watch(store, runs_dir, options);
     return 0;
   }
-  const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
-  print_warnings(overview.warnings);
-  const std::string unserved = queue::unserved_run(runs_dir);
-  if (options.json) return print_json(overview_json(overview, unserved));
-  std::cout << overview_text(overview, unserved);
+  const Status status = status_now(store, runs_dir, options.ended);
+  print_warnings(status.overview.warnings);
+  if (options.json) return print_json(overview_json(status));
+  std::cout << overview_text(status);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -196,12 +197,12 @@ Removal read_removal(const fs::path& folder) {
   }
   removal.name = folder.filename().string();
   removal.sequence = std::max(removal.sequence, sequence_of(removal.name));
+  std::map<std::string, RemovedRun> said;
+  for (RemovedRun& run : removal.runs) said.emplace(run.run, run);
   std::vector<RemovedRun> there;
   for (const run::RunFolder& run : run::list_runs(folder)) {
-    const auto known = std::find_if(removal.runs.begin(),
-                                    removal.runs.end(),
-                                    [&](const RemovedRun& said) { return said.run == run.id(); });
-    there.push_back(known != removal.runs.end() ? *known : describe(run));
+    const auto known = said.find(run.id());
+    there.push_back(known != said.end() ? known->second : describe(run));
   }
   removal.runs = std::move(there);
   return removal;
@@ -282,7 +283,9 @@ std::vector<Removal> list_removals(const fs::path& runs_dir) {
   return removals;
 }
 
-Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
+Removal undo_removal(const fs::path& runs_dir,
+                     const std::string& name,
+                     const CountProgress& progress) {
   if (!is_folder(runs_dir))
     throw Error("there is no removed run to bring back: there is no runs folder '" +
                     shown_path(runs_dir) + "'",
@@ -311,7 +314,10 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
   }
   std::vector<Move> moves;
   for (const RemovedRun& run : found->runs) moves.push_back({folder / run.run, runs_dir / run.run});
-  move_all(moves, [](size_t) { return std::nullopt; });
+  move_all(moves, [&](size_t i) -> std::optional<FileLock> {
+    if (progress) progress(i, moves.size());
+    return std::nullopt;
+  });
   sync_if_possible(runs_dir);
   remove_tree(record_file(folder));
   std::error_code not_empty;

@@ -67,8 +67,10 @@ Removal remove_runs(const std::filesystem::path& runs_dir,
 std::vector<Removal> list_removals(const std::filesystem::path& runs_dir);
 
 /// Restores the runs of a removal ("": the newest), all or none. Throws Error for an unknown
-/// removal, or if a run of the same name exists again.
-Removal undo_removal(const std::filesystem::path& runs_dir, const std::string& name);
+/// removal, or if a run of the same name exists again. `progress` counts the runs that are moved.
+Removal undo_removal(const std::filesystem::path& runs_dir,
+                     const std::string& name,
+                     const CountProgress& progress = {});
 
 std::filesystem::path trash_folder(const std::filesystem::path& runs_dir);
 

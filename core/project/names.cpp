@@ -264,7 +264,8 @@ std::vector<Config> configs_matching(const Project& project, const std::string& 
 }
 
 std::vector<ListedProject> list_configs(std::vector<Project> projects,
-                                        const jinja::HostEnvironment& host_environment) {
+                                        const jinja::HostEnvironment& host_environment,
+                                        const CountProgress& progress) {
   struct Task {
     size_t project, config;
   };
@@ -275,7 +276,7 @@ std::vector<ListedProject> list_configs(std::vector<Project> projects,
     std::vector<ListedConfig> configs(project.configs.size());
     listing.push_back({std::move(project), std::move(configs)});
   }
-  parallel_for(tasks.size(), [&](size_t i) {
+  const auto list = [&](size_t i) {
     ListedProject& owner = listing[tasks[i].project];
     const Config& config = owner.project.configs[tasks[i].config];
     ListedConfig& listed = owner.configs[tasks[i].config];
@@ -285,7 +286,8 @@ std::vector<ListedProject> list_configs(std::vector<Project> projects,
       listed.problem = error;
     }
     if (listed.summary.name.empty()) listed.summary.name = config.name;
-  });
+  };
+  parallel_for(tasks.size(), list, progress);
   return listing;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/progress.h"
 #include "core/project/project.h"
 
 namespace forge::project {
@@ -76,8 +77,9 @@ struct ListedProject {
 };
 
 /// Summarises every config of the projects, on all cores; what is wrong with one config stays with
-/// it. The order of the projects is kept.
+/// it. The order of the projects is kept. `progress` counts the configs.
 std::vector<ListedProject> list_configs(std::vector<Project> projects,
-                                        const jinja::HostEnvironment& host_environment);
+                                        const jinja::HostEnvironment& host_environment,
+                                        const CountProgress& progress = {});
 
 }  // namespace forge::project

@@ -263,6 +263,19 @@ std::vector<PreparedFolder> list_prepared(const fs::path& cache_dir) {
   return list;
 }
 
+std::vector<Preparation> list_preparations(const fs::path& cache_dir) {
+  std::vector<Preparation> list;
+  for (const fs::path& text : folders_in(cache_dir / "data")) {
+    for (const fs::path& folder : folders_in(text)) {
+      const fs::path lock = folder / "lock";
+      if (!FileLock::is_held(lock)) continue;
+      const std::string holder = FileLock::holder(lock);
+      list.push_back({name_of(folder), holder.empty() ? "another process" : holder});
+    }
+  }
+  return list;
+}
+
 PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name) {
   if (path_exists(fs::path(name) / "tokenizer.json")) {
     return look_at(fs::absolute(name).lexically_normal());

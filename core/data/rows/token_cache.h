@@ -91,6 +91,14 @@ struct PreparedFolder {
 /// All prepared data below cache_dir, the newest first.
 std::vector<PreparedFolder> list_prepared(const std::filesystem::path& cache_dir);
 
+/// A process that prepares data now: the runs that need it are not queued yet.
+struct Preparation {
+  std::string name;    ///< of a PreparedFolder
+  std::string holder;  ///< "process 4711 on node3"
+};
+/// Those of prepared data below cache_dir, as its locks tell.
+std::vector<Preparation> list_preparations(const std::filesystem::path& cache_dir);
+
 /// The prepared data whose name begins so, or of which a folder of that path is. Throws Error where
 /// there is none or are several.
 PreparedFolder find_prepared(const std::filesystem::path& cache_dir, const std::string& name);

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -84,12 +85,15 @@ std::vector<std::string> differing_keys(SQLite::Database& database, const Table&
 void compare_tables(const fs::path& path,
                     const fs::path& built,
                     const std::set<std::string>& active,
+                    const CountProgress& progress,
                     StoreComparison& comparison) {
   const std::unique_ptr<SQLite::Database> database = open_database(path);
   SQLite::Statement attach(*database, "ATTACH ? AS built");
   attach.bind(1, built.string());
   attach.exec();
+  size_t done = 0;
   for (const Table& table : tables) {
+    if (progress) progress(done++, std::size(tables));
     for (const std::string& key : differing_keys(*database, table)) {
       if (active.count(key) == 0)
         comparison.differences.push_back(
@@ -122,6 +126,7 @@ StoreComparison compare_once(const fs::path& path,
       const auto known = stored.find(id);
       if (active.count(id) != 0) continue;
       ++comparison.compared;
+      if (watch.progress) watch.progress(static_cast<size_t>(comparison.compared), found.size());
       if (known == stored.end()) {
         comparison.differences.push_back({id, "the store does not know it"});
       } else {
@@ -134,7 +139,7 @@ StoreComparison compare_once(const fs::path& path,
     }
     comparison.active = static_cast<int64_t>(active.size());
   }
-  with_store_errors(path, [&] { compare_tables(path, built, active, comparison); });
+  with_store_errors(path, [&] { compare_tables(path, built, active, watch.progress, comparison); });
   std::stable_sort(
       comparison.differences.begin(),
       comparison.differences.end(),

@@ -130,6 +130,9 @@ TEST_CASE("removing runs tells how far it is, and what ends it there moves all b
   told.clear();
   remove_runs(folder.path(), {a, b}, "", tell);
   REQUIRE(told == Texts{"1/2", "2/2", "0/2", "1/2"});
+  told.clear();
+  undo_removal(folder.path(), "", tell);
+  REQUIRE(told == Texts{"0/2", "1/2"});
 }
 
 TEST_CASE("the last removal is undone first and a named one when it is named", "[upkeep][trash]") {

@@ -189,7 +189,13 @@ TEST_CASE("a listing keeps the order of projects and configs, whoever is ready f
   }
   const ProjectList list = load_projects(projects_of(files.workspace()), fixed_surroundings());
   REQUIRE(list.projects.size() == 6);
-  const auto listing = list_configs(list.projects, fixed_surroundings());
+  size_t told = 0;
+  const auto listing =
+      list_configs(list.projects, fixed_surroundings(), [&](size_t done, size_t all) {
+        CHECK(done == ++told);
+        CHECK(all == 30);
+      });
+  REQUIRE(told == 30);
   REQUIRE(listing.size() == 6);
   for (size_t project = 0; project < 6; ++project) {
     const std::string name = "p" + std::to_string(project);

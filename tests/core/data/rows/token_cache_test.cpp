@@ -53,6 +53,20 @@ TEST_CASE("prepared data is listed with what it holds and where it is from") {
                    "no prepared data is called 'x'"));
 }
 
+TEST_CASE("data that a process prepares is listed with that process") {
+  const tests::TemporaryFolder cache;
+  REQUIRE(list_preparations(cache.path()).empty());
+  cache.write("data/text-1/bytes/lock", "");
+  const std::filesystem::path lock = cache.write("data/text-2/bytes/lock", "");
+  REQUIRE(list_preparations(cache.path()).empty());
+  const FileLock held = FileLock::acquire(lock);
+  held.sign("node3");
+  const std::vector<Preparation> list = list_preparations(cache.path());
+  REQUIRE(list.size() == 1);
+  REQUIRE(list[0].name == "text-2/bytes");
+  REQUIRE(list[0].holder == "process " + std::to_string(::getpid()) + " on node3");
+}
+
 TEST_CASE("a token file that is not whole is listed as none") {
   tests::TemporaryFolder cache;
   const PreparedData made = prepare(small_experiment(1), cache.path(), {});
