@@ -101,7 +101,10 @@ void SlotSteps::update(const Gradient& gradient, int64_t step) {
   const at::NoGradGuard no_grad;
   Optimizer& optimizer = trainer_.optimizer();
   optimizer.begin(step);
-  optimizer.update_own(gradient.own, gradient.loss, norm_of(gradient.own));
+  optimizer.update_own(
+      gradient.own, gradient.loss, norm_of(gradient.own), [&](const at::Tensor& own) {
+        return exchange_.gather(own);
+      });
   optimizer.end();
   const FlatWeights& flat = trainer_.flat();
   if (group_.count() > 1) flat.all().copy_(exchange_.gather(flat.own()));
