@@ -74,6 +74,7 @@ Optimizer::Optimizer(const config::Experiment& experiment,
     stored.rounded = has_master ? weight.detach() : rounded_copy_of(weight, model);
     add_parts(stored_.size() - 1);
     stored.own = own_of(stored_.size() - 1);
+    stored.kept = kept_of(stored_.size() - 1);
     add_moments(stored);
     if (has_master) stored.master = at::zeros(weight.sizes(), weight.options().dtype(at::kFloat));
   }
@@ -91,7 +92,7 @@ void Optimizer::add_moments(Stored& stored) const {
   const at::TensorOptions options = stored.weight.options().requires_grad(false).dtype(
       narrow ? at::kFloat : stored.weight.scalar_type());
   const std::vector<int64_t> shape =
-      flat_ ? std::vector<int64_t>{stored.own.size()} : stored.weight.sizes().vec();
+      flat_ ? std::vector<int64_t>{stored.kept.size()} : stored.weight.sizes().vec();
   const bool has_first = stored.rule != UpdateRule::sgd || options_.momentum > 0;
   if (has_first) stored.first_moment = at::zeros(shape, options);
   if (stored.rule == UpdateRule::adamw) stored.second_moment = at::zeros(shape, options);
@@ -102,14 +103,24 @@ Optimizer::Range Optimizer::own_of(size_t index) const {
   const Stored& stored = stored_[index];
   const int64_t numbers = stored.weight.numel();
   if (!flat_) return {0, numbers};
-  if (stored.rule == UpdateRule::muon && flat_->place().count > 1) {
-    throw Error(
-        "optimizer.type muon updates whole matrices, which cannot be divided among processes",
-        "parallel.processes: 1, or another optimizer.type");
-  }
   const int64_t begin = flat_->own_begin() - flat_->begin_of(index);
   const int64_t own_begin = std::clamp<int64_t>(begin, 0, numbers);
   return {own_begin, std::clamp<int64_t>(begin + flat_->own_size(), own_begin, numbers)};
+}
+
+/// Of Muon's matrices all of which this process owns some numbers: a matrix that is divided is
+/// updated by each of its owners, to the same bits.
+Optimizer::Range Optimizer::kept_of(size_t index) const {
+  const Stored& stored = stored_[index];
+  if (!flat_ || stored.rule != UpdateRule::muon || stored.own.size() == 0) return stored.own;
+  const int64_t width = stored.weight.numel() / stored.weight.size(0);
+  Range kept = stored.own;
+  for (const Part& part : parts_) {
+    const int64_t begin = part.first * width, end = begin + part.rows * width;
+    if (part.stored != index || end <= stored.own.begin || begin >= stored.own.end) continue;
+    kept = {std::min(kept.begin, begin), std::max(kept.end, end)};
+  }
+  return kept;
 }
 
 /// Muon's parts are the matrices that the stored one is made of; other rules look at each number
@@ -210,13 +221,17 @@ void Optimizer::update_one_by_one(const at::Tensor& loss) {
   totals_.gradient_norm += norm.item<double>();
 }
 
-void Optimizer::update_own(const at::Tensor& gradient, double loss, double norm) {
+void Optimizer::update_own(const at::Tensor& gradient,
+                           double loss,
+                           double norm,
+                           const Gather& gather) {
   const at::NoGradGuard no_grad;
   if (options_.grad_clip > 0) gradient.mul_(std::min(1.0, options_.grad_clip / (norm + 1e-6)));
   own_gradient_ = gradient;
+  if (experiment_.optimizer.type == "muon") all_gradients_ = gather(gradient);
   const double lr = learning_rate(step_);
   for (const Part& part : parts_) update_part(part, lr);
-  own_gradient_ = at::Tensor();
+  own_gradient_ = all_gradients_ = at::Tensor();
   totals_.loss += loss;
   totals_.gradient_norm += norm;
 }
@@ -233,20 +248,21 @@ Optimizer::Views Optimizer::views_of(const Part& part) const {
             part.of(stored.second_moment)};
   }
   const int64_t width = weight.numel() / weight.size(0);
-  const Range own = {std::max(part.first * width, stored.own.begin),
-                     std::min((part.first + part.rows) * width, stored.own.end)};
-  if (own.size() <= 0) return {};
-  const bool is_muon = stored.rule == UpdateRule::muon;  // which is not divided
+  const Range numbers = {std::max(part.first * width, stored.kept.begin),
+                         std::min((part.first + part.rows) * width, stored.kept.end)};
+  if (numbers.size() <= 0) return {};
+  const bool is_muon = stored.rule == UpdateRule::muon;  // then it is the whole part
   const std::vector<int64_t> shape =
-      is_muon ? std::vector<int64_t>{part.rows, width} : std::vector<int64_t>{own.size()};
-  const auto view = [&](const at::Tensor& numbers, int64_t begin) {
-    if (!numbers.defined()) return numbers;
-    return numbers.narrow(0, own.begin - begin, own.size()).view(shape);
+      is_muon ? std::vector<int64_t>{part.rows, width} : std::vector<int64_t>{numbers.size()};
+  const auto view = [&](const at::Tensor& row, int64_t begin) {
+    if (!row.defined()) return row;
+    return row.narrow(0, numbers.begin - begin, numbers.size()).view(shape);
   };
+  const int64_t begin = flat_->begin_of(part.stored);
   return {view(weight.view(-1), 0),
-          view(own_gradient_, flat_->own_begin() - flat_->begin_of(part.stored)),
-          view(stored.first_moment, stored.own.begin),
-          view(stored.second_moment, stored.own.begin)};
+          is_muon ? view(all_gradients_, -begin) : view(own_gradient_, flat_->own_begin() - begin),
+          view(stored.first_moment, stored.kept.begin),
+          view(stored.second_moment, stored.kept.begin)};
 }
 
 void Optimizer::update_part(const Part& part, double scheduled) {
@@ -292,9 +308,10 @@ void Optimizer::copy_weights() {
   }
 }
 
-/// `numbers` are flat and begin with this process's own of the stored tensor; every weight of it
-/// has a part, an empty one too.
+/// `numbers` are those of a range of the stored tensor, flat; every weight of it has a part, an
+/// empty one too.
 void Optimizer::add_named(const Stored& stored,
+                          const Range& range,
                           const std::string& suffix,
                           const at::Tensor& numbers,
                           NamedParts& parts) {
@@ -302,14 +319,12 @@ void Optimizer::add_named(const Stored& stored,
   const int64_t width = stored.weight.numel() / stored.weight.size(0);
   for (const Named& named : stored.named) {
     const int64_t begin = named.first * width, end = begin + c10::multiply_integers(named.shape);
-    const int64_t own_begin = std::clamp(stored.own.begin, begin, end);
-    const int64_t own_end = std::clamp(stored.own.end, own_begin, end);
-    const bool has_any = own_end > own_begin;
-    parts.push_back(
-        {named.name + suffix,
-         named.shape,
-         own_begin - begin,
-         numbers.narrow(0, has_any ? own_begin - stored.own.begin : 0, own_end - own_begin)});
+    const int64_t first = std::clamp(range.begin, begin, end);
+    const int64_t last = std::clamp(range.end, first, end);
+    parts.push_back({named.name + suffix,
+                     named.shape,
+                     first - begin,
+                     numbers.narrow(0, last > first ? first - range.begin : 0, last - first)});
   }
 }
 
@@ -318,7 +333,8 @@ NamedParts Optimizer::named_weights() const {
   NamedParts parts;
   for (const Stored& stored : stored_) {
     const at::Tensor numbers = stored.weight.detach().view(-1);
-    add_named(stored, "", numbers.narrow(0, stored.own.begin, stored.own.size()), parts);
+    add_named(
+        stored, stored.own, "", numbers.narrow(0, stored.own.begin, stored.own.size()), parts);
   }
   return parts;
 }
@@ -328,8 +344,9 @@ NamedParts Optimizer::named_state() const {
     NamedParts parts;
     for (const Stored& stored : stored_) {
       const bool is_adamw = stored.rule == UpdateRule::adamw;
-      add_named(stored, is_adamw ? ".first_moment" : ".momentum", stored.first_moment, parts);
-      add_named(stored, ".second_moment", stored.second_moment, parts);
+      const std::string first = is_adamw ? ".first_moment" : ".momentum";
+      add_named(stored, stored.kept, first, stored.first_moment, parts);
+      add_named(stored, stored.kept, ".second_moment", stored.second_moment, parts);
     }
     return parts;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "backends/libtorch/model/model.h"
@@ -38,8 +39,10 @@ class Optimizer {
   /// host neither waits nor decides anything, so that the whole may be recorded.
   void update(const at::Tensor& loss);
   /// The same for this process's part of the weights, on a CPU: `gradient` is that of the part, and
-  /// is overwritten; `norm` is that of the gradient of all weights.
-  void update_own(const at::Tensor& gradient, double loss, double norm);
+  /// is overwritten; `norm` is that of the gradient of all weights. `gather` gives the parts of all
+  /// processes for what each has of its own: Muon needs whole matrices.
+  using Gather = std::function<at::Tensor(const at::Tensor& own)>;
+  void update_own(const at::Tensor& gradient, double loss, double norm, const Gather& gather);
   /// The step that begin() named is done.
   void end() { ++step_; }
   /// The totals since they were last set; waits for the device.
@@ -52,7 +55,8 @@ class Optimizer {
   NamedParts named_weights() const;
   /// What the optimizer keeps of these, under the weights' names: of AdamW ".first_moment" and
   /// ".second_moment", of others ".momentum", where they have one; and ".master_weight" where there
-  /// are float32 copies.
+  /// are float32 copies. Of a matrix that Muon updates it is the whole, in each process that owns
+  /// some of it.
   NamedParts named_state() const;
 
  private:
@@ -76,7 +80,8 @@ class Optimizer {
     at::Tensor first_moment, second_moment;
     ops::UpdateRule rule = ops::UpdateRule::adamw;
     std::vector<Named> named;
-    Range own;  ///< numbers that this process updates; all where weights are not divided
+    Range own;   ///< numbers that this process owns; all where weights are not divided
+    Range kept;  ///< numbers that it updates, and has moments of: those, or Muon's whole matrices
   };
   /// Rows of a stored tensor that are updated alike.
   struct Part {
@@ -100,7 +105,9 @@ class Optimizer {
   Views views_of(const Part& part) const;
   void update_part(const Part& part, double lr);
   Range own_of(size_t stored) const;
+  Range kept_of(size_t stored) const;
   static void add_named(const Stored& stored,
+                        const Range& range,
                         const std::string& suffix,
                         const at::Tensor& numbers,
                         NamedParts& parts);
@@ -111,10 +118,11 @@ class Optimizer {
   std::vector<Stored> stored_;
   std::vector<Part> parts_;
   ops::UpdateOptions options_;
-  ops::UpdateState state_;   ///< on a GPU
-  StepTotals totals_;        ///< on a CPU
-  at::Tensor own_gradient_;  ///< of this process's part, while it is updated
-  int64_t step_ = 0;         ///< the one that comes next
+  ops::UpdateState state_;    ///< on a GPU
+  StepTotals totals_;         ///< on a CPU
+  at::Tensor own_gradient_;   ///< of this process's part, while it is updated
+  at::Tensor all_gradients_;  ///< the same of all parts, where Muon reads them
+  int64_t step_ = 0;          ///< the one that comes next
 };
 
 }  // namespace forge::libtorch

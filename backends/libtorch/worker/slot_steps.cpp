@@ -11,6 +11,7 @@ SlotSteps::SlotSteps(const config::Experiment& experiment,
                      Trainer& trainer,
                      ProcessGroup& group,
                      const at::Device& device,
+                     bool counts,
                      int hosts)
     : trainer_(trainer),
       group_(group),
@@ -18,17 +19,26 @@ SlotSteps::SlotSteps(const config::Experiment& experiment,
       device_(device),
       rows_(experiment.train.batch_size / experiment.train.gradient_slots),
       slots_(experiment.train.gradient_slots / group.count()),
+      counts_(counts),
       batch_targets_(int64_t{experiment.train.batch_size} * experiment.train.seq_len),
       uploader_(device, experiment.train.seq_len) {}
 
-void SlotSteps::step(const std::vector<data::RowBatch>& rows,
-                     int64_t step,
-                     const OnMicroBatch& on_micro_batch) {
+Wishes SlotSteps::step(const std::vector<data::RowBatch>& rows,
+                       int64_t step,
+                       const std::function<Wishes()>& asked,
+                       const OnMicroBatch& on_micro_batch) {
   count_targets(rows);
+  Wishes own;
   while (true) {
-    std::string shortage;
-    if (const std::optional<Gradient> found = gradient(rows, shortage)) return update(*found, step);
-    halve_micro_batch(shortage, on_micro_batch);
+    const Gradient found = gradient(rows);
+    const Wishes newest = asked();
+    own = {own.stop || newest.stop, own.save || newest.save};
+    const Tail tail = tail_of(found, own);
+    if (tail.shortage.empty()) {
+      update(found, tail, step);
+      return tail.wishes;
+    }
+    halve_micro_batch(tail.shortage, on_micro_batch);
   }
 }
 
@@ -46,8 +56,10 @@ void SlotSteps::count_targets(const std::vector<data::RowBatch>& rows) {
   double own = 0;
   for (const data::RowBatch& slot : rows)
     own += double(std::count(slot.targets.begin(), slot.targets.end(), data::unscored_target));
+  TORCH_CHECK(counts_ || own == 0, "rows without unscored targets have ", own);
   double all = 0;
-  for (const double unscored : group_.gather(std::vector<double>{own})) all += unscored;
+  if (counts_)
+    for (const double unscored : group_.gather(std::vector<double>{own})) all += unscored;
   if (counted_.defined() && int64_t(all) == unscored_) return;
   unscored_ = int64_t(all);
   counted_ = at::zeros({batch_targets_}, at::TensorOptions(device_).dtype(at::kInt));
@@ -60,32 +72,64 @@ Batch SlotSteps::batch_of(const data::RowBatch& rows) {
   return batch;
 }
 
-std::optional<SlotSteps::Gradient> SlotSteps::gradient(const std::vector<data::RowBatch>& rows,
-                                                       std::string& shortage) {
+SlotSteps::Gradient SlotSteps::gradient(const std::vector<data::RowBatch>& rows) {
+  Gradient found;
   GradientTree tree;
-  std::vector<double> losses;
-  for (const data::RowBatch& slot : rows) {
-    at::Tensor all;
-    double loss = 0;
-    const auto out_of_memory = run_or_out_of_memory([&] {
-      loss = trainer_.loss_and_gradients(batch_of(slot)).item<double>();
-      const at::NoGradGuard no_grad;
-      all = at::zeros_like(trainer_.flat().all());
-      trainer_.flat().copy_gradients(all);
-    });
-    // Before the exchange, in which those who have a gradient would wait for those who have none.
-    const std::vector<double> told = group_.gather({out_of_memory ? 1.0 : 0.0, loss});
-    for (size_t rank = 0; 2 * rank < told.size(); ++rank) {
-      if (told[2 * rank] != 0 && shortage.empty())
-        shortage = "memory ran out in process " + std::to_string(rank);
-      losses.push_back(told[2 * rank + 1]);
-    }
-    if (out_of_memory) shortage = *out_of_memory;
-    if (!shortage.empty()) return std::nullopt;
+  for (const data::RowBatch& slot : rows) tree.add(exchanged(found, slot));
+  found.own = tree.take();
+  return found;
+}
+
+/// Where memory ran out the others get zeros, since they wait: the step is repeated by all.
+at::Tensor SlotSteps::exchanged(Gradient& found, const data::RowBatch& slot) {
+  at::Tensor all;
+  double loss = 0;
+  const auto shortage = run_or_out_of_memory([&] {
+    if (!found.shortage.empty()) return;
+    loss = trainer_.loss_and_gradients(batch_of(slot)).item<double>();
     const at::NoGradGuard no_grad;
-    tree.add(exchange_.sum(all));
+    all = at::zeros_like(trainer_.flat().all());
+    trainer_.flat().copy_gradients(all);
+  });
+  if (shortage) {
+    found.shortage = *shortage;
+    trainer_.set_micro_batch_size(trainer_.micro_batch_size());  // frees gradients
   }
-  return Gradient{tree.take(), tree_sum(losses)};
+  const at::NoGradGuard no_grad;
+  if (!all.defined()) all = at::zeros_like(trainer_.flat().all());
+  found.losses.push_back(loss);
+  return exchange_.sum(all);
+}
+
+SlotSteps::Tail SlotSteps::tail_of(const Gradient& gradient, const Wishes& wishes) {
+  // Squares are added within blocks, then blocks in their order: whoever owns them. Behind the last
+  // weight there are blocks of zeros.
+  const at::Tensor squares =
+      gradient.own.view({-1, FlatWeights::block}).square().sum({1}, false, at::kDouble).cpu();
+  std::vector<double> own(squares.data_ptr<double>(), squares.data_ptr<double>() + squares.numel());
+  own.insert(own.end(), gradient.losses.begin(), gradient.losses.end());
+  own.insert(own.end(),
+             {double(!gradient.shortage.empty()), double(wishes.stop), double(wishes.save)});
+  const std::vector<double> all = group_.gather(own);
+  const auto blocks = static_cast<size_t>(squares.numel());
+  Tail tail;
+  double sum = 0;
+  std::vector<double> losses(gradient.losses.size() * static_cast<size_t>(group_.count()));
+  for (size_t rank = 0; rank < static_cast<size_t>(group_.count()); ++rank) {
+    const double* said = all.data() + rank * own.size();
+    for (size_t i = 0; i < blocks; ++i) sum += said[i];
+    said += blocks;
+    for (size_t round = 0; round < gradient.losses.size(); ++round)
+      losses[round * static_cast<size_t>(group_.count()) + rank] = said[round];
+    said += gradient.losses.size();
+    if (said[0] != 0 && tail.shortage.empty())
+      tail.shortage = "memory ran out in process " + std::to_string(rank);
+    if (rank == 0) tail.wishes = {said[1] != 0, said[2] != 0};
+  }
+  if (!gradient.shortage.empty()) tail.shortage = gradient.shortage;
+  tail.norm = std::sqrt(sum);
+  tail.loss = tree_sum(losses);
+  return tail;
 }
 
 void SlotSteps::halve_micro_batch(const std::string& shortage, const OnMicroBatch& on_micro_batch) {
@@ -97,26 +141,17 @@ void SlotSteps::halve_micro_batch(const std::string& shortage, const OnMicroBatc
   if (on_micro_batch) on_micro_batch({halved, shortage});
 }
 
-void SlotSteps::update(const Gradient& gradient, int64_t step) {
+void SlotSteps::update(const Gradient& gradient, const Tail& tail, int64_t step) {
   const at::NoGradGuard no_grad;
   Optimizer& optimizer = trainer_.optimizer();
   optimizer.begin(step);
-  optimizer.update_own(gradient.own, gradient.loss, norm_of(gradient.own));
+  optimizer.update_own(gradient.own, tail.loss, tail.norm, [&](const at::Tensor& own) {
+    return exchange_.gather(own);
+  });
   optimizer.end();
   const FlatWeights& flat = trainer_.flat();
   if (group_.count() > 1) flat.all().copy_(exchange_.gather(flat.own()));
   trainer_.model().round_matrices();
-}
-
-double SlotSteps::norm_of(const at::Tensor& own) {
-  // Squares are added within blocks, then blocks in their order: whoever owns them. Behind the last
-  // weight there are blocks of zeros.
-  const at::Tensor squares =
-      own.view({-1, FlatWeights::block}).square().sum({1}, /*keepdim=*/false, at::kDouble);
-  const at::Tensor all = group_.gather(squares).cpu().contiguous();
-  double sum = 0;
-  for (int64_t i = 0; i < all.numel(); ++i) sum += all.data_ptr<double>()[i];
-  return std::sqrt(sum);
 }
 
 }  // namespace forge::libtorch

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +9,12 @@
 
 namespace forge::libtorch {
 
+/// What somebody outside of a run has asked its first process for.
+struct Wishes {
+  bool stop = false;
+  bool save = false;
+};
+
 /// Training steps of a batch that is cut into train.gradient_slots equal parts. The gradient of
 /// each slot is computed by itself, and slots are added in a balanced binary tree, so the sum has
 /// the same bits on any number of processes. Of N processes the one of rank r computes slots r, N +
@@ -16,11 +22,13 @@ namespace forge::libtorch {
 /// gets the others' (ZeRO stage 1, Rajbhandari et al. 2020, without sums in a library).
 class SlotSteps {
  public:
-  /// All outlive it. The trainer's weights are flat. `hosts`: on which the processes are.
+  /// All outlive it. The trainer's weights are flat. `counts`: rows may have targets that are not
+  /// scored, so that processes must tell each other how many. `hosts`: on which they are.
   SlotSteps(const config::Experiment& experiment,
             Trainer& trainer,
             ProcessGroup& group,
             const at::Device& device,
+            bool counts = true,
             int hosts = 1);
 
   /// Rows of a slot.
@@ -30,10 +38,12 @@ class SlotSteps {
 
   /// One step on the rows of this process's slots. If memory runs out in any process before the
   /// weights change, all repeat the step with micro-batches of half the size, and on_micro_batch is
-  /// called. Throws c10::OutOfMemoryError if one row does not fit.
-  void step(const std::vector<data::RowBatch>& rows,
-            int64_t step,
-            const OnMicroBatch& on_micro_batch);
+  /// called. Throws c10::OutOfMemoryError if one row does not fit. Returns what `asked` says in the
+  /// first process, in all of them.
+  Wishes step(const std::vector<data::RowBatch>& rows,
+              int64_t step,
+              const std::function<Wishes()>& asked,
+              const OnMicroBatch& on_micro_batch);
   /// The loss of the whole batch, without gradients.
   double loss_alone(const std::vector<data::RowBatch>& rows);
 
@@ -41,27 +51,36 @@ class SlotSteps {
   int64_t unscored() const { return unscored_; }
 
  private:
-  /// This process's part of the gradient, and the loss of the batch.
+  /// What a process has of a step before it updates its weights.
   struct Gradient {
-    at::Tensor own;
-    double loss = 0;
+    at::Tensor own;              ///< this process's part of the sum over slots
+    std::vector<double> losses;  ///< of its own slots
+    std::string shortage;        ///< how memory ran out here; "": it did not, and `own` is right
+  };
+  /// What all processes say with their gradients, the same in each of them.
+  struct Tail {
+    double loss = 0;  ///< of the batch
+    double norm = 0;  ///< of the gradient
+    std::string shortage;
+    Wishes wishes;
   };
 
-  /// None where memory ran out in some process: `shortage` says how, in all of them.
-  std::optional<Gradient> gradient(const std::vector<data::RowBatch>& rows, std::string& shortage);
+  Gradient gradient(const std::vector<data::RowBatch>& rows);
+  /// Adds up the gradient of a slot and those of the other processes' slots.
+  at::Tensor exchanged(Gradient& found, const data::RowBatch& slot);
+  Tail tail_of(const Gradient& gradient, const Wishes& wishes);
   /// Counts the targets that are scored in all slots, by which each slot's loss is divided.
   void count_targets(const std::vector<data::RowBatch>& rows);
   Batch batch_of(const data::RowBatch& rows);
   void halve_micro_batch(const std::string& shortage, const OnMicroBatch& on_micro_batch);
-  void update(const Gradient& gradient, int64_t step);
-  /// The norm of the gradient of which every process has a part.
-  double norm_of(const at::Tensor& own);
+  void update(const Gradient& gradient, const Tail& tail, int64_t step);
 
   Trainer& trainer_;
   ProcessGroup& group_;
   GradientExchange exchange_;
   const at::Device device_;
   const int rows_, slots_;
+  const bool counts_;
   const int64_t batch_targets_;
   int64_t unscored_ = 0;
   at::Tensor counted_;  ///< as many targets as the whole batch has, scored and not

@@ -1,5 +1,6 @@
 #include "backends/libtorch/worker/jobs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 
@@ -35,6 +36,13 @@ std::optional<data::Dataset> validation_rows(const worker::Request& request,
                                              const config::Experiment& experiment) {
   if (request.validation_tokens.empty()) return std::nullopt;
   return evaluation_rows(request.validation_tokens, experiment);
+}
+
+/// Whether rows may have targets that are not scored: those of a task, or with padding.
+bool may_be_unscored(const std::vector<worker::TokenSource>& sources) {
+  return std::any_of(sources.begin(), sources.end(), [](const worker::TokenSource& source) {
+    return source.path.empty() || source.pad_id || source.short_last_row;
+  });
 }
 
 // The first steps of a process are slow (memory is new, caches are cold): they do not count for
@@ -75,20 +83,23 @@ class TrainingRun {
         divergence_(experiment_),
         writer_(checkpoints(), {group_->rank(), group_->count()}) {
     if (experiment_.train.gradient_slots > 1)
-      slots_.emplace(
-          experiment_, trainer_, *group_, device, request.processes ? request.processes->hosts : 1);
+      slots_.emplace(experiment_,
+                     trainer_,
+                     *group_,
+                     device,
+                     may_be_unscored(request.train_tokens),
+                     request.processes ? request.processes->hosts : 1);
   }
 
   bool run() {
     load();
     announce();
-    while (!is_last_step() && !is_stop_step() && !first_says(stop_requested())) {
+    while (!is_last_step() && !is_stop_step() && !must_stop()) {
       train_one_step();
       write_copy();
       if (state_.step % experiment_.train.log_every == 0) report_window();
       if (is_due(experiment_.train.eval_every)) evaluate_now();
-      const bool asked_to_save = first_says(take_save_request());
-      if ((asked_to_save || is_due(experiment_.train.checkpoint_every)) && !is_last_step())
+      if ((must_save() || is_due(experiment_.train.checkpoint_every)) && !is_last_step())
         copy_to_save();
       say_written(0);
     }
@@ -123,7 +134,8 @@ class TrainingRun {
     first_step_ = settled_step_ = last_written_ = state_.step;
     load_rows_from(state_.step);
     if (group_->is_first()) weights::remove_shared_folders(checkpoints());
-    group_->of_first(0);  // none writes before that
+    // None writes before that.
+    wishes_.stop = group_->of_first(stop_requested() ? 1 : 0) != 0;
     // A run of a few steps must still have steps that count.
     dropped_steps_ = std::min(warm_up_steps, (experiment_.train.max_steps - first_step_) / 2);
     began_ = steady_seconds() - state_.elapsed_seconds;
@@ -152,8 +164,9 @@ class TrainingRun {
     return slots;
   }
 
-  /// The processes of a run do alike what the first one is asked.
-  bool first_says(bool asked) { return group_->of_first(asked ? 1 : 0) != 0; }
+  /// The processes of a run do alike what the first one was asked in the last step.
+  bool must_stop() const { return group_->count() > 1 ? wishes_.stop : stop_requested(); }
+  bool must_save() const { return group_->count() > 1 ? wishes_.save : take_save_request(); }
 
   void announce() {
     worker::Started started;
@@ -176,7 +189,10 @@ class TrainingRun {
       report_micro_batch("train", reduction, rows_at_most());
     };
     if (slots_) {
-      slots_->step(next_slots(), state_.step, keep_micro_batch);
+      const auto asked = [&] {
+        return group_->count() > 1 ? Wishes{stop_requested(), take_save_request()} : Wishes();
+      };
+      wishes_ = slots_->step(next_slots(), state_.step, asked, keep_micro_batch);
       say_unscored(slots_->unscored());
     } else {
       say_unscored(step_with_oom_retry(
@@ -497,6 +513,7 @@ class TrainingRun {
   int64_t last_written_ = 0;  ///< step of the newest whole checkpoint, 0: none
   double pause_seconds_ = 0;  ///< for the checkpoint that is being written
   bool said_unscored_ = false;
+  Wishes wishes_;  ///< of several processes: of the last step
   std::optional<worker::Evaluation> last_evaluation_;
 };
 
