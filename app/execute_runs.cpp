@@ -256,15 +256,14 @@ ExecutedRuns execute_runs(const Context& context,
     if (withdrawal != Withdrawal::started) return tell_interrupted(withdrawal);
   }
   interrupts.let_second_end_program(false);
-  if (!queue.detach && !detach_requested()) {
-    try {
+  try {
+    if (!queue.detach && !detach_requested())
       return follow_and_report(context, runs, own, interrupts, queue, source);
-    } catch (const std::exception&) {
-      tell_unfollowed(context, runs);
-      throw;
-    }
+    queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
+  } catch (const std::exception&) {
+    tell_unfollowed(context, runs);
+    throw;
   }
-  queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
   print_queued(runs, json);
   return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};
 }

@@ -333,6 +333,7 @@ class RunFollower {
       if (followed->run.made) made.insert(runs.back());
     }
     queue::cancel_queued(*queue, runs, made);
+    stop_active();  // those that another process has started meanwhile
   }
 
   void leave_locked() {
@@ -352,11 +353,8 @@ class RunFollower {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
     leave_runs(false);
-    // Active ones first: the queue may be locked for a while. And those that another process has
-    // started meanwhile.
-    stop_active();
+    stop_active();  // first: the queue may be locked for a while
     begin_to_withdraw();
-    stop_active();
   }
 
   void request_saves() {

@@ -247,9 +247,7 @@ ExecutedRuns prepare_and_execute(const Context& context,
   interrupts.let_second_end_program(true);
   const PreparedRuns prepared = prepare_all(context, selected.runs, options, interrupts);
   const std::vector<PendingRun>& runs = prepared.runs;
-  if (interrupts.count() > 0) {
-    return withdraw_interrupted(context, runs);
-  }
+  if (interrupts.count() > 0) return withdraw_interrupted(context, runs);
   if (prepared.some_are_damaged && (runs.empty() || options.queue.fail_fast)) {
     withdraw_unqueued(context, runs);
     return {run::supervised_failed, false, {}};

@@ -468,6 +468,7 @@ TEST_CASE("the doctor says which process keeps the index from it") {
   int pid = 0;
   {
     const auto lock = FileLock::acquire(forge.runs_dir() / "forge.sqlite.writers");
+    write_file_atomic(forge.only_run() / "remarks.json", R"({"note":"to be read into the index"})");
     pid = forge.start({"doctor"});
     REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the results store"); }));
   }
