@@ -14,8 +14,8 @@ namespace {
 constexpr uintmax_t largest_config = 10'000'000;
 
 /// Python writes numbers that JSON does not have: Mamba2's time_step_limit is [0.0, Infinity]. They
-/// become null.
-std::string without_infinities(const std::string& text) {
+/// become texts, so that a key that has to be a number is refused and not taken for unset.
+std::string with_infinities_as_texts(const std::string& text) {
   std::string plain;
   bool in_text = false;
   for (size_t at = 0; at < text.size();) {
@@ -24,7 +24,8 @@ std::string without_infinities(const std::string& text) {
     for (const std::string word : {"-Infinity", "Infinity", "NaN"}) {
       if (!in_text && length == 0 && text.compare(at, word.size(), word) == 0) length = word.size();
     }
-    plain += length > 0 ? "null" : text.substr(at, in_text && text[at] == '\\' ? 2 : 1);
+    plain += length > 0 ? '"' + text.substr(at, length) + '"'
+                        : text.substr(at, in_text && text[at] == '\\' ? 2 : 1);
     at += length > 0 ? length : in_text && text[at] == '\\' ? 2 : 1;
   }
   return plain;
@@ -34,7 +35,7 @@ std::string without_infinities(const std::string& text) {
 nlohmann::json read_named_json(const fs::path& path) {
   try {
     const nlohmann::json json = read_json_file(path, largest_config);
-    return json.is_discarded() ? try_parse_json(without_infinities(read_file(path))) : json;
+    return json.is_discarded() ? try_parse_json(with_infinities_as_texts(read_file(path))) : json;
   } catch (const Error& error) {
     throw Error(error.message(), error.hint());
   }

@@ -238,6 +238,7 @@ SweepFile read_sweep_file(const std::string& path) {
     throw Error("a sweep file is a mapping, this is " + yaml::describe_kind(node), node.origin);
   static const std::vector<std::string> known = {
       "title", "configs", "seeds", "values", "samples", "halving"};
+  yaml::require_no_repeated_keys(node);
   SweepFile file;
   file.name = std::filesystem::path(path).stem().string();
   for (const yaml::Entry& entry : node.entries) {

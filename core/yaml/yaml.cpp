@@ -148,4 +148,13 @@ NodePtr parse_file(const std::string& path) {
                [source](int line, int column) { return make_span(source, line, column); });
 }
 
+void require_no_repeated_keys(const Node& node) {
+  for (const Entry& entry : node.entries) {
+    if (entry.repeats > 0)
+      throw Error("'" + entry.key + "' is given twice", entry.key_origin, "keep one of them");
+    require_no_repeated_keys(*entry.value);
+  }
+  for (const NodePtr& item : node.items) require_no_repeated_keys(*item);
+}
+
 }  // namespace forge::yaml

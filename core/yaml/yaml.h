@@ -71,4 +71,8 @@ NodePtr parse(const std::string& text, const OriginMap& origin, SectionCache& se
 /// Parses a file as it stands (no template stage); origins are the file's own lines.
 NodePtr parse_file(const std::string& path);
 
+/// Throws Error where a mapping has a key twice, at any depth: YAML would drop the first one
+/// without a word.
+void require_no_repeated_keys(const Node& node);
+
 }  // namespace forge::yaml

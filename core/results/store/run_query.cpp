@@ -13,6 +13,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
+#include "core/config/own_blocks.h"
 #include "core/config/tree.h"
 #include "core/run/identity.h"
 
@@ -321,7 +322,7 @@ std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, siz
 Json value_of(const ConfiguredRun& run, const std::string& name) {
   if (is_column(name)) return column_of(run.summary, name);
   const Json* const value = find_value(run.config, name);
-  return value ? *value : Json(nullptr);
+  return value ? config::shown_leaf(name, *value) : Json(nullptr);
 }
 
 void require_names(const std::vector<std::string>& names) {

@@ -575,16 +575,6 @@ void check_primary(const yaml::Node& node, const TableSpec& table) {
                 did_you_mean(table.primary, metrics, "its metrics: " + join(metrics, ", ")));
 }
 
-/// Throws Error where a mapping has a key twice: YAML would drop the first one without a word.
-void check_repeated_keys(const yaml::Node& node) {
-  for (const yaml::Entry& entry : node.entries) {
-    if (entry.repeats > 0)
-      throw Error("'" + entry.key + "' is given twice", entry.key_origin, "keep one of them");
-    check_repeated_keys(*entry.value);
-  }
-  for (const yaml::NodePtr& item : node.items) check_repeated_keys(*item);
-}
-
 }  // namespace
 
 TableSpec read_table(const std::string& path, const std::vector<std::string>& configs) {
@@ -593,7 +583,7 @@ TableSpec read_table(const std::string& path, const std::vector<std::string>& co
   if (!node.is_mapping()) {
     throw Error("a table file is a mapping, this is " + yaml::describe_kind(node), node.origin);
   }
-  check_repeated_keys(node);
+  yaml::require_no_repeated_keys(node);
   TableSpec table = config::read_fields<TableSpec>(node);
   table.name = std::filesystem::path(path).stem().string();
   check_rows(node, table, configs);

@@ -45,7 +45,9 @@ void keep_own_environment(const fs::path& queue_folder, const std::string& group
   const fs::path folder = queue_folder / "environments";
   if (::chmod(folder.c_str(), S_IRWXU) != 0)
     throw system_error("keep others out of '" + folder.string() + "'", errno);
-  write_file_atomic(file_of(queue_folder, group), own_variables());
+  const fs::path file = file_of(queue_folder, group);
+  write_file_atomic(file, own_variables());
+  ::chmod(file.c_str(), S_IRUSR | S_IWUSR);  // for copies of it; the folder keeps others out
 }
 
 std::optional<Environment> kept_environment(const fs::path& queue_folder,

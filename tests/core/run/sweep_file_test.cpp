@@ -71,6 +71,12 @@ TEST_CASE("a sweep file has ranges, drawn keys and halving", "[run][sweep]") {
   REQUIRE(scored.halving->takes_highest());
 }
 
+TEST_CASE("a key that a sweep file has twice is refused", "[run][sweep]") {
+  const std::string twice = "values: {optimizer.lr: [1, 2]}\nvalues: {seed: [1, 2]}\n";
+  const std::string error = error_of([&] { read(twice); });
+  REQUIRE(error.find("'values' is given twice") != std::string::npos);
+}
+
 TEST_CASE("what is wrong in a sweep file is said with its place", "[run][sweep]") {
   const auto says = [](const std::string& text, const std::string& place, const std::string& what) {
     const std::string error = error_in(text);
