@@ -5,6 +5,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/staging.h"
+#include "core/base/text.h"
 #include "core/base/waiting.h"
 #include "core/config/experiment.h"
 #include "core/results/metrics.h"
@@ -146,9 +148,22 @@ bool copy_store(const fs::path& from, const fs::path& to) {
   return stamps() == before;
 }
 
+/// Removes the copies that killed processes have left: no plan takes a day.
+void remove_old_copies() {
+  constexpr auto day = std::chrono::hours(24);
+  for (const fs::path& entry : folder_entries(fs::temp_directory_path())) {
+    if (!starts_with(entry.filename().string(), "forge-store-")) continue;
+    std::error_code unreadable, not_ours;
+    const fs::file_time_type changed = fs::last_write_time(entry, unreadable);
+    if (!unreadable && fs::file_time_type::clock::now() - changed > day)
+      remove_tree(entry, not_ours);
+  }
+}
+
 }  // namespace
 
 ScratchStore::ScratchStore(fs::path runs_dir) : runs_dir_(std::move(runs_dir)), folder_("store") {
+  remove_old_copies();
   const fs::path store = store_path(runs_dir_), copy = folder_.path() / store_name;
   if (store != runs_dir_ / store_name) return;  // it lies elsewhere
   if (!copy_store(store, copy)) {

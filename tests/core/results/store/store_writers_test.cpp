@@ -121,6 +121,11 @@ TEST_CASE("a scratch store reads the runs and writes nothing beside them", "[sto
   }
   REQUIRE(files_below(runs) == before);
   REQUIRE(store_path(runs) == store);
+  const PrivateFolder killed("store"), young("store");
+  fs::last_write_time(killed.path(), fs::file_time_type::clock::now() - std::chrono::hours(25));
+  const ScratchStore next(runs);
+  REQUIRE_FALSE(fs::exists(killed.path()));
+  REQUIRE(fs::exists(young.path()));
 }
 
 TEST_CASE("rows that say something else than the run folders are found", "[store][hostile]") {
