@@ -65,12 +65,6 @@ void stop_active(const std::vector<run::RunFolder>& folders,
   }
 }
 
-/// What keeps a run that was asked to stop from it. A stopped worker need not go on to be killed.
-std::string obstacle(const run::RunFolder& folder, bool now) {
-  const run::StoppedProcesses stopped = folder.stopped_processes();
-  return now && stopped.supervisor == 0 ? "" : stopped.text();
-}
-
 /// Of a run that was neither active nor queued.
 std::string idle_text(run::RunState state) {
   return run::name_of(state) +
@@ -97,10 +91,15 @@ int stop(const Context& context, const RunsStopOptions& options) {
     std::string what = asked.count(folder.id()) > 0    ? stopping
                        : waited.count(folder.id()) > 0 ? "removed from the queue"
                                                        : idle_text(folder.state());
-    const std::string waits = asked.count(folder.id()) > 0 ? obstacle(folder, options.now) : "";
-    if (!waits.empty()) {
-      what = "asked to stop, but " + waits;
-      exit_code = ExitCode::failed;
+    if (asked.count(folder.id()) > 0) {
+      const run::StoppedProcesses stopped = folder.stopped_processes();
+      if (stopped.supervisor != 0) {
+        what = "asked to stop, but " + stopped.text();
+        exit_code = ExitCode::failed;
+      } else if (!options.now && !stopped.text().empty()) {
+        // Its supervisor takes it for hung after a while.
+        std::cerr << "note: " << tables::printable(folder.id()) << ": " << stopped.text() << "\n";
+      }
     }
     list.push_back({{"run", folder.id()}, {"what", what}});
     if (!options.json) std::cout << tables::printable(folder.id()) << ": " << what << "\n";

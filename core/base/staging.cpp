@@ -11,10 +11,11 @@
 
 namespace forge {
 
-ScratchFolder::ScratchFolder(fs::path path) : path_(std::move(path)) {
+ScratchFolder::ScratchFolder(fs::path path, Access access) : path_(std::move(path)) {
   remove_tree(path_);
   if (path_.has_parent_path()) make_directories(path_.parent_path());
-  if (::mkdir(path_.c_str(), S_IRWXU) != 0)
+  constexpr mode_t everybody = S_IRWXU | S_IRWXG | S_IRWXO;
+  if (::mkdir(path_.c_str(), access == Access::own ? S_IRWXU : everybody) != 0)
     throw system_error("make the folder '" + path_.string() + "'", errno);
 }
 

@@ -12,8 +12,11 @@ namespace forge {
 /// An empty folder that is removed with the object.
 class ScratchFolder {
  public:
+  /// Who can enter it: whom the umask lets, or this user alone.
+  enum class Access { usual, own };
+
   /// Replaces what stands there.
-  explicit ScratchFolder(fs::path path);
+  explicit ScratchFolder(fs::path path, Access access = Access::usual);
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;

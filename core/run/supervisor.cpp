@@ -229,7 +229,7 @@ class Supervisor {
     std::unique_ptr<worker::RunningWorker> worker;
     try {
       if (processes > 1) {
-        meeting_place.emplace(folder_.meeting_place());
+        meeting_place.emplace(folder_.meeting_place(), ScratchFolder::Access::own);
         request_.processes = {
             processes,
             "file:" + (meeting_place->path() / "meet").string(),

@@ -298,17 +298,17 @@ std::string text_of(const QueueEntry& entry) { return json_text(to_json(entry), 
 void Queue::add(const std::vector<QueueEntry>& entries) {
   std::map<std::string, QueueEntry> all;
   for (QueueEntry& entry : entries_) all[entry.run] = std::move(entry);
-  std::vector<std::pair<std::string, std::string>> files;
+  std::map<std::string, std::string> files;  // a run may be asked for twice
   for (const QueueEntry& entry : entries) {
     const auto [known, is_new] = all.try_emplace(entry.run, entry);
     if (!is_new) known->second = merged(known->second, entry, folder_.parent_path());
-    files.emplace_back(entry.run, text_of(known->second));
+    files[entry.run] = text_of(known->second);
   }
   entries_.clear();
   for (auto& [run, entry] : all) entries_.push_back(std::move(entry));
   std::sort(entries_.begin(), entries_.end(), starts_before);
   for (const QueueEntry& entry : entries) keep_own_environment(folder_, entry.group);
-  write_files_atomic(entries_folder(folder_), files);
+  write_files_atomic(entries_folder(folder_), {files.begin(), files.end()});
 }
 
 void Queue::put(const QueueEntry& entry) {

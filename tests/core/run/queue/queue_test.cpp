@@ -446,5 +446,20 @@ TEST_CASE("an entry says of how many devices it needs all", "[queue]") {
   REQUIRE(tests::contains(tests::error_of([&] { entry_from_json(older); }), "count"));
 }
 
+TEST_CASE("a run that is asked for twice at once waits once", "[queue]") {
+  const TemporaryFolder folder;
+  QueueEntry first;
+  first.run = "train-1";
+  first.group = "group";
+  first.host = run::host_name();
+  first.devices = {{"cpu", 2}};
+  QueueEntry again = first;
+  again.priority = 3;
+  Queue(folder.path()).add({first, again});
+  const std::vector<QueueEntry> waiting = read_entries(folder.path());
+  REQUIRE(waiting.size() == 1);
+  REQUIRE(waiting[0].priority == 3);
+}
+
 }  // namespace
 }  // namespace forge::queue
