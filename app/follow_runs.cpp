@@ -488,11 +488,6 @@ std::set<std::string> enqueue(const Context& context,
   for (const PendingRun& run : runs) {
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
-    // The command that made the folder may have withdrawn the run since it was found.
-    if (!path_exists(run.planned.folder.record_file())) {
-      std::cerr << run.label << ": another command has withdrawn or removed it meanwhile\n";
-      continue;
-    }
     queue::QueueEntry& entry = entries.emplace_back();
     entry.run = run.planned.record.id;
     entry.group = group.name;
@@ -510,13 +505,13 @@ std::set<std::string> enqueue(const Context& context,
   std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
   if (!queue || interrupts.count() > 0) return {};
   // The command that made a folder may have withdrawn the run since it was found.
-  for (const queue::QueueEntry& entry : entries) {
-    if (!path_exists(run::RunFolder(context.runs_dir() / entry.run).record_file())) {
-      throw Error("run '" + entry.run + "' has been withdrawn by another command",
-                  "start it again with the same command",
-                  ExitCode::failed);
-    }
-  }
+  const auto is_withdrawn = [&](const queue::QueueEntry& entry) {
+    if (path_exists(run::RunFolder(context.runs_dir() / entry.run).record_file())) return false;
+    std::cerr << tables::printable(entry.run)
+              << ": another command has withdrawn or removed it meanwhile\n";
+    return true;
+  };
+  entries.erase(std::remove_if(entries.begin(), entries.end(), is_withdrawn), entries.end());
   queue->add(entries);
   std::set<std::string> asked, own;
   for (const queue::QueueEntry& entry : entries) asked.insert(entry.run);

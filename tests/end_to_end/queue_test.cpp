@@ -455,8 +455,9 @@ TEST_CASE("a run that another command removes before it is queued does not keep 
       if (folder.id() != first) removed = folder.id();
     std::filesystem::rename(forge.runs_dir() / removed, forge.folder() / "removed");
   }
-  REQUIRE(Program::wait_for(pid).exit_code == 3);
+  const int exit_code = Program::wait_for(pid).exit_code;
   INFO(forge.errors());
+  REQUIRE(exit_code == 3);
   REQUIRE(contains(forge.errors(), "another command has withdrawn or removed it meanwhile"));
   REQUIRE(contains(forge.errors(), "not started; the same command starts it"));
   REQUIRE(count(forge, "completed") == 2);
