@@ -31,7 +31,6 @@ class Gloo : public ProcessGroup {
       : Gloo(meet_processes(processes), processes.rank, processes.count) {}
 
   at::Tensor exchange(const at::Tensor& sent) override {
-    // Bytes: this Gloo does not know every type of number.
     at::Tensor in = bytes_of(sent.contiguous().view({count(), -1}));
     at::Tensor out = at::empty_like(in);
     std::vector<int64_t> even;
@@ -59,8 +58,6 @@ class Gloo : public ProcessGroup {
   Gloo(const Store& store, int rank, int count)
       : ProcessGroup(rank, count), store_(store), group_(connect(store, rank, count)) {}
 
-  static at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
-
   static Group connect(const Store& store, int rank, int count) {
     try {
       auto options = c10d::ProcessGroupGloo::Options::create(patience);
@@ -69,15 +66,6 @@ class Gloo : public ProcessGroup {
       return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, count, options);
     } catch (const std::exception& problem) {
       throw lost_process("did not find the others", problem);
-    }
-  }
-
-  template <class Begin>
-  void finish(const Begin& begin) const {
-    try {
-      begin()->wait();
-    } catch (const std::exception& problem) {
-      throw lost_process("lost another one", problem);
     }
   }
 

@@ -81,8 +81,6 @@ class Nccl : public ProcessGroup {
     gather(nothing);
   }
 
-  static at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
-
   static Group connect(const MeetingPlace& place, int rank, int count) {
     prepare_environment();
     try {
@@ -91,16 +89,6 @@ class Nccl : public ProcessGroup {
       return c10::make_intrusive<c10d::ProcessGroupNCCL>(place, rank, count, options);
     } catch (const std::exception& problem) {
       throw lost_process("did not find the others", problem);
-    }
-  }
-
-  /// The current stream waits for the operation, and the host does not.
-  template <class Begin>
-  void finish(const Begin& begin) const {
-    try {
-      begin()->wait();
-    } catch (const std::exception& problem) {
-      throw lost_process("lost another one", problem);
     }
   }
 

@@ -19,4 +19,18 @@ MeetingPlace meet_processes(const worker::Processes& processes);
 /// "a process of this run lost another one: …", with a library's words.
 LostProcess lost_process(const std::string& what, const std::exception& problem);
 
+/// A view of the numbers as bytes: not every library knows every type, and none has to add.
+inline at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
+
+/// Waits for the work that `begin` starts, on a GPU in its current stream and not on the host.
+/// Throws LostProcess where it fails.
+template <class Begin>
+void finish(const Begin& begin) {
+  try {
+    begin()->wait();
+  } catch (const std::exception& problem) {
+    throw lost_process("lost another one", problem);
+  }
+}
+
 }  // namespace forge::libtorch
