@@ -189,7 +189,7 @@ enum class Withdrawal { done, left, started };
 
 /// Takes runs out of the queue and removes the folders that this command made for them, but for
 /// those that somebody has started. Where another process keeps the queue locked, they are left as
-/// they are, which is told.
+/// they are, and a line says so.
 Withdrawal withdraw(const Context& context,
                     const std::vector<PendingRun>& runs,
                     const std::set<std::string>& own) {

@@ -35,7 +35,7 @@ ExecutedRuns execute_runs(const Context& context,
 /// For a command that ends before it has queued these runs: removes the folders that it made for
 /// them.
 void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& runs);
-/// The same after a Ctrl-C, which is told.
+/// The same after a Ctrl-C; a line says so.
 ExecutedRuns withdraw_interrupted(const Context& context, const std::vector<PendingRun>& runs);
 
 }  // namespace forge::app

@@ -260,7 +260,7 @@ fs::path shared_folder(const fs::path& checkpoints, int64_t step) {
 }
 
 void remove_shared_folders(const fs::path& checkpoints) {
-  // A file in the folder's place is told of where the first checkpoint is written.
+  // A file in the folder's place is an error where the first checkpoint is written.
   if (!is_folder(checkpoints)) return;
   for (const fs::path& entry : entries_of(checkpoints)) {
     if (shared_step(entry)) remove_tree(entry);
