@@ -90,7 +90,7 @@ class RunView {
   double tokens_per_second_ = 0;
 };
 
-constexpr auto poll_interval = std::chrono::milliseconds(100);
+constexpr auto follow_poll_interval = std::chrono::milliseconds(100);
 constexpr double dispatch_seconds = 0.5;
 constexpr double idle_share = 20;  ///< so many times as long as a dispatch took none is done
 
@@ -166,7 +166,7 @@ class RunFollower {
       if (take_save_request()) request_saves();
       warn_of_stopped();
       show();
-      std::this_thread::sleep_for(poll_interval);
+      std::this_thread::sleep_for(follow_poll_interval);
     }
     together_.clear();
     std::vector<EndedRun> ended;

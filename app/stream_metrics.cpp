@@ -15,7 +15,7 @@
 namespace forge::app {
 namespace {
 
-constexpr auto poll_interval = std::chrono::milliseconds(500);
+constexpr auto metrics_poll_interval = std::chrono::milliseconds(500);
 constexpr double look_seconds = 2;  // between two looks for new runs
 /// A search or another command may be about to queue what comes next.
 constexpr double quiet_seconds = 3;
@@ -112,7 +112,7 @@ Streamed stream_metrics(const std::vector<run::RunFolder>& folders,
       looked_at = now;
       add(new_runs());
     }
-    std::this_thread::sleep_for(poll_interval);
+    std::this_thread::sleep_for(metrics_poll_interval);
   }
   Streamed streamed;
   for (const auto& stream : streams) {

@@ -1,8 +1,10 @@
 # Most of the time of a clean build goes into headers that every file reads again. With
-# FORGE_UNITY_BUILD, files of one room are compiled together, up to so many bytes at a time: a clean
-# build takes less than half as long. Without it, as in the preset debug, each is compiled alone.
+# FORGE_UNITY_BUILD, files of one room are compiled together, so many at a time: a clean build takes
+# less than half as long. Without it, as in the preset debug, each is compiled alone.
+# Files are counted, not measured: what is compiled together must not change with what is in them, or a
+# build folder that was configured before an edit would compile other units than a clean checkout.
 option(FORGE_UNITY_BUILD "Compile the files of a room together" OFF)
-set(FORGE_UNITY_BYTES 120000 CACHE STRING "Most source text of a room that is compiled together")
+set(FORGE_UNITY_FILES 12 CACHE STRING "Most files of a room that are compiled together")
 
 # forge_unity(TARGET [APART REGEX]): call it after the last source of the target and in the folder that
 # defines it. Generated files stay alone. Files whose path matches REGEX are compiled with each other
@@ -15,7 +17,7 @@ function(forge_unity target)
   get_target_property(sources ${target} SOURCES)
   list(SORT sources)
   set(room "")
-  set(bytes 0)
+  set(files 0)
   set(number 0)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
@@ -26,14 +28,13 @@ function(forge_unity target)
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_apart)
       continue()
     endif()
-    file(SIZE ${source} size)
     cmake_path(GET source PARENT_PATH folder)
     file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${folder})
     string(REGEX MATCH "^(tests/)?(app|[^/]+/[^/]+|[^/]+)" source_room ${folder})
-    math(EXPR bytes "${bytes} + ${size}")
-    if(NOT source_room STREQUAL room OR bytes GREATER FORGE_UNITY_BYTES)
+    math(EXPR files "${files} + 1")
+    if(NOT source_room STREQUAL room OR files GREATER FORGE_UNITY_FILES)
       set(room ${source_room})
-      set(bytes ${size})
+      set(files 1)
       math(EXPR number "${number} + 1")
     endif()
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${number})

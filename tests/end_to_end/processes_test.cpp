@@ -15,7 +15,7 @@ using nlohmann::json;
 
 /// So many steps take seconds: a test that looks every few milliseconds meets the run in the
 /// middle.
-constexpr int long_steps = 1500;
+constexpr int steps_of_long_run = 1500;
 
 /// Of a model so large that each of four processes owns some of its weights.
 std::vector<std::string> slotted_run(int processes, int steps) {
@@ -32,7 +32,7 @@ std::vector<std::string> slotted_run(int processes, int steps) {
 
 /// Evaluates rarely and saves often, so that it is training when it is disturbed.
 std::vector<std::string> long_run(int processes) {
-  std::vector<std::string> arguments = slotted_run(processes, long_steps);
+  std::vector<std::string> arguments = slotted_run(processes, steps_of_long_run);
   for (const char* setting :
        {"train.eval_every=0", "train.log_every=10", "train.checkpoint_every=50"}) {
     arguments.insert(arguments.end(), {"--set", setting});

@@ -240,12 +240,12 @@ int64_t chunks_beyond_one_reference(const at::Tensor& log_decay) {
   int64_t beyond = 0;
   for (int64_t row = 0; row < decay.size(0); ++row) {
     for (int64_t h = 0; h < heads; ++h) {
-      Head<double> head{};
+      recurrence::Head<double> head{};
       head.length = length;
       head.keys = keys;
       head.log_decay = {decay.data_ptr<double>() + (row * length * heads + h) * keys, heads * keys};
       for (int64_t index = 0; index < head.chunks(); ++index) {
-        const Chunk chunk = chunk_at(index, length);
+        const recurrence::Chunk chunk = chunk_at(index, length);
         sum_decays(head, chunk, sums);
         if (!has_one_reference(chunk.tokens, keys, sums)) ++beyond;
       }
