@@ -33,6 +33,7 @@ float* numbers_in(std::vector<float>& numbers) {
 
 kernels::UpdatedTensors table_of(std::vector<EmulatedWeight>& weights, bool aligned) {
   kernels::UpdatedTensors table{};
+  int64_t first_element = 0;
   for (EmulatedWeight& w : weights) {
     void* const stored = w.weight.empty() ? static_cast<void*>(bits_in(w.narrow_weight))
                                           : static_cast<void*>(w.weight.data());
@@ -44,9 +45,11 @@ kernels::UpdatedTensors table_of(std::vector<EmulatedWeight>& weights, bool alig
                                   numbers_in(w.second_moment),
                                   bits_in(w.rounded),
                                   w.size(),
+                                  first_element,
                                   w.factor,
                                   static_cast<int16_t>(w.group),
                                   static_cast<int16_t>(aligned)};
+    first_element += w.size();
     table.first_block[table.count++] = table.blocks;
     table.blocks += static_cast<int32_t>((w.size() + kernels::elements_of_block - 1) /
                                          kernels::elements_of_block);

@@ -13,6 +13,8 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include "core/base/error.h"
+
 namespace forge::libtorch::cuda {
 namespace {
 
@@ -90,6 +92,32 @@ void HostCopies::copy(const int32_t* from, int64_t count, at::Tensor& to) {
   buffer.in_use = true;
 }
 
+struct LateNumbers::State {
+  struct Copy {
+    at::Tensor memory;
+    at::cuda::CUDAEvent copied;
+  };
+  std::array<Copy, 2> copies;
+  size_t count = 0;
+};
+
+void LateNumbers::copy(const at::Tensor& numbers) {
+  if (!state_) state_ = std::make_shared<State>();
+  State::Copy& copy = state_->copies[state_->count++ % state_->copies.size()];
+  if (!copy.memory.defined())
+    copy.memory = at::empty(numbers.sizes(), at::TensorOptions(at::kInt).pinned_memory(true));
+  copy.memory.copy_(numbers, /*non_blocking=*/true);
+  copy.copied.record();
+}
+
+std::vector<int32_t> LateNumbers::before_last() {
+  if (!state_ || state_->count < state_->copies.size()) return {};
+  State::Copy& copy = state_->copies[state_->count % state_->copies.size()];
+  copy.copied.synchronize();
+  const int32_t* first = copy.memory.data_ptr<int32_t>();
+  return {first, first + copy.memory.numel()};
+}
+
 }  // namespace forge::libtorch::cuda
 
 namespace forge::libtorch {
@@ -120,8 +148,12 @@ void StepGraph::run_on_gpu(const std::function<void()>& work, const at::Tensor& 
   c10::cuda::getCurrentCUDAStream().synchronize();
   c10::cuda::CUDACachingAllocator::emptyCache();
   auto graph = std::make_unique<at::cuda::CUDAGraph>();
+  // What other threads do to the device, as a library that talks to other processes, is not the
+  // recording's business then.
+  const auto mode = otherwise_ == Otherwise::error ? cudaStreamCaptureModeThreadLocal
+                                                   : cudaStreamCaptureModeGlobal;
   try {
-    graph->capture_begin();
+    graph->capture_begin({0, 0}, mode);
     work();
     graph->capture_end();
   } catch (const c10::Error& error) {
@@ -130,6 +162,12 @@ void StepGraph::run_on_gpu(const std::function<void()>& work, const at::Tensor& 
       graph->capture_end();
     } catch (const c10::Error&) {
       // The recording is broken already; ending it frees the stream.
+    }
+    if (otherwise_ == Otherwise::error) {
+      throw Error(std::string("a step of several processes could not be recorded: ") +
+                      error.what_without_backtrace(),
+                  "--processes 1",
+                  ExitCode::failed);
     }
     std::cerr << "note: steps are not replayed as a CUDA graph, so they start slower: "
               << error.what_without_backtrace() << "\n";

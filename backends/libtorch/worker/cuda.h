@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -39,6 +40,20 @@ class HostCopies {
   std::shared_ptr<State> state_;  ///< from the first copy on
 };
 
+/// Copies numbers of the device to the host, where they are read later: the host does not wait for
+/// the newest work.
+class LateNumbers {
+ public:
+  /// Queues a copy of `numbers`, contiguous int32.
+  FORGE_CUDA_ONLY void copy(const at::Tensor& numbers);
+  /// What was copied before the last time; empty where that was the first. Waits for that copy.
+  FORGE_CUDA_ONLY std::vector<int32_t> before_last();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  ///< from the first copy on
+};
+
 }  // namespace forge::libtorch::cuda
 
 namespace forge::libtorch {
@@ -47,13 +62,19 @@ namespace forge::libtorch {
 /// as a CUDA graph and replayed: thousands of small launches become one. On a CPU it just runs.
 class StepGraph {
  public:
-  explicit StepGraph(const at::Device& device) : on_gpu_(device.is_cuda()) {}
+  /// What to do where the work cannot be recorded. Work of several processes must be recorded by
+  /// all of them or by none.
+  enum class Otherwise { unrecorded, error };
+
+  explicit StepGraph(const at::Device& device, Otherwise otherwise = Otherwise::unrecorded)
+      : on_gpu_(device.is_cuda()), otherwise_(otherwise) {}
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
 
   /// Runs `work` on the current stream. The first runs are not recorded, because they allocate
   /// memory and make the libraries' plans. If recording fails, a note goes to stderr and the work
-  /// runs unrecorded from then on. Must be called with the same work each time.
+  /// runs unrecorded from then on, or an Error is thrown. Must be called with the same work each
+  /// time.
   /// `relocatable`: a tensor that the work reads and that may move, or an undefined one. After it
   /// has moved, the work is recorded again.
   void run(const std::function<void()>& work, const at::Tensor& relocatable = {}) {
@@ -70,6 +91,7 @@ class StepGraph {
   FORGE_CUDA_ONLY void forget();
 
   bool on_gpu_;
+  Otherwise otherwise_;
   std::shared_ptr<State> state_;  ///< on a GPU, from the first run on
 };
 

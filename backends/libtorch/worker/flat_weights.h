@@ -22,34 +22,62 @@ struct NamedPart {
 };
 using NamedParts = std::vector<NamedPart>;
 
-/// A model's stored tensors end to end in one row of numbers, of which each process owns an equal
-/// part: what it updates, and what it keeps moments of (ZeRO stage 1, Rajbhandari et al. 2020).
-/// Parts are whole blocks, and zeros behind the last weight fill the last ones.
+/// Numbers of a row, in their order.
+struct Range {
+  int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
+};
+
+/// A model's stored tensors in buckets: rows of numbers in which tensors of one type stand end to
+/// end. Of each bucket every process owns an equal part: what it updates, and what it keeps moments
+/// of (ZeRO stage 1, Rajbhandari et al. 2020). So a bucket whose gradients are there can be
+/// exchanged by all processes at once, while those of the others are still computed.
 class FlatWeights {
  public:
   /// Sums of squares are taken of so many numbers at a time, whoever owns them.
   static constexpr int64_t block = 8192;
+  /// A bucket is closed when it has so many numbers. It has more where a single tensor has.
+  static constexpr int64_t numbers_of_bucket = int64_t{25'000'000} / 2;
 
-  /// Moves the tensors' memory into one row: they are views of it from here on.
-  FlatWeights(std::vector<at::Tensor> stored, const Place& place);
+  /// Where a stored tensor is.
+  struct Location {
+    size_t bucket = 0;
+    int64_t begin = 0;  ///< in the bucket
+    int64_t first = 0;  ///< in all buckets
+  };
+  struct Bucket {
+    at::Tensor row;               ///< its numbers, zeros behind the last tensor's; tensors view it
+    std::vector<size_t> tensors;  ///< which stored ones, in their order
+    int64_t first_block = 0;      ///< of all buckets' blocks
+  };
+
+  /// Moves the tensors' memory into rows: they are views of them from here on. `parts` is a
+  /// multiple of every number of processes that may train the run: buckets are so many equal parts
+  /// of whole blocks, so that they are the same for any number.
+  FlatWeights(std::vector<at::Tensor> stored, const Place& place, int parts);
 
   const Place& place() const { return place_; }
-  /// All numbers, [count * own]: what a process has updated, others get from here.
-  const at::Tensor& all() const { return all_; }
-  /// The numbers that this process owns, a view.
-  at::Tensor own() const { return all_.narrow(0, own_begin(), own_size()); }
-  int64_t own_size() const { return all_.numel() / place_.count; }
-  int64_t own_begin() const { return place_.rank * own_size(); }
-  /// Where a stored tensor begins in the row.
-  int64_t begin_of(size_t stored) const { return begins_.at(stored); }
-  /// Copies the tensors' gradients into a row `to` of the same size.
-  void copy_gradients(const at::Tensor& to) const;
+  const std::vector<at::Tensor>& stored() const { return stored_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  const Location& location(size_t stored) const { return locations_.at(stored); }
+
+  /// The numbers of a bucket that a process owns.
+  Range range_of(size_t bucket, int rank) const;
+  Range own_range(size_t bucket) const { return range_of(bucket, place_.rank); }
+  /// Of the bucket's row, a view.
+  at::Tensor own_row(size_t bucket) const;
+  /// The numbers of a stored tensor that this process owns.
+  Range own_of(size_t stored) const;
 
  private:
+  void place_tensors(int parts);
+  void move_tensors();
+
   const std::vector<at::Tensor> stored_;
   const Place place_;
-  std::vector<int64_t> begins_;
-  at::Tensor all_;
+  std::vector<Location> locations_;
+  std::vector<Bucket> buckets_;
 };
 
 }  // namespace forge::libtorch

@@ -3,6 +3,14 @@
 #include "backends/libtorch/worker/gradient_tree.h"
 
 namespace forge::libtorch {
+namespace {
+
+/// Sums are of float32 at least.
+at::Tensor widened(const at::Tensor& numbers) {
+  return numbers.scalar_type() == at::kBFloat16 ? numbers.to(at::kFloat) : numbers;
+}
+
+}  // namespace
 
 GradientExchange::GradientExchange(ProcessGroup& group, int hosts) : group_(group), hosts_(hosts) {
   if (hosts < 1 || group.count() % hosts != 0) {
@@ -17,20 +25,30 @@ GradientExchange::GradientExchange(ProcessGroup& group, int hosts) : group_(grou
   peers_ = group.part("place " + std::to_string(place), host, hosts);
 }
 
-at::Tensor GradientExchange::sum(const at::Tensor& all) {
-  if (!host_) return tree_sum(group_.exchange(all));
+Transfer GradientExchange::begin(const at::Tensor& all) {
+  if (!host_) return group_.begin_exchange(all);
   // A process gets the pieces of all processes with its place from its host, adds them, and sends
   // each to the host that it is for.
   const at::Tensor by_place = all.view({hosts_, host_->count(), -1}).transpose(0, 1).contiguous();
-  const at::Tensor of_host = tree_sum(host_->exchange(by_place.view(-1)));
-  return tree_sum(peers_->exchange(of_host));
+  return host_->begin_exchange(by_place.view(-1));
 }
 
-at::Tensor GradientExchange::gather(const at::Tensor& own) {
-  if (!host_) return group_.gather(own).view(-1);
-  const at::Tensor of_place = peers_->gather(own).view(-1);
-  const at::Tensor by_place = host_->gather(of_place).view({host_->count(), hosts_, -1});
-  return by_place.transpose(0, 1).contiguous().view(-1);
+at::Tensor GradientExchange::finish(Transfer& begun) {
+  const at::Tensor sum = tree_sum(widened(begun.finish()));
+  return host_ ? tree_sum(peers_->exchange(sum)) : sum;
+}
+
+Transfer GradientExchange::begin_gather(const at::Tensor& all) {
+  const int64_t size = all.numel() / group_.count();
+  const at::Tensor own = all.narrow(0, group_.rank() * size, size);
+  return host_ ? peers_->begin_gather(own) : group_.begin_gather(own, all);
+}
+
+void GradientExchange::finish_gather(Transfer& begun, const at::Tensor& all) {
+  const at::Tensor of_place = begun.finish();
+  if (!host_) return;
+  const at::Tensor by_place = host_->gather(of_place.view(-1)).view({host_->count(), hosts_, -1});
+  all.view({hosts_, host_->count(), -1}).copy_(by_place.transpose(0, 1));
 }
 
 }  // namespace forge::libtorch

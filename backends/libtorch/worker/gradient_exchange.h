@@ -16,10 +16,17 @@ class GradientExchange {
   /// Collective. The group outlives it. Throws Error where the hosts do not divide the processes.
   GradientExchange(ProcessGroup& group, int hosts = 1);
 
-  /// Of `all` [count * n] the sum over processes of piece r, at process r: [n].
-  at::Tensor sum(const at::Tensor& all);
-  /// Every process's `own` [n], in their order: [count * n].
-  at::Tensor gather(const at::Tensor& own);
+  int processes() const { return group_.count(); }
+
+  /// Begins to send `all` [count * n]: process r is to get the sum over processes of its r-th
+  /// piece.
+  Transfer begin(const at::Tensor& all);
+  /// That sum at this process, [n], float32 where numbers are narrower. `all` may be overwritten.
+  at::Tensor finish(Transfer& begun);
+  /// Begins to give every process's own piece of `all` [count * n] to the others.
+  Transfer begin_gather(const at::Tensor& all);
+  /// `all` is whole then.
+  void finish_gather(Transfer& begun, const at::Tensor& all);
 
  private:
   ProcessGroup& group_;

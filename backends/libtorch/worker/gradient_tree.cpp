@@ -12,11 +12,13 @@ double tree_sum(std::vector<double> leaves) {
 
 at::Tensor tree_sum(const at::Tensor& leaves) {
   const int64_t count = leaves.size(0);
-  for (int64_t width = 1; width < count; width *= 2) {
+  if (count == 1) return leaves.select(0, 0);
+  int64_t width = 1;
+  for (; 2 * width < count; width *= 2) {
     for (int64_t i = 0; i + width < count; i += 2 * width)
       leaves.select(0, i).add_(leaves.select(0, i + width));
   }
-  return leaves.select(0, 0);
+  return leaves.select(0, 0) + leaves.select(0, width);  // does not hold on to the leaves
 }
 
 void GradientTree::add(at::Tensor leaf) {

@@ -10,7 +10,8 @@ namespace forge::libtorch {
 /// same bits wherever the parts of the tree were computed.
 double tree_sum(std::vector<double> leaves);
 
-/// The same over the first dimension of `leaves` [n, m], which is overwritten: [m].
+/// The same over the first dimension of `leaves` [n, m], which is overwritten: [m]. n is a power of
+/// two.
 at::Tensor tree_sum(const at::Tensor& leaves);
 
 /// The tree over leaves that come one after another. It keeps one tensor for each level that waits

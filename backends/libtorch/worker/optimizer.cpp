@@ -51,6 +51,8 @@ ops::UpdateOptions options_of(const config::Experiment& experiment) {
   const std::vector<double>& coefficients = config.muon.newton_schulz_coefficients;
   options.newton_schulz = {
       config.muon.newton_schulz_steps, coefficients.at(0), coefficients.at(1), coefficients.at(2)};
+  // By several processes each updates other matrices.
+  options.one_matrix_at_once = experiment.train.gradient_slots > 1;
   options.seed = experiment.seed;
   return options;
 }
@@ -73,10 +75,12 @@ Optimizer::Optimizer(const config::Experiment& experiment,
     stored.weight = weight;
     stored.rounded = has_master ? weight.detach() : rounded_copy_of(weight, model);
     add_parts(stored_.size() - 1);
-    stored.own = own_of(stored_.size() - 1);
+    stored.own = flat ? flat->own_of(stored_.size() - 1) : Range{0, weight.numel()};
     stored.kept = kept_of(stored_.size() - 1);
     add_moments(stored);
-    if (has_master) stored.master = at::zeros(weight.sizes(), weight.options().dtype(at::kFloat));
+    if (has_master)
+      stored.master =
+          at::zeros(shape_of_kept(stored), weight.options().requires_grad(false).dtype(at::kFloat));
   }
   const at::Tensor& first = stored_.front().weight;
   if (!first.is_cuda() || first.scalar_type() == at::kDouble) return;
@@ -91,26 +95,19 @@ void Optimizer::add_moments(Stored& stored) const {
   const bool narrow = stored.weight.scalar_type() == at::kBFloat16;
   const at::TensorOptions options = stored.weight.options().requires_grad(false).dtype(
       narrow ? at::kFloat : stored.weight.scalar_type());
-  const std::vector<int64_t> shape =
-      flat_ ? std::vector<int64_t>{stored.kept.size()} : stored.weight.sizes().vec();
+  const std::vector<int64_t> shape = shape_of_kept(stored);
   const bool has_first = stored.rule != UpdateRule::sgd || options_.momentum > 0;
   if (has_first) stored.first_moment = at::zeros(shape, options);
   if (stored.rule == UpdateRule::adamw) stored.second_moment = at::zeros(shape, options);
 }
 
-/// What this process owns of a stored tensor.
-Optimizer::Range Optimizer::own_of(size_t index) const {
-  const Stored& stored = stored_[index];
-  const int64_t numbers = stored.weight.numel();
-  if (!flat_) return {0, numbers};
-  const int64_t begin = flat_->own_begin() - flat_->begin_of(index);
-  const int64_t own_begin = std::clamp<int64_t>(begin, 0, numbers);
-  return {own_begin, std::clamp<int64_t>(begin + flat_->own_size(), own_begin, numbers)};
+std::vector<int64_t> Optimizer::shape_of_kept(const Stored& stored) const {
+  return flat_ ? std::vector<int64_t>{stored.kept.size()} : stored.weight.sizes().vec();
 }
 
 /// Of Muon's matrices all of which this process owns some numbers: a matrix that is divided is
 /// updated by each of its owners, to the same bits.
-Optimizer::Range Optimizer::kept_of(size_t index) const {
+Range Optimizer::kept_of(size_t index) const {
   const Stored& stored = stored_[index];
   if (!flat_ || stored.rule != UpdateRule::muon || stored.own.size() == 0) return stored.own;
   const int64_t width = stored.weight.numel() / stored.weight.size(0);
@@ -221,48 +218,94 @@ void Optimizer::update_one_by_one(const at::Tensor& loss) {
   totals_.gradient_norm += norm.item<double>();
 }
 
-void Optimizer::update_own(const at::Tensor& gradient,
-                           double loss,
-                           double norm,
-                           const Gather& gather) {
-  const at::NoGradGuard no_grad;
-  if (options_.grad_clip > 0) gradient.mul_(std::min(1.0, options_.grad_clip / (norm + 1e-6)));
-  own_gradient_ = gradient;
-  if (experiment_.optimizer.type == "muon") all_gradients_ = gather(gradient);
-  const double lr = learning_rate(step_);
-  for (const Part& part : parts_) update_part(part, lr);
-  own_gradient_ = all_gradients_ = at::Tensor();
+void Optimizer::begin_own(double loss, double norm) {
+  clip_ = options_.grad_clip > 0 ? std::min(1.0, options_.grad_clip / (norm + 1e-6)) : 1;
   totals_.loss += loss;
   totals_.gradient_norm += norm;
 }
 
-/// What an update of the part reads and writes: of weights that are divided this process's own
-/// numbers, undefined where it has none.
-Optimizer::Views Optimizer::views_of(const Part& part) const {
-  const Stored& stored = stored_[part.stored];
-  const at::Tensor weight = stored.weight.detach();
-  if (!flat_) {
-    return {part.of(weight),
-            part.of(stored.weight.grad()),
-            part.of(stored.first_moment),
-            part.of(stored.second_moment)};
+void Optimizer::begin_own(const at::Tensor& squares, const at::Tensor& loss) {
+  ops::begin_update_cuda(squares, options_, loss, state_);
+}
+
+void Optimizer::update_own(const std::vector<at::Tensor>& gradients,
+                           const Gather& gather,
+                           const Updated& updated) {
+  const at::NoGradGuard no_grad;
+  own_gradients_ = gradients;
+  if (!is_recordable() && options_.grad_clip > 0)
+    for (at::Tensor& gradient : own_gradients_) gradient.mul_(clip_);
+  if (experiment_.optimizer.type == "muon")
+    for (const at::Tensor& gradient : own_gradients_) all_gradients_.push_back(gather(gradient));
+  const double lr = learning_rate(step_);
+  for (size_t bucket = 0; bucket < flat_->buckets().size(); ++bucket) {
+    if (is_recordable()) {
+      ops::apply_update_cuda(described_own(bucket), options_, state_);
+    } else {
+      for (const Part& part : parts_)
+        if (flat_->location(part.stored).bucket == bucket) update_part(part, lr);
+    }
+    updated(bucket);
   }
-  const int64_t width = weight.numel() / weight.size(0);
+  own_gradients_.clear();
+  all_gradients_.clear();
+}
+
+/// The parts of a bucket of which this process updates something, for the GPU.
+ops::WeightUpdate Optimizer::described_own(size_t bucket) const {
+  ops::WeightUpdate update;
+  for (const Part& part : parts_) {
+    if (flat_->location(part.stored).bucket != bucket) continue;
+    const Views v = own_views_of(part);
+    if (!v.weight.defined()) continue;
+    update.push_back({v.weight,
+                      v.gradient,
+                      v.first,
+                      v.second,
+                      v.rounded,
+                      part.group,
+                      part.update_factor,
+                      v.first_element});
+  }
+  return update;
+}
+
+Optimizer::Views Optimizer::views_of(const Part& part) const {
+  if (flat_) return own_views_of(part);
+  const Stored& stored = stored_[part.stored];
+  return {part.of(stored.weight.detach()),
+          part.of(stored.weight.grad()),
+          part.of(stored.first_moment),
+          part.of(stored.second_moment),
+          {}};
+}
+
+/// Of weights that are divided this process's own numbers, undefined where it has none.
+Optimizer::Views Optimizer::own_views_of(const Part& part) const {
+  const Stored& stored = stored_[part.stored];
+  const FlatWeights::Location& location = flat_->location(part.stored);
+  const at::Tensor weight = stored.weight.detach().view(-1);
+  const int64_t width = weight.numel() / stored.weight.size(0);
   const Range numbers = {std::max(part.first * width, stored.kept.begin),
                          std::min((part.first + part.rows) * width, stored.kept.end)};
   if (numbers.size() <= 0) return {};
   const bool is_muon = stored.rule == UpdateRule::muon;  // then it is the whole part
   const std::vector<int64_t> shape =
       is_muon ? std::vector<int64_t>{part.rows, width} : std::vector<int64_t>{numbers.size()};
+  /// Of a row that begins with number `begin` of the stored tensor.
   const auto view = [&](const at::Tensor& row, int64_t begin) {
     if (!row.defined()) return row;
     return row.narrow(0, numbers.begin - begin, numbers.size()).view(shape);
   };
-  const int64_t begin = flat_->begin_of(part.stored);
-  return {view(weight.view(-1), 0),
-          is_muon ? view(all_gradients_, -begin) : view(own_gradient_, flat_->own_begin() - begin),
+  const std::vector<at::Tensor>& gradients = is_muon ? all_gradients_ : own_gradients_;
+  const int64_t first = is_muon ? 0 : flat_->own_range(location.bucket).begin;
+  const bool has_master = stored.master.defined();
+  return {has_master ? view(stored.master, stored.kept.begin) : view(weight, 0),
+          view(gradients.at(location.bucket), first - location.begin),
           view(stored.first_moment, stored.kept.begin),
-          view(stored.second_moment, stored.kept.begin)};
+          view(stored.second_moment, stored.kept.begin),
+          has_master ? view(weight, 0) : at::Tensor(),
+          location.first + numbers.begin};
 }
 
 void Optimizer::update_part(const Part& part, double scheduled) {
@@ -270,8 +313,9 @@ void Optimizer::update_part(const Part& part, double scheduled) {
   const ops::UpdateGroup& group = options_.groups[static_cast<size_t>(part.group)];
   const double lr = scheduled * group.lr_factor, decay = group.weight_decay;
   const ops::UpdateOptions& o = options_;
-  auto [weight, gradient, first, second] = views_of(part);
-  if (!weight.defined()) return;  // of another process
+  Views views = views_of(part);
+  if (!views.weight.defined()) return;  // of another process
+  auto& [weight, gradient, first, second, rounded, first_element] = views;
   switch (stored.rule) {
     case UpdateRule::adamw:
       return ops::adamw_(
@@ -304,7 +348,10 @@ void Optimizer::set_totals(const StepTotals& totals) {
 void Optimizer::copy_weights() {
   const at::NoGradGuard no_grad;
   for (Stored& stored : stored_) {
-    if (stored.master.defined()) stored.master.copy_(stored.weight);
+    if (!stored.master.defined()) continue;
+    const at::Tensor kept =
+        stored.weight.detach().view(-1).narrow(0, stored.kept.begin, stored.kept.size());
+    stored.master.view(-1).copy_(kept);
   }
 }
 
@@ -347,6 +394,7 @@ NamedParts Optimizer::named_state() const {
       const std::string first = is_adamw ? ".first_moment" : ".momentum";
       add_named(stored, stored.kept, first, stored.first_moment, parts);
       add_named(stored, stored.kept, ".second_moment", stored.second_moment, parts);
+      add_named(stored, stored.kept, ".master_weight", stored.master, parts);
     }
     return parts;
   }

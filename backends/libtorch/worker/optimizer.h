@@ -38,11 +38,20 @@ class Optimizer {
   /// Clips the gradients, updates every weight and adds loss and norm to the totals. On a GPU the
   /// host neither waits nor decides anything, so that the whole may be recorded.
   void update(const at::Tensor& loss);
-  /// The same for this process's part of the weights, on a CPU: `gradient` is that of the part, and
-  /// is overwritten; `norm` is that of the gradient of all weights. `gather` gives the parts of all
-  /// processes for what each has of its own: Muon needs whole matrices.
+
+  /// The same where weights are divided, in two halves. First what the step does to all weights
+  /// alike: of the loss and the norm of the whole gradient on the host, or where is_recordable() of
+  /// the sums of the squares of its blocks and the loss on the device.
+  void begin_own(double loss, double norm);
+  void begin_own(const at::Tensor& squares, const at::Tensor& loss);
+  /// Then this process's part, bucket by bucket: `gradients` are of its part of each, and are
+  /// overwritten. `gather` gives the parts that all processes have of a bucket's gradient, in their
+  /// order: Muon needs whole matrices. `updated` is called when a bucket's part is new.
   using Gather = std::function<at::Tensor(const at::Tensor& own)>;
-  void update_own(const at::Tensor& gradient, double loss, double norm, const Gather& gather);
+  using Updated = std::function<void(size_t bucket)>;
+  void update_own(const std::vector<at::Tensor>& gradients,
+                  const Gather& gather,
+                  const Updated& updated);
   /// The step that begin() named is done.
   void end() { ++step_; }
   /// The totals since they were last set; waits for the device.
@@ -66,16 +75,10 @@ class Optimizer {
     std::vector<int64_t> shape;
     int64_t first;  ///< row of the stored tensor
   };
-  /// Numbers of a stored tensor, in their order.
-  struct Range {
-    int64_t begin = 0, end = 0;
-
-    int64_t size() const { return end - begin; }
-  };
   /// A tensor as the model stores it, with what is kept of it. Undefined is what is not kept.
   struct Stored {
     at::Tensor weight;
-    at::Tensor master;   ///< the float32 copy
+    at::Tensor master;   ///< the float32 copy, of what is kept
     at::Tensor rounded;  ///< the model's rounded copy
     at::Tensor first_moment, second_moment;
     ops::UpdateRule rule = ops::UpdateRule::adamw;
@@ -93,10 +96,15 @@ class Optimizer {
     at::Tensor of(const at::Tensor& tensor) const;
   };
 
+  /// What the update of a part reads and writes.
   struct Views {
-    at::Tensor weight, gradient, first, second;
+    at::Tensor weight;  ///< that is updated: the float32 copy, where there is one
+    at::Tensor gradient, first, second;
+    at::Tensor rounded;  ///< that receives the new weights rounded
+    int64_t first_element = -1;
   };
 
+  std::vector<int64_t> shape_of_kept(const Stored& stored) const;
   void add_moments(Stored& stored) const;
   void add_parts(size_t stored);
   int group_of(ops::UpdateRule rule, model::WeightGroup group);
@@ -104,7 +112,8 @@ class Optimizer {
   void update_one_by_one(const at::Tensor& loss);
   Views views_of(const Part& part) const;
   void update_part(const Part& part, double lr);
-  Range own_of(size_t stored) const;
+  Views own_views_of(const Part& part) const;
+  ops::WeightUpdate described_own(size_t bucket) const;
   Range kept_of(size_t stored) const;
   static void add_named(const Stored& stored,
                         const Range& range,
@@ -118,11 +127,13 @@ class Optimizer {
   std::vector<Stored> stored_;
   std::vector<Part> parts_;
   ops::UpdateOptions options_;
-  ops::UpdateState state_;    ///< on a GPU
-  StepTotals totals_;         ///< on a CPU
-  at::Tensor own_gradient_;   ///< of this process's part, while it is updated
-  at::Tensor all_gradients_;  ///< the same of all parts, where Muon reads them
-  int64_t step_ = 0;          ///< the one that comes next
+  ops::UpdateState state_;  ///< on a GPU
+  StepTotals totals_;       ///< on a CPU
+  double clip_ = 1;         ///< on a CPU, of the step that was begun
+  /// Of each bucket, while they are updated: the gradient of this process's part, and where Muon
+  /// reads them those of all parts.
+  std::vector<at::Tensor> own_gradients_, all_gradients_;
+  int64_t step_ = 0;  ///< the one that comes next
 };
 
 }  // namespace forge::libtorch

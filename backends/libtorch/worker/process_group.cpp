@@ -12,8 +12,10 @@ namespace {
 class Alone : public ProcessGroup {
  public:
   Alone() : ProcessGroup(0, 1) {}
-  at::Tensor exchange(const at::Tensor& sent) override { return sent.unsqueeze(0); }
-  at::Tensor gather(const at::Tensor& own) override { return own.unsqueeze(0); }
+  Transfer begin_exchange(const at::Tensor& sent) override { return {sent.unsqueeze(0), {}, {}}; }
+  Transfer begin_gather(const at::Tensor& own, const at::Tensor&) override {
+    return {own.unsqueeze(0), {}, {}};
+  }
   std::unique_ptr<ProcessGroup> part(const std::string&, int, int) override {
     return std::make_unique<Alone>();
   }

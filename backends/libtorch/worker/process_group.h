@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,22 @@ class LostProcess : public Error {
   using Error::Error;
 };
 
+/// What processes have begun to send each other. On a GPU it goes on beside the work of the current
+/// stream.
+struct Transfer {
+  at::Tensor received;         ///< right after finish()
+  at::Tensor sent;             ///< kept until then
+  std::function<void()> wait;  ///< for what is received; on a GPU the current stream does
+
+  /// What was received. Throws LostProcess.
+  at::Tensor finish() {
+    if (wait) wait();
+    wait = nullptr;
+    sent = at::Tensor();
+    return received;
+  }
+};
+
 /// The processes that train one run together. What they do by it is collective: all call the same
 /// operations in the same order, with tensors of the same sizes. Nothing here adds numbers, so no
 /// library's order of summation is in any result.
@@ -30,11 +47,15 @@ class ProcessGroup {
   int count() const { return count_; }
   bool is_first() const { return rank_ == 0; }
 
-  /// Sends piece r of `sent` [count * n] to process r. Returns [count, n]: what each process has
-  /// sent here, in their order. Throws LostProcess.
-  virtual at::Tensor exchange(const at::Tensor& sent) = 0;
-  /// Every process's `own` [n], in their order: [count, n]. Throws LostProcess.
-  virtual at::Tensor gather(const at::Tensor& own) = 0;
+  /// Sends piece r of `sent` [count * n] to process r, and receives [count, n]: what each process
+  /// has sent here, in their order. `sent` must not change before that. Throws LostProcess.
+  virtual Transfer begin_exchange(const at::Tensor& sent) = 0;
+  /// Receives every process's `own` [n], in their order: [count, n]. Where `all` [count * n] is
+  /// given, it is there; `own` may be its own piece of it. Throws LostProcess.
+  virtual Transfer begin_gather(const at::Tensor& own, const at::Tensor& all = {}) = 0;
+
+  at::Tensor exchange(const at::Tensor& sent) { return begin_exchange(sent).finish(); }
+  at::Tensor gather(const at::Tensor& own) { return begin_gather(own).finish(); }
 
   /// A group of some of these processes: of those that ask for the same name, each with a rank of
   /// its own in it. Collective among them. Throws LostProcess.

@@ -30,20 +30,21 @@ class Gloo : public ProcessGroup {
   explicit Gloo(const worker::Processes& processes)
       : Gloo(meet_processes(processes), processes.rank, processes.count) {}
 
-  at::Tensor exchange(const at::Tensor& sent) override {
+  Transfer begin_exchange(const at::Tensor& sent) override {
     at::Tensor in = bytes_of(sent.contiguous().view({count(), -1}));
     at::Tensor out = at::empty_like(in);
     std::vector<int64_t> even;
-    finish([&] { return group_->alltoall_base(out, in, even, even); });
-    return out.view(sent.scalar_type());
+    return transfer(out.view(sent.scalar_type()), in, [&] {
+      return group_->alltoall_base(out, in, even, even);
+    });
   }
 
-  at::Tensor gather(const at::Tensor& own) override {
+  Transfer begin_gather(const at::Tensor& own, const at::Tensor& into) override {
     std::vector<at::Tensor> in = {bytes_of(own.contiguous())};
-    at::Tensor all = at::empty({count(), in[0].numel()}, in[0].options());
+    at::Tensor all = into.defined() ? bytes_of(into).view({count(), -1})
+                                    : at::empty({count(), in[0].numel()}, in[0].options());
     std::vector<std::vector<at::Tensor>> out = {all.unbind(0)};
-    finish([&] { return group_->allgather(out, in); });
-    return all.view(own.scalar_type());
+    return transfer(all.view(own.scalar_type()), in[0], [&] { return group_->allgather(out, in); });
   }
 
   std::unique_ptr<ProcessGroup> part(const std::string& name, int rank, int count) override {

@@ -44,21 +44,23 @@ class Nccl : public ProcessGroup {
     }
   }
 
-  at::Tensor exchange(const at::Tensor& sent) override {
-    if (!sent.is_cuda()) return exchange(sent.to(device_)).cpu();
+  Transfer begin_exchange(const at::Tensor& sent) override {
+    if (!sent.is_cuda()) return {exchange(sent.to(device_)).cpu(), {}, {}};
     at::Tensor in = bytes_of(sent.contiguous().view({count(), -1}));
     at::Tensor out = at::empty_like(in);
     std::vector<int64_t> even;
-    finish([&] { return group_->alltoall_base(out, in, even, even); });
-    return out.view(sent.scalar_type());
+    return transfer(out.view(sent.scalar_type()), in, [&] {
+      return group_->alltoall_base(out, in, even, even);
+    });
   }
 
-  at::Tensor gather(const at::Tensor& own) override {
-    if (!own.is_cuda()) return gather(own.to(device_)).cpu();
+  Transfer begin_gather(const at::Tensor& own, const at::Tensor& into) override {
+    if (!own.is_cuda()) return {gather(own.to(device_)).cpu(), {}, {}};
     at::Tensor in = bytes_of(own.contiguous());
-    at::Tensor out = at::empty({count(), in.numel()}, in.options());
-    finish([&] { return group_->_allgather_base(out, in); });
-    return out.view(own.scalar_type());
+    at::Tensor all = into.defined() ? bytes_of(into).view({count(), -1})
+                                    : at::empty({count(), in.numel()}, in.options());
+    return transfer(
+        all.view(own.scalar_type()), in, [&] { return group_->_allgather_base(all, in); });
   }
 
   std::unique_ptr<ProcessGroup> part(const std::string& name, int rank, int count) override {
@@ -84,7 +86,8 @@ class Nccl : public ProcessGroup {
   static Group connect(const MeetingPlace& place, int rank, int count) {
     prepare_environment();
     try {
-      auto options = c10d::ProcessGroupNCCL::Options::create();
+      // Its stream goes before the others: what it moves is waited for.
+      auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
       options->timeout = patience;
       return c10::make_intrusive<c10d::ProcessGroupNCCL>(place, rank, count, options);
     } catch (const std::exception& problem) {

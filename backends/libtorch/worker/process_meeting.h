@@ -22,15 +22,18 @@ LostProcess lost_process(const std::string& what, const std::exception& problem)
 /// A view of the numbers as bytes: not every library knows every type, and none has to add.
 inline at::Tensor bytes_of(const at::Tensor& numbers) { return numbers.view(at::kByte); }
 
-/// Waits for the work that `begin` starts, on a GPU in its current stream and not on the host.
-/// Throws LostProcess where it fails.
+/// What `begin` starts, which returns a library's work. Throws LostProcess, as its waiting does.
 template <class Begin>
-void finish(const Begin& begin) {
-  try {
-    begin()->wait();
-  } catch (const std::exception& problem) {
-    throw lost_process("lost another one", problem);
-  }
+Transfer transfer(const at::Tensor& received, const at::Tensor& sent, const Begin& begin) {
+  const auto told = [](const auto& act) {
+    try {
+      return act();
+    } catch (const std::exception& problem) {
+      throw lost_process("lost another one", problem);
+    }
+  };
+  const auto work = told(begin);
+  return {received, sent, [told, work] { told([&] { return work->wait(); }); }};
 }
 
 }  // namespace forge::libtorch

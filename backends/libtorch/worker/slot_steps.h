@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/libtorch/worker/gradient_buckets.h"
 #include "backends/libtorch/worker/gradient_exchange.h"
 #include "backends/libtorch/worker/trainer.h"
 
@@ -20,6 +21,9 @@ struct Wishes {
 /// the same bits on any number of processes. Of N processes the one of rank r computes slots r, N +
 /// r, 2N + r, …, adds up its own part of the gradient, updates its own part of the weights, and
 /// gets the others' (ZeRO stage 1, Rajbhandari et al. 2020, without sums in a library).
+///
+/// On a GPU a whole step, what processes send each other included, is recorded and replayed, and
+/// the host decides nothing in it.
 class SlotSteps {
  public:
   /// All outlive it. The trainer's weights are flat. `counts`: rows may have targets that are not
@@ -37,9 +41,10 @@ class SlotSteps {
   int slots() const { return slots_; }
 
   /// One step on the rows of this process's slots. If memory runs out in any process before the
-  /// weights change, all repeat the step with micro-batches of half the size, and on_micro_batch is
-  /// called. Throws c10::OutOfMemoryError if one row does not fit. Returns what `asked` says in the
-  /// first process, in all of them.
+  /// weights change, all take micro-batches of half the size, and on_micro_batch is called: on a
+  /// CPU in any step, on a GPU in the first one. Throws c10::OutOfMemoryError if one row does not
+  /// fit. Returns what `asked` says in the first process, in all of them: on a GPU of the step
+  /// before, so that the host need not wait.
   Wishes step(const std::vector<data::RowBatch>& rows,
               int64_t step,
               const std::function<Wishes()>& asked,
@@ -53,9 +58,9 @@ class SlotSteps {
  private:
   /// What a process has of a step before it updates its weights.
   struct Gradient {
-    at::Tensor own;              ///< this process's part of the sum over slots
-    std::vector<double> losses;  ///< of its own slots
-    std::string shortage;        ///< how memory ran out here; "": it did not, and `own` is right
+    std::vector<at::Tensor> own;  ///< of each bucket this process's part of the sum over slots
+    std::vector<double> losses;   ///< of its own slots
+    std::string shortage;         ///< how memory ran out here; "": it did not, and `own` is right
   };
   /// What all processes say with their gradients, the same in each of them.
   struct Tail {
@@ -64,27 +69,60 @@ class SlotSteps {
     std::string shortage;
     Wishes wishes;
   };
+  /// Where what all processes have said is in the order in which it is added: positions in their
+  /// messages, one message after another.
+  struct Order {
+    std::vector<int64_t> blocks;  ///< sums of squares, by bucket and then by rank
+    std::vector<int64_t> losses;  ///< of slots
+  };
 
+  Wishes step_on_host(const std::vector<data::RowBatch>& rows,
+                      int64_t step,
+                      const std::function<Wishes()>& asked,
+                      const OnMicroBatch& on_micro_batch);
   Gradient gradient(const std::vector<data::RowBatch>& rows);
-  /// Adds up the gradient of a slot and those of the other processes' slots.
-  at::Tensor exchanged(Gradient& found, const data::RowBatch& slot);
   Tail tail_of(const Gradient& gradient, const Wishes& wishes);
+
+  Wishes step_on_device(const std::vector<data::RowBatch>& rows,
+                        int64_t step,
+                        const Wishes& asked,
+                        const OnMicroBatch& on_micro_batch);
+  /// The step itself, on the batches that were uploaded.
+  void run_on_device();
+  /// Finds out before the first step how many rows fit at once into every process's memory.
+  void rehearse(const data::RowBatch& rows, const OnMicroBatch& on_micro_batch);
+
+  Order order_of_messages(int64_t flags) const;
   /// Counts the targets that are scored in all slots, by which each slot's loss is divided.
   void count_targets(const std::vector<data::RowBatch>& rows);
-  Batch batch_of(const data::RowBatch& rows);
+  Batch batch_of(const data::RowBatch& rows, size_t slot = 0);
+  int64_t passes() const { return micro_batch_count(rows_, trainer_.micro_batch_size()); }
   void halve_micro_batch(const std::string& shortage, const OnMicroBatch& on_micro_batch);
-  void update(const Gradient& gradient, const Tail& tail, int64_t step);
+  /// Updates this process's part of the weights and gets the others'.
+  void update(const std::vector<at::Tensor>& gradients);
 
   Trainer& trainer_;
   ProcessGroup& group_;
   GradientExchange exchange_;
+  GradientBuckets buckets_;
   const at::Device device_;
   const int rows_, slots_;
   const bool counts_;
   const int64_t batch_targets_;
-  int64_t unscored_ = 0;
+  int64_t blocks_ = 0;  ///< of the gradient, that this process owns
+  int64_t unscored_ = -1;
   at::Tensor counted_;  ///< as many targets as the whole batch has, scored and not
-  BatchUploader uploader_;
+  std::vector<BatchUploader> uploaders_;  ///< of each slot
+
+  // On a GPU.
+  std::vector<Batch> batches_;           ///< of the slots, in the same memory in each step
+  at::Tensor block_order_, loss_order_;  ///< Order
+  at::Tensor asked_;                     ///< stop, save: int32 [2], of this process
+  at::Tensor wishes_;                    ///< of the first process, after a step
+  cuda::HostCopies asked_copies_;
+  cuda::LateNumbers late_wishes_;
+  bool has_rehearsed_ = false;
+  StepGraph graph_;
 };
 
 }  // namespace forge::libtorch

@@ -24,7 +24,7 @@ std::optional<FlatWeights> flat_weights(const config::Experiment& experiment,
                                         const Model& model,
                                         const Place& place) {
   if (experiment.train.gradient_slots == 1) return std::nullopt;
-  return FlatWeights(model.trainable(), place);
+  return FlatWeights(model.trainable(), place, experiment.train.gradient_slots);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ bool is_aligned(const at::Tensor& x) {
 }
 
 /// What the kernels are told of a weight.
-cuda::UpdatedTensor described(const UpdatedWeight& w) {
+cuda::UpdatedTensor described(const UpdatedWeight& w, int64_t first_element) {
   const bool aligned = is_aligned(w.weight) && is_aligned(w.gradient) &&
                        is_aligned(w.first_moment) && is_aligned(w.second_moment) &&
                        is_aligned(w.rounded);
@@ -24,6 +24,7 @@ cuda::UpdatedTensor described(const UpdatedWeight& w) {
           cuda::write<float>(w.second_moment),
           cuda::write<cuda::bfloat16>(w.rounded),
           w.weight.numel(),
+          first_element,
           static_cast<float>(w.update_factor),
           static_cast<int16_t>(w.group),
           static_cast<int16_t>(aligned)};
@@ -39,12 +40,12 @@ class Tables {
     if (tables_.empty() || tables_.back().count == cuda::UpdatedTensors::most) {
       tables_.emplace_back();
       tables_.back().count = tables_.back().blocks = 0;
-      tables_.back().first_element = element_;
     }
     cuda::UpdatedTensors& table = tables_.back();
     const auto blocks = static_cast<int32_t>((weight.weight.numel() + cuda::elements_of_block - 1) /
                                              cuda::elements_of_block);
-    table.tensors[table.count] = described(weight);
+    if (weight.first_element >= 0) element_ = weight.first_element;
+    table.tensors[table.count] = described(weight, element_);
     table.first_block[table.count++] = table.blocks;
     table.blocks += blocks;
     blocks_ += blocks;
@@ -94,22 +95,26 @@ std::vector<Kind> kinds_of(const WeightUpdate& update, const std::vector<UpdateG
   return kinds;
 }
 
-void begin_step(const std::vector<Kind>& kinds,
-                const UpdateOptions& options,
-                const at::Tensor& loss,
-                UpdateState& state,
-                cudaStream_t stream) {
+/// The sums of the squares of all gradients' blocks, float.
+at::Tensor square_sums(const std::vector<Kind>& kinds, const at::Device& device) {
   int64_t blocks = 0;
   for (const Kind& kind : kinds) blocks += kind.tables.blocks();
-  const at::Tensor partial = at::empty({blocks}, loss.options().dtype(at::kFloat));
+  at::Tensor partial = at::empty({blocks}, at::TensorOptions(device).dtype(at::kFloat));
   float* next = cuda::write<float>(partial);
   for (const Kind& kind : kinds) {
     for (const cuda::UpdatedTensors& table : kind.tables.tables()) {
-      kind.wide_gradients ? cuda::square_sums<float>(table, next, stream)
-                          : cuda::square_sums<cuda::bfloat16>(table, next, stream);
+      kind.wide_gradients ? cuda::square_sums<float>(table, next, cuda::current_stream())
+                          : cuda::square_sums<cuda::bfloat16>(table, next, cuda::current_stream());
       next += table.blocks;
     }
   }
+  return partial;
+}
+
+cuda::StepBeginning beginning_of(const at::Tensor& partial,
+                                 const UpdateOptions& options,
+                                 const at::Tensor& loss,
+                                 UpdateState& state) {
   cuda::StepBeginning in{};
   in.clip = options.grad_clip;
   in.beta1 = options.beta1;
@@ -123,12 +128,12 @@ void begin_step(const std::vector<Kind>& kinds,
   in.learning_rates = cuda::read<double>(state.learning_rates);
   in.learning_rate_count = state.learning_rates.size(0);
   in.partial = cuda::read<float>(partial);
-  in.partial_count = blocks;
+  in.partial_count = partial.numel();
   in.loss = cuda::read<float>(loss);
   in.steps = cuda::write<int64_t>(state.step);
   in.totals = cuda::write<double>(state.totals);
   in.constants = static_cast<cuda::StepConstants*>(state.constants.data_ptr());
-  cuda::begin_step(in, stream);
+  return in;
 }
 
 /// Matrices of one shape that are made orthogonal together.
@@ -139,13 +144,13 @@ struct Batch {
 
 constexpr int64_t most_batch_elements = int64_t{1} << 25;  ///< 64 MiB a copy
 
-std::vector<Batch> batches_of(const std::vector<UpdatedWeight>& weights) {
+std::vector<Batch> batches_of(const std::vector<UpdatedWeight>& weights, bool one_at_once) {
   std::vector<Batch> batches;
   for (const UpdatedWeight& weight : weights) {
     const int64_t rows = weight.weight.size(0), columns = weight.weight.size(1);
     const auto open = std::find_if(batches.rbegin(), batches.rend(), [&](const Batch& batch) {
       const auto count = static_cast<int64_t>(batch.weights.size());
-      return batch.rows == rows && batch.columns == columns &&
+      return !one_at_once && batch.rows == rows && batch.columns == columns &&
              (count + 1) * rows * columns <= most_batch_elements;
     });
     if (open == batches.rend()) {
@@ -163,7 +168,7 @@ void update_matrices(const Kind& kind,
                      const cuda::StepConstants* constants,
                      int64_t first_element,
                      cudaStream_t stream) {
-  for (const Batch& batch : batches_of(kind.weights)) {
+  for (const Batch& batch : batches_of(kind.weights, options.one_matrix_at_once)) {
     const auto count = static_cast<int64_t>(batch.weights.size());
     const at::Tensor directions =
         at::empty({count, batch.rows, batch.columns},
@@ -214,14 +219,36 @@ void update_weights_cuda(const WeightUpdate& update,
                          const UpdateOptions& options,
                          const at::Tensor& loss,
                          UpdateState& state) {
+  const at::Tensor squares = square_sums(kinds_of(update, options.groups), loss.device());
+  begin_update_cuda(squares, options, loss, state);
+  apply_update_cuda(update, options, state);
+}
+
+at::Tensor square_sums_cuda(const at::Tensor& gradients) {
+  TORCH_CHECK(gradients.numel() % cuda::elements_of_block == 0,
+              gradients.numel(),
+              " gradients are no whole blocks");
+  UpdatedWeight row;
+  row.weight = row.gradient = gradients;
+  return square_sums(kinds_of({row}, {UpdateGroup{UpdateRule::sgd}}), gradients.device());
+}
+
+void begin_update_cuda(const at::Tensor& squares,
+                       const UpdateOptions& options,
+                       const at::Tensor& loss,
+                       UpdateState& state) {
   TORCH_CHECK(options.groups.size() <= cuda::most_groups, "more than 8 groups of weights");
+  cuda::begin_step(beginning_of(squares, options, loss, state), cuda::current_stream());
+}
+
+void apply_update_cuda(const WeightUpdate& update,
+                       const UpdateOptions& options,
+                       const UpdateState& state) {
   const cudaStream_t stream = cuda::current_stream();
-  const std::vector<Kind> kinds = kinds_of(update, options.groups);
-  begin_step(kinds, options, loss, state, stream);
   const auto* constants = static_cast<const cuda::StepConstants*>(state.constants.data_ptr());
   int64_t elements = 0;
   for (const UpdatedWeight& weight : update) elements += weight.weight.numel();
-  for (const Kind& kind : kinds) {
+  for (const Kind& kind : kinds_of(update, options.groups)) {
     if (kind.rule == UpdateRule::muon) {
       update_matrices(kind, options, constants, elements, stream);
       continue;

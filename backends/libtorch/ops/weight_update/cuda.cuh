@@ -190,8 +190,6 @@ __global__ void update_kernel(UpdatedTensors all, const StepConstants* constants
   const bool is_aligned = tensor.is_aligned != 0;
   const float decay_factor = constants->decay_factor[tensor.group];
   const float rate = constants->rate[tensor.group] * tensor.factor;
-  int64_t before = all.first_element;
-  for (int i = 0; i < range.tensor; ++i) before += all.tensors[i].count;
 #pragma unroll 2
   for (int64_t i = range.begin + threadIdx.x * update_width; i < range.end;
        i += update_threads * update_width) {
@@ -217,7 +215,7 @@ __global__ void update_kernel(UpdatedTensors all, const StepConstants* constants
       store_some(static_cast<float*>(tensor.weights), i, range.end, is_aligned, p);
       if (tensor.rounded) store_some(tensor.rounded, i, range.end, is_aligned, p);
     } else {
-      const Bits bits = philox(seed, static_cast<uint64_t>(before + i), k.step);
+      const Bits bits = philox(seed, static_cast<uint64_t>(tensor.first_element + i), k.step);
 #pragma unroll
       for (int j = 0; j < update_width; ++j) p[j] = rounded_stochastically(p[j], bits.of[j]);
       store_some(static_cast<bfloat16*>(tensor.weights), i, range.end, is_aligned, p);

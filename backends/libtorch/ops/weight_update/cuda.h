@@ -12,18 +12,18 @@ struct UpdatedTensor {
   float *first_moments, *second_moments;  ///< null where the rule keeps none
   bfloat16* rounded;                      ///< receives the new weights rounded to nearest; or null
   int64_t count;
-  float factor;        ///< of the rate: Muon's for the shape
-  int16_t group;       ///< of StepConstants
-  int16_t is_aligned;  ///< all of these begin where vectors of four elements may
+  int64_t first_element;  ///< what its first element is for stochastic rounding
+  float factor;           ///< of the rate: Muon's for the shape
+  int16_t group;          ///< of StepConstants
+  int16_t is_aligned;     ///< all of these begin where vectors of four elements may
 };
 
 /// As many tensors as a kernel's arguments hold.
 struct UpdatedTensors {
-  static constexpr int most = 64;
+  static constexpr int most = 56;
   UpdatedTensor tensors[most];
   int32_t first_block[most];  ///< of each tensor, in blocks of elements_of_block
   int32_t count, blocks;
-  int64_t first_element;  ///< of the first tensor in all that are updated
 };
 
 constexpr int64_t elements_of_block = 8192;

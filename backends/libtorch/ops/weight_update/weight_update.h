@@ -19,6 +19,8 @@ struct UpdatedWeight {
   at::Tensor rounded;                      ///< a bfloat16 copy of the new weight, or undefined
   int group = 0;                           ///< in UpdateOptions::groups
   double update_factor = 1;                ///< muon: of the rate, for the update alone
+  /// What the first element is for stochastic rounding; -1: the one after the weight before.
+  int64_t first_element = -1;
 };
 using WeightUpdate = std::vector<UpdatedWeight>;
 
@@ -36,7 +38,8 @@ struct UpdateOptions {
   double momentum = 0;                            ///< sgd, muon
   bool nesterov = false;                          ///< sgd, muon
   NewtonSchulz newton_schulz = {};
-  uint64_t seed = 0;  ///< of the stochastic rounding
+  bool one_matrix_at_once = false;  ///< muon: bits do not depend on which matrices are updated
+  uint64_t seed = 0;                ///< of the stochastic rounding
 };
 
 /// What is on the GPU from step to step, so that a step can be replayed without the host.
@@ -58,5 +61,22 @@ FORGE_CUDA_ONLY void update_weights_cuda(const WeightUpdate& update,
                                          const UpdateOptions& options,
                                          const at::Tensor& loss,
                                          UpdateState& state);
+
+/// The phases of that, for weights that are divided among processes.
+///
+/// Of a contiguous row of gradients, a multiple of 8192, the sum of the squares of each block of
+/// 8192: float [blocks].
+FORGE_CUDA_ONLY at::Tensor square_sums_cuda(const at::Tensor& gradients);
+/// What the step does to every weight: `squares` are those sums of all weights, in an order that is
+/// always the same; the loss is a float. The step's number goes up; loss and norm are added to the
+/// totals.
+FORGE_CUDA_ONLY void begin_update_cuda(const at::Tensor& squares,
+                                       const UpdateOptions& options,
+                                       const at::Tensor& loss,
+                                       UpdateState& state);
+/// The update itself, of some of the weights, as the step that was begun has it.
+FORGE_CUDA_ONLY void apply_update_cuda(const WeightUpdate& update,
+                                       const UpdateOptions& options,
+                                       const UpdateState& state);
 
 }  // namespace forge::ops

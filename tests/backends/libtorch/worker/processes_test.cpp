@@ -1,6 +1,7 @@
 // One run by several processes, here threads that speak by Gloo as processes do.
 
 #include "backends/libtorch/worker/flat_weights.h"
+#include "backends/libtorch/worker/gradient_buckets.h"
 #include "backends/libtorch/worker/gradient_tree.h"
 #include "backends/libtorch/worker/process_group.h"
 #include "backends/libtorch/worker/trainer.h"
@@ -186,23 +187,60 @@ TEST_CASE("leaves are added as a balanced tree wherever they are added", "[worke
   }
 }
 
-TEST_CASE("flat weights are the model's own, divided in equal parts", "[worker][processes]") {
-  std::vector<at::Tensor> stored = {at::arange(6, at::kFloat).view({2, 3}).requires_grad_(true),
-                                    at::ones({FlatWeights::block}).requires_grad_(true)};
-  const FlatWeights flat(stored, {1, 2});
+/// Three tensors of two types, of which the last one is larger than a bucket.
+std::vector<at::Tensor> tensors_of_two_types() {
+  return {at::arange(6, at::kFloat).view({2, 3}).requires_grad_(true),
+          at::ones({FlatWeights::block}, at::kBFloat16).requires_grad_(true),
+          at::ones({FlatWeights::numbers_of_bucket}).requires_grad_(true),
+          at::ones({5}).requires_grad_(true)};
+}
+
+TEST_CASE("flat weights are the model's own, in buckets of one type", "[worker][processes]") {
+  const std::vector<at::Tensor> stored = tensors_of_two_types();
+  const FlatWeights flat(stored, {1, 2}, 4);
   REQUIRE(stored[0].detach().flatten().equal(at::arange(6, at::kFloat)));
-  REQUIRE(flat.own_size() == FlatWeights::block);
-  REQUIRE(flat.own_begin() == FlatWeights::block);
-  {
-    const at::NoGradGuard no_grad;
-    flat.all().fill_(7);
+  REQUIRE(flat.buckets().size() == 3);
+  REQUIRE(flat.buckets()[0].tensors == std::vector<size_t>{0, 2});
+  REQUIRE(flat.buckets()[1].tensors == std::vector<size_t>{1});
+  REQUIRE(flat.buckets()[2].tensors == std::vector<size_t>{3});
+  REQUIRE(flat.buckets()[2].row.numel() == 4 * FlatWeights::block);
+  REQUIRE(flat.own_row(2).numel() == 2 * FlatWeights::block);
+  REQUIRE(flat.own_of(3).size() == 0);  // process 0 has it
+  REQUIRE(flat.own_of(2).begin == flat.own_range(0).begin - flat.location(2).begin);
+  REQUIRE(flat.own_of(2).end == FlatWeights::numbers_of_bucket);
+  const at::NoGradGuard no_grad;
+  flat.buckets()[1].row.fill_(7);
+  REQUIRE(stored[1].detach().equal(at::full({FlatWeights::block}, 7, at::kBFloat16)));
+}
+
+TEST_CASE("the gradients of slots and passes are added in the rows of buckets",
+          "[worker][processes]") {
+  const std::vector<at::Tensor> stored = tensors_of_two_types();
+  const FlatWeights flat(stored, {0, 1}, 2);
+  const std::unique_ptr<libtorch::ProcessGroup> alone =
+      libtorch::make_process_group(worker::Request(), at::Device("cpu"));
+  libtorch::GradientExchange exchange(*alone);
+  libtorch::GradientBuckets buckets(flat, exchange);
+  const auto pass = [&](float factor) {
+    (stored[0].sum() * factor + (stored[1].sum() * 3).to(at::kFloat)).backward();
+  };
+  buckets.open_rehearsal();
+  pass(100);
+  buckets.close_rehearsal();
+  for (const float factor : {1.F, 10.F}) {
+    buckets.open_slot(/*passes=*/2);
+    pass(factor);
+    pass(2 * factor);
+    buckets.close_slot();
+    REQUIRE_FALSE(stored[0].grad().defined());
   }
-  REQUIRE(stored[1].detach().equal(at::full({FlatWeights::block}, 7.F)));
-  (stored[0].sum() * 2 + stored[1].sum()).backward();
-  const at::Tensor gradients = at::zeros_like(flat.all());
-  flat.copy_gradients(gradients);
-  REQUIRE(gradients.narrow(0, 0, 6).equal(at::full({6}, 2.F)));
-  REQUIRE(gradients.sum().item<double>() == 12 + double(FlatWeights::block));
+  const std::vector<at::Tensor> sums = buckets.take();
+  REQUIRE(sums[0].narrow(0, 0, 6).equal(at::full({6}, 33.F)));
+  REQUIRE(sums[0].sum().item<float>() == 6 * 33.F);  // a tensor without gradient has zeros
+  REQUIRE(sums[1].scalar_type() == at::kFloat);
+  REQUIRE(sums[1].narrow(0, 0, FlatWeights::block).equal(at::full({FlatWeights::block}, 12.F)));
+  pass(5);  // no slot is open: as without buckets
+  REQUIRE(stored[0].grad().equal(at::full({2, 3}, 5.F)));
 }
 
 }  // namespace
