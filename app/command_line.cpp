@@ -184,6 +184,9 @@ template Argument Command::add_option(const std::string&, std::string&, const st
 template Argument Command::add_option(const std::string&,
                                       std::vector<std::string>&,
                                       const std::string&) const;
+template Argument Command::add_option(const std::string&,
+                                      std::vector<int64_t>&,
+                                      const std::string&) const;
 template Argument Command::add_option(const std::string&, int&, const std::string&) const;
 template Argument Command::add_option(const std::string&, int64_t&, const std::string&) const;
 template Argument Command::add_option(const std::string&, uint64_t&, const std::string&) const;

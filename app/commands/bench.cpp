@@ -13,6 +13,7 @@
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
+#include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/job.h"
 

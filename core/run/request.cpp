@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
