@@ -50,6 +50,9 @@ void Trainer::step(const Batch& batch, int64_t step) {
     const at::Tensor value = loss_and_gradients(batch);
     updating_ = true;
     optimizer_.update(value);
+    // Nothing reads them any more. Left where they are, they would keep the blocks of memory that
+    // they were cut from when a step is recorded: 0.9 GiB of a model of 162 million weights.
+    optimizer_.zero_gradients();
     updating_ = false;
   };
   optimizer_.begin(step);

@@ -1,6 +1,8 @@
 // The CUDA kernels of linear attention, emulated on the CPU, against the recurrence in float64:
 // output, final state and all gradients.
 
+#include <iostream>
+
 #include "backends/libtorch/ops/linear_attention/linear_attention.h"
 #include "tests/support/emulated_linear_attention.h"
 #include "tests/support/tensors.h"
@@ -12,7 +14,7 @@ namespace {
 using Call = EmulatedLinearAttention;
 using Kind = Call::Kind;
 
-enum class Decay { none, weak, strong, total, mixed };
+enum class Decay { none, weak, strong, total, mixed, fresh };
 
 struct Case {
   Kind kind;
@@ -38,6 +40,13 @@ at::Tensor log_decays(at::IntArrayRef shape, Decay decay) {
     case Decay::weak: return -0.1 * uniform;
     case Decay::strong: return -30 * uniform;
     case Decay::total: return at::full(shape, -1000.0);
+    case Decay::fresh: {  // of a new model
+      const at::Tensor logits = at::randn(shape);
+      if (shape.size() == 4) return at::log_sigmoid(logits) / 16;
+      const at::Tensor step = (at::rand({shape.back()}) * std::log(100.0) + std::log(1e-3)).exp();
+      const at::Tensor rate = 1 + 15 * at::rand({shape.back()});
+      return -rate * at::softplus(logits + step + at::log(-at::expm1(-step)));
+    }
     case Decay::mixed: break;
   }
   return -uniform * at::rand({shape.back()}).mul(9).sub(8).exp().mul(3.75);
@@ -309,6 +318,40 @@ TEST_CASE("linear attention of bfloat16 on a GPU", "[ops]") {
   // Many rows: blocks add the gradients of several heads up, and of all.
   check({Kind::scalar_decay, 70, Decay::weak, true, 64, 64, 6, 200, true}, on_gpu);
   check({Kind::scalar_decay, 70, Decay::weak, true, 64, 64, 3, 600, true}, on_gpu);
+}
+
+/// Prints how far results are from the recurrence in float64, relative to their norms, at the
+/// shapes of the shipped models.
+TEST_CASE("errors of linear attention of bfloat16 on a GPU", "[ops]") {
+  at::manual_seed(47);
+  if (!test_device().is_cuda()) {
+    SUCCEED("FORGE_TEST_DEVICE names no GPU");
+    return;
+  }
+  for (const auto& [name, kind] : {std::pair<const char*, Kind>{"gla5", Kind::channel_decay},
+                                   {"gdn2", Kind::delta_rule},
+                                   {"mamba2", Kind::scalar_decay}}) {
+    for (const auto& [length, keys, values] :
+         {std::array<int64_t, 3>{512, 64, 128}, std::array<int64_t, 3>{1024, 128, 256}}) {
+      const bool is_shared = kind == Kind::scalar_decay;
+      const Case c{kind, length, Decay::fresh, false, keys, values, 2, 1, is_shared};
+      const ops::LinearAttentionInputs in = draw_inputs(c);
+      const ops::LinearAttention upstream = draw_upstream(c, in);
+      const auto expected = list(reference(c, in, upstream)), found = list(on_gpu(c, in, upstream));
+      std::cout << "error of linear_attention." << name << " T " << length << " K " << keys << " V "
+                << values << ":";
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const auto& [result, right] = expected[i];
+        if (!right.defined()) continue;
+        INFO(name << " T " << length << " " << result);
+        const at::Tensor x = found[i].second.to(at::kDouble);
+        const double error = ((x - right).norm() / right.norm()).item<double>();
+        std::cout << " " << result << " " << error;
+        CHECK(error <= (std::string(result) == "dlg" ? 3e-2 : 1e-2));
+      }
+      std::cout << "\n";
+    }
+  }
 }
 
 TEST_CASE("the GPU's kernels take bfloat16 on a GPU alone", "[ops]") {

@@ -121,6 +121,22 @@ TEST_CASE("a step of any number of documents is the step in parts", "[model]") {
   }
 }
 
+TEST_CASE("a step leaves no gradients behind", "[model]") {
+  config::Experiment experiment;
+  experiment.model = small_model("ABCD", model::PositionKind::rope);
+  experiment.train.batch_size = 2;
+  experiment.train.seq_len = 8;
+  const at::Device device = test_device();
+  if (device.is_cuda()) libtorch::cuda::use_own_stream(device);
+  libtorch::Trainer trainer(experiment, device);
+  libtorch::load_initial(trainer.model(), 42);
+  libtorch::BatchUploader uploader(device, experiment.train.seq_len);
+  for (int64_t step = 0; step < 5; ++step) {  // on a GPU the fourth is recorded
+    trainer.step(uploader.upload(divided_rows(experiment, 8)), step);
+    for (const at::Tensor& weight : trainer.model().trainable()) REQUIRE(!weight.grad().defined());
+  }
+}
+
 TEST_CASE("every variant can learn one batch by heart", "[model]") {
   at::manual_seed(12);
   for (const model::ModelConfig& model : small_variants()) {
