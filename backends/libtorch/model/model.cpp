@@ -135,6 +135,13 @@ NamedTensors Model::named_weights() const {
   return named([](const at::Tensor& stored) { return stored.detach(); });
 }
 
+at::Tensor Model::rounded_copy_of(const at::Tensor& stored) const {
+  for (const ops::WeightMatrix& matrix : rounded_matrices()) {
+    if (matrix.stored.is_same(stored)) return matrix.rounded;
+  }
+  return {};
+}
+
 void Model::round_matrices() {
   const at::NoGradGuard no_grad;
   for (ops::WeightMatrix& matrix : rounded_matrices()) matrix.rounded.copy_(matrix.stored);

@@ -70,6 +70,8 @@ class Model {
   std::vector<at::Tensor> trainable() const { return weights_.stored(); }
   /// The matrices that have a rounded copy for products.
   std::vector<ops::WeightMatrix> rounded_matrices() const { return weights_.rounded_matrices(); }
+  /// The rounded copy of a stored tensor, or an undefined tensor.
+  at::Tensor rounded_copy_of(const at::Tensor& stored) const;
   /// Rounds the stored matrices again, after they have changed.
   void round_matrices();
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "backends/libtorch/torch_precompiled.h"
@@ -46,17 +47,19 @@ class Timer {
 
   void resume() {
     synchronize(device_);
-    started_ = steady_seconds();
+    resumed_ = steady_seconds();
   }
-  /// Seconds since resume().
+  /// Seconds since resume(); 0 where it is paused already.
   double pause() {
     synchronize(device_);
-    return steady_seconds() - started_;
+    const double seconds = resumed_ ? steady_seconds() - *resumed_ : 0;
+    resumed_.reset();
+    return seconds;
   }
 
  private:
   at::Device device_;
-  double started_ = 0;
+  std::optional<double> resumed_;
 };
 
 }  // namespace forge::libtorch

@@ -15,19 +15,31 @@ int64_t rounded_up(int64_t number, int64_t multiple) {
 
 }  // namespace
 
-FlatWeights::FlatWeights(std::vector<at::Tensor> stored, const Place& place, int parts)
+FlatWeights::FlatWeights(std::vector<at::Tensor> stored,
+                         const std::vector<at::Tensor>& rounded,
+                         const Place& place,
+                         int parts)
     : stored_(std::move(stored)), place_(place), locations_(stored_.size()) {
   TORCH_CHECK(parts % place.count == 0, parts, " parts for ", place.count, " processes");
-  place_tensors(parts);
-  move_tensors();
+  TORCH_CHECK(rounded.size() == stored_.size(), rounded.size(), " rounded copies");
+  place_tensors(rounded, parts);
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    const Bucket& bucket = buckets_[locations_[i].bucket];
+    move(stored_[i], i, bucket.row);
+    if (rounded[i].defined()) move(rounded[i], i, bucket.rounded);
+  }
 }
 
-/// A type has one open bucket at a time.
-void FlatWeights::place_tensors(int parts) {
+/// Tensors of one type, all with rounded copies or all without, have one open bucket at a time.
+void FlatWeights::place_tensors(const std::vector<at::Tensor>& rounded, int parts) {
   std::vector<int64_t> sizes;
-  const auto open_bucket = [&](at::ScalarType type) {
+  const auto open_bucket = [&](size_t tensor) {
     for (size_t i = buckets_.size(); i-- > 0;) {
-      if (stored_[buckets_[i].tensors[0]].scalar_type() != type) continue;
+      const size_t first = buckets_[i].tensors[0];
+      if (stored_[first].scalar_type() != stored_[tensor].scalar_type() ||
+          rounded[first].defined() != rounded[tensor].defined())
+        continue;
       if (sizes[i] < numbers_of_bucket) return i;
       break;
     }
@@ -36,33 +48,32 @@ void FlatWeights::place_tensors(int parts) {
     return buckets_.size() - 1;
   };
   for (size_t i = 0; i < stored_.size(); ++i) {
-    const size_t bucket = open_bucket(stored_[i].scalar_type());
+    const size_t bucket = open_bucket(i);
     buckets_[bucket].tensors.push_back(i);
     locations_[i] = {bucket, sizes[bucket], 0};
     sizes[bucket] += rounded_up(stored_[i].numel(), numbers_apart);
   }
   int64_t first = 0;
-  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    const int64_t size = rounded_up(sizes[bucket], block * parts);
-    const at::Tensor& like = stored_[buckets_[bucket].tensors[0]];
-    buckets_[bucket].row = at::zeros({size}, like.options().requires_grad(false));
-    buckets_[bucket].first_block = first / block;
-    for (const size_t i : buckets_[bucket].tensors)
-      locations_[i].first = first + locations_[i].begin;
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    Bucket& bucket = buckets_[i];
+    const int64_t size = rounded_up(sizes[i], block * parts);
+    const auto row_like = [&](const at::Tensor& tensor) {
+      return at::zeros({size}, tensor.options().requires_grad(false));
+    };
+    const size_t like = bucket.tensors[0];
+    bucket.row = row_like(stored_[like]);
+    if (rounded[like].defined()) bucket.rounded = row_like(rounded[like]);
+    for (const size_t tensor : bucket.tensors)
+      locations_[tensor].first = first + locations_[tensor].begin;
     first += size;
   }
 }
 
-void FlatWeights::move_tensors() {
-  const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < stored_.size(); ++i) {
-    at::Tensor tensor = stored_[i];
-    const at::Tensor view = buckets_[locations_[i].bucket]
-                                .row.narrow(0, locations_[i].begin, tensor.numel())
-                                .view(tensor.sizes());
-    view.copy_(tensor);
-    tensor.set_data(view);
-  }
+void FlatWeights::move(at::Tensor tensor, size_t stored, const at::Tensor& row) const {
+  const at::Tensor view =
+      row.narrow(0, locations_[stored].begin, tensor.numel()).view(tensor.sizes());
+  view.copy_(tensor);
+  tensor.set_data(view);
 }
 
 Range FlatWeights::range_of(size_t bucket, int rank) const {

@@ -48,14 +48,18 @@ class FlatWeights {
   };
   struct Bucket {
     at::Tensor row;               ///< its numbers, zeros behind the last tensor's; tensors view it
+    at::Tensor rounded;           ///< the same of their rounded copies, or undefined
     std::vector<size_t> tensors;  ///< which stored ones, in their order
-    int64_t first_block = 0;      ///< of all buckets' blocks
   };
 
-  /// Moves the tensors' memory into rows: they are views of them from here on. `parts` is a
-  /// multiple of every number of processes that may train the run: buckets are so many equal parts
-  /// of whole blocks, so that they are the same for any number.
-  FlatWeights(std::vector<at::Tensor> stored, const Place& place, int parts);
+  /// Moves the memory of the tensors and of their rounded copies, undefined where a tensor has
+  /// none, into rows: they are views of them from here on. `parts` is a multiple of every number of
+  /// processes that may train the run: buckets are so many equal parts of whole blocks, so that
+  /// they are the same for any number.
+  FlatWeights(std::vector<at::Tensor> stored,
+              const std::vector<at::Tensor>& rounded,
+              const Place& place,
+              int parts);
 
   const Place& place() const { return place_; }
   const std::vector<at::Tensor>& stored() const { return stored_; }
@@ -71,8 +75,9 @@ class FlatWeights {
   Range own_of(size_t stored) const;
 
  private:
-  void place_tensors(int parts);
-  void move_tensors();
+  void place_tensors(const std::vector<at::Tensor>& rounded, int parts);
+  /// Copies a tensor's numbers into a bucket's row, and makes it a view of that.
+  void move(at::Tensor tensor, size_t stored, const at::Tensor& row) const;
 
   const std::vector<at::Tensor> stored_;
   const Place place_;

@@ -17,14 +17,6 @@ namespace {
 using model::WeightGroup;
 using ops::UpdateRule;
 
-/// The rounded copy of a stored matrix, or an undefined tensor.
-at::Tensor rounded_copy_of(const at::Tensor& stored, const Model& model) {
-  for (const ops::WeightMatrix& matrix : model.rounded_matrices()) {
-    if (matrix.stored.is_same(stored)) return matrix.rounded;
-  }
-  return {};
-}
-
 UpdateRule rule_of(const config::OptimizerConfig& config, WeightGroup group) {
   if (config.is_orthogonalised(group)) return UpdateRule::muon;
   if (config.type == "lion") return UpdateRule::lion;
@@ -73,7 +65,7 @@ Optimizer::Optimizer(const config::Experiment& experiment,
     const bool has_master = weight.scalar_type() == at::kBFloat16 && copies;
     Stored& stored = stored_.emplace_back();
     stored.weight = weight;
-    stored.rounded = has_master ? weight.detach() : rounded_copy_of(weight, model);
+    stored.rounded = has_master ? weight.detach() : model.rounded_copy_of(weight);
     add_parts(stored_.size() - 1);
     stored.own = flat ? flat->own_of(stored_.size() - 1) : Range{0, weight.numel()};
     stored.kept = kept_of(stored_.size() - 1);
@@ -304,7 +296,7 @@ Optimizer::Views Optimizer::own_views_of(const Part& part) const {
           view(gradients.at(location.bucket), first - location.begin),
           view(stored.first_moment, stored.kept.begin),
           view(stored.second_moment, stored.kept.begin),
-          has_master ? view(weight, 0) : at::Tensor(),
+          stored.rounded.defined() ? view(stored.rounded.view(-1), 0) : at::Tensor(),
           location.first + numbers.begin};
 }
 

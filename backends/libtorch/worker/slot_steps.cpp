@@ -130,7 +130,6 @@ void SlotSteps::halve_micro_batch(const std::string& shortage, const OnMicroBatc
 
 void SlotSteps::update(const std::vector<at::Tensor>& gradients) {
   const at::NoGradGuard no_grad;
-  const FlatWeights& flat = trainer_.flat();
   const auto gather = [&](const at::Tensor& own) {
     const at::Tensor all = at::empty({own.numel() * group_.count()}, own.options());
     all.narrow(0, own.numel() * group_.rank(), own.numel()).copy_(own);
@@ -141,11 +140,25 @@ void SlotSteps::update(const std::vector<at::Tensor>& gradients) {
   // A bucket goes out to the others while the next one is updated.
   std::vector<Transfer> transfers;
   trainer_.optimizer().update_own(gradients, gather, [&](size_t bucket) {
-    if (group_.count() > 1) transfers.push_back(exchange_.begin_gather(flat.buckets()[bucket].row));
+    if (group_.count() > 1) transfers.push_back(exchange_.begin_gather(gathered_row(bucket)));
   });
   for (size_t bucket = 0; bucket < transfers.size(); ++bucket)
-    exchange_.finish_gather(transfers[bucket], flat.buckets()[bucket].row);
-  trainer_.model().round_matrices();
+    exchange_.finish_gather(transfers[bucket], gathered_row(bucket));
+  if (!rounds_itself()) trainer_.model().round_matrices();
+}
+
+const at::Tensor& SlotSteps::gathered_row(size_t bucket) const {
+  const FlatWeights::Bucket& of = trainer_.flat().buckets()[bucket];
+  return rounds_itself() && of.rounded.defined() ? of.rounded : of.row;
+}
+
+void SlotSteps::gather_stored() {
+  if (!rounds_itself() || group_.count() == 1) return;
+  for (const FlatWeights::Bucket& bucket : trainer_.flat().buckets()) {
+    if (!bucket.rounded.defined()) continue;
+    Transfer transfer = exchange_.begin_gather(bucket.row);
+    exchange_.finish_gather(transfer, bucket.row);
+  }
 }
 
 // On a CPU.

@@ -52,6 +52,10 @@ class SlotSteps {
   /// The loss of the whole batch, without gradients.
   double loss_alone(const std::vector<data::RowBatch>& rows);
 
+  /// Collective. Between steps a process on a GPU has of stored matrices with a rounded copy only
+  /// its own part as it is now, and of the copies all. This gets it the rest.
+  void gather_stored();
+
   /// Targets of the last step's whole batch that are not scored.
   int64_t unscored() const { return unscored_; }
 
@@ -100,6 +104,10 @@ class SlotSteps {
   void halve_micro_batch(const std::string& shortage, const OnMicroBatch& on_micro_batch);
   /// Updates this process's part of the weights and gets the others'.
   void update(const std::vector<at::Tensor>& gradients);
+  /// Whether the update writes the rounded copies, too: then these are what others need.
+  bool rounds_itself() const { return trainer_.optimizer().is_recordable(); }
+  /// What the processes give each other of a bucket that was updated.
+  const at::Tensor& gathered_row(size_t bucket) const;
 
   Trainer& trainer_;
   ProcessGroup& group_;

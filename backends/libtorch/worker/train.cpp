@@ -275,6 +275,7 @@ class TrainingRun {
 
   void stop_where_diverged() {
     if (!divergence_.is_diverged() && (divergence_.is_finite() || !is_last_step())) return;
+    if (slots_) slots_->gather_stored();  // all processes know the same losses
     fail_as_diverged(divergence_.diagnosis(trainer_.model().named_weights()));
   }
 

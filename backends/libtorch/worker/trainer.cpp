@@ -24,7 +24,10 @@ std::optional<FlatWeights> flat_weights(const config::Experiment& experiment,
                                         const Model& model,
                                         const Place& place) {
   if (experiment.train.gradient_slots == 1) return std::nullopt;
-  return FlatWeights(model.trainable(), place, experiment.train.gradient_slots);
+  std::vector<at::Tensor> rounded;
+  for (const at::Tensor& stored : model.trainable())
+    rounded.push_back(model.rounded_copy_of(stored));
+  return FlatWeights(model.trainable(), rounded, place, experiment.train.gradient_slots);
 }
 
 }  // namespace

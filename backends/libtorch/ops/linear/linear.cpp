@@ -65,10 +65,26 @@ struct Linear : public torch::autograd::Function<Linear> {
   }
 };
 
+/// The rounded copy as a function of the stored matrix, whose numbers it does not read: of several
+/// processes each keeps those of its own part alone up to date.
+struct Rounded : public torch::autograd::Function<Rounded> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& stored,
+                            const at::Tensor& rounded) {
+    context->saved_data["type"] = static_cast<int64_t>(stored.scalar_type());
+    return rounded.clone();  // a result may be no input
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
+    return {grad_outputs[0].to(type), {}};
+  }
+};
+
 }  // namespace
 
 at::Tensor WeightMatrix::differentiable() const {
-  return rounded.defined() ? stored.to(rounded.scalar_type()) : stored;
+  return rounded.defined() ? Rounded::apply(stored, rounded) : stored;
 }
 
 WeightMatrix contiguous(const WeightMatrix& matrix) {

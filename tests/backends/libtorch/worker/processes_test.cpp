@@ -197,7 +197,8 @@ std::vector<at::Tensor> tensors_of_two_types() {
 
 TEST_CASE("flat weights are the model's own, in buckets of one type", "[worker][processes]") {
   const std::vector<at::Tensor> stored = tensors_of_two_types();
-  const FlatWeights flat(stored, {1, 2}, 4);
+  const std::vector<at::Tensor> rounded = {{}, {}, {}, at::full({5}, 3, at::kBFloat16)};
+  const FlatWeights flat(stored, rounded, {1, 2}, 4);
   REQUIRE(stored[0].detach().flatten().equal(at::arange(6, at::kFloat)));
   REQUIRE(flat.buckets().size() == 3);
   REQUIRE(flat.buckets()[0].tensors == std::vector<size_t>{0, 2});
@@ -211,12 +212,16 @@ TEST_CASE("flat weights are the model's own, in buckets of one type", "[worker][
   const at::NoGradGuard no_grad;
   flat.buckets()[1].row.fill_(7);
   REQUIRE(stored[1].detach().equal(at::full({FlatWeights::block}, 7, at::kBFloat16)));
+  REQUIRE_FALSE(flat.buckets()[0].rounded.defined());
+  REQUIRE(rounded[3].equal(at::full({5}, 3, at::kBFloat16)));
+  flat.buckets()[2].rounded.fill_(4);
+  REQUIRE(rounded[3].equal(at::full({5}, 4, at::kBFloat16)));
 }
 
 TEST_CASE("the gradients of slots and passes are added in the rows of buckets",
           "[worker][processes]") {
   const std::vector<at::Tensor> stored = tensors_of_two_types();
-  const FlatWeights flat(stored, {0, 1}, 2);
+  const FlatWeights flat(stored, std::vector<at::Tensor>(4), {0, 1}, 2);
   const std::unique_ptr<libtorch::ProcessGroup> alone =
       libtorch::make_process_group(worker::Request(), at::Device("cpu"));
   libtorch::GradientExchange exchange(*alone);
