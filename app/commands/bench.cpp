@@ -297,6 +297,21 @@ std::string links_table(const benchmark::LinkBench& bench) {
          device_text(bench.device) + "; " + versions_text(bench.device) + "\n";
 }
 
+/// A GPU for each process; empty on a CPU. Throws Error where there are too few.
+std::vector<std::string> devices_for(int processes, const worker::Environment& environment) {
+  if (environment.device_type == "cpu") return {};
+  std::vector<std::string> devices;
+  for (const std::string& name : environment.devices)
+    if (starts_with(name, environment.device_type)) devices.push_back(name);
+  if (devices.size() < static_cast<size_t>(processes)) {
+    throw Error(std::to_string(processes) + " processes need a GPU each, and the backend sees " +
+                    std::to_string(devices.size()),
+                "--processes " + std::to_string(devices.size()) + ", or --device cpu");
+  }
+  devices.resize(static_cast<size_t>(processes));
+  return devices;
+}
+
 int bench_links(const Context& context, const LinkOptions& options) {
   const config::Experiment experiment;
   const worker::BackendInfo& backend =
@@ -315,6 +330,7 @@ int bench_links(const Context& context, const LinkOptions& options) {
       context.backend(experiment)->command(request),
       request,
       options.processes,
+      devices_for(options.processes, backend.environment),
       [&](const benchmark::LinkSpeed& link) {
         line.show_status(link.operation + ", " + human_bytes(double(link.bytes)));
       });

@@ -30,14 +30,17 @@ double exchange_seconds(const Exchange& exchange,
                         ProcessGroup& group,
                         const at::Tensor& row,
                         int times) {
-  group.of_first(0);  // all begin together
+  group.of_first(0);  // all begin together; both gathers wait for the device
   const double began = steady_seconds();
   for (int i = 0; i < times; ++i) exchange.run(group, row);
   return group.largest(steady_seconds() - began);
 }
 
-worker::Result measured_link(const Exchange& exchange, ProcessGroup& group, int64_t bytes) {
-  const at::Tensor row = at::zeros({bytes}, at::TensorOptions(at::kByte));
+worker::Result measured_link(const Exchange& exchange,
+                             ProcessGroup& group,
+                             int64_t bytes,
+                             const at::Device& device) {
+  const at::Tensor row = at::zeros({bytes}, at::TensorOptions(device).dtype(at::kByte));
   exchange_seconds(exchange, group, row, 1);  // connections and memory are new
   const double once = exchange_seconds(exchange, group, row, 1);
   const int times = std::max(1, int(link_window_seconds / std::max(once, 1e-6)));
@@ -69,7 +72,8 @@ void bench_links(const worker::Request& request,
                       std::to_string(group->count()) + " processes",
                   "a multiple of the number of processes");
     }
-    for (const Exchange& exchange : exchanges) events.send(measured_link(exchange, *group, bytes));
+    for (const Exchange& exchange : exchanges)
+      events.send(measured_link(exchange, *group, bytes, device));
   }
 }
 

@@ -191,12 +191,14 @@ struct LinkBench {
   std::vector<LinkSpeed> links;
 };
 
-/// Has so many processes exchange rows of `link_bytes` of the request, a job `bench_links`.
-/// `on_link` gets each measurement as it comes. Throws Error as worker::run_job does.
+/// Has so many processes exchange rows of `link_bytes` of the request, a job `bench_links`, on the
+/// devices that are named, one each, or on the CPU where none is. `on_link` gets each measurement
+/// as it comes. Throws Error as worker::run_job does.
 LinkBench measure_links(worker::Launcher& launcher,
                         const worker::WorkerCommand& command,
                         worker::Request request,
                         int processes,
+                        const std::vector<std::string>& devices,
                         const std::function<void(const LinkSpeed&)>& on_link);
 
 /// The folder of a runs folder where measurements lie, one file of JSON each: the truth, of which

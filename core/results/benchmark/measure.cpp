@@ -253,11 +253,13 @@ LinkBench measure_links(worker::Launcher& launcher,
                         const worker::WorkerCommand& command,
                         worker::Request request,
                         int processes,
+                        const std::vector<std::string>& devices,
                         const std::function<void(const LinkSpeed&)>& on_link) {
   const PrivateFolder meeting_place("links");
   request.job = worker::Job::bench_links;
   request.processes =
       worker::Processes{processes, "file:" + (meeting_place.path() / "meet").string()};
+  request.processes->devices = devices;
   run::GroupLauncher group(launcher, processes);
   LinkBench bench;
   bench.processes = processes;

@@ -216,8 +216,8 @@ TEST_CASE("links are measured by a group whose first process answers", "[benchma
         Says{lines::hello}, Says{lines::environment}, Says{result_line(values)}, Exits{}};
     const Script second = {Says{lines::hello}, Says{lines::environment}, Exits{}};
     FakeLauncher launcher(clock, {{first, {}}, {second, {}}});
-    const LinkBench bench =
-        measure_links(launcher, {{"worker"}, {}}, worker::Request(), 2, [](const LinkSpeed&) {});
+    const LinkBench bench = measure_links(
+        launcher, {{"worker"}, {}}, worker::Request(), 2, {}, [](const LinkSpeed&) {});
     REQUIRE(launcher.launches.size() == 2);
     CHECK(launcher.launches[1].command.environment.at(worker::rank_variable) == "1");
     const auto request = worker::request_from_line(launcher.launches[1].input);
