@@ -258,6 +258,8 @@ std::string result_text(const store::RunSummary& run,
       run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
           std::to_string(run.seed) + (run.device_name.empty() ? "" : ", " + run.device_name) + ")");
   add("precision", precision_text(config));
+  if (const std::string changed = tables::changed_inputs_text(run); !changed.empty())
+    add("warning", tables::printable(changed));
   if (!run.tags.empty()) add("tags", join(run.tags, ", "));
   if (!run.note.empty()) add("note", tables::printable(run.note));
   if (run.archived != 0) add("archived", "not in lists and tables");
