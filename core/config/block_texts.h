@@ -7,8 +7,8 @@
 
 namespace forge::config {
 
-/// The texts of blocks' files (own_blocks.h), each read once, so that all runs which a command makes
-/// have one text, though somebody saves the file meanwhile. Several threads may ask.
+/// The texts of blocks' files (own_blocks.h), each read once, so that all runs which a command
+/// makes have one text, though somebody saves the file meanwhile. Several threads may ask.
 class BlockTexts {
  public:
   /// Throws Error for a file that cannot be read, or is too long for a program.

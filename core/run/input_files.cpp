@@ -60,9 +60,8 @@ std::string InputFiles::content_of(const File& file, bool checks_all) const {
 }
 
 void InputFiles::add(File file) {
-  const bool is_known = std::any_of(files_.begin(), files_.end(), [&](const File& other) {
-    return other.path == file.path;
-  });
+  const bool is_known = std::any_of(
+      files_.begin(), files_.end(), [&](const File& other) { return other.path == file.path; });
   if (is_known || !read_state(file.path, file.state)) return;
   file.content = content_of(file, false);
   files_.push_back(std::move(file));

@@ -111,13 +111,10 @@ nlohmann::json end_of_run(const Inputs& files, const std::function<void()>& edit
   inputs.train_tokens = files.request.train_tokens;
   inputs.evaluation_tokens = files.request.evaluation_tokens;
   SupervisedScene scene({}, inputs);
-  scene.launcher.add({then(greeting(),
-                           {Says{lines::train(1)},
-                            Does{edit},
-                            Saves{1},
-                            Says{lines::finished(true)},
-                            Exits{}}),
-                      {}});
+  scene.launcher.add(
+      {then(greeting(),
+            {Says{lines::train(1)}, Does{edit}, Saves{1}, Says{lines::finished(true)}, Exits{}}),
+       {}});
   CHECK(scene.supervise() == supervised_completed);
   return scene.last_event();
 }
@@ -127,7 +124,8 @@ TEST_CASE("a run whose tokens are edited while it trains is completed and says s
   const Inputs files;
   CHECK_FALSE(end_of_run(files, [] {}).contains("changed_inputs"));
   const auto edit = [&] { damage(files.folder / "data" / "evaluation.tokens"); };
-  CHECK(end_of_run(files, edit).at("changed_inputs").get<Names>() == Names{"data/evaluation.tokens"});
+  CHECK(end_of_run(files, edit).at("changed_inputs").get<Names>() ==
+        Names{"data/evaluation.tokens"});
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ TEST_CASE("a cache that may only be read is used as far as it goes", "[cache]") 
   set_writable(cache, false);
   CHECK(words(experiment) ==
         std::to_string(prepare(experiment, cache, {}).train.at(0).rows) + " rows");
-  experiment.train.max_steps *= 10;
+  experiment.train.max_steps *= 1000;
   CHECK(contains(words(experiment), "has no usable training tokens, and you may not write there"));
   CHECK(contains(words(experiment), "FORGE_CACHE_DIR=~/.cache/forge"));
   experiment.data.seed += 1;
