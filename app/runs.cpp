@@ -393,6 +393,12 @@ void print_results(const Context& context, const std::vector<std::string>& ids, 
     for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
     constexpr size_t all_swept = 12;  // of one command: what it varied is its question
     std::cout << result_table(configured, all_swept);
+    std::vector<std::string> warnings;
+    for (const store::RunSummary& run : runs) {
+      const std::string changed = tables::changed_inputs_text(run);
+      if (!changed.empty()) warnings.push_back(run.id + ": " + changed);
+    }
+    print_warnings(warnings);
   }
 }
 
