@@ -314,7 +314,7 @@ void add_allow_command_option(const Command& command) {
   command.add_flag(
       "--allow-command",
       command.program().globals.allow_command,
-      "Allow the program that an external backend's run names; remembered for the run");
+      "Allow the program or Python block that a run brings along; remembered for the run");
 }
 
 void add_output_options(const Command& command, OutputOptions& options) {

@@ -23,6 +23,7 @@
 #include "core/results/store/run_summary.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
+#include "core/run/input_files.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
@@ -100,11 +101,13 @@ std::vector<std::string> skipped_checkpoints(const run::StoredEvent& stored) {
   return stored.json.at("damaged").get<std::vector<std::string>>();
 }
 
-/// A warning for an event: memory ran out, or the worker is restarted.
+/// A warning for an event: memory ran out, the worker is restarted, its files changed.
 std::string warning_text(const run::StoredEvent& stored) {
   const bool tried_again =
       stored.name == "ended" && stored.json.value("retry", nlohmann::json()) == true;
-  return tried_again || stored.name == "micro_batch" ? manage::event_text(stored) : "";
+  if (tried_again || stored.name == "micro_batch") return manage::event_text(stored);
+  const bool changed = stored.ended && !stored.ended->changed_inputs.empty();
+  return changed ? run::changed_inputs_text(join(stored.ended->changed_inputs, ", ")) : "";
 }
 
 /// A run while it is followed.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "app/halving_search.h"
@@ -19,6 +20,7 @@
 #include "core/data/rows/prepare.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/table_design.h"
+#include "core/run/identity.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/queue.h"
 #include "core/run/request.h"
@@ -100,6 +102,7 @@ CheckedRun check_config(const Context& context,
                         const config::Document& document,
                         const LaunchOptions& options) {
   config::ResolveOptions resolve_options = context.resolve_options(options.overrides);
+  resolve_options.block_texts = options.block_texts;
   CheckedRun run;
   run.label = document.config_name;
   run.resolved = config::resolve(document, resolve_options);
@@ -436,6 +439,22 @@ void add_table_plans(const std::vector<SelectedConfig>& selected,
 
 }  // namespace
 
+namespace {
+
+/// Equal of configs that make one run: they differ in names, logging and the like at most.
+std::string what_it_computes(const config::ResolvedConfig& resolved) {
+  const nlohmann::json::json_pointer weights("/train/initial_weights");
+  nlohmann::json parts = {
+      resolved.project, resolved.config_name, run::identity_config(resolved.json)};
+  // Hashes stand in an identity for the files of these.
+  for (const char* section : {"data", "tokenizer", "external"})
+    parts.push_back(resolved.json.value(section, nlohmann::json()));
+  parts.push_back(resolved.json.value(weights, nlohmann::json()));
+  return json_text(parts);
+}
+
+}  // namespace
+
 void require_not_set(const std::vector<std::string>& overrides,
                      const std::string& key,
                      const std::string& other) {
@@ -468,17 +487,21 @@ std::vector<CheckedRun> check_configs(const Context& context,
   if (selection.all && most == 0)
     throw Error("project '" + context.project().path + "' has no training config");
   std::vector<CheckedRun> runs;
-  std::set<std::pair<std::string, std::string>> seen;
+  std::map<std::string, std::string> labels;  // of what they compute
   for (size_t i = 0; i < most; ++i) {
     for (size_t place = 0; place < of_configs.size(); ++place) {
       // There and back, so that a machine that gets slower makes no config look slower.
       std::vector<CheckedRun>& of_config =
           of_configs[i % 2 == 0 ? place : of_configs.size() - 1 - place];
       if (i >= of_config.size()) continue;
-      const config::ResolvedConfig& resolved = of_config[i].resolved;
-      if (seen.insert({resolved.project + ":" + resolved.config_name, json_text(resolved.json)})
-              .second)
-        runs.push_back(std::move(of_config[i]));
+      CheckedRun& run = of_config[i];
+      const auto [same, is_new] = labels.emplace(what_it_computes(run.resolved), run.label);
+      if (is_new) {
+        runs.push_back(std::move(run));
+      } else if (same->second != run.label) {
+        std::cerr << tables::printable(run.label) << ": the same run as "
+                  << tables::printable(same->second) << "\n";
+      }
     }
   }
   return runs;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct LaunchOptions {
   bool needs_gpus = false;  ///< --gpus: several processes are to have a GPU each
   bool force = false;
   std::string continue_run;  ///< --continue: start from a checkpoint of this run, ""
+  /// Of all these runs.
+  std::shared_ptr<config::BlockTexts> block_texts = std::make_shared<config::BlockTexts>();
 };
 
 /// A config that is checked and may be run.

@@ -258,6 +258,8 @@ std::string result_text(const store::RunSummary& run,
       run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
           std::to_string(run.seed) + (run.device_name.empty() ? "" : ", " + run.device_name) + ")");
   add("precision", precision_text(config));
+  if (const std::string changed = tables::changed_inputs_text(run); !changed.empty())
+    add("warning", tables::printable(changed));
   if (!run.tags.empty()) add("tags", join(run.tags, ", "));
   if (!run.note.empty()) add("note", tables::printable(run.note));
   if (run.archived != 0) add("archived", "not in lists and tables");
@@ -391,6 +393,12 @@ void print_results(const Context& context, const std::vector<std::string>& ids, 
     for (const store::RunSummary& run : runs) configured.push_back({run, store.config(run.id), {}});
     constexpr size_t all_swept = 12;  // of one command: what it varied is its question
     std::cout << result_table(configured, all_swept);
+    std::vector<std::string> warnings;
+    for (const store::RunSummary& run : runs) {
+      const std::string changed = tables::changed_inputs_text(run);
+      if (!changed.empty()) warnings.push_back(run.id + ": " + changed);
+    }
+    print_warnings(warnings);
   }
 }
 

@@ -104,7 +104,7 @@ def runs(*names, where=(), sort=None, limit=None, archived=False, folder=None):
     where: a condition as of `forge runs --where`, or a list of them: "eval_loss<2", "optimizer.lr=0.001"
     sort: a column or config key; with '-' before it, descending
     """
-    words = ["runs", "--json", *names]
+    words = ["runs", "--json", *_names(names)]
     for condition in [where] if isinstance(where, str) else where:
         words += ["--where", condition]
     words += ["--sort", sort] if sort else []
@@ -119,7 +119,7 @@ USUAL_METRICS = ("train_loss", "eval_loss", "validation_loss", "learning_rate", 
 def curves(*names, metric=None, folder=None):
     """What runs reported while they trained: `Rows` of run_id, config, seed, step, tokens, wall_seconds,
     timestamp_ms, metric and value. metric: "train_loss", "eval_loss", "learning_rate", … alone."""
-    text = _call(["export", "--format", "metrics-csv", *names], folder)
+    text = _call(["export", "--format", "metrics-csv", *_names(names)], folder)
     number = {"seed": int, "step": int, "tokens": int, "wall_seconds": float, "timestamp_ms": int, "value": float}
     points = list(csv.DictReader(io.StringIO(text)))
     known = sorted({row["metric"] for row in points})
@@ -131,7 +131,7 @@ def curves(*names, metric=None, folder=None):
 
 def table(name, profile=None, where=(), folder=None):
     """A table of the project of the current folder, as a `Table`."""
-    words = ["compare", "--table", name, "--json"]
+    words = ["compare", "--table", *_names([name]), "--json"]
     words += ["--profile", profile] if profile else []
     for condition in [where] if isinstance(where, str) else where:
         words += ["--where", condition]
@@ -142,16 +142,16 @@ def run(*configs, overrides=None, seeds=None, project=None, device=None, threads
         progress=None, folder=None):
     """Trains configs; a run that is completed already is not repeated. Returns its runs as `runs` does.
 
-    overrides: config keys with their values, {"optimizer.lr": 3e-4}, as `--set`
+    overrides: config keys with their values, {"optimizer.lr": 3e-4}: numbers, texts, lists, None
     seeds: their number, or a list of them
     options: further words of `forge run`, such as ["--sweep", "optimizer.lr=1e-3,3e-3"]
     until_done: wait; else the runs are queued, and `wait` waits for them
     progress: called with the runs after each look; `print_progress` prints a line a run
     Throws ForgeError for a wrong config, and for a run that fails.
     """
-    words = ["run", *configs, "--detach", "--json"]
+    words = ["run", *_names(configs), "--detach", "--json"]
     for key, value in (overrides or {}).items():
-        words += ["--set", f"{key}={_yaml(value)}"]
+        words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]  # JSON is YAML
     if isinstance(seeds, int):
         words += ["--seeds", str(seeds)]
     elif seeds is not None:
@@ -193,6 +193,14 @@ def print_progress(found):
               f"step {entry['step']}/{entry['max_steps']}{loss}", flush=True)
 
 
+def _names(names):
+    """The names, of which none may be an option of the program: `options=` has these."""
+    for name in names:
+        if str(name).startswith("-"):
+            raise ForgeError(f"'{name}' is an option and no name: run(options=[...]) takes options", 2)
+    return list(names)
+
+
 def _in_order(names, folder):
     """The runs of these ids, once each, in this order."""
     names = list(dict.fromkeys(names))
@@ -203,11 +211,6 @@ def _in_order(names, folder):
     if missing:
         raise ForgeError(f"no run has the id {missing[0]}: was it removed?")
     return Rows(found[name] for name in names)
-
-
-def _yaml(value):
-    """As `--set` reads it: JSON is YAML, and plain text stays as it is."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _shown(value):

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/config/block_texts.h"
 #include "core/config/keys.h"
 #include "core/config/layers.h"
 
@@ -17,7 +19,8 @@ struct PathBases {
   std::vector<std::filesystem::path> backends =
       {};  ///< folders of declared backends, nearest first
   std::vector<std::filesystem::path> blocks =
-      {};  ///< folders of blocks of one's own, nearest first
+      {};                                        ///< folders of blocks of one's own, nearest first
+  std::shared_ptr<BlockTexts> block_texts = {};  ///< null: each file is read anew
 };
 
 /// Checks all that concerns several keys or a key's meaning, and fills in what follows from others:

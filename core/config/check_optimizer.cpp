@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -111,6 +112,16 @@ void check_muon(const Draft& draft) {
                     {"optimizer.muon.newton_schulz_coefficients"},
                     "'optimizer.muon.newton_schulz_coefficients' must be three numbers, not " +
                         std::to_string(o.muon.newton_schulz_coefficients.size()),
+                    "for example [3.4445, -4.775, 2.0315]");
+  }
+  constexpr double largest = 1000;  // an iteration of far less diverges
+  for (const double coefficient : o.muon.newton_schulz_coefficients) {
+    if (std::abs(coefficient) <= largest) continue;
+    throw complaint(draft,
+                    {"optimizer.muon.newton_schulz_coefficients"},
+                    "'optimizer.muon.newton_schulz_coefficients' must lie between -1000 and 1000, "
+                    "not " +
+                        shortest(coefficient),
                     "for example [3.4445, -4.775, 2.0315]");
   }
   // One schedule drives both rates, so one is a multiple of the other.

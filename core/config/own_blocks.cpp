@@ -146,7 +146,8 @@ void read_source(Draft& draft, const PathBases& bases, const std::string& name) 
                     "no file " + shown_path(bases.blocks.front() / (name + ".py")),
                     "'forge block new " + name + "' writes one to begin with");
   }
-  block.source = read_file_within(block.file, longest_source);
+  block.source = bases.block_texts ? bases.block_texts->read(block.file)
+                                   : read_file_within(block.file, longest_source);
   const bool is_text = python::find_invalid_utf8(block.source) == std::string::npos;
   if (!is_text || block.source.find('\0') != std::string::npos)
     throw complaint(draft, {key}, shown_path(block.file) + " is no text of UTF-8");
@@ -161,6 +162,13 @@ std::string block_with(const std::string& path, const std::string& key) {
 }
 
 }  // namespace
+
+std::string BlockTexts::read(const fs::path& file) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto known = texts_.find(file);
+  if (known != texts_.end()) return known->second;
+  return texts_.emplace(file, read_file_within(file, longest_source)).first->second;
+}
 
 std::vector<fs::path> own_block_folders(const fs::path& project, const fs::path& workspace_root) {
   std::vector<fs::path> folders = {project / "blocks"};

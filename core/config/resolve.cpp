@@ -193,7 +193,8 @@ ResolvedConfig resolve(const Document& document, const ResolveOptions& given_opt
       options.host_environment.working_directory,
       project.folder,
       backend_folders(project.folder, project.workspace_root, options.host_environment.library_dir),
-      own_block_folders(project.folder, project.workspace_root)};
+      own_block_folders(project.folder, project.workspace_root),
+      options.block_texts};
   const ProblemSink sink = keeping_obstacles(options.on_problem, resolved.obstacles);
   if (resolved.trains) {
     check_and_complete(draft, bases, sink);

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/config/block_texts.h"
 #include "core/config/document.h"
 #include "core/config/layers.h"
 #include "core/jinja/render.h"
@@ -16,6 +18,8 @@ struct ResolveOptions {
   std::vector<std::string> overrides;  ///< "path=value", as given to --set, in order
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
   jinja::HostEnvironment host_environment = jinja::HostEnvironment::current();
+  /// Of all configs that are to have one text of each block; null: each file is read anew.
+  std::shared_ptr<BlockTexts> block_texts = {};
   /// Receives every mistake in keys and values. The ResolvedConfig of a config with mistakes must
   /// not be used.
   ProblemSink on_problem;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/config/layers.h"
@@ -131,6 +134,34 @@ void require_plain_number(const std::string& text, const SourceSpan& where) {
                 "write " + read + " or " + written);
 }
 
+namespace {
+
+/// Where YAML reads a comment in a text of one line; none: nowhere.
+std::optional<size_t> comment_place(const std::string& text) {
+  char quote = 0;
+  bool begins_token = true;  // a quotation mark within a word is a letter
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool is_blank = c == ' ' || c == '\t';
+    if (quote != 0) {
+      const bool is_escape = quote == '"' ? c == '\\' : text.compare(i, 2, "''") == 0;
+      if (is_escape) {
+        ++i;
+      } else if (c == quote) {
+        quote = 0;
+      }
+    } else if (c == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
+      return i;
+    } else if ((c == '"' || c == '\'') && begins_token) {
+      quote = c;
+    }
+    if (!is_blank) begins_token = std::string_view("[{,:").find(c) != std::string_view::npos;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Assignment parse_override(const std::string& argument) {
   const std::string flag = "--set ";
   const auto source =
@@ -151,6 +182,16 @@ Assignment parse_override(const std::string& argument) {
   if (trim(value).empty()) {
     assignment.value = empty_text(make_span(source, 1, value_start));
     return assignment;
+  }
+  const bool is_one_line = value.find('\n') == std::string::npos;
+  const std::optional<size_t> comment = is_one_line ? comment_place(value) : std::nullopt;
+  if (comment) {
+    const std::string text(trim(value));
+    throw Error("a comment in YAML begins at the '#': the value would be '" +
+                    std::string(trim(std::string_view(value).substr(0, *comment))) + "'",
+                make_span(source, 1, value_start + static_cast<int>(*comment)),
+                "quote a text that has a '#': --set " +
+                    shell_quoted(assignment.path + "=" + json_text(nlohmann::json(text))));
   }
   assignment.value = yaml::parse(value, [&](int line, int column) {
     return make_span(source, line, line == 1 ? column + value_start - 1 : column);

@@ -30,8 +30,8 @@ struct Assignment {
 };
 
 /// Reads "path=value" as the command line gives it; the value is YAML, a scalar or in flow style.
-/// Throws Error, with a caret under the argument, where '=' is missing, the value is no YAML or
-/// nothing in the schema has that path.
+/// Throws Error, with a caret under the argument, where '=' is missing, the value is no YAML or has
+/// a comment, or nothing in the schema has that path.
 Assignment parse_override(const std::string& argument);
 
 /// Throws Error for a number that YAML 1.1 reads as another than its digits say: 010 is octal, 1:30

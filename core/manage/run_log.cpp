@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/run/host.h"
+#include "core/run/input_files.h"
 
 namespace forge::manage {
 namespace {
@@ -37,7 +38,9 @@ std::string ended_text(const run::AttemptEnded& ended) {
   if (ended.retry) text += "; trying again";
   if (ended.retry && ended.wait_seconds.value_or(0) > 0)
     text += " in " + human_duration(*ended.wait_seconds);
-  return ended.hint.empty() ? text : text + " (" + ended.hint + ")";
+  if (!ended.hint.empty()) text += " (" + ended.hint + ")";
+  if (ended.changed_inputs.empty()) return text;
+  return text + "; " + run::changed_inputs_text(join(ended.changed_inputs, ", "));
 }
 
 struct Text {

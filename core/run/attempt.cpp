@@ -453,6 +453,7 @@ class Attempt {
     end.exit = exit;
     end.saved = saved_;
     end.other_process_load = machine_load_.other_process_load();
+    end.changed_inputs = run_.inputs.changed();
     if (end.state == RunState::failed && exit.code == worker::exit_storage) end.storage = true;
     return end;
   }

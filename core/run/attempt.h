@@ -3,10 +3,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/input_files.h"
 #include "core/run/run_folder.h"
 #include "core/run/scorer.h"
 #include "core/run/supervisor.h"
@@ -27,6 +29,7 @@ struct AttemptEnd {
   int rank = 0;                                   ///< of several processes the one to blame
   bool halved = false;                            ///< stopped at SupervisorOptions::stop_after
   std::optional<double> other_process_load = {};  ///< host.h
+  std::vector<std::string> changed_inputs = {};   ///< InputFiles::changed
 };
 
 /// The run and the supervisor's part of it.
@@ -44,6 +47,7 @@ struct AttemptContext {
   const std::vector<worker::TokenSource>& evaluation_tokens;
   int processes = 1;          ///< that the worker is made of
   std::string program_state;  ///< program_hash.h, before the worker started; "": of forge's own
+  const InputFiles& inputs;   ///< before the worker started
 };
 
 /// Follows a worker that has just been started until it is gone: reads its lines, records its

@@ -99,6 +99,7 @@ void fields(Visitor& visit, AttemptEnded& ended) {
   visit.optional("wait_seconds", ended.wait_seconds);
   visit.optional("storage", ended.storage);
   visit.optional("busy_elsewhere", ended.busy_elsewhere);
+  visit.optional("changed_inputs", ended.changed_inputs);
   fields(visit, ended.stderr_sizes);
   visit.optional("stop_after", ended.stop_after);
 }
@@ -291,6 +292,7 @@ void EventLog::append(const AttemptStarted& event, int attempt) {
 void EventLog::append(const AttemptEnded& event, int attempt) {
   Json json = without_nulls(worker::write_fields(event));
   if (!event.storage) json.erase("storage");
+  if (event.changed_inputs.empty()) json.erase("changed_inputs");
   if (event.rank == 0) json.erase("rank");
   json["event"] = "ended";
   append(std::move(json), attempt);

@@ -65,12 +65,13 @@ struct AttemptEnded {
   std::optional<int> signal = {};
   std::string reason = {};
   std::string hint = {};
-  int rank = 0;                                ///< of the process that explains the end
-  std::vector<std::string> stderr_lines = {};  ///< the last ones, of that process
-  bool retry = false;                          ///< another worker starts
-  std::optional<double> wait_seconds = {};     ///< before it does
-  bool storage = false;                        ///< failed because the disk is full or fails
-  std::optional<double> busy_elsewhere = {};   ///< fraction of the cores that others kept busy
+  int rank = 0;                                  ///< of the process that explains the end
+  std::vector<std::string> stderr_lines = {};    ///< the last ones, of that process
+  bool retry = false;                            ///< another worker starts
+  std::optional<double> wait_seconds = {};       ///< before it does
+  bool storage = false;                          ///< failed because the disk is full or fails
+  std::optional<double> busy_elsewhere = {};     ///< fraction of the cores that others kept busy
+  std::vector<std::string> changed_inputs = {};  ///< InputFiles::changed, at the end
   StderrSizes stderr_sizes = {};
   /// Stopped because SupervisorOptions::stop_after was reached; none: for another reason.
   std::optional<int64_t> stop_after = {};

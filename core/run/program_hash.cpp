@@ -9,9 +9,10 @@
 #include "core/base/hash.h"
 
 namespace forge::run {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 /// The file that a word of the command names, where the folder decides which it is; "" for others.
 /// A program of the system, /usr/bin/python3, is as it is named.
@@ -26,7 +27,9 @@ fs::path named_file(const fs::path& folder, const std::string& word) {
   return fs::is_regular_file(file, ignored) ? file : fs::path();
 }
 
-std::vector<fs::path> named_files(const config::ExternalConfig& external) {
+}  // namespace
+
+std::vector<fs::path> program_files(const config::ExternalConfig& external) {
   std::vector<fs::path> files;
   for (const std::string& word : external.command) {
     const fs::path file = named_file(external.working_directory, word);
@@ -35,11 +38,9 @@ std::vector<fs::path> named_files(const config::ExternalConfig& external) {
   return files;
 }
 
-}  // namespace
-
 std::string program_hash(const config::ExternalConfig& external) {
   if (external.command.empty()) return "";
-  const std::vector<fs::path> files = named_files(external);
+  const std::vector<fs::path> files = program_files(external);
   if (files.empty()) return hash_hex(external.working_directory);
   Hasher hasher;
   for (const fs::path& file : files) hasher.update(hash_file(file));
@@ -48,7 +49,7 @@ std::string program_hash(const config::ExternalConfig& external) {
 
 std::string program_state(const config::ExternalConfig& external) {
   std::string state = program_hash(external);
-  for (const fs::path& file : named_files(external)) {
+  for (const fs::path& file : program_files(external)) {
     struct stat status {};
     if (::stat(file.c_str(), &status) != 0) continue;  // the hash has told that it is gone
     state +=

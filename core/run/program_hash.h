@@ -1,16 +1,21 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/config/experiment.h"
 
 namespace forge::run {
 
-/// Stands in a run's identity for the program of an external backend: a hash of the files of its
-/// working folder that its command names, "worker.py" or "--model=net.py", so that programs of one
-/// name in two folders are two programs and an edited one is another. A command that names none,
-/// "python3 -m mine", is known by its folder. "" for libtorch. Throws Error for a file that cannot
-/// be read.
+/// The files of its working folder that an external backend's command names, "worker.py" or
+/// "--model=net.py", in its order.
+std::vector<std::filesystem::path> program_files(const config::ExternalConfig& external);
+
+/// Stands in a run's identity for the program of an external backend: a hash of these files, so
+/// that programs of one name in two folders are two programs and an edited one is another. A
+/// command that names none, "python3 -m mine", is known by its folder. "" for libtorch. Throws
+/// Error for a file that cannot be read.
 std::string program_hash(const config::ExternalConfig& external);
 
 /// The hash and when its files were last changed: a file that was edited and put back makes another

@@ -240,7 +240,44 @@ Json own_weights(const Json& experiment) {
   return weights;
 }
 
+/// Whether a longer run makes the source's file longer: that of generated text.
+bool may_grow(const Json& experiment, const std::string& source) {
+  const Json* data = find_value(experiment, "data");
+  if (data && !source.empty() && data->contains("sources")) {
+    const Json& sources = data->at("sources");
+    data = sources.contains(source) ? &sources.at(source) : nullptr;
+  }
+  return data && data->value("source", "text") != "text";
+}
+
+/// Of the ids that the source's rows read, at most a million, which follow from how they are
+/// generated like all others.
+std::string beginning_hash(const data::TokenFile& file,
+                           const worker::TokenSource& source,
+                           const Json& experiment) {
+  const Json* const seq_len = find_value(experiment, "train.seq_len");
+  const Json* const kind = find_value(experiment, "data.rows");
+  constexpr int64_t most = int64_t{1} << 20;
+  data::TokenSpan last;
+  if (source.rows > 0 && seq_len)
+    last = file.row_span(
+        source.first_row + source.rows - 1, seq_len->get<int>(), kind && *kind == "padded");
+  std::vector<int32_t> ids(size_t(std::clamp<int64_t>(last.first + last.count, 0, most)));
+  file.read(0, int64_t(ids.size()), ids.data());
+  Hasher hasher;
+  hasher.update(std::to_string(last.first) + " " + std::to_string(last.count) + "\n");
+  hasher.update(
+      std::string_view(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]));
+  return hasher.hex();
+}
+
 }  // namespace
+
+std::string tokens_hash(const worker::TokenSource& source, const Json& experiment) {
+  const data::TokenFile file(source.path);
+  return may_grow(experiment, source.name) ? beginning_hash(file, source, experiment)
+                                           : file.content_hash();
+}
 
 std::string inputs_hash(const worker::Request& request) {
   worker::Request inputs;
@@ -254,7 +291,7 @@ std::string inputs_hash(const worker::Request& request) {
        {&inputs.train_tokens, &inputs.evaluation_tokens, &inputs.validation_tokens}) {
     for (worker::TokenSource& source : *sources) {
       const bool is_there = !source.path.empty() && path_exists(source.path);
-      source.path = is_there ? data::TokenFile(source.path).content_hash() : "";
+      source.path = is_there ? tokens_hash(source, request.experiment) : "";
     }
   }
   return hash_hex(worker::to_line(inputs));

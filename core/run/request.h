@@ -53,10 +53,15 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// that cannot be read or is not that of the run's identity: it would make another run.
 worker::Request read_request(const RunFolder& folder);
 
+/// Hash of the content of a source's file, as its header has it; of generated text, whose file
+/// grows when a longer run needs more, of the beginning that this run reads. Throws Error for what
+/// is no token file, or too short.
+std::string tokens_hash(const worker::TokenSource& source, const nlohmann::json& experiment);
+
 /// Hash of what a request says beside the run's identity and decides what is computed: the rows to
 /// train on and to evaluate on, what is asked about them, and how weights of blocks in Python are
-/// drawn. The hash of its content, as the header has it, stands for a file; one that is not there
-/// counts as empty. Throws Error for one that is no token file.
+/// drawn. tokens_hash stands for a file; one that is not there counts as empty. Throws Error for
+/// one that is no token file.
 std::string inputs_hash(const worker::Request& request);
 
 /// Throws Error where the request has other inputs than the run was planned with, or a file of

@@ -217,6 +217,7 @@ class Supervisor {
     const RunRecord record = folder_.record();
     const std::string program =
         record.identity.program.empty() ? "" : program_state(experiment.external);
+    const InputFiles inputs(experiment.external, request_);  // first: what follows compares them
     require_same_program(record, experiment);
     check_checkpoint_space(folder_.path(), experiment);
     require_planned_inputs(record, request_);
@@ -262,7 +263,8 @@ class Supervisor {
                         experiment,
                         request_.evaluation_tokens,
                         processes,
-                        program},
+                        program,
+                        inputs},
                        *worker);
   }
 
@@ -336,6 +338,7 @@ class Supervisor {
     ended.storage = end.storage;
     if (end.other_process_load)
       ended.busy_elsewhere = std::round(*end.other_process_load * 1e4) / 1e4;
+    ended.changed_inputs = end.changed_inputs;
     ended.stderr_sizes = folder_.stderr_sizes();
     if (end.halved) ended.stop_after = stop_after();
     log_.append(ended, attempt_);

@@ -10,6 +10,7 @@ namespace forge::run {
 namespace {
 
 constexpr int64_t max_seeds = 100000;
+constexpr size_t most_points = 100000;
 
 int64_t seed_of(const std::string& text) {
   int64_t seed = 0;
@@ -138,6 +139,13 @@ std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps,
   std::vector<Overrides> points(1);
   const auto extend = [&](const std::vector<Overrides>& by) {
     std::vector<Overrides> longer;
+    if (points.size() * by.size() > most_points)
+      throw Error("the sweeps make " +
+                      with_thousands(static_cast<int64_t>(points.size() * by.size())) +
+                      " runs of a config, and more than " + with_thousands(int64_t{most_points}) +
+                      " are no sweep",
+                  "every combination of the values is one: draw some, --sweep "
+                  "\"optimizer.lr=log_uniform(1e-4,1e-2)\" --samples 100");
     for (const Overrides& point : points) {
       for (const Overrides& settings : by) {
         longer.push_back(point);

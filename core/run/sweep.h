@@ -36,7 +36,7 @@ void check_distinct(const Sweep& sweep);
 
 /// Every combination of the sweeps' values, the last sweep's changing fastest; a single empty one
 /// without sweeps. Where there are samples, each combination with each of them, the samples
-/// changing fastest. Throws Error where two of them change one key.
+/// changing fastest. Throws Error where two of them change one key, and for more than 100,000.
 std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps,
                                     const std::vector<Overrides>& samples = {});
 

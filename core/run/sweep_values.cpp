@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/random.h"
@@ -87,16 +88,15 @@ bool is_increasing(const std::vector<double>& values) {
   return std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
 }
 
-std::string drawn_value(const RandomKey& key, RandomStream& random) {
-  const Distribution& from = key.distribution;
+std::string drawn_value(const Distribution& from, bool integers, RandomStream& random) {
   if (from.kind == ValueKind::choice)
     return from.choices[static_cast<size_t>(random.below(from.choices.size()))];
-  if (takes_integers(key.path) && from.kind == ValueKind::uniform) {
+  if (integers && from.kind == ValueKind::uniform) {
     const auto numbers = static_cast<uint64_t>(from.high - from.low) + 1;
     return number_text(from.low + static_cast<double>(random.below(numbers)));
   }
   const double value = between(from.kind, from.low, from.high, random.uniform());
-  const double near = takes_integers(key.path) ? std::round(value) : rounded(value, fewest_digits);
+  const double near = integers ? std::round(value) : rounded(value, fewest_digits);
   return number_text(std::clamp(near, from.low, from.high));
 }
 
@@ -142,19 +142,29 @@ void check_distribution(const RandomKey& key) {
 std::vector<Overrides> draw_samples(const std::vector<RandomKey>& keys,
                                     int64_t count,
                                     uint64_t seed) {
+  if (count > most_values)
+    throw Error(with_thousands(count) + " are too many samples",
+                "at most " + with_thousands(most_values));
   std::vector<RandomStream> streams;
+  std::vector<bool> integers;  // looked up once: a point is drawn many times where few are left
   for (const RandomKey& key : keys) {
     check_distribution(key);
     streams.emplace_back(seed, stream_number("sweep " + key.path));
+    integers.push_back(takes_integers(key.path));
   }
   std::vector<Overrides> points;
-  std::set<Overrides> seen;
-  const int64_t most_draws = 1000 * count;  // of the last of 100 points: one in e^10 is missed
-  for (int64_t draw = 0; draw < most_draws && int64_t(points.size()) < count; ++draw) {
+  std::unordered_set<std::string> seen;
+  int64_t repeats = 0;  // in a row
+  // Where one point of n is left, 100 n draws miss it once in e^100 times.
+  while (int64_t(points.size()) < count && repeats < 100 * (int64_t(points.size()) + 10)) {
     Overrides point;
     for (size_t i = 0; i < keys.size(); ++i)
-      point.push_back(keys[i].path + "=" + drawn_value(keys[i], streams[i]));
-    if (seen.insert(point).second) points.push_back(std::move(point));
+      point.push_back(keys[i].path + "=" +
+                      drawn_value(keys[i].distribution, integers[i], streams[i]));
+    ++repeats;
+    if (!seen.insert(join(point, "\n")).second) continue;
+    points.push_back(std::move(point));
+    repeats = 0;
   }
   if (int64_t(points.size()) < count)
     throw Error("the sweep asks for " + std::to_string(count) + " samples, and only " +

@@ -43,7 +43,7 @@ void check_distribution(const RandomKey& key);
 /// Bergstra and Bengio 2012). Numbers have three significant digits, or are integers where the key
 /// takes these. The seed gives the same points on every machine; a larger count begins with those
 /// of a smaller one, and a key more changes none of the others' first draws. Throws Error where
-/// there are not so many different points.
+/// there are not so many different points, and for more than 10,000.
 std::vector<Overrides> draw_samples(const std::vector<RandomKey>& keys,
                                     int64_t count,
                                     uint64_t seed);

@@ -49,6 +49,12 @@ class Module(unittest.TestCase):
         self.assertEqual(again.column("id"), [self.made[3]["id"], self.made[0]["id"]])  # none was repeated
         self.assertEqual(again, forge.wait(again, folder=self.folder))
 
+    def test_texts_of_overrides_stay_as_they_are(self):
+        for text in ("lr #2 of three", "# all", "null", "a: b", "it's \u00fc \U0001f600 \"quoted\"", "[1, 2", "0x10"):
+            planned = forge.run("train_baseline", overrides={"description": text}, threads=1, until_done=False,
+                                options=["--force"], folder=self.folder)
+            self.assertEqual(forge.wait(planned, folder=self.folder).column("description"), [text])
+
     def test_runs_are_found_by_conditions(self):
         chosen = forge.runs(where=["seed=43", "optimizer.lr>0"], sort="config", folder=self.folder)
         self.assertEqual(chosen.column("config"), ["train_baseline", "train_variant"])
@@ -70,7 +76,10 @@ class Module(unittest.TestCase):
             forge.curves(self.made[0]["id"], metric="eval_los", folder=self.folder)
         self.assertEqual(forge.curves(self.made[0]["id"], metric="validation_loss", folder=self.folder), [])
         with self.assertRaisesRegex(forge.ForgeError, "not JSON"):
-            forge.run("--help", folder=self.folder)
+            forge.run("train_baseline", options=["--help"], folder=self.folder)
+        for call in (forge.run, forge.runs, forge.curves, forge.table):
+            with self.assertRaisesRegex(forge.ForgeError, "'--all' is an option and no name"):
+                call("--all", folder=self.folder)
 
     def test_a_table_has_rows_and_seeds(self):
         table = forge.table("variants", folder=self.folder)

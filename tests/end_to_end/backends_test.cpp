@@ -375,6 +375,44 @@ TEST_CASE("a program that is edited while it starts gives no result under its ol
   CHECK_FALSE(contains(events, "\"event\":\"finished\""));
 }
 
+TEST_CASE("a program that is edited while its run trains leaves a warning with the run",
+          "[hostile]") {
+  Program forge;
+  std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram", forge.folder() / "a");
+  const std::filesystem::path program = forge.folder() / "a" / "edited.sh";
+  write_file_atomic(forge.folder() / "a" / "net.txt", "one\n");
+  // Edits a file of its command once forge has compared it, as somebody might meanwhile.
+  write_file_atomic(
+      program,
+      "#!/bin/sh\n"
+      "read -r request\n"
+      "printf '%s\\n' \"$request\" | ./worker.sh | while read -r line; do\n"
+      "  case $line in *'\"event\":\"finished\"'*)\n"
+      "    until grep -qs '\"event\":\"started\"' \"$2\"/train_*/events.jsonl; do :; done\n"
+      "    echo two >\"$1\" ;;\n"
+      "  esac\n"
+      "  printf '%s\\n' \"$line\"\n"
+      "done\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const Outcome outcome =
+      forge.call(tiny({"run",
+                       "train_canon_ac",
+                       "--set",
+                       "backend=external",
+                       "--set",
+                       "external.command=[./edited.sh, net.txt, " + forge.runs_dir().string() + "]",
+                       "--set",
+                       "external.working_directory=" + (forge.folder() / "a").string(),
+                       "--set",
+                       "data.order=sequential"}));
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  const std::string warning = "files that it reads were changed while it trained: net.txt\n";
+  CHECK(contains(outcome.err, warning));
+  const std::string run = forge.only_run().filename().string();
+  CHECK(contains(forge.call({"runs", "show", run}).out, warning));
+}
+
 TEST_CASE("programs are started whatever locale the environment names") {
   Program forge;
   for (const char* name : {"LC_ALL", "LANG", "LC_CTYPE"}) forge.environment[name] = "xx_XX.UTF-8";

@@ -131,6 +131,18 @@ TEST_CASE("a search that is interrupted goes on with the same command to the sam
   REQUIRE(ends_in(forge).completed == ends_in(straight).completed);
 }
 
+TEST_CASE("a sweep over a key that changes no result makes one run and says so") {
+  const Program forge;
+  for (const std::string sweep : {"name=a,b", "train.keep_checkpoints=1,2"}) {
+    const Outcome plan =
+        forge.call(tiny({"run", "train_canon_ac", "--sweep", sweep, "--dry-run", "--json"}));
+    INFO(plan.err);
+    REQUIRE(plan.exit_code == 0);
+    CHECK(json::parse(plan.out).size() == 1);
+    CHECK(contains(plan.err, "): the same run as train_canon_ac (" + sweep.substr(0, 4)));
+  }
+}
+
 TEST_CASE("two commands drive one search together") {
   const Program forge;
   const int one = forge.start(search()), other = forge.start(search());

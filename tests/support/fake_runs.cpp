@@ -188,7 +188,8 @@ void append_attempt(const run::RunFolder& folder, int attempt) {
 void append_ended(const run::RunFolder& folder,
                   const std::string& status,
                   const std::string& reason,
-                  double busy_elsewhere) {
+                  double busy_elsewhere,
+                  const std::vector<std::string>& changed_inputs) {
   const int exit_status = status == "completed" ? 0 : status == "stopped" ? 3 : 1;
   nlohmann::json json = {{"event", "ended"},
                          {"attempt", 1},
@@ -201,6 +202,7 @@ void append_ended(const run::RunFolder& folder,
                          {"stderr", nlohmann::json::array()},
                          {"time", first_event_time + 75}};
   if (busy_elsewhere > 0) json["busy_elsewhere"] = busy_elsewhere;
+  if (!changed_inputs.empty()) json["changed_inputs"] = changed_inputs;
   append_line(folder, json.dump() + "\n");
 }
 
@@ -259,7 +261,7 @@ run::RunFolder make_completed_run(const std::filesystem::path& runs_dir,
   finished.parameters = run.parameters;
   finished.shared_device = outcome.shared_device;
   append_event(folder, finished);
-  append_ended(folder, "completed", "", outcome.busy_elsewhere);
+  append_ended(folder, "completed", "", outcome.busy_elsewhere, outcome.changed_inputs);
   write_file_atomic(folder.done_file(), "");
   return folder;
 }

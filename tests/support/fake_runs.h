@@ -101,6 +101,7 @@ struct Outcome {
   std::optional<double> validation_loss = {};
   double busy_elsewhere = 0;
   bool shared_device = false;
+  std::vector<std::string> changed_inputs = {};
   bool is_exact = false;  ///< the loss is as given, for every seed
 };
 
@@ -136,7 +137,8 @@ void append_attempt(const run::RunFolder& folder, int attempt);
 void append_ended(const run::RunFolder& folder,
                   const std::string& status,
                   const std::string& reason = "",
-                  double busy_elsewhere = 0);
+                  double busy_elsewhere = 0,
+                  const std::vector<std::string>& changed_inputs = {});
 
 /// Training metrics of a step with figures that follow from the step alone.
 worker::TrainMetrics metrics_at(int64_t step);

@@ -210,8 +210,10 @@ EvaluationText evaluation_text_from(const nlohmann::json& json) {
   return {number("entropy_floor"), number("repeated_sentences")};
 }
 
-/// From the folder's evaluation_text.json, or else made and kept there.
-EvaluationText known_evaluation_text(const PrepareJob& job, const PreparedData& prepared) {
+/// From the folder's evaluation_text.json, or else made, and kept there if it may be.
+EvaluationText known_evaluation_text(const PrepareJob& job,
+                                     const PreparedData& prepared,
+                                     const TokenCacheEntry& folder) {
   const fs::path file = prepared.train.at(0).tokens.parent_path() / "evaluation_text.json";
   nlohmann::json all = nlohmann::json::object();
   try {
@@ -226,7 +228,7 @@ EvaluationText known_evaluation_text(const PrepareJob& job, const PreparedData& 
   nlohmann::json& entry = all[key] = nlohmann::json::object();
   if (text.entropy_floor) entry["entropy_floor"] = *text.entropy_floor;
   if (text.repeated_sentences) entry["repeated_sentences"] = *text.repeated_sentences;
-  write_file_atomic(file, json_text(all, 2) + "\n");
+  if (folder.is_writable()) write_file_atomic(file, json_text(all, 2) + "\n");
   return text;
 }
 
@@ -266,7 +268,7 @@ PreparedData prepare_text(const PrepareJob& job, const TextSource& source, RowsN
   add(Split::evaluation, needed.evaluation + needed.validation, prepared.evaluation);
   split_held_out(experiment, needed, prepared);
   if (needed.is_all && !experiment.data.is_task())
-    prepared.evaluation_text = known_evaluation_text(job, prepared);
+    prepared.evaluation_text = known_evaluation_text(job, prepared, folder);
   folder.write_provenance(provenance_of(experiment));
   return prepared;
 }

@@ -53,7 +53,8 @@ struct PreparedData {
 ///
 /// The files of generated text grow when a run needs more than is there; the shorter file is the
 /// beginning of the longer one, so a run that uses it is not disturbed. Any number of processes may
-/// prepare the same data at once: one does, the others wait. Each file appears whole or not at all;
+/// prepare the same data at once: one does, the others wait. A cache that this user may only read
+/// is used as far as it goes. Each file appears whole or not at all;
 /// a damaged one is rebuilt. `verify_hashes` reads every byte for that of large
 /// files too, not only headers and sizes, and a user's text even where cache_dir/surveys has its
 /// hash from an earlier time and the times of its files are the same. Throws Error where the text

@@ -1,7 +1,9 @@
 #include "core/data/rows/token_cache.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +11,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
 #include "core/data/rows/token_file.h"
@@ -83,9 +86,13 @@ void remove_leftovers(const fs::path& folder) {
   for (const fs::path& path : leftovers) remove_tree(path);
 }
 
-const fs::path& made(const fs::path& folder) {
-  make_directories(folder);
-  return folder;
+/// Whether this user may only read the folder or its lock, or may not make the folder.
+bool is_read_only(const fs::path& folder) {
+  const auto is_refused = [](const fs::path& path, int wanted) {
+    return ::access(path.c_str(), wanted) != 0 && (errno == EACCES || errno == EROFS);
+  };
+  return is_refused(existing_ancestor(folder), W_OK | X_OK) ||
+         is_refused(folder / "lock", R_OK | W_OK);
 }
 
 }  // namespace
@@ -120,13 +127,22 @@ std::optional<Tokenizer> known_tokenizer(const fs::path& folder,
 }
 
 TokenCacheEntry::TokenCacheEntry(fs::path path, const Progress& progress, bool verify_hashes)
-    : path_(std::move(path)),
-      progress_(progress),
-      verify_hashes_(verify_hashes),
-      lock_(lock_signed(made(path_) / "lock", [&](const std::string& holder) {
-        if (progress) progress(0, "waiting for " + holder + ", which prepares the same data");
-      })) {
+    : path_(std::move(path)), progress_(progress), verify_hashes_(verify_hashes) {
+  if (is_read_only(path_)) return;
+  make_directories(path_);
+  lock_ = lock_signed(path_ / "lock", [&](const std::string& holder) {
+    if (progress) progress(0, "waiting for " + holder + ", which prepares the same data");
+  });
   remove_leftovers(path_);
+}
+
+void TokenCacheEntry::require_writable(const std::string& missing) const {
+  if (is_writable()) return;
+  throw Error(
+      "'" + shown_path(path_) + "' has no usable " + missing + ", and you may not write there",
+      "FORGE_CACHE_DIR names a cache of your own, in which the data is prepared anew: "
+      "FORGE_CACHE_DIR=~/.cache/forge; or ask the owner to prepare it there",
+      ExitCode::failed);
 }
 
 fs::path TokenCacheEntry::tokens_path(Split split) const {
@@ -137,6 +153,7 @@ Tokenizer TokenCacheEntry::tokenizer(const config::TokenizerConfig& config,
                                      const std::function<NextDocument()>& sample) const {
   const fs::path hash_path = path_ / "tokenizer.hash";
   if (auto cached = cached_tokenizer(tokenizer_path(), hash_path)) return std::move(*cached);
+  require_writable("tokenizer");
   Tokenizer tokenizer = config.path.empty()
                             ? train_byte_level_bpe(sample(), config.vocab_size, progress_)
                             : read_tokenizer_file(config.path);
@@ -154,11 +171,12 @@ TokenAmount TokenCacheEntry::tokens(Split split,
       if_usable(path, [&] { return usable(path, tokenizer, verify_hashes_); });
   const bool enough = held && held->tokens >= wanted.tokens && held->documents >= wanted.documents;
   if (held && (enough || !source.is_endless())) return *held;
+  require_writable(split == Split::training ? "training tokens" : "evaluation tokens");
   return write_tokens(split, wanted, source, tokenizer, progress_, path);
 }
 
 void TokenCacheEntry::write_provenance(const nlohmann::json& provenance) const {
-  write_file_atomic(path_ / "made_from.json", json_text(provenance, 2) + "\n");
+  if (is_writable()) write_file_atomic(path_ / "made_from.json", json_text(provenance, 2) + "\n");
 }
 
 namespace {

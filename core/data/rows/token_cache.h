@@ -28,7 +28,8 @@ std::optional<Tokenizer> known_tokenizer(const std::filesystem::path& folder,
                                          const config::TokenizerConfig& config);
 
 /// A folder of the cache with a tokenizer and the tokens of one text, held by this process alone.
-/// Files appear whole or not at all; a damaged one is rebuilt.
+/// Files appear whole or not at all; a damaged one is rebuilt. Of a folder that this user may only
+/// read, which somebody else has prepared, what is there is used without holding it.
 class TokenCacheEntry {
  public:
   /// Waits for another process that holds it. `verify_hashes`: of large files too every byte is
@@ -49,14 +50,21 @@ class TokenCacheEntry {
                      const TextSource& source,
                      const Tokenizer& tokenizer) const;
 
-  /// Records what the files were made from, for people who look at the cache.
+  /// Records what the files were made from, for people who look at the cache. Of a folder that is
+  /// only read its owner has.
   void write_provenance(const nlohmann::json& provenance) const;
 
+  /// Whether this user may write into the folder.
+  bool is_writable() const { return lock_.has_value(); }
+
  private:
+  /// Throws Error where the folder is only read, saying what is not there.
+  void require_writable(const std::string& missing) const;
+
   std::filesystem::path path_;
   const Progress& progress_;
   bool verify_hashes_;
-  FileLock lock_;
+  std::optional<FileLock> lock_;  ///< none where the folder is only read
 };
 
 /// A token file of the cache.

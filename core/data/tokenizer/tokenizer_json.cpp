@@ -265,10 +265,12 @@ void read_post_processor(const Json& json, Vocabulary& vocabulary) {
 
 /// The largest in use have 35 MB.
 constexpr uintmax_t largest_file = uintmax_t{128} << 20;
+constexpr int deepest = 1000;  // a Sequence of a Sequence of …
 
 Json parsed(const std::string& text) {
   try {
-    return Json::parse(text);  // depth is bounded by the parser's own explicit stack
+    Json json = read_json_text(text, deepest);
+    return json.is_discarded() ? Json::parse(text) : json;  // which says where it is none
   } catch (const Json::parse_error& error) {
     const size_t place = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
     const auto begin = text.begin();

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "core/base/display_text.h"
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/staging.h"
@@ -52,11 +54,27 @@ void compare(const RunSummary& stored, const RunSummary& found, StoreComparison&
   }
 }
 
+/// What is wrong with a run's name, "" for nothing: it is found by the name of its folder, and
+/// stands in tables under the config that its run.json names.
+std::string wrong_name(const run::RunFolder& folder) {
+  run::RunRecord record;
+  try {
+    record = folder.record();
+  } catch (const Error&) {
+    return "";  // removed meanwhile, or damaged, of which the stores tell
+  }
+  if (record.id != folder.id())
+    return "the folder's name is not the run's, '" + tables::printable(record.id) + "'";
+  if (run::names_its_config(record)) return "";
+  return "its name is none of config '" + tables::printable(record.config) +
+         "', which run.json names";
+}
+
 /// Other tables, each with the column that names what its rows are about, and with what they are.
 struct Table {
   const char *name, *key, *what;
 };
-constexpr Table tables[] = {
+constexpr Table compared_tables[] = {
     {"problems", "run_id", "what is wrong with its files"},
     {"configs", "run_id", "the config"},
     {"environments", "run_id", "what it ran on"},
@@ -92,8 +110,8 @@ void compare_tables(const fs::path& path,
   attach.bind(1, built.string());
   attach.exec();
   size_t done = 0;
-  for (const Table& table : tables) {
-    if (progress) progress(done++, std::size(tables));
+  for (const Table& table : compared_tables) {
+    if (progress) progress(done++, std::size(compared_tables));
     for (const std::string& key : differing_keys(*database, table)) {
       if (active.count(key) == 0)
         comparison.differences.push_back(
@@ -132,6 +150,8 @@ StoreComparison compare_once(const fs::path& path,
       } else {
         compare(known->second, run, comparison);
       }
+      const std::string wrong = wrong_name(run::RunFolder(runs_dir / id));
+      if (!wrong.empty()) comparison.differences.push_back({id, wrong});
     }
     for (const auto& [id, run] : stored) {
       if (found.count(id) == 0 && active.count(id) == 0)

@@ -178,6 +178,10 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
     // Times add up over all attempts, so the highest load counts.
     if (const auto load = stored.ended->busy_elsewhere)
       run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);
+    for (const std::string& file : stored.ended->changed_inputs) {
+      if (run.changed_inputs.find(file) == std::string::npos)
+        run.changed_inputs += (run.changed_inputs.empty() ? "" : ", ") + file;
+    }
   }
   if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }

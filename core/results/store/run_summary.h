@@ -74,6 +74,8 @@ struct RunSummary {
   /// none: not known.
   std::optional<double> busy_elsewhere;
   int64_t shared_device = 0;  ///< 1: another process held memory of the GPU at the end
+  /// Files that it reads and that changed while it trained, in words with commas between; "": none.
+  std::string changed_inputs;
   /// Last values of the metrics that the run has reported (Source::run), by name. NaN where an
   /// evaluation's loss was not a number.
   std::map<std::string, double, std::less<>> metrics;
@@ -140,6 +142,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("processes", run.processes);
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
+  visit.column("changed_inputs", run.changed_inputs);
   for (const results::Metric& metric : results::metrics()) {
     if (metric.source != results::Source::run) continue;
     const auto found = run.metrics.find(metric.name);

@@ -57,7 +57,8 @@ CREATE TABLE runs (
   micro_batch_size      INTEGER,            -- rows computed at once; NULL: all rows of a step
   processes             INTEGER,            -- that trained it last; NULL: a single one
   busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
-  shared_device         INTEGER NOT NULL    -- 1: another process held memory of the GPU
+  shared_device         INTEGER NOT NULL,   -- 1: another process held memory of the GPU
+  changed_inputs        TEXT NOT NULL       -- files that it reads and that changed while it trained; '': none
 ) STRICT;
 
 CREATE INDEX runs_by_config ON runs (config, created);

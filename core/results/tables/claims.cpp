@@ -337,6 +337,16 @@ bool was_asked_afterwards(const ClaimSpec& claim, const std::vector<const Ablati
   });
 }
 
+/// What is to be said of the files that the rows' runs read, "" for nothing.
+std::string changed_inputs_of(const std::vector<const AblationRow*>& rows) {
+  std::vector<std::string> texts;
+  for (const AblationRow* row : rows) {
+    const std::string text = changed_inputs_text(*row);
+    if (!text.empty()) texts.push_back(text);
+  }
+  return join(texts, "; ");
+}
+
 /// The smallest error at which the claim is decided, for a single look; 1 if it is not decided at
 /// any.
 double p_of(const std::function<Verdict(double confidence)>& verdict_at) {
@@ -410,6 +420,7 @@ std::vector<JudgedClaim> measured_claims(const Ablation& ablation) {
   for (const ClaimSpec& claim : ablation.table.claims) {
     judged.push_back(judge_claim(claim, ablation));
     const bool is_of_profile = ablation.profile.empty() || ablation.profile == claim.profile;
+    judged.back().changed_inputs = changed_inputs_of(rows_of(claim, ablation));
     judged.back().waits_for_runs = !judged.back().p && is_of_profile && !is_exact(claim);
   }
   return judged;

@@ -14,6 +14,7 @@
 #include "core/results/statistics/sample.h"
 #include "core/results/tables/budget.h"
 #include "core/run/identity.h"
+#include "core/run/input_files.h"
 
 namespace forge::tables {
 
@@ -624,6 +625,18 @@ std::string load_text(const Sample& sample) {
         return rank(a) < rank(b);
       });
   return most == sample.runs.end() ? "" : load_text(*most);
+}
+
+std::string changed_inputs_text(const store::RunSummary& run) {
+  return run.changed_inputs.empty() ? "" : run::changed_inputs_text(run.changed_inputs);
+}
+
+std::string changed_inputs_text(const Sample& sample) {
+  std::vector<std::string> runs;
+  for (const store::RunSummary& run : sample.runs) {
+    if (!run.changed_inputs.empty()) runs.push_back(run.id + ": " + changed_inputs_text(run));
+  }
+  return join(runs, "; ");
 }
 
 }  // namespace forge::tables

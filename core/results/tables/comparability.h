@@ -131,4 +131,9 @@ bool was_loaded(const Sample& sample);  ///< one of its runs
 std::string load_text(const store::RunSummary& run);
 std::string load_text(const Sample& sample);  ///< of its run with the highest load
 
+/// That files which a run reads were changed while it trained, and which, in words; "" of none. Its
+/// numbers may be those of the files that its identity names, or not.
+std::string changed_inputs_text(const store::RunSummary& run);
+std::string changed_inputs_text(const Sample& sample);  ///< of all its runs, by their ids
+
 }  // namespace forge::tables

@@ -68,6 +68,7 @@ Json metrics_json(const AblationRow& row, const TableSpec& table) {
   metrics["memory_change"] = value_or_null(row.memory_change);
   metrics["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
   metrics["disturbance"] = load_text(row);
+  metrics["changed_inputs"] = changed_inputs_text(row);
   for (const ColumnSpec& column : table.columns) {
     const auto metric = metric_of(column);
     if (!metric || metric->source == results::Source::task || metrics.contains(metric->name))
@@ -372,6 +373,7 @@ Json to_json(const Ablation& ablation) {
                                 {"verdict", name_of(judged.verdict)},
                                 {"p_adjusted", value_or_null(judged.p)},
                                 {"asked_afterwards", judged.asked_afterwards},
+                                {"changed_inputs", judged.changed_inputs},
                                 {"reason", judged.reason}});
   }
   if (ablation.published) {

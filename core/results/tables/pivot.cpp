@@ -155,6 +155,7 @@ std::vector<std::string> notes_on(const Pivot& pivot) {
   if (pivot.without > 0)
     notes.push_back("Completed runs without " + pivot.options.metric + ": " +
                     std::to_string(pivot.without));
+  notes.insert(notes.end(), pivot.changed_inputs.begin(), pivot.changed_inputs.end());
   return notes;
 }
 
@@ -216,6 +217,8 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       for (const PivotRun* pivot_run : own) {
         if (pivot_run->run->summary.id == sample.run->id) shown.push_back(pivot_run);
       }
+      const std::string changed = changed_inputs_text(sample);
+      if (!changed.empty()) pivot.changed_inputs.push_back(changed);
       PivotCell cell = cell_of(sample, options.metric);
       cell.left_out = own.size() - cell.runs.size();
       pivot.cells.back().push_back(std::move(cell));
@@ -282,6 +285,7 @@ Json to_json(const Pivot& pivot) {
   json["left_out"] = to_json(pivot.excluded);
   json["varying"] = pivot.differ_between_cells;
   json["without"] = pivot.without;
+  json["changed_inputs"] = pivot.changed_inputs;
   return json;
 }
 

@@ -34,6 +34,7 @@ struct Pivot {
   std::vector<std::vector<PivotCell>> cells;
   std::vector<ExcludedRuns> excluded;             ///< other runs of the cells' values, and why
   std::vector<std::string> differ_between_cells;  ///< what else the cells differ in
+  std::vector<std::string> changed_inputs;        ///< changed_inputs_text of the cells' samples
   size_t without = 0;                             ///< completed runs without the metric
 };
 

@@ -401,9 +401,9 @@ std::vector<SheetCell> row_cells(size_t index,
                                  const Ablation& ablation,
                                  std::vector<std::string>& footnotes) {
   const AblationRow& row = ablation.rows[index];
-  const std::string state_mark = mark_of(footnote_of(row, ablation), footnotes) +
-                                 mark_of(violation_note(row), footnotes) +
-                                 mark_of(config_note(row), footnotes);
+  const std::string state_mark =
+      mark_of(footnote_of(row, ablation), footnotes) + mark_of(violation_note(row), footnotes) +
+      mark_of(config_note(row), footnotes) + mark_of(changed_inputs_text(row), footnotes);
   const std::string edge_mark =
       mark_of(edge_note(row, ablation), footnotes) + mark_of(tuning_note(row, ablation), footnotes);
   const bool shows_value =

@@ -110,6 +110,7 @@ std::vector<Cell> with_tests_of(const std::vector<Cell>& tested, std::vector<Cel
 
 void settle(std::vector<JudgedClaim>& claims) {
   for (JudgedClaim& claim : claims) {
+    if (!claim.changed_inputs.empty() && !claim.p) claim.reason += "; " + claim.changed_inputs;
     if (!claim.p) continue;
     claim.reason += ", " + results::p_value_text(*claim.p);
     if (*claim.p > significance) {
@@ -117,6 +118,7 @@ void settle(std::vector<JudgedClaim>& claims) {
       claim.reason += "; within noise";
     }
     if (claim.asked_afterwards) claim.reason += "; asked after runs were made";
+    if (!claim.changed_inputs.empty()) claim.reason += "; " + claim.changed_inputs;
   }
 }
 

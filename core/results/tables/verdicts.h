@@ -20,8 +20,9 @@ struct JudgedClaim {
   bool is_measured = false;  ///< `reason` is the measured value
   /// How large an error must be allowed for the runs to decide it; none: they do not test it.
   std::optional<double> p;
-  bool asked_afterwards = false;  ///< when some of the runs were there already
-  bool waits_for_runs = false;    ///< it would be tested if its runs were there, or compared
+  bool asked_afterwards = false;    ///< when some of the runs were there already
+  std::string changed_inputs = {};  ///< changed_inputs_text of the rows that it is about
+  bool waits_for_runs = false;      ///< it would be tested if its runs were there, or compared
 };
 
 /// The claims of the table, in its order, with the verdict that the runs suggest and the p of that

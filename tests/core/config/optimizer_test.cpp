@@ -89,6 +89,9 @@ TEST_CASE("settings of Muon and SGD that mean nothing are refused") {
   CHECK(contains(
       small_refusal({"optimizer.type=muon", "optimizer.muon.newton_schulz_coefficients=[1, 2]"}),
       "must be three numbers, not 2"));
+  CHECK(contains(small_refusal({"optimizer.type=muon",
+                                "optimizer.muon.newton_schulz_coefficients=[1e308, -5, 2]"}),
+                 "must lie between -1000 and 1000, not 1e+308"));
   CHECK(contains(small_refusal({"optimizer.type=muon", "optimizer.muon.newton_schulz_steps=0"}),
                  "must be from 1 to 32"));
   CHECK(contains(small_refusal({"optimizer.type=muon", "optimizer.muon.adjust_lr=orig"}),

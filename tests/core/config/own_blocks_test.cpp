@@ -35,8 +35,10 @@ struct BlockProject {
                  "train: {max_steps: 4}\n" +
                      text);
   }
-  ResolvedConfig resolved(const std::vector<std::string>& overrides = {}) const {
+  ResolvedConfig resolved(const std::vector<std::string>& overrides = {},
+                          const std::shared_ptr<BlockTexts>& texts = {}) const {
     ResolveOptions options;
+    options.block_texts = texts;
     options.overrides = overrides;
     options.host_environment.working_directory = folder.path().string();
     const auto workspace = project::find_workspace(folder.path());
@@ -84,6 +86,20 @@ TEST_CASE("the project's file of a block comes before the workspace's", "[own_bl
   const auto blocks = place.resolved().experiment.model.blocks;
   CHECK(blocks.at("shared").source == "far\n");
   CHECK(blocks.at("my_mixer").source == "class MyMixer: 1\n");
+}
+
+TEST_CASE("configs of one command have one text of a block that is edited meanwhile",
+          "[own_blocks]") {
+  const BlockProject place(with_my_mixer);
+  const auto texts = std::make_shared<BlockTexts>();
+  const auto source_with = [&](const std::shared_ptr<BlockTexts>& known) {
+    return place.resolved({}, known).experiment.model.blocks.at("my_mixer").source;
+  };
+  CHECK(source_with(texts) == "class MyMixer: 1\n");
+  place.folder.write("p/blocks/my_mixer.py", "class MyMixer: 2\n");
+  CHECK(source_with(texts) == "class MyMixer: 1\n");
+  CHECK(source_with(std::make_shared<BlockTexts>()) == "class MyMixer: 2\n");
+  CHECK(source_with(nullptr) == "class MyMixer: 2\n");
 }
 
 TEST_CASE("settings of a block are values of any type, and the command line changes them",

@@ -69,6 +69,23 @@ TEST_CASE("an override is a path and a YAML value with places on the command lin
   REQUIRE(parse_override("model.canon={set: A}").value->is_mapping());
 }
 
+TEST_CASE("an override that YAML would cut at a comment is refused and quoted") {
+  REQUIRE(error_for("data.path=/a #2") ==
+          "command line:1:20: error: a comment in YAML begins at the '#': the value would be '/a'\n"
+          "    --set data.path=/a #2\n"
+          "                       ^\n"
+          "hint: quote a text that has a '#': --set 'data.path=\"/a #2\"'");
+  CHECK(tests::contains(error_for("description=#2"), "the value would be ''"));
+  CHECK(tests::contains(error_for("description=it's #2"), "the value would be 'it's'"));
+  CHECK(tests::contains(error_for("description=\"a\" # b"), "begins at the '#'"));
+  CHECK(tests::contains(error_for("optimizer.betas=[0.9, 0.95]\t# two"), "begins at the '#'"));
+  CHECK(parse_override("data.path=\"/a #2\"").value->text == "/a #2");
+  CHECK(parse_override("data.path='/it''s #2'").value->text == "/it's #2");
+  CHECK(parse_override("description=\"a \\\" #2\"").value->text == "a \" #2");
+  CHECK(parse_override("data.path=/a#2").value->text == "/a#2");
+  CHECK(parse_override("model.canon={set: \"A #\"}").value->is_mapping());
+}
+
 TEST_CASE("an override of an unknown key shows a caret and the nearest key of all") {
   REQUIRE(error_for("train.max_step=4") ==
           "command line:1:7: error: unknown key 'train.max_step'\n"

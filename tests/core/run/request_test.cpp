@@ -224,6 +224,38 @@ TEST_CASE("a run that waited does not begin with other inputs than it was planne
   CHECK_NOTHROW(require_planned_inputs(record, request));
 }
 
+TEST_CASE("a run goes on when a longer one has made the tokens of generated text more",
+          "[run][hostile]") {
+  const TemporaryFolder folder;
+  const auto write = [&](std::vector<int32_t> ids) {
+    data::TokenFileWriter writer(folder / "train", 100, hash_hex("a tokenizer"));
+    writer.append(ids.data(), ids.size());
+    writer.finish();
+  };
+  worker::Request request;
+  request.train_tokens = {worker::TokenSource{(folder / "train").string(), 2}};
+  request.train_tokens[0].name = "tales";
+  request.experiment = {
+      {"data", {{"source", "mixture"}, {"sources", {{"tales", {{"source", "toy_stories"}}}}}}},
+      {"train", {{"seq_len", 2}}}};
+  write({1, 2, 3, 4, 5});
+  RunRecord record;
+  record.inputs_hash = inputs_hash(request);
+  const auto error = [&] { return error_of([&] { require_planned_inputs(record, request); }); };
+  write({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(error().empty());
+  write({1, 2, 3, 4, 9, 6, 7, 8, 9});
+  CHECK(contains(error(), "are not those that it was planned with"));
+  write({1, 2, 3});
+  CHECK_FALSE(error().empty());
+  // A text is what it is.
+  request.experiment["data"]["sources"]["tales"]["source"] = "text";
+  write({1, 2, 3, 4, 5});
+  record.inputs_hash = inputs_hash(request);
+  write({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(contains(error(), "are not those that it was planned with"));
+}
+
 TEST_CASE("a run whose config was changed does not go on", "[run][renew]") {
   const TemporaryFolder runs;
   const RunFolder folder = new_run(runs.path());

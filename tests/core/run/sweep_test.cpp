@@ -53,6 +53,17 @@ TEST_CASE("several sweeps make their product, the last changing fastest") {
           }).find("two sweeps change 'seed'") != std::string::npos);
 }
 
+TEST_CASE("combinations that nobody can run are refused before they fill the memory",
+          "[run][sweep]") {
+  const auto range = [](const std::string& path) {
+    return parse_sweep(path + "=linear(1,9000,9000)");
+  };
+  CHECK(tests::contains(tests::error_of([&] {
+                          sweep_points({range("optimizer.lr"), range("train.warmup_steps")});
+                        }),
+                        "the sweeps make 81,000,000 runs of a config"));
+}
+
 TEST_CASE("a range is written as its kind, its ends and its number of values", "[run][sweep]") {
   REQUIRE(parse_sweep("optimizer.lr=log(1e-4,1e-2,5)").values ==
           Texts{"0.0001", "0.000316", "0.001", "0.00316", "0.01"});

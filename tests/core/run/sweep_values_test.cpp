@@ -91,6 +91,15 @@ TEST_CASE("no point is drawn twice, and too few are an error", "[run][sweep]") {
           std::string::npos);
 }
 
+TEST_CASE("thousands of points are drawn at once, and no more than ten thousand", "[run][sweep]") {
+  CHECK(draw_samples({random_rate(), random_decay()}, 10000, 1).size() == 10000);
+  // Of three digits there are some 1,800 rates: not all of 10,000 are looked for a thousand times.
+  CHECK(tests::contains(error_of([] { draw_samples({random_rate()}, 10000, 1); }),
+                        "asks for 10000 samples, and only 1801 different ones were found"));
+  CHECK(tests::contains(error_of([] { draw_samples({random_rate()}, 10001, 1); }),
+                        "10,001 are too many samples"));
+}
+
 TEST_CASE("a distribution without values is refused", "[run][sweep]") {
   const auto says = [](const RandomKey& key, const char* what) {
     REQUIRE(error_of([&] { check_distribution(key); }).find(what) != std::string::npos);

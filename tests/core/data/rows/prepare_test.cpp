@@ -18,6 +18,7 @@
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "tests/core/data/rows/small_experiment.h"
 #include "tests/support/catch.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::data {
@@ -65,6 +66,18 @@ std::vector<int32_t> all_ids(const std::filesystem::path& path) {
   std::vector<int32_t> ids(static_cast<size_t>(file.size()));
   file.read(0, file.size(), ids.data());
   return ids;
+}
+
+/// For its owner, which counts where the tests do not run as root.
+void set_writable(const std::filesystem::path& folder, bool is_writable) {
+  const auto set = [&](const std::filesystem::path& entry) {
+    std::filesystem::permissions(
+        entry,
+        std::filesystem::perms::owner_write,
+        is_writable ? std::filesystem::perm_options::add : std::filesystem::perm_options::remove);
+  };
+  set(folder);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) set(entry);
 }
 
 /// Phases that were worked on.
@@ -126,6 +139,27 @@ TEST_CASE("a longer run has the tokens of a shorter one as its beginning") {
   // and the longer file serves the shorter run, with the rows of before
   REQUIRE(phases(small_experiment(), cache.path()).empty());
   REQUIRE(prepare(small_experiment(), cache.path(), {}).train[0].rows == 8);
+}
+
+TEST_CASE("a cache that may only be read is used as far as it goes", "[cache]") {
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path cache = folder / "cache";
+  config::Experiment experiment = small_experiment();
+  prepare(experiment, cache, {});
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  const auto words = [&](const config::Experiment& wanted) {
+    return tests::words_of_other_user(
+        [&] { return std::to_string(prepare(wanted, cache, {}).train.at(0).rows) + " rows"; });
+  };
+  set_writable(cache, false);
+  CHECK(words(experiment) ==
+        std::to_string(prepare(experiment, cache, {}).train.at(0).rows) + " rows");
+  experiment.train.max_steps *= 1000;
+  CHECK(contains(words(experiment), "has no usable training tokens, and you may not write there"));
+  CHECK(contains(words(experiment), "FORGE_CACHE_DIR=~/.cache/forge"));
+  experiment.data.seed += 1;
+  CHECK(contains(words(experiment), "has no usable tokenizer, and you may not write there"));
+  set_writable(cache, true);
 }
 
 TEST_CASE("another seed or vocabulary is other data") {

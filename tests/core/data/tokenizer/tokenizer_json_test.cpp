@@ -65,6 +65,15 @@ std::string error_of_loading(const json& content) {
   return tests::error_of([&] { load_tokenizer(path); });
 }
 
+TEST_CASE("a tokenizer that has a token twice is refused") {
+  tests::TemporaryFolder folder;
+  std::string text = small_json().dump();
+  const std::string begin = R"("vocab":{)";
+  text.insert(text.find(begin) + begin.size(), R"("a":7,"a":8,)");
+  const auto path = folder.write("tokenizer.json", text);
+  CHECK(contains(tests::error_of([&] { load_tokenizer(path); }), "has the key 'a' twice"));
+}
+
 TEST_CASE("a saved tokenizer is read back the same") {
   tests::TemporaryFolder folder;
   save_tokenizer(small_tokenizer(), folder / "tokenizer.json");

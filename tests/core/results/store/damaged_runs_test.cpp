@@ -168,7 +168,7 @@ TEST_CASE("a run folder that this user may not read is left out and told by name
           "[store][closed]") {
   TemporaryFolder folder;
   const fs::path runs = folder / "runs";
-  make_completed_run(runs, made("good"));
+  make_completed_run(runs, made_as_forge("good"));
   const run::RunFolder closed = make_completed_run(runs, made("closed"));
   for (const fs::path& path : {folder.path(), runs}) fs::permissions(path, fs::perms::all);
   fs::permissions(closed.path(), fs::perms::none);

@@ -68,7 +68,7 @@ TEST_CASE("a store built anew equals one that grew", "[store]") {
 TEST_CASE("bringing a store up to date, building it anew and comparing it tell how far they are",
           "[store]") {
   Workplace place;
-  for (const char* config : {"x", "y", "z"}) make_completed_run(place.runs, made(config));
+  for (const char* config : {"x", "y", "z"}) make_completed_run(place.runs, made_as_forge(config));
   std::vector<std::string> told;
   SyncWatch watch;
   watch.progress = watch.looking = [&](size_t done, size_t all) {
@@ -130,8 +130,8 @@ TEST_CASE("a scratch store reads the runs and writes nothing beside them", "[sto
 
 TEST_CASE("rows that say something else than the run folders are found", "[store][hostile]") {
   Workplace place;
-  make_completed_run(place.runs, made("x"));
-  make_completed_run(place.runs, made("y"));
+  const std::string x = make_completed_run(place.runs, made_as_forge("x")).id();
+  const std::string y = make_completed_run(place.runs, made_as_forge("y")).id();
   make_queued_run(place.runs, made("z"));
   place.store.sync(place.runs);
   const auto differences = [&] {
@@ -146,17 +146,16 @@ TEST_CASE("rows that say something else than the run folders are found", "[store
   const auto change = [&](const std::string& sql) {
     SQLite::Database(place.database.string(), SQLite::OPEN_READWRITE).exec(sql);
   };
-  change("UPDATE runs SET eval_loss = 0.5 WHERE id = 'x-20'");
-  CHECK(place.store.run("x-20")->metric(results::eval_loss_name) == 0.5);  // rows are believed
-  CHECK(differences() == "x-20: eval_loss is 0.5 and by the folder 3.25\n");
-  change("UPDATE train_metrics SET loss = 1 WHERE run_id = 'y-20' AND step = 10");
-  change("UPDATE configs SET config = '{}' WHERE run_id = 'y-20'");
-  change("DELETE FROM evaluations WHERE run_id = 'y-20'");
-  CHECK(differences() ==
-        "x-20: eval_loss is 0.5 and by the folder 3.25\n"
-        "y-20: the config: not what the files say\n"
-        "y-20: the training metrics: not what the files say\n"
-        "y-20: the evaluations: not what the files say\n");
+  change("UPDATE runs SET eval_loss = 0.5 WHERE id = '" + x + "'");
+  CHECK(place.store.run(x)->metric(results::eval_loss_name) == 0.5);  // rows are believed
+  CHECK(differences() == x + ": eval_loss is 0.5 and by the folder 3.25\n");
+  change("UPDATE train_metrics SET loss = 1 WHERE run_id = '" + y + "' AND step = 10");
+  change("UPDATE configs SET config = '{}' WHERE run_id = '" + y + "'");
+  change("DELETE FROM evaluations WHERE run_id = '" + y + "'");
+  CHECK(differences() == x + ": eval_loss is 0.5 and by the folder 3.25\n" + y +
+                             ": the config: not what the files say\n" + y +
+                             ": the training metrics: not what the files say\n" + y +
+                             ": the evaluations: not what the files say\n");
   reindex(place.database, place.runs);
   CHECK(differences().empty());
   for (const fs::path& entry : folder_entries(place.folder.path()))
@@ -165,13 +164,13 @@ TEST_CASE("rows that say something else than the run folders are found", "[store
 
 TEST_CASE("runs that change while the store is compared are no differences", "[store][compare]") {
   Workplace place;
-  const run::RunFolder noted = make_completed_run(place.runs, made("x"));
+  const run::RunFolder noted = make_completed_run(place.runs, made_as_forge("x"));
   for (int round = 0; round < 10; ++round) {
     // It is over long before the last look.
     auto writer = std::async(std::launch::async, [&] {
       for (int i = 0; i < 15; ++i) {
         run::write_annotations(noted, {false, "note " + std::to_string(i), {}});
-        const run::RunFolder other = make_completed_run(place.runs, made("y"));
+        const run::RunFolder other = make_completed_run(place.runs, made_as_forge("y"));
         fs::rename(other.path(), place.runs / ".gone");
         remove_tree(place.runs / ".gone");
       }
@@ -183,6 +182,20 @@ TEST_CASE("runs that change while the store is compared are no differences", "[s
       found += difference.run + ": " + difference.what + "\n";
     CHECK(found.empty());
   }
+}
+
+TEST_CASE("a run whose name is another's, or of another config, is told", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder x = make_completed_run(place.runs, made_as_forge("x"));
+  fs::copy(x.path(), place.runs / "better", fs::copy_options::recursive);
+  nlohmann::json record = nlohmann::json::parse(read_file(x.record_file()));
+  record["config"] = "y";
+  write_file_atomic(x.record_file(), record.dump());
+  std::string found;
+  for (const StoreDifference& difference : compare_store(place.database, place.runs).differences)
+    found += difference.run + ": " + difference.what + "\n";
+  CHECK(found == "better: the folder's name is not the run's, '" + x.id() + "'\n" + x.id() +
+                     ": its name is none of config 'y', which run.json names\n");
 }
 
 TEST_CASE("reindex mends a damaged store and one of a newer program", "[store]") {

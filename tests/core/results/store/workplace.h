@@ -32,4 +32,11 @@ inline MadeRun made(const std::string& config,
   return run;
 }
 
+/// A run with the id that forge gives it: its config and key.
+inline MadeRun made_as_forge(const std::string& config) {
+  MadeRun run = made(config);
+  run.id.clear();
+  return run;
+}
+
 }  // namespace forge::store

@@ -303,13 +303,14 @@ TEST_CASE("scores and the runs that were chosen from stand in tables for machine
 
   const std::vector<std::string> lines = split(to_csv(lab.scored()), '\n');
   CHECK(contains(lines[0],
-                 ",memory_change,micro_batch_size,disturbance,token_accuracy,token_accuracy_count,"
+                 ",memory_change,micro_batch_size,disturbance,changed_inputs,token_accuracy,token_"
+                 "accuracy_count,"
                  "kl_divergence,kl_divergence_count,seeds,eval_loss_sd,"));
   CHECK(contains(lines[0], ",breaks,differs_from_config,optimizer.lr\r"));
   CHECK(contains(lines[1], ",0.9375,640,,,1,"));
   CHECK(contains(lines[1], ",,0.001\r"));
   CHECK(contains(lines[3],
-                 "canon_b,Canon-B,B,\"on queries, keys and values\",missing,,,,,,,,,,,,,,,,,0,"));
+                 "canon_b,Canon-B,B,\"on queries, keys and values\",missing,,,,,,,,,,,,,,,,,,0,"));
 }
 
 TEST_CASE("a claim on the best of several runs waits for all of them", "[report]") {

@@ -494,6 +494,24 @@ TEST_CASE("a speed of a busy machine is marked and decides nothing", "[report][d
         "other processes kept 21.0 % of the machine busy");
 }
 
+TEST_CASE("a run whose files were changed while it trained is marked, and so is what it decides",
+          "[report][hostile]") {
+  Outcome edited;
+  edited.changed_inputs = {"net.py", "data/train.tokens"};
+  const SpeedLab lab(edited);
+  const Ablation table = with_claim(lab);
+  const std::string text = to_terminal(table, {false, 400});
+  INFO(text);
+  const std::string files =
+      ": files that it reads were changed while it trained: net.py, data/train.tokens";
+  const std::string run = table.rows[1].run->id;
+  CHECK(contains(text, "[1] " + run + files));
+  CHECK(contains(text, "holds: Canon-A is slower ("));
+  CHECK(contains(text, "; " + run + files + ")"));
+  CHECK(to_json(table)["rows"][1]["changed_inputs"] == run + files);
+  CHECK(to_json(table)["rows"][0]["changed_inputs"] == "");
+}
+
 TEST_CASE("rows of a busy machine share one footnote", "[report][disturbance]") {
   SpeedLab lab(busy(0.21));
   lab.add("llama", 9, busy(0.35));
