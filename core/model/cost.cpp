@@ -37,6 +37,11 @@ int64_t part_of(const TrainingShape& shape, int64_t numbers) {
   return (numbers + shape.processes - 1) / shape.processes;
 }
 
+/// Whether gradients are added up slot by slot, see exchange_bytes.
+bool is_slotted(const TrainingShape& shape) {
+  return shape.gradient_slots > 1 || shape.processes > 1;
+}
+
 /// Weights, gradients and the optimizer's state. Moments are as exact as the computation and
 /// float32 at least; so are the weights of norms and Canon layers, which are few.
 void add_state(TrainingBytes& bytes, const ModelConfig& model, const TrainingShape& shape) {
@@ -52,13 +57,13 @@ void add_state(TrainingBytes& bytes, const ModelConfig& model, const TrainingSha
   bytes.optimizer = part_of(shape, moments) * wide;
   if (shape.bfloat16_weights == Bfloat16Weights::none) {
     const bool has_copies = size < wide;  // that products are made of
-    bytes.weights = (has_copies ? part_of(shape, matrices) + others : all) * wide;
-    bytes.gradients = all * wide;
+    bytes.weights = all * wide;
+    bytes.gradients = is_slotted(shape) ? 0 : bytes.weights;
     if (has_copies) bytes.weights += matrices * size;
     return;
   }
   bytes.weights = matrices * size + others * wide;
-  bytes.gradients = bytes.weights;
+  bytes.gradients = is_slotted(shape) ? 0 : bytes.weights;
   if (shape.bfloat16_weights == Bfloat16Weights::master_copies)
     bytes.optimizer += part_of(shape, matrices) * wide;
 }
@@ -165,7 +170,7 @@ int64_t recomputed_bytes(const ModelConfig& model, const TrainingShape& shape) {
 }
 
 int64_t exchange_bytes(const ModelConfig& model, const TrainingShape& shape) {
-  if (shape.gradient_slots == 1) return 0;
+  if (!is_slotted(shape)) return 0;
   const int64_t wide = bytes_of_wide(shape.precision), all = parameter_count(model) * wide;
   int64_t levels = 1;
   for (int slots = shape.gradient_slots / shape.processes; slots > 1; slots /= 2) ++levels;

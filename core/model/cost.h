@@ -81,11 +81,12 @@ struct TrainingShape {
 /// there to the update. They grow while activations are given back, so the total is a little above
 /// the peak: 4 % for Llama 4M.
 ///
-/// Of several processes each keeps an equal part of what the optimizer updates and of its moments
-/// (ZeRO stage 1, Rajbhandari et al. 2020), and all of what products read and of the gradients.
+/// Of several processes each keeps an equal part of the optimizer's state (ZeRO stage 1,
+/// Rajbhandari et al. 2020), and all weights. Gradients that are added up slot by slot are in
+/// `exchange`.
 struct TrainingBytes {
   int64_t weights = 0;          ///< with the bfloat16 copies of float32 weights
-  int64_t gradients = 0;        ///< as exact as the weights
+  int64_t gradients = 0;        ///< as exact as the weights; none of slots
   int64_t optimizer = 0;        ///< moments; float32 copies of bfloat16 weights
   int64_t activations = 0;      ///< see activation_bytes
   int64_t recomputed = 0;       ///< activations of the largest part that is computed again
@@ -114,8 +115,9 @@ int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape);
 int64_t recomputed_bytes(const ModelConfig& model, const TrainingShape& shape);
 
 /// What a process needs to add the gradients of slots: float32 sums of its own part of the weights,
-/// one for each level of the tree that waits for its neighbour, and where there are several
-/// processes the buckets in which gradients come and go.
+/// one for each level of the tree, and where there are several processes the buckets in which
+/// gradients come and go. A bucket is emptied as soon as it is full, so a slot's gradients are
+/// nowhere whole.
 int64_t exchange_bytes(const ModelConfig& model, const TrainingShape& shape);
 
 /// Bytes of gradients that processes exchange at a time.

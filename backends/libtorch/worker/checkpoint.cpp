@@ -94,7 +94,8 @@ at::Tensor Snapshot::memory_for(const at::Tensor& tensor, Buffer& buffer) {
   buffer.bytes = tensor.nbytes();
   if (tensor.is_cuda()) {
     // A device copies into pinned memory at its full speed. A part without numbers has memory, too.
-    if (!fits || !buffer.pinned.defined()) buffer.pinned = at::empty(tensor.sizes(), options.pinned_memory(true));
+    if (!fits || !buffer.pinned.defined())
+      buffer.pinned = at::empty(tensor.sizes(), options.pinned_memory(true));
     return buffer.pinned;
   }
   if (!fits) buffer.memory.reset(new std::byte[tensor.nbytes()]);
