@@ -9,6 +9,8 @@
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/process_group.h"
+#include "backends/libtorch/worker/slot_steps.h"
 #include "backends/libtorch/worker/trainer.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
@@ -94,9 +96,12 @@ class Bench {
         device_(device),
         events_(events),
         rows_(random_rows(experiment_)),
+        group_(make_process_group({}, device)),
         loader_(rows_, loading()),
         uploader_(device, experiment_.train.seq_len),
         trainer_(experiment_, device) {
+    if (experiment_.train.gradient_slots > 1)
+      slots_.emplace(experiment_, trainer_, *group_, device);
     load_initial(trainer_.model(), experiment_.weights_seed());
     trainer_.optimizer().copy_weights();
   }
@@ -111,7 +116,8 @@ class Bench {
     nlohmann::json values = memory();  // before anything else takes some
     if (trainer_.micro_batch_size() > 0) values["micro_batch_size"] = trainer_.micro_batch_size();
     try {
-      values["parts"] = parts();
+      // Those of slots overlap.
+      if (!slots_) values["parts"] = parts();
     } catch (const c10::Error& problem) {
       // Beside what a recorded step holds there may be no memory for another one.
       std::cerr << "note: the parts of a step were not measured: "
@@ -127,7 +133,7 @@ class Bench {
  private:
   data::LoaderOptions loading() const {
     data::LoaderOptions options;
-    options.batch_size = experiment_.train.batch_size;
+    options.batch_size = experiment_.train.batch_size / experiment_.train.gradient_slots;
     return options;
   }
 
@@ -147,11 +153,22 @@ class Bench {
     Timer timer(device_);
     timer.resume();
     for (int64_t i = 0; i < count; ++i) {
-      step_with_oom_retry(trainer_, uploader_, loader_.next(), step_, device_, report_micro_batch);
+      train_one_step();
       ++step_;
       show_progress(phase);
     }
     return timer.pause();
+  }
+
+  void train_one_step() {
+    if (!slots_) {
+      step_with_oom_retry(trainer_, uploader_, loader_.next(), step_, device_, report_micro_batch);
+      return;
+    }
+    std::vector<data::RowBatch> slots;
+    for (int slot = 0; slot < slots_->slots(); ++slot) slots.push_back(loader_.next());
+    slots_->step(
+        slots, step_, [] { return Wishes(); }, report_micro_batch);
   }
 
   /// Runs ever more steps at a time until memory, caches and whatever a device prepares are there,
@@ -233,9 +250,11 @@ class Bench {
   const at::Device device_;
   const EventWriter& events_;
   const data::Dataset rows_;
+  const std::unique_ptr<ProcessGroup> group_;  ///< of this process alone
   data::BatchLoader loader_;
   BatchUploader uploader_;
   Trainer trainer_;
+  std::optional<SlotSteps> slots_;  ///< with train.gradient_slots
   int64_t step_ = 0;
   int64_t start_peak_bytes_ = 0;
   double last_progress_ = 0;

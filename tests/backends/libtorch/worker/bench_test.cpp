@@ -80,6 +80,18 @@ TEST_CASE("a bench is ready, measures the windows asked for and ends with number
   REQUIRE(values.at("ceiling").at("sizes").size() == 3);
 }
 
+TEST_CASE("a bench of slots measures the whole of a step", "[worker][bench]") {
+  config::Experiment experiment = small_experiment();
+  experiment.train.batch_size = 4;
+  experiment.train.gradient_slots = 2;
+  experiment.train.document_mask = true;
+  const auto events = bench(experiment, "{\"window\":2}\n");
+  REQUIRE(events.size() == 3);
+  REQUIRE(std::get<worker::Ready>(events[0]).tokens_per_step == 1200);
+  REQUIRE(std::get<worker::Window>(events[1]).seconds > 0);
+  REQUIRE_FALSE(std::get<worker::Result>(events[2]).values.contains("parts"));
+}
+
 TEST_CASE("a bench refuses a line that asks for no window", "[worker][bench]") {
   REQUIRE(contains(error_of([] { bench(small_experiment(), "{\"window\":0}\n"); }), "no steps"));
   REQUIRE(contains(error_of([] { bench(small_experiment(), "stop\n"); }), "'stop'"));
