@@ -27,6 +27,7 @@ struct Findings {
   std::vector<tables::ExcludedRuns> excluded;      ///< those of other models or workspaces
   std::vector<store::ConfiguredRun> filtered_out;  ///< that do not meet --where
   std::vector<store::ConfiguredRun> archived;      ///< that are not shown for it
+  std::vector<store::ConfiguredRun> other_models;  ///< than their configs have now
   std::vector<store::ConfiguredRun> elsewhere;     ///< in other projects, perhaps of the same
 };
 
@@ -165,21 +166,29 @@ class CurrentConfigs {
   std::map<std::array<std::string, 3>, nlohmann::json> configs_;  // by config, profile and device
 };
 
-/// Removes measurements whose model is not their config's current one, because of --set or a later
-/// edit: they must not stand under the config's name.
+/// Sets measurements apart whose model is not their config's current one, because of --set or a
+/// later edit: they must not stand under the config's name.
 void remove_other_models(CurrentConfigs& configs, Findings& findings) {
-  const auto is_other_run = [&](const store::ConfiguredRun& run) {
+  const auto difference_of = [&](const store::ConfiguredRun& run) {
     const nlohmann::json model = run.config.value("model", nlohmann::json());
-    const std::string reason = configs.difference(run.summary.config, run.summary.profile, model);
-    if (!reason.empty()) tables::exclude(run.summary, reason, findings.excluded);
-    return !reason.empty();
+    return configs.difference(run.summary.config, run.summary.profile, model);
+  };
+  const auto is_of_its_model = [&](const store::ConfiguredRun& run) {
+    return difference_of(run).empty();
   };
   const auto is_other_benchmark = [&](const benchmark::Record& record) {
     return !configs.difference(record.config, record.profile, record.model).empty();
   };
-  auto& runs = findings.runs;
+  for (const store::ConfiguredRun& run : findings.runs) {
+    const std::string reason = difference_of(run);
+    if (!reason.empty()) tables::exclude(run.summary, reason, findings.excluded);
+  }
+  for (auto* runs : {&findings.runs, &findings.filtered_out, &findings.archived}) {
+    const auto others = std::stable_partition(runs->begin(), runs->end(), is_of_its_model);
+    std::move(others, runs->end(), std::back_inserter(findings.other_models));
+    runs->erase(others, runs->end());
+  }
   auto& benchmarks = findings.benchmarks;
-  runs.erase(std::remove_if(runs.begin(), runs.end(), is_other_run), runs.end());
   benchmarks.erase(std::remove_if(benchmarks.begin(), benchmarks.end(), is_other_benchmark),
                    benchmarks.end());
 }
@@ -308,6 +317,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     ablation_options.filter = options.where;
     ablation_options.filtered_out = findings.filtered_out;
     ablation_options.archived = findings.archived;
+    ablation_options.other_models = findings.other_models;
     ablation_options.elsewhere = findings.elsewhere;
     ablation_options.evaluations = [&](const std::string& run_id) {
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));

@@ -459,10 +459,10 @@ Ablation build_ablation(const TableSpec& declared,
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
   for (AblationRow& row : ablation.rows)
     check_completeness(options, row.run ? builder.find(row.run->id) : nullptr, row);
+  count_other_sets(own, options, ablation);
   for (AblationRow& row : ablation.rows) {
     if (row.runs.size() < 2) continue;
     const ConfiguredRun& shown = *builder.find(row.run->id);
-    count_other_sets(own, shown, row);
     add_other_seeds(runs, shown, row);
     add_other_seeds(options.elsewhere, shown, row);
   }

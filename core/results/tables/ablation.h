@@ -54,6 +54,16 @@ struct SweepPoint : Sample {
   double value = 0;
 };
 
+/// Sets of runs of a row's config, of which it shows one: of another set it might have shown
+/// another result.
+struct RunSets {
+  /// How many sets meet the same conditions of the table, the shown one too: by the conditions.
+  std::map<std::string, size_t> alike;
+  size_t others = 0;                ///< beside the one shown
+  std::set<std::string> differ_in;  ///< what sets them apart from it: "optimizer.eps", "threads"
+  size_t unfinished = 0;  ///< their seeds that were planned or begun, and did not complete
+};
+
 /// One row of a table.
 struct AblationRow : Sample {
   RowSpec spec;
@@ -86,8 +96,7 @@ struct AblationRow : Sample {
   /// The number of seeds that was planned when the second one's run was made, before anything could
   /// be compared; below 2: nobody planned.
   size_t planned_seeds = 0;
-  /// How often else its seeds were run: with other threads, on another device, by another version.
-  size_t other_sets = 0;
+  RunSets sets;
   /// Seeds of its experiment that were run under other names, and that it does not show.
   std::set<int64_t> other_seeds;
 
@@ -150,6 +159,8 @@ struct AblationOptions {
   std::vector<store::ConfiguredRun> filtered_out = {};
   /// Runs of the project that are not shown because they are archived.
   std::vector<store::ConfiguredRun> archived = {};
+  /// Runs of the project of other models than their configs have now, archived or not.
+  std::vector<store::ConfiguredRun> other_models = {};
   /// Runs of other projects that may be of the same experiments.
   std::vector<store::ConfiguredRun> elsewhere = {};
   /// Without it losses at equal budgets are missing.

@@ -127,10 +127,6 @@ bool compares_train_loss(const TableSpec& table) {
 /// own, while one command stands for one program in a whole table.
 constexpr const char* program_condition = "program of ";
 
-bool is_program(const Condition& condition) {
-  return condition.name.rfind(program_condition, 0) == 0;
-}
-
 std::optional<Condition> program_of(const ConfiguredRun& run) {
   const nlohmann::json* const command = find_value(run.config, "external.command");
   if (run.summary.program.empty() || !command) return std::nullopt;
@@ -151,6 +147,10 @@ bool is_varied_by(const TableSpec& table, const std::string& config, const std::
 }
 
 }  // namespace
+
+bool is_program(const Condition& condition) {
+  return condition.name.rfind(program_condition, 0) == 0;
+}
 
 std::string varied_by_seed(const nlohmann::json& config) {
   const auto is_set = [&](const char* key) {
@@ -395,6 +395,18 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   identity.numerics_version = static_cast<int>(summary.numerics_version);
   identity.initial_weights = summary.initial_weights_hash;
   identity.program = summary.program;
+  return identity;
+}
+
+run::Identity identity_of_set(const ConfiguredRun& run, const TableSpec& table) {
+  run::Identity identity = identity_without_seed(run);
+  nlohmann::json leaves = nlohmann::json::object();
+  for (const auto& [key, value] : run::dotted_leaves(identity.experiment)) {
+    if (key == table.by || !is_varied_by(table, run.summary.config, key)) leaves[key] = value;
+  }
+  leaves["device name"] = run.summary.device_name;
+  leaves["environment"] = numerics_variables_of(run);
+  identity.experiment = std::move(leaves);
   return identity;
 }
 

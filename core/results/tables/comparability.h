@@ -31,6 +31,9 @@ std::string numerics_variables_of(const store::ConfiguredRun& run);
 /// table names it: runs of several seeds are a sample.
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
 
+/// Whether it is an external backend's program, of which each command has one of its own.
+bool is_program(const Condition& condition);
+
 /// The run's value of the key that the table's rows are grouped by; "" without such a key.
 std::string group_of(const store::ConfiguredRun& run, const TableSpec& table);
 
@@ -90,6 +93,11 @@ std::string varied_by_seed(const nlohmann::json& config);
 /// All that may change a run's numbers but its seed: completed runs are a sample, whose mean and
 /// spread mean something, where this is equal.
 run::Identity identity_without_seed(const store::ConfiguredRun& run);
+
+/// The same without what the table itself varies (best_of's key, the steps of a budget), and with
+/// the device's name and variables: all that sets runs of a config apart of which a table could
+/// show either. The experiment has its leaves by dotted keys.
+run::Identity identity_of_set(const store::ConfiguredRun& run, const TableSpec& table);
 
 /// Newest first; the names decide between runs of one moment, so that the order is always the same.
 std::vector<const store::ConfiguredRun*> newest_first(

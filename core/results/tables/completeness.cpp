@@ -167,27 +167,119 @@ std::string rough_experiment_key(const store::RunSummary& run) {
               " ");
 }
 
-void count_other_sets(const Runs& runs, const ConfiguredRun& shown, AblationRow& row) {
-  const run::Identity own = identity_without_seed(shown);
-  std::map<std::string, std::set<int64_t>> seeds_of_sets;
+namespace {
+
+/// Runs of a config that differ in nothing but their seeds and what the table varies.
+struct RunSet {
+  run::Identity identity;
+  std::string group;
+  Runs runs;
+};
+
+/// All that were made, by their keys.
+std::map<std::string, RunSet> sets_of(const std::string& config,
+                                      const Runs& runs,
+                                      const TableSpec& table) {
+  std::map<std::string, RunSet> sets;
   for (const ConfiguredRun* run : runs) {
-    if (run->summary.config != row.spec.config || !is_completed(run)) continue;
-    const run::Identity other = identity_without_seed(*run);
-    const bool is_alike =
-        other.experiment == own.experiment && other.data_fingerprint == own.data_fingerprint &&
-        other.tokenizer_fingerprint == own.tokenizer_fingerprint &&
-        other.initial_weights == own.initial_weights && other.program == own.program;
-    if (!is_alike) continue;
-    const store::RunSummary* seen = shown_of_seed(row, run->summary.seed);
-    if (!seen || have_same_loss(*seen, run->summary)) continue;
-    const std::string set =
-        run::run_key(other) + run->summary.device_name + numerics_variables_of(*run);
-    seeds_of_sets[set].insert(run->summary.seed);
+    if (run->summary.config != config) continue;
+    run::Identity identity = identity_of_set(*run, table);
+    RunSet& set = sets[run::run_key(identity)];
+    set.identity = std::move(identity);
+    set.group = group_of(*run, table);
+    set.runs.push_back(run);
   }
-  row.other_sets = static_cast<size_t>(
-      std::count_if(seeds_of_sets.begin(), seeds_of_sets.end(), [](const auto& set) {
-        return set.second.size() > 1;
-      }));
+  return sets;
+}
+
+bool shows_one_of(const AblationRow& row, const RunSet& set) {
+  return std::any_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
+    const store::RunSummary* shown = shown_of_seed(row, run->summary.seed);
+    return shown && shown->id == run->summary.id;
+  });
+}
+
+/// The seeds that told something which the row does not show. A poor run is stopped, and one that
+/// diverges fails: they count as well, unless they ended before their first step.
+std::set<int64_t> telling_seeds(const RunSet& set, const AblationRow& row) {
+  std::set<int64_t> seeds;
+  for (const ConfiguredRun* run : set.runs) {
+    const store::RunSummary& summary = run->summary;
+    if (!store::is_final(summary.status) || summary.step == 0) continue;
+    const store::RunSummary* shown = shown_of_seed(row, summary.seed);
+    if (shown && is_completed(run) && have_same_loss(*shown, summary)) continue;
+    seeds.insert(summary.seed);
+  }
+  return seeds;
+}
+
+/// Seeds that were planned or begun and did not complete; 0 while some may.
+size_t unfinished_seeds_of(const RunSet& set) {
+  std::set<std::string> planned, completed;
+  for (const ConfiguredRun* run : set.runs) {
+    const store::RunSummary& summary = run->summary;
+    if (!store::is_final(summary.status)) return 0;
+    for (const std::string& seed : split(summary.planned_seeds, ',')) planned.insert(seed);
+    planned.insert(std::to_string(summary.seed));
+    if (is_completed(run)) completed.insert(std::to_string(summary.seed));
+  }
+  planned.erase("");
+  return planned.size() - completed.size();
+}
+
+/// The table's conditions as a set meets them, and its group. Each command has a program of its
+/// own.
+std::string conditions_text(const RunSet& set, const TableSpec& table) {
+  const auto completed = std::find_if(set.runs.begin(), set.runs.end(), is_completed);
+  const ConfiguredRun& run = completed == set.runs.end() ? *set.runs.front() : **completed;
+  std::string text = set.group + '\n';
+  for (const Condition& condition : conditions_of(run, table)) {
+    if (!is_program(condition)) text += condition.name + '\n' + condition.value + '\n';
+  }
+  return text;
+}
+
+/// In how many ways sets of the two can stand in one table.
+size_t ways_to_compare(const AblationRow& a, const AblationRow& b) {
+  size_t ways = 0;
+  for (const auto& [conditions, sets] : a.sets.alike) {
+    const auto found = b.sets.alike.find(conditions);
+    if (found != b.sets.alike.end()) ways += sets * found->second;
+  }
+  return ways;
+}
+
+}  // namespace
+
+void count_other_sets(const Runs& shown, const AblationOptions& options, Ablation& ablation) {
+  Runs of_models = shown, all;
+  for (const auto* hidden : {&options.filtered_out, &options.archived})
+    for (const ConfiguredRun& run : *hidden) of_models.push_back(&run);
+  all = of_models;
+  for (const ConfiguredRun& run : options.other_models) all.push_back(&run);
+  const std::set<const ConfiguredRun*> can_be_shown(of_models.begin(), of_models.end());
+  std::map<std::string, std::map<std::string, RunSet>> sets_of_config;
+  for (AblationRow& row : ablation.rows) {
+    if (row.runs.size() < 2) continue;
+    const auto [place, is_new] = sets_of_config.try_emplace(row.spec.config);
+    std::map<std::string, RunSet>& sets = place->second;
+    if (is_new) sets = sets_of(row.spec.config, all, ablation.table);
+    const auto own = std::find_if(
+        sets.begin(), sets.end(), [&](const auto& set) { return shows_one_of(row, set.second); });
+    if (own == sets.end()) continue;
+    row.sets.alike[conditions_text(own->second, ablation.table)] = 1;
+    for (const auto& [key, set] : sets) {
+      const bool is_another_row =
+          set.group != row.group && find_row(ablation, row.spec.config, set.group);
+      if (is_another_row || shows_one_of(row, set) || telling_seeds(set, row).size() < 2) continue;
+      ++row.sets.others;
+      row.sets.unfinished += unfinished_seeds_of(set);
+      for (const auto& difference : run::identity_differences(set.identity, own->second.identity))
+        row.sets.differ_in.insert(difference.what);
+      if (can_be_shown.count(set.runs.front()) > 0)
+        ++row.sets.alike[conditions_text(set, ablation.table)];
+    }
+  }
 }
 
 void add_other_seeds(const std::vector<ConfiguredRun>& runs,
@@ -207,8 +299,14 @@ void add_other_seeds(const std::vector<ConfiguredRun>& runs,
 
 size_t most_other_sets(const Ablation& ablation) {
   size_t most = 0;
-  for (const AblationRow& row : ablation.rows)
-    if (row.is_comparable()) most = std::max(most, row.other_sets);
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable()) continue;
+    most = std::max(most, row.sets.others);
+    for (const AblationRow& other : ablation.rows) {
+      if (&other == &row || other.group != row.group || !other.is_comparable()) continue;
+      most = std::max(most, std::max<size_t>(ways_to_compare(row, other), 1) - 1);
+    }
+  }
   return most;
 }
 
@@ -218,9 +316,11 @@ namespace {
 SetupEntry describe_plan(const Ablation& ablation) {
   constexpr size_t most = std::numeric_limits<size_t>::max();
   size_t fewest_seeds = most, most_seeds = 0, fewest_planned = most, most_planned = 0;
+  size_t unfinished = 0;
   bool is_short = false;
   for (const AblationRow& row : ablation.rows) {
     if (!row.is_comparable() || row.runs.size() < 2) continue;
+    unfinished += row.sets.unfinished;
     fewest_seeds = std::min(fewest_seeds, row.runs.size());
     most_seeds = std::max(most_seeds, row.runs.size());
     fewest_planned = std::min(fewest_planned, row.planned_seeds);
@@ -253,6 +353,13 @@ SetupEntry describe_plan(const Ablation& ablation) {
                 " seeds were planned, and others were added when these were known; differences "
                 "must be clearer",
             "reopened: " + planned + " seeds planned"};
+  if (unfinished > 0) {
+    const std::string seeds = counted(unfinished, "seed") + " of other sets of runs";
+    return {"Plan",
+            planned + " seeds were planned, and all are there, but " + seeds +
+                " failed, were stopped or never begun: what is shown may be the better part",
+            "not as planned: " + seeds + " did not complete"};
+  }
   const bool are_all =
       std::all_of(ablation.rows.begin(), ablation.rows.end(), [](const AblationRow& row) {
         return !row.completed() || (row.is_comparable() && row.runs.size() > 1);
@@ -289,15 +396,19 @@ SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) 
           "table " + verb + " after its runs"};
 }
 
-/// Whether the seeds of a row were run in several ways, of which the table shows one.
+/// Whether the rows' configs were run in several ways, of which the table shows one.
 SetupEntry describe_other_sets(const Ablation& ablation) {
   const size_t most = most_other_sets(ablation);
   if (most == 0) return {};
+  std::set<std::string> keys;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) keys.insert(row.sets.differ_in.begin(), row.sets.differ_in.end());
+  const std::string differ_in = first_of({keys.begin(), keys.end()});
+  const std::string count = counted(most, "other set");
   return {"Other runs",
-          "the same seeds were also run " + counted(most, "time") +
-              " with other threads, on another device or by another version, and gave other losses:"
-              " each counts as a look",
-          counted(most, "other set") + " of runs of these seeds"};
+          count + " of runs of these configs, shown or not, could stand here (they differ in " +
+              differ_in + "): each counts as a look",
+          count + " of runs counted (" + differ_in + ")"};
 }
 
 /// Whether the runs of some row came before another's with more seeds than they came behind them,

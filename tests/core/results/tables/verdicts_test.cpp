@@ -144,7 +144,7 @@ TEST_CASE("seeds that move two rows in opposite directions make a difference les
 TEST_CASE("other runs of the same seeds count as tables that could have been shown", "[verdicts]") {
   Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
   const double alone = *cells_of(verdicts_of(table))[1].p;
-  table.rows[1].other_sets = 3;
+  table.rows[1].sets.others = 3;
   CHECK(*cells_of(verdicts_of(table))[1].p == Approx(std::min(1.0, 4 * alone)));
 }
 
