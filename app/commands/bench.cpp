@@ -108,7 +108,8 @@ std::string bench_table(const std::vector<Record>& records) {
   }
   const benchmark::BenchDevice& device = records[0].device;
   return bold_table(lines, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) + "\n" + device_text(device) + ", " +
-         precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n";
+         precisions(records) + ceiling_text(records) + "; " + versions_text(device) +
+         "\n± is what windows of one process differ by; another process may differ by more\n";
 }
 
 /// Stored measurements, one per line.
@@ -416,7 +417,9 @@ void add_bench(const Command& app) {
   command
       .details(
           "After a warm-up the configs train on random tokens in alternating windows of about a "
-          "second. Tok/s is the median over the windows, ± half their interquartile range. The "
+          "second. Tok/s is the median over the windows, ± half their interquartile range: what "
+          "windows of one process differ by. Another process may differ by more, so repeat the "
+          "command before you publish a small difference. The "
           "phases of a step are measured afterwards, with a device synchronization between them. "
           "MFU is the model's FLOPs per second relative to the fastest large matrix product "
           "measured on the device. docs/BENCHMARKING.md describes the method. Tables show these "

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
+#include "core/results/tables/completeness.h"
 #include "core/results/tables/pivot.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
@@ -116,6 +117,22 @@ std::pair<std::string, std::string> pareto_metrics(const tables::TableSpec& tabl
   return {tables::metric_by_word(table, names[0]), tables::metric_by_word(table, names[1])};
 }
 
+/// What is to be said of the order in which runs made the timings among the two; "" for nothing.
+std::string pareto_remark(const tables::Ablation& table,
+                          const std::string& first,
+                          const std::string& second) {
+  if (!is_timed_by_runs(first, table.table) && !is_timed_by_runs(second, table.table)) return "";
+  std::vector<const tables::AblationRow*> rows;
+  for (const tables::AblationRow& row : table.rows)
+    if (row.is_comparable()) rows.push_back(&row);
+  switch (tables::turns_of(rows)) {
+    case tables::Turns::in_turn: return "";
+    case tables::Turns::one_row_first: return "speeds measured in one order";
+    case tables::Turns::one_after_another: break;
+  }
+  return "speeds not measured in turn";
+}
+
 std::string pareto_text(const tables::Ablation& table, const std::string& words) {
   const auto [first, second] = pareto_metrics(table.table, words);
   std::vector<std::vector<std::string>> lines = {{"Model", first, second, "Dominated by"}};
@@ -128,6 +145,8 @@ std::string pareto_text(const tables::Ablation& table, const std::string& words)
   std::string text = aligned(lines, {1, 2});
   if (!front.missing.empty())
     text += tables::printable("Not shown: " + join(front.missing, ", ")) + "\n";
+  const std::string remark = pareto_remark(table, first, second);
+  if (!remark.empty()) text += "Note: " + remark + "\n";
   return text;
 }
 
@@ -143,6 +162,7 @@ void add_pareto(const tables::Ablation& table,
                               {second, point.second},
                               {"dominated_by", point.dominated_by}});
   json["pareto_missing"] = front.missing;
+  json["pareto_remark"] = pareto_remark(table, first, second);
 }
 
 nlohmann::ordered_json table_json(const tables::Ablation& table, const CompareOptions& options) {

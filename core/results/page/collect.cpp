@@ -221,7 +221,8 @@ Table table_of(const tables::Ablation& ablation) {
   table.setup = ablation.setup;
   for (const tables::ColumnSpec& column : shown_columns(ablation)) {
     table.columns.push_back(info_of(column, table.columns.size(), table.sheet, ablation));
-    if (depends_on_time(column, ablation)) table.columns.back().doubts = timing_doubts(ablation);
+    if (depends_on_time(column, ablation.table))
+      table.columns.back().doubts = timing_doubts(ablation);
   }
   for (const tables::AblationRow& row : ablation.rows) table.row_sources.push_back(source_of(row));
   return table;

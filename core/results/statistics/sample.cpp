@@ -260,24 +260,57 @@ double sampling_error_of_fraction(double fraction, int64_t count) {
   return std::sqrt(share * (1 - share) / n);
 }
 
+namespace {
+
+double total_of(const std::vector<int64_t>& weights) {
+  double total = 0;
+  for (const int64_t weight : weights) total += static_cast<double>(weight);
+  return total;
+}
+
+double weighted_mean(const std::vector<double>& values, const std::vector<int64_t>& weights) {
+  const double total = total_of(weights);
+  double mean = 0;
+  for (size_t i = 0; i < values.size(); ++i)
+    mean += static_cast<double>(weights[i]) / total * values[i];
+  return mean;
+}
+
+/// Rows of unequal weight tell as much as fewer equal ones (Kish 1965).
+double effective_rows(const std::vector<int64_t>& weights) {
+  const double total = total_of(weights);
+  double squared_shares = 0;
+  for (const int64_t weight : weights) {
+    const double share = static_cast<double>(weight) / total;
+    squared_shares += share * share;
+  }
+  return 1 / squared_shares;
+}
+
+}  // namespace
+
+double covariance_of_weighted_means(const std::vector<double>& a,
+                                    const std::vector<double>& b,
+                                    const std::vector<int64_t>& weights) {
+  const double total = total_of(weights);
+  if (total == 0) return 0;
+  if (weights.size() < 2) return std::numeric_limits<double>::infinity();
+  const double mean_of_a = weighted_mean(a, weights), mean_of_b = weighted_mean(b, weights);
+  double products = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double share = static_cast<double>(weights[i]) / total;
+    products += share * share * (a[i] - mean_of_a) * (b[i] - mean_of_b);
+  }
+  const double rows = effective_rows(weights);
+  return products * rows / std::max(rows - 1, 1.0);
+}
+
 MeanError error_of_weighted_mean(const std::vector<double>& values,
                                  const std::vector<int64_t>& weights) {
-  double total = 0, mean = 0;
-  for (const int64_t weight : weights) total += static_cast<double>(weight);
-  if (total == 0) return {};
-  const size_t rows = values.size();
-  if (rows < 2) return {std::numeric_limits<double>::infinity(), 1};
-  for (size_t i = 0; i < rows; ++i) mean += static_cast<double>(weights[i]) / total * values[i];
-  double squares = 0, squared_shares = 0;
-  for (size_t i = 0; i < rows; ++i) {
-    const double share = static_cast<double>(weights[i]) / total;
-    squared_shares += share * share;
-    squares += share * share * (values[i] - mean) * (values[i] - mean);
-  }
-  // Rows of unequal weight tell as much as fewer equal ones (Kish 1965).
-  const double effective_rows = 1 / squared_shares;
-  const double degrees_of_freedom = std::max(effective_rows - 1, 1.0);
-  return {std::sqrt(squares * effective_rows / degrees_of_freedom), degrees_of_freedom};
+  if (total_of(weights) == 0) return {};
+  if (values.size() < 2) return {std::numeric_limits<double>::infinity(), 1};
+  return {std::sqrt(covariance_of_weighted_means(values, values, weights)),
+          std::max(effective_rows(weights) - 1, 1.0)};
 }
 
 MeanError joint_error(const std::vector<MeanError>& errors) {

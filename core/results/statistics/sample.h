@@ -85,6 +85,12 @@ struct MeanError {
 MeanError error_of_weighted_mean(const std::vector<double>& values,
                                  const std::vector<int64_t>& weights);
 
+/// How two such means of the same rows vary together; the square of the error where both are one.
+/// Infinite for one row, 0 without rows.
+double covariance_of_weighted_means(const std::vector<double>& a,
+                                    const std::vector<double>& b,
+                                    const std::vector<int64_t>& weights);
+
 /// Of a sum of quantities that are off independently of each other, with the fewest degrees of
 /// freedom that any of them has.
 MeanError joint_error(const std::vector<MeanError>& errors);

@@ -54,9 +54,10 @@ double squared_correlation(const std::vector<double>& a,
 }
 
 /// An estimate with two independent errors, the second with degrees of freedom of its own. The
-/// interval reaches as far as the root of the squares of what each alone would reach (the modified
-/// large-sample method of F. A. Graybill and C.-M. Wang, JASA 75 (1980) 869), so that neither error
-/// ever makes it narrower, as more degrees of freedom would. p follows from where it ends at 0.
+/// interval reaches as far as the root of the squares of what each alone would reach (W. G. Howe,
+/// JASA 69 (1974) 789; G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008) 1693), so that
+/// neither error ever makes it narrower, as more degrees of freedom would. p follows from where it
+/// ends at 0.
 Difference with_two_errors(double estimate,
                            double standard_error,
                            double degrees_of_freedom,

@@ -413,19 +413,27 @@ SetupEntry describe_uncertainty(const Ablation& ablation) {
       std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
         return row.spec.config == ablation.table.baseline;
       })->spec.name;
-  const bool has_derived = std::any_of(
-      ablation.table.columns.begin(), ablation.table.columns.end(), [](const ColumnSpec& column) {
-        return column.kind == ColumnKind::derived;
-      });
-  const std::string derived = has_derived ? "; derived columns are not tested" : "";
+  const auto has = [&](ColumnKind kind) {
+    const std::vector<ColumnSpec>& columns = ablation.table.columns;
+    return std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
+      return column.kind == kind;
+    });
+  };
+  std::vector<std::string> untested;
+  if (has(ColumnKind::overhead)) untested.emplace_back("overhead");
+  if (has(ColumnKind::derived)) untested.emplace_back("derived columns");
+  const std::string shown_alone =
+      untested.empty() ? ""
+                       : "; " + join(untested, " and ") +
+                             (has(ColumnKind::derived) ? " are not tested" : " is not tested");
   return {"Uncertainty",
           "mean \u00b1 half of its 95 % interval over seeds (Student's t; from 20 seeds on a "
           "bootstrap); \u2248 within noise of " +
               baseline +
               " (paired test where the seeds match, else Welch's; p > 0.05 when adjusted for all "
               "that the table tests); bold: better than every other row by the same test" +
-              derived,
-          "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline + derived};
+              shown_alone,
+          "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline + shown_alone};
 }
 
 }  // namespace

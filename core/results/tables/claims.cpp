@@ -13,6 +13,7 @@
 #include "core/results/metrics.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/completeness.h"
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/row_comparison.h"
 
@@ -234,7 +235,9 @@ JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples, double c
       " over " + counted(found.runs, "seed") + claimed;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double least = claim.at_least.value_or(-infinity), most = claim.at_most.value_or(infinity);
-  const auto [low, high] = *estimate(claim.expression, samples, confidence).interval;
+  const auto judged = estimate(claim.expression, samples, confidence).interval;
+  if (!judged) return tested(Verdict::not_decidable, reason);  // it bends, so far from the means
+  const auto [low, high] = *judged;
   if (low >= least && high <= most) return tested(Verdict::holds, reason);
   return tested(high < least || low > most ? Verdict::fails : Verdict::not_decidable, reason);
 }
@@ -248,17 +251,17 @@ JudgedClaim judge_comparison(const ClaimSpec& claim, const Samples& samples, dou
   return {Verdict::not_decidable, "", reason, is_measured, std::nullopt, false};
 }
 
-/// The rows whose metrics a claim is about.
-std::vector<const AblationRow*> rows_of(const ClaimSpec& claim, const Ablation& ablation) {
+/// The rows whose metrics a claim is about, of those that `is_meant` says.
+std::vector<const AblationRow*> rows_of(
+    const ClaimSpec& claim,
+    const Ablation& ablation,
+    const std::function<bool(const std::string& metric)>& is_meant = {}) {
   std::vector<const AblationRow*> rows;
-  const auto add = [&](const std::string& config) {
-    const AblationRow* const row = find_row(ablation, config);
-    if (row && std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
-  };
-  for (const std::string& config : {claim.config, claim.below, claim.above})
-    if (!config.empty()) add(config);
-  for (const Name& name : names_of(claim.expression))
-    add(name.row == Name::Row::of_config ? name.config : ablation.table.baseline);
+  for (const ClaimedMetric& claimed : metrics_of(claim, ablation.table)) {
+    const AblationRow* const row = find_row(ablation, claimed.config);
+    const bool is_new = row && std::find(rows.begin(), rows.end(), row) == rows.end();
+    if (is_new && (!is_meant || is_meant(claimed.metric))) rows.push_back(row);
+  }
   return rows;
 }
 
@@ -271,22 +274,37 @@ bool is_exact(const ClaimSpec& claim) {
   });
 }
 
-/// The machine load that makes the timings of a claim unreliable, "" for none.
-std::string load_of_claim(const ClaimSpec& claim, const Ablation& ablation) {
-  if (ablation.table.tokens_per_second == SpeedSource::benchmark) return "";
-  for (const Name& name : names_of(claim.expression)) {
-    const bool is_of_other = name.row == Name::Row::of_config;
-    const AblationRow* const row =
-        find_row(ablation, is_of_other ? name.config : ablation.table.baseline);
-    if (results::metric_named(name.metric).is_timing && row && was_loaded(*row))
-      return "of " + row->spec.config + ", " + load_text(*row);
-  }
+/// The rows of whose runs the claim is about a timing.
+std::vector<const AblationRow*> timed_rows_of(const ClaimSpec& claim, const Ablation& ablation) {
+  return rows_of(claim, ablation, [&](const std::string& metric) {
+    return is_timed_by_runs(metric, ablation.table);
+  });
+}
+
+/// The machine load that makes the timings of rows unreliable, "" for none.
+std::string load_of(const std::vector<const AblationRow*>& timed) {
+  for (const AblationRow* row : timed)
+    if (was_loaded(*row)) return "of " + row->spec.config + ", " + load_text(*row);
   return "";
+}
+
+/// The configs of the claim whose measured speeds the table does not have, "" without such.
+std::string not_measured(const ClaimSpec& claim, const Ablation& ablation) {
+  if (ablation.table.tokens_per_second != SpeedSource::benchmark) return "";
+  std::vector<std::string> configs;
+  for (const AblationRow* row : rows_of(claim, ablation, [](const std::string& metric) {
+         return metric == results::tokens_per_second_name;
+       }))
+    if (!row->speed || !row->speed->not_comparable_because.empty())
+      configs.push_back(row->spec.config);
+  if (configs.empty()) return "";
+  return "no comparable speed of " + join(configs, " and ") + " by 'forge bench' ('" +
+         bench_command(ablation.table) + "' measures all rows in one call)";
 }
 
 JudgedClaim judge_expression(const ClaimSpec& claim, const Ablation& ablation, double confidence) {
   JudgedClaim judged;
-  judged.reason = load_of_claim(claim, ablation);
+  judged.reason = not_measured(claim, ablation);
   if (judged.reason.empty()) {
     const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
     judged = claim.comparison ? judge_comparison(claim, samples, confidence)
@@ -294,6 +312,27 @@ JudgedClaim judge_expression(const ClaimSpec& claim, const Ablation& ablation, d
   }
   judged.claim = claim.claim;
   return judged;
+}
+
+bool shows_measured_speeds(const ClaimSpec& claim, const TableSpec& table) {
+  return table.tokens_per_second == SpeedSource::benchmark &&
+         claim.score == results::tokens_per_second_name;
+}
+
+/// What `forge bench` says of rows: one number each, and no verdict.
+JudgedClaim judge_measured_speeds(const ClaimSpec& claim,
+                                  const Ablation& ablation,
+                                  const std::vector<const AblationRow*>& rows) {
+  JudgedClaim judged;
+  judged.reason = not_measured(claim, ablation);
+  if (!judged.reason.empty()) return judged;
+  std::vector<std::string> speeds;
+  for (const AblationRow* row : rows)
+    speeds.push_back(results::throughput_text(row->speed->record.tokens_per_second));
+  return measured(Verdict::not_decidable,
+                  join(speeds, " against ") +
+                      " by 'forge bench', in one process of each: nothing says how much another "
+                      "would change");
 }
 
 /// The verdict is what an interval of this confidence says, the reason has the usual one.
@@ -305,6 +344,11 @@ JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation, dou
   std::vector<const AblationRow*> rows = {&own};
   if (other) rows.push_back(other);
   JudgedClaim judged;
+  if (shows_measured_speeds(claim, ablation.table)) {
+    judged = judge_measured_speeds(claim, ablation, rows);
+    judged.claim = claim_text(claim, own, other);
+    return judged;
+  }
   judged.reason = missing_for(rows, claim, ablation);
   if (judged.reason.empty())
     judged = other ? judge_against_row(claim, own, *other, confidence)
@@ -388,6 +432,19 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     return judged;
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
+  const std::vector<const AblationRow*> timed = timed_rows_of(claim, ablation);
+  const std::string load = load_of(timed);
+  if (!load.empty() || turns_of(timed) == Turns::one_after_another) {
+    JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);
+    judged.reason = !load.empty() ? load
+                                  : judged.reason +
+                                        "; speeds not measured in turn: what changed on the "
+                                        "machine between the rows is in their difference ('forge "
+                                        "bench' measures in turn)";
+    judged.verdict = Verdict::not_decidable;
+    judged.p.reset();
+    return judged;
+  }
   const Look look = look_at(rows);
   if (look.is_chosen) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);

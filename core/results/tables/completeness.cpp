@@ -297,6 +297,46 @@ void add_other_seeds(const std::vector<ConfiguredRun>& runs,
   }
 }
 
+namespace {
+
+/// Whether the runs of some row came before another's with more seeds than they came behind them,
+/// by two or more: a drift of the machine's speed makes that row look faster or slower.
+bool is_one_row_first(const std::vector<const AblationRow*>& rows) {
+  for (const AblationRow* a : rows) {
+    for (const AblationRow* b : rows) {
+      int64_t first = 0;
+      for (const store::RunSummary& run : a->runs) {
+        const store::RunSummary* other = shown_of_seed(*b, run.seed);
+        if (!other || other->id == run.id) continue;
+        first += run.created < other->created ? 1 : -1;
+      }
+      if (first >= 2) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Turns turns_of(const std::vector<const AblationRow*>& rows) {
+  std::vector<std::pair<std::string, const AblationRow*>> runs;  // when each was begun
+  std::vector<const AblationRow*> compared;
+  size_t fewest = std::numeric_limits<size_t>::max();
+  for (const AblationRow* row : rows) {
+    if (row->runs.size() < 2) continue;
+    for (const store::RunSummary& run : row->runs) runs.emplace_back(run.created, row);
+    fewest = std::min(fewest, row->runs.size());
+    compared.push_back(row);
+  }
+  if (compared.size() < 2) return Turns::in_turn;
+  std::sort(runs.begin(), runs.end());
+  size_t changes = 0;
+  for (size_t i = 1; i < runs.size(); ++i) changes += runs[i].second != runs[i - 1].second;
+  // One row after the other makes one change less than there are rows.
+  if (changes < fewest * (compared.size() - 1)) return Turns::one_after_another;
+  return is_one_row_first(compared) ? Turns::one_row_first : Turns::in_turn;
+}
+
 size_t most_other_sets(const Ablation& ablation) {
   size_t most = 0;
   for (const AblationRow& row : ablation.rows) {
@@ -411,25 +451,6 @@ SetupEntry describe_other_sets(const Ablation& ablation) {
           count + " of runs counted (" + differ_in + ")"};
 }
 
-/// Whether the runs of some row came before another's with more seeds than they came behind them,
-/// by two or more: a drift of the machine's speed makes that row look faster or slower.
-bool is_one_row_first(const Ablation& ablation) {
-  for (const AblationRow& a : ablation.rows) {
-    for (const AblationRow& b : ablation.rows) {
-      if (!a.is_comparable() || !b.is_comparable() || a.runs.size() < 2 || b.runs.size() < 2)
-        continue;
-      int64_t first = 0;
-      for (const store::RunSummary& run : a.runs) {
-        const store::RunSummary* other = shown_of_seed(b, run.seed);
-        if (!other || other->id == run.id) continue;
-        first += run.created < other->created ? 1 : -1;
-      }
-      if (first >= 2) return true;
-    }
-  }
-  return false;
-}
-
 /// Whether seeds that the table does not show were run under another name.
 SetupEntry describe_other_seeds(const Ablation& ablation) {
   size_t seeds = 0;
@@ -443,35 +464,35 @@ SetupEntry describe_other_seeds(const Ablation& ablation) {
           counted(seeds, "seed") + " of these experiments not shown"};
 }
 
-/// Whether speeds of rows were measured in turn. What changes from hour to hour is no noise between
-/// seeds, and else lies between the rows.
+/// Whether the table shows or tests a timing of its runs.
+bool uses_timings(const TableSpec& table) {
+  const auto is_timed = [&](const ClaimSpec& claim) {
+    const std::vector<ClaimedMetric> metrics = metrics_of(claim, table);
+    return std::any_of(metrics.begin(), metrics.end(), [&](const ClaimedMetric& claimed) {
+      return is_timed_by_runs(claimed.metric, table);
+    });
+  };
+  return is_timed_by_runs(primary_metric(table), table) ||
+         std::any_of(table.claims.begin(), table.claims.end(), is_timed) ||
+         std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
+           return depends_on_time(column, table);
+         });
+}
+
 SetupEntry describe_speeds(const Ablation& ablation) {
-  const bool shows_speed =
-      ablation.table.tokens_per_second != SpeedSource::benchmark &&
-      std::any_of(ablation.table.columns.begin(), ablation.table.columns.end(), [](const auto& c) {
-        return results::find_metric(c.metric) && results::metric_named(c.metric).is_timing;
-      });
-  if (!shows_speed) return {};
-  std::vector<std::pair<std::string, size_t>> runs;  // when each was begun, and its row
-  size_t fewest = std::numeric_limits<size_t>::max(), rows = 0;
-  for (size_t i = 0; i < ablation.rows.size(); ++i) {
-    const AblationRow& row = ablation.rows[i];
-    if (!row.is_comparable() || row.runs.size() < 2) continue;
-    for (const store::RunSummary& run : row.runs) runs.emplace_back(run.created, i);
-    fewest = std::min(fewest, row.runs.size());
-    ++rows;
+  if (!uses_timings(ablation.table)) return {};
+  std::vector<const AblationRow*> rows;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) rows.push_back(&row);
+  switch (turns_of(rows)) {
+    case Turns::in_turn: return {};
+    case Turns::one_row_first:
+      return {"Speed",
+              "a row's run came before another's with nearly every seed: what changes steadily on "
+              "the machine is in the differences of speeds, and in no interval",
+              "speeds measured in one order"};
+    case Turns::one_after_another: break;
   }
-  if (rows < 2) return {};
-  std::sort(runs.begin(), runs.end());
-  size_t changes = 0;
-  for (size_t i = 1; i < runs.size(); ++i) changes += runs[i].second != runs[i - 1].second;
-  const bool are_in_turn = changes >= fewest * (rows - 1);  // one after the other: rows - 1
-  if (are_in_turn && !is_one_row_first(ablation)) return {};
-  if (are_in_turn)
-    return {"Speed",
-            "a row's run came before another's with nearly every seed: what changes steadily on "
-            "the machine is in the differences of speeds, and in no interval",
-            "speeds measured in one order"};
   return {
       "Speed",
       "the runs of a row were made one after another, not in turn with those of other rows: what "

@@ -45,6 +45,15 @@ void add_other_seeds(const std::vector<store::ConfiguredRun>& runs,
 /// or where sets of two rows go together in more ways than the shown one, as many as these.
 size_t most_other_sets(const Ablation& ablation);
 
+/// In which order the runs of rows were made. What changes on a machine from hour to hour is no
+/// noise between seeds: it lies between rows that were not trained in turn.
+enum class Turns {
+  in_turn,
+  one_row_first,      ///< in turn, but nearly every run of one came before that of another
+  one_after_another,  ///< rows as a whole
+};
+Turns turns_of(const std::vector<const AblationRow*>& rows);
+
 /// Of the plan, of the table itself, and of repeated runs: what the line above the table says.
 std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablation& ablation);
 

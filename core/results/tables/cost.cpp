@@ -112,8 +112,8 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
   return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) +
          ", " + json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
          json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
-         ", median of " + std::to_string(any->windows.size()) + " windows, spread at most " +
-         results::percent_text(spread);
+         ", median of " + std::to_string(any->windows.size()) +
+         " windows, spread within one process at most " + results::percent_text(spread);
 }
 
 std::string bench_command(const TableSpec& table) {

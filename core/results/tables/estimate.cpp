@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "core/base/text.h"
@@ -12,7 +13,6 @@
 namespace forge::tables {
 namespace {
 
-using statistics::Difference;
 using statistics::Moments;
 
 /// A name of the expression with its sample.
@@ -84,19 +84,25 @@ std::vector<double> in_order_of_seeds(const MetricSample& sample) {
   return values;
 }
 
-void take(Estimate& estimate, const Difference& found, EstimateMethod method) {
-  estimate.value = found.difference;
-  estimate.method = method;
-  estimate.standard_error = found.standard_error;
-  estimate.degrees_of_freedom = found.degrees_of_freedom;
-  estimate.interval = found.interval;
-  estimate.p = found.p;
+using Point = std::vector<double>;  ///< a value of each metric
+
+Point means_of(const std::vector<SampledMetric>& metrics) {
+  Point means;
+  for (const SampledMetric& metric : metrics) means.push_back(metric.moments.mean);
+  return means;
 }
 
-/// How fast the expression changes with each metric, at their means; none where that is not known.
-std::optional<std::vector<double>> slopes(const Expression& expression,
-                                          const std::vector<SampledMetric>& metrics) {
-  std::vector<double> result;
+std::optional<double> value_at(const Expression& expression,
+                               const std::vector<SampledMetric>& metrics,
+                               const Point& point) {
+  return evaluate_with(expression, metrics, [&](size_t i) { return point[i]; });
+}
+
+/// How fast the expression changes with each metric at a point; none where that is not known.
+std::optional<Point> slopes(const Expression& expression,
+                            const std::vector<SampledMetric>& metrics,
+                            const Point& point) {
+  Point result;
   for (size_t moved = 0; moved < metrics.size(); ++moved) {
     const Moments& moments = metrics[moved].moments;
     // Small against what the metric varies, and not lost in its rounding.
@@ -107,162 +113,106 @@ std::optional<std::vector<double>> slopes(const Expression& expression,
       result.push_back(0);
       continue;
     }
-    const auto value_beside = [&](double offset) {
-      return evaluate_with(expression, metrics, [&](size_t i) {
-        return metrics[i].moments.mean + (i == moved ? offset : 0);
-      });
-    };
-    const std::optional<double> above = value_beside(step);
-    const std::optional<double> below = value_beside(-step);
+    Point beside = point;
+    beside[moved] = point[moved] + step;
+    const std::optional<double> above = value_at(expression, metrics, beside);
+    beside[moved] = point[moved] - step;
+    const std::optional<double> below = value_at(expression, metrics, beside);
     if (!above || !below) return std::nullopt;
     result.push_back((*above - *below) / (2 * step));
   }
   return result;
 }
 
+double product(const Point& a, const Point& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
 /// What evaluating only so many cases leaves open of the expression: a standard error, 0 without
-/// fractions; none where the slopes are not known. Metrics of the same cases count as evaluated on
-/// cases of their own, which is never too sure.
-std::optional<double> sampling_error_of(const Expression& expression,
-                                        const std::vector<SampledMetric>& metrics) {
-  if (std::all_of(metrics.begin(), metrics.end(), [](const SampledMetric& metric) {
-        return metric.sample.sampling_error == 0;
-      }))
-    return 0;
-  const std::optional<std::vector<double>> slope = slopes(expression, metrics);
-  if (!slope) return std::nullopt;
+/// fractions. Nobody knows which cases two models get right, and where one is right on those that
+/// the other is wrong on, their errors add up: so they do here.
+double sampling_error_of(const std::vector<SampledMetric>& metrics, const Point& slope) {
   double error = 0;
   for (size_t i = 0; i < metrics.size(); ++i)
-    error = std::hypot(error, (*slope)[i] * metrics[i].sample.sampling_error);
+    error += std::fabs(slope[i]) * metrics[i].sample.sampling_error;
   return error;
 }
 
-/// The error of an expression with losses because the evaluation is a sample of the text: that of
-/// the mean over the rows of what each contributes. Losses of other rows than the first one's add
-/// an error of their own; metrics that no row has, such as parameters, add none.
-statistics::MeanError evaluation_error_of(const Expression& expression,
-                                          const std::vector<SampledMetric>& metrics) {
+using Matrix = std::vector<Point>;
+
+Matrix zeros(size_t size) { return Matrix(size, Point(size)); }
+
+Point product(const Matrix& matrix, const Point& point) {
+  Point result;
+  for (const Point& row : matrix) result.push_back(product(row, point));
+  return result;
+}
+
+/// How the means of losses vary together because the evaluation is a sample of the text. Losses of
+/// other rows than the first one's add an error of their own; metrics that no row has, such as
+/// parameters, add none.
+Matrix covariance_by_evaluation(const std::vector<SampledMetric>& metrics) {
   const auto rows_of = [&](size_t i) -> const store::EvaluationRows& {
     return metrics[i].sample.evaluation_rows;
   };
+  Matrix covariance = zeros(metrics.size());
   size_t first = 0;
   while (first < metrics.size() && rows_of(first).tokens.empty()) ++first;
-  if (first == metrics.size()) return {};
-  const std::optional<std::vector<double>> slope = slopes(expression, metrics);
-  if (!slope) return {};
-  const std::vector<int64_t>& tokens = rows_of(first).tokens;
-  std::vector<double> moved(tokens.size());
-  std::vector<statistics::MeanError> others;
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    const bool is_same = rows_of(i).tokens == tokens;
-    std::vector<double> own = rows_of(i).losses;
-    for (double& loss : own) loss *= (*slope)[i];
-    for (size_t row = 0; is_same && row < moved.size(); ++row) moved[row] += own[row];
-    if (!is_same) others.push_back(statistics::error_of_weighted_mean(own, rows_of(i).tokens));
+  for (size_t i = first; i < metrics.size(); ++i) {
+    for (size_t j = first; j <= i; ++j) {
+      const bool are_common =
+          rows_of(i).tokens == rows_of(first).tokens && rows_of(j).tokens == rows_of(first).tokens;
+      if (i != j && !are_common) continue;
+      covariance[i][j] = covariance[j][i] = statistics::covariance_of_weighted_means(
+          rows_of(i).losses, rows_of(j).losses, rows_of(i).tokens);
+    }
   }
-  others.push_back(statistics::error_of_weighted_mean(moved, tokens));
-  return statistics::joint_error(others);
+  return covariance;
 }
 
-/// The values of the expression where the metrics are what `value_of(metric, seed)` says, one for
-/// each of n seeds; none where it has no value for one of them.
-template <class ValueOf>
-std::optional<std::vector<double>> evaluate_each(const Expression& expression,
-                                                 const std::vector<SampledMetric>& metrics,
-                                                 size_t n,
-                                                 const ValueOf& value_of) {
-  std::vector<double> values;
-  for (size_t seed = 0; seed < n; ++seed) {
-    const std::optional<double> value =
-        evaluate_with(expression, metrics, [&](size_t i) { return value_of(i, seed); });
-    if (!value) return std::nullopt;
-    values.push_back(*value);
+/// The fewest degrees of freedom of the errors that evaluating so many rows leaves.
+double degrees_of_evaluation(const std::vector<SampledMetric>& metrics) {
+  std::vector<statistics::MeanError> errors;
+  for (const SampledMetric& metric : metrics) {
+    const auto& [losses, tokens] = metric.sample.evaluation_rows;
+    errors.push_back(statistics::error_of_weighted_mean(losses, tokens));
   }
-  return values;
+  return statistics::joint_error(errors).degrees_of_freedom;
 }
 
-/// By how much the rounding of the metrics' values, of each by seed, may move the expression, as
-/// the step of is_hidden_by_rounding: that of each metric times its slope. 0 where none was
-/// rounded.
-double rounding_step_of(const Expression& expression,
-                        const std::vector<SampledMetric>& metrics,
-                        const std::vector<std::vector<double>>& by_seed) {
-  std::vector<double> steps;
-  for (const std::vector<double>& values : by_seed) {
-    const bool varies =
-        std::any_of(values.begin(), values.end(), [&](double x) { return x != values[0]; });
-    steps.push_back(varies ? statistics::rounding_step(values) : 0);
-  }
-  if (std::all_of(steps.begin(), steps.end(), [](double step) { return step == 0; })) return 0;
-  const std::optional<std::vector<double>> slope = slopes(expression, metrics);
+/// By how much the rounding of the metrics' values may move the expression, as the step of
+/// is_hidden_by_rounding: that of each metric times its slope. 0 where none was rounded.
+double rounding_step_of(const std::vector<SampledMetric>& metrics, const Point& slope) {
   double squares = 0;
-  for (size_t i = 0; slope && i < steps.size(); ++i)
-    squares += (*slope)[i] * (*slope)[i] * steps[i] * steps[i];
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (metrics[i].moments.standard_deviation == 0) continue;
+    const double step = slope[i] * statistics::rounding_step(values_of(metrics[i].sample));
+    squares += step * step;
+  }
   return std::sqrt(squares / 2);  // the step itself of a difference of two equally rounded values
 }
 
-/// Quenouille's and Tukey's jackknife: n numbers whose mean is the expression of the means but for
-/// its bias, and whose spread says how sure that is: n f(means) - (n - 1) f(means without a seed).
-/// Of an expression without bends they are its values for each seed, whose mean is biased for any
-/// other: the mean of squares is no square of means. False where the expression has no value for
-/// one of the seeds, or none of them changes it.
-bool estimate_by_seed(Estimate& estimate,
-                      const Expression& expression,
-                      const std::vector<SampledMetric>& metrics,
-                      size_t seeds,
-                      double confidence) {
+/// Whether the expression's values, one for each seed, vary less than rounding alone lets them.
+bool is_hidden_by_rounding(const Expression& expression,
+                           const std::vector<SampledMetric>& metrics,
+                           const Point& slope) {
   std::vector<std::vector<double>> by_seed;
   for (const SampledMetric& metric : metrics) by_seed.push_back(in_order_of_seeds(metric.sample));
-  const auto n = static_cast<double>(seeds);
-  const auto values = evaluate_each(
-      expression, metrics, seeds, [&](size_t i, size_t seed) { return by_seed[i][seed]; });
-  const auto without = evaluate_each(expression, metrics, seeds, [&](size_t i, size_t seed) {
-    const double mean = metrics[i].moments.mean;
-    return mean + (mean - by_seed[i][seed]) / (n - 1);
-  });
-  if (!values || !without) return false;
-  const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
-  if (!sampling_error) return false;
-  const double step = rounding_step_of(expression, metrics, by_seed);
-  if (*sampling_error == 0 && (statistics::is_hidden_by_rounding(*values) ||
-                               statistics::is_hidden_by_rounding(*values, step)))
-    return false;
-  std::vector<double> unbiased;
-  for (const double part : *without)
-    unbiased.push_back(*estimate.value + (n - 1) * (*estimate.value - part));
-  const statistics::MeanError evaluation_error = evaluation_error_of(expression, metrics);
-  const auto found =
-      statistics::one_sample_test(unbiased, 0, confidence, *sampling_error, evaluation_error);
-  if (!found) return false;
-  take(estimate, *found, EstimateMethod::paired_by_seed);
-  return true;
-}
-
-/// Whether the expression bends within what chance moves a metric by, two standard errors: a mean
-/// of squares is no square of means, and a slope says nothing of what lies at the side.
-bool is_bent(const Expression& expression, const std::vector<SampledMetric>& metrics) {
-  constexpr double most = 0.25;  // of what it moves from one side to the other
-  const auto value_beside = [&](size_t moved, double offset) {
-    return evaluate_with(expression, metrics, [&](size_t i) {
-      return metrics[i].moments.mean + (i == moved ? offset : 0);
-    });
-  };
-  double bend = 0, move = 0;
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    const double offset =
-        2 * std::hypot(metrics[i].moments.standard_error(), metrics[i].sample.sampling_error);
-    const auto below = value_beside(i, -offset), at = value_beside(i, 0),
-               above = value_beside(i, offset);
-    if (!below || !at || !above) return false;  // it has no value there: said elsewhere
-    bend = std::max(bend, std::fabs(*above + *below - 2 * *at));
-    move = std::max(move, std::fabs(*above - *below));
+  std::vector<double> values;
+  for (size_t seed = 0; seed < by_seed.front().size(); ++seed) {
+    const std::optional<double> value =
+        evaluate_with(expression, metrics, [&](size_t i) { return by_seed[i][seed]; });
+    if (!value) return false;
+    values.push_back(*value);
   }
-  return bend > most * move;
+  return statistics::is_hidden_by_rounding(values) ||
+         statistics::is_hidden_by_rounding(values, rounding_step_of(metrics, slope));
 }
 
-/// The variance that a row's runs bring into the expression, and its degrees of freedom.
+/// What a row's runs bring into the expression.
 struct Contribution {
   double variance = 0;
+  Matrix covariance;  ///< of the means of the metrics
   double degrees_of_freedom = 0;
   /// By how much each run moves it. A run is known by its seed and, where there are several of one,
   /// by its place among them.
@@ -288,55 +238,68 @@ double variance_of_common_seeds(const std::vector<Contribution>& rows) {
   return variance;
 }
 
-/// Of the metrics of one row, which the same runs made: what each run moves the expression by.
-Contribution contribution_of(const std::vector<size_t>& row,
+/// Of metrics that the same runs made.
+Contribution contribution_of(const std::vector<size_t>& together,
                              const std::vector<SampledMetric>& metrics,
-                             const std::vector<double>& slope) {
-  std::map<std::pair<int64_t, int>, double> moved_by;
-  size_t fewest = metrics[row.front()].moments.n;
-  for (const size_t i : row) {
+                             const Point& slope) {
+  std::map<std::pair<int64_t, int>, Point> means_moved_by;
+  size_t fewest = metrics[together.front()].moments.n;
+  for (const size_t i : together) {
     const Moments& moments = metrics[i].moments;
     fewest = std::min(fewest, moments.n);
     std::map<int64_t, int> seen;
     for (const SeededValue& each : metrics[i].sample.values) {
-      moved_by[{each.seed, seen[each.seed]++}] +=
-          slope[i] * (each.value - moments.mean) / static_cast<double>(moments.n);
+      Point& moved = means_moved_by[{each.seed, seen[each.seed]++}];
+      moved.resize(metrics.size());
+      moved[i] = (each.value - moments.mean) / static_cast<double>(moments.n);
     }
   }
-  double squares = 0;
-  for (const auto& [run, moved] : moved_by) squares += moved * moved;
   const auto n = static_cast<double>(fewest);
-  return {squares * n / (n - 1), n - 1, std::move(moved_by)};
+  Contribution result;
+  result.degrees_of_freedom = n - 1;
+  result.covariance = zeros(metrics.size());
+  for (const auto& [run, moved] : means_moved_by) {
+    const double of_expression = product(moved, slope);
+    result.moved_by[run] = of_expression;
+    result.variance += of_expression * of_expression * n / (n - 1);
+    for (const size_t i : together)
+      for (const size_t j : together) result.covariance[i][j] += moved[i] * moved[j] * n / (n - 1);
+  }
+  return result;
 }
 
-/// False where the slopes are not known, and where the metrics do not vary.
-bool estimate_by_slopes(Estimate& estimate,
-                        const Expression& expression,
-                        const std::vector<SampledMetric>& metrics,
-                        double confidence) {
-  const std::optional<std::vector<double>> slope = slopes(expression, metrics);
-  const std::optional<double> sampling_error = sampling_error_of(expression, metrics);
-  if (!slope || !sampling_error) return false;
-  std::map<std::string, std::vector<size_t>> rows;
-  for (size_t i = 0; i < metrics.size(); ++i) rows[metrics[i].sample.row].push_back(i);
-
-  std::vector<Contribution> contributions;
-  double variance = 0;
+/// How chance moves the means of an expression's metrics.
+struct Chance {
+  double variance = 0;  ///< of the expression, by the slopes at the means
   double degrees_of_freedom = 0;
-  for (const auto& [name, row] : rows) {
-    contributions.push_back(contribution_of(row, metrics, *slope));
-    variance += contributions.back().variance;
-    degrees_of_freedom += contributions.back().degrees_of_freedom;
+  Matrix by_seeds, by_evaluation;  ///< covariances of the means
+  double degrees_of_evaluation = 0;
+};
+
+/// All metrics vary together where they have the same seeds, else those of one row.
+Chance chance_of(const std::vector<SampledMetric>& metrics, const Point& slope, bool paired) {
+  std::map<std::string, std::vector<size_t>> together;
+  for (size_t i = 0; i < metrics.size(); ++i)
+    together[paired ? "" : metrics[i].sample.row].push_back(i);
+  Chance chance;
+  chance.by_seeds = zeros(metrics.size());
+  chance.by_evaluation = covariance_by_evaluation(metrics);
+  chance.degrees_of_evaluation = degrees_of_evaluation(metrics);
+  std::vector<Contribution> contributions;
+  for (const auto& [name, row] : together) {
+    contributions.push_back(contribution_of(row, metrics, slope));
+    chance.variance += contributions.back().variance;
+    chance.degrees_of_freedom += contributions.back().degrees_of_freedom;
+    for (const size_t i : row)
+      for (const size_t j : row) chance.by_seeds[i][j] = contributions.back().covariance[i][j];
   }
-  if (!std::isfinite(variance)) return false;
-  if (variance > 0) {
-    double shares = 0;
-    for (const Contribution& each : contributions) {
-      const double share = each.variance / variance;
-      shares += share * share / each.degrees_of_freedom;
-    }
-    degrees_of_freedom = 1 / shares;
+  if (!(chance.variance > 0)) return chance;
+  double shares = 0;
+  for (const Contribution& each : contributions) {
+    const double share = each.variance / chance.variance;
+    shares += share * share / each.degrees_of_freedom;
   }
+  chance.degrees_of_freedom = 1 / shares;
   // As in Welch's test: of samples of unequal size the smallest tells how much is known.
   const auto [least, most] = std::minmax_element(
       contributions.begin(), contributions.end(), [](const Contribution& a, const Contribution& b) {
@@ -344,17 +307,165 @@ bool estimate_by_slopes(Estimate& estimate,
       });
   const double of_common_seeds = variance_of_common_seeds(contributions);
   if (least->degrees_of_freedom != most->degrees_of_freedom || of_common_seeds > 0)
-    degrees_of_freedom = least->degrees_of_freedom;
-  variance += of_common_seeds;
-  const auto found = statistics::student_t_test(*estimate.value,
-                                                std::sqrt(variance),
-                                                degrees_of_freedom,
-                                                confidence,
-                                                *sampling_error,
-                                                evaluation_error_of(expression, metrics));
-  if (!found) return false;
-  take(estimate, *found, EstimateMethod::independent_rows);
+    chance.degrees_of_freedom = least->degrees_of_freedom;
+  const double larger = 1 + of_common_seeds / chance.variance;
+  chance.variance *= larger;
+  for (Point& row : chance.by_seeds)
+    for (double& covariance : row) covariance *= larger;
+  return chance;
+}
+
+/// By how much chance moves the means where that moves the expression most, for these slopes.
+using Reach = std::function<Point(const Point& slope)>;
+
+/// Within the ellipsoid around the means that moves a sum of metrics with these slopes by as much
+/// as its interval reaches: Student's t for the seeds, and for the rows of text.
+Reach reach_of_chance(const Chance& chance, double confidence) {
+  const double seeds = statistics::student_t_critical_value(confidence, chance.degrees_of_freedom);
+  const double evaluation =
+      std::isinf(chance.degrees_of_evaluation)  // no rows are known
+          ? 0
+          : statistics::student_t_critical_value(confidence, chance.degrees_of_evaluation);
+  Matrix squares = chance.by_seeds;
+  for (size_t i = 0; i < squares.size(); ++i)
+    for (size_t j = 0; j < squares.size(); ++j)
+      squares[i][j] = seeds * seeds * chance.by_seeds[i][j] +
+                      evaluation * evaluation * chance.by_evaluation[i][j];
+  return [squares](const Point& slope) {
+    Point move = product(squares, slope);
+    const double length = std::sqrt(std::max(0.0, product(move, slope)));
+    for (double& each : move) each = length > 0 ? each / length : 0;
+    return move;
+  };
+}
+
+/// Within what the numbers of cases leave open of each fraction, whatever they have in common.
+Reach reach_of_cases(const std::vector<SampledMetric>& metrics, double confidence) {
+  const double z = statistics::normal_critical_value(confidence);
+  return [&metrics, z](const Point& slope) {
+    Point move(metrics.size());
+    for (size_t i = 0; i < metrics.size(); ++i)
+      move[i] = std::copysign(z * metrics[i].sample.sampling_error, slope[i]);
+    return move;
+  };
+}
+
+Point moved_by(const Point& move, double times, Point point) {
+  for (size_t i = 0; i < point.size(); ++i) point[i] += times * move[i];
+  return point;
+}
+
+/// Whether the expression changes in the direction of `sign`, 1 or -1, all the way of a move.
+bool goes_one_way(const Expression& expression,
+                  const std::vector<SampledMetric>& metrics,
+                  const Point& move,
+                  double sign) {
+  constexpr int parts = 16;
+  const Point means = means_of(metrics);
+  std::optional<double> before = value_at(expression, metrics, means);
+  for (int i = 1; i <= parts; ++i) {
+    const auto value =
+        value_at(expression, metrics, moved_by(move, sign * i / double{parts}, means));
+    if (!value || !before || sign * (*value - *before) <= 0) return false;
+    before = value;
+  }
   return true;
+}
+
+/// The largest (`sign` 1) or smallest (-1) value of the expression at means within reach. It lies
+/// where the slopes there point at: they are followed from the means on, and turned less where that
+/// overshoots. None where the expression has no value within reach, turns or has a pole there.
+std::optional<double> end_of(const Expression& expression,
+                             const std::vector<SampledMetric>& metrics,
+                             const Reach& reach,
+                             double sign) {
+  constexpr int most_steps = 100;
+  const Point means = means_of(metrics);
+  std::optional<Point> slope = slopes(expression, metrics, means);
+  if (!slope) return std::nullopt;
+  Point move = reach(*slope);
+  const std::optional<double> at_means = value_at(expression, metrics, means);
+  std::optional<double> value = value_at(expression, metrics, moved_by(move, sign, means));
+  const double change = product(move, *slope);
+  if (!value || change == 0) return value;
+  const auto is_straight = [&](double part) {
+    const auto there = value_at(expression, metrics, moved_by(move, sign * part, means));
+    return there && std::fabs(*there - *at_means - sign * part * change) <= 1e-7 * change;
+  };
+  if (is_straight(1) && is_straight(0.5)) return value;
+  Point direction = moved_by(*slope, 1 / change - 1, *slope);  // a move along it counts 1
+  double turn = 1;
+  for (int i = 0; i < most_steps; ++i) {
+    slope = slopes(expression, metrics, moved_by(move, sign, means));
+    if (!slope) return std::nullopt;
+    const double most = product(reach(*slope), *slope);
+    // Where nothing within reach lies farther along the slopes, it is found.
+    if (!(most > 0)) return std::nullopt;
+    if (product(move, *slope) >= (1 - 1e-6) * most)
+      return goes_one_way(expression, metrics, move, sign) ? value : std::nullopt;
+    Point turned = direction;
+    for (size_t k = 0; k < turned.size(); ++k)
+      turned[k] += turn * ((*slope)[k] / most - direction[k]);
+    const Point next = reach(turned);
+    const auto there = value_at(expression, metrics, moved_by(next, sign, means));
+    if (there && sign * (*there - *value) > 0) {
+      direction = turned;
+      move = next;
+      value = there;
+      turn = std::min(1.0, 2 * turn);
+    } else {
+      turn /= 2;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The values of the expression at all means within reach.
+std::optional<statistics::Interval> values_within(const Expression& expression,
+                                                  const std::vector<SampledMetric>& metrics,
+                                                  const Reach& reach) {
+  const std::optional<double> low = end_of(expression, metrics, reach, -1);
+  const std::optional<double> high = end_of(expression, metrics, reach, 1);
+  if (!low || !high) return std::nullopt;
+  return statistics::Interval{*low, *high};
+}
+
+/// Fills in what several runs of each metric say; `missing` where they say nothing.
+void estimate_by_runs(Estimate& estimate,
+                      const Expression& expression,
+                      const std::vector<SampledMetric>& metrics,
+                      double confidence) {
+  const bool paired = common_seeds(metrics).has_value();
+  const std::optional<Point> slope = slopes(expression, metrics, means_of(metrics));
+  estimate.missing = "it has no value for all that the runs vary over, or does not vary";
+  if (!slope) return;
+  const double sampling_error = sampling_error_of(metrics, *slope);
+  if (paired && sampling_error == 0 && is_hidden_by_rounding(expression, metrics, *slope)) return;
+  const Chance chance = chance_of(metrics, *slope, paired);
+  if (!std::isfinite(chance.variance)) return;
+  const statistics::MeanError evaluation_error = {
+      std::sqrt(std::max(0.0, product(product(chance.by_evaluation, *slope), *slope))),
+      chance.degrees_of_evaluation};
+  const auto found = statistics::student_t_test(*estimate.value,
+                                                std::sqrt(chance.variance),
+                                                chance.degrees_of_freedom,
+                                                confidence,
+                                                sampling_error,
+                                                evaluation_error);
+  if (!found) return;
+  const auto by_chance = values_within(expression, metrics, reach_of_chance(chance, confidence));
+  const auto by_cases = values_within(expression, metrics, reach_of_cases(metrics, confidence));
+  estimate.missing =
+      "it bends within what chance moves it by, or has no value there: compare the metrics "
+      "themselves";
+  if (!by_chance || !by_cases) return;
+  estimate.missing.clear();
+  estimate.method = paired ? EstimateMethod::paired_by_seed : EstimateMethod::independent_rows;
+  estimate.standard_error = found->standard_error;
+  estimate.degrees_of_freedom = found->degrees_of_freedom;
+  estimate.interval = statistics::Interval{std::min(by_chance->low, by_cases->low),
+                                           std::max(by_chance->high, by_cases->high)};
+  estimate.p = found->p;
 }
 
 /// Of an expression that chance does not move, such as the number on a claim's right side.
@@ -396,17 +507,11 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
     result.missing = "one run counts with " + text_of(fewest->name);
     return result;
   }
-  if (is_bent(expression, metrics)) {
-    result.missing = "it bends within what chance moves it by: compare the metrics themselves";
+  if (evaluates_one_row(metrics)) {
+    result.missing = "one row of text was evaluated: nothing says how much another would change";
     return result;
   }
-  const std::optional<std::set<int64_t>> seeds = common_seeds(metrics);
-  const bool known = seeds
-                         ? estimate_by_seed(result, expression, metrics, seeds->size(), confidence)
-                         : estimate_by_slopes(result, expression, metrics, confidence);
-  if (!known) result.missing = "it has no value for all that the runs vary over, or does not vary";
-  if (!known && evaluates_one_row(metrics))
-    result.missing = "one row of text was evaluated: nothing says how much another would change";
+  estimate_by_runs(result, expression, metrics, confidence);
   return result;
 }
 

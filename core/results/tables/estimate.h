@@ -39,7 +39,7 @@ std::string not_finite_text(const std::string& row,
 /// How the uncertainty of an expression was found.
 enum class EstimateMethod {
   none,              ///< not found: too few runs
-  paired_by_seed,    ///< evaluated for every seed; all rows have the same seeds
+  paired_by_seed,    ///< from how the metrics vary together; all rows have the same seeds
   independent_rows,  ///< from the spread of each row
 };
 
@@ -55,18 +55,25 @@ struct Estimate {
   std::string missing;      ///< why there is no value or no interval; "" with both
 };
 
-/// If all metrics have the same seeds, the expression is evaluated for each seed; value and
-/// interval are those of Student's t for the mean, so what runs of one seed have in common cancels.
-/// Otherwise it is evaluated at the means of the metrics. Its standard error then follows from
-/// theirs by the delta method, with Welch's and Satterthwaite's degrees of freedom: metrics of one
-/// row come from the same runs, rows are independent. A metric with one run gives a value without
+/// The value is that at the means of the metrics. The interval is the range of the expression over
+/// all means that Student's t leaves possible: within the ellipsoid around them whose extent in any
+/// direction is the interval of that sum of metrics. So it is Student's where the expression is
+/// straight, its ends put into the function where it is a function of one sum (a logarithm of a
+/// loss), and Fieller's for a ratio (E. C. Fieller, J. R. Stat. Soc. B 16 (1954) 175). Where the
+/// expression turns within the ellipsoid, or has a pole or no value there, there is none.
+///
+/// If all metrics have the same seeds, they vary together, so what runs of one seed have in common
+/// cancels. Otherwise those of one row do, rows are independent, and the degrees of freedom are
+/// Welch's and Satterthwaite's; standard error, t and p follow from the slopes at the means. A
+/// metric with one run gives a value without
 /// an interval, and so does an expression that no seed changes. A minimum is that of the means, not
 /// the mean of minima, which chance makes smaller; its interval follows from intervals of what it
 /// is the minimum of, which hold all at once (Bonferroni). The same goes for maxima and absolute
 /// values. Metrics of the model alone, such as
 /// its parameters, are exact. The interval is never narrower than the numbers of cases allow that
-/// fractions were evaluated on; of losses it contains the error that evaluating so many rows
-/// leaves, where all have the same rows.
+/// fractions were evaluated on, where one row may be right on the cases that another is wrong on;
+/// of losses it contains the error that evaluating so many rows leaves, where all have the same
+/// rows.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);

@@ -297,8 +297,9 @@ std::optional<RowDifference> difference_between(const AblationRow& all_of_own,
   const AblationRow& other_row = *looked_at(all_of_other, other_part);
   const std::vector<double> own = values_of(own_row, metric);
   const std::vector<double> other = values_of(other_row, metric);
+  // The most that it may be: where one row is right on the cases that the other is wrong on.
   const double sampling_error =
-      std::hypot(sampling_error_of(own_row, metric), sampling_error_of(other_row, metric));
+      sampling_error_of(own_row, metric) + sampling_error_of(other_row, metric);
   const bool paired = have_same_seeds(own_row, other_row);
   if (is_hidden_by_rounding(own, other, paired)) return std::nullopt;
   const statistics::MeanError evaluation_error =
@@ -320,6 +321,7 @@ std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& me
   std::vector<Cell> cells(ablation.rows.size());
   for (size_t i = 0; i < cells.size(); ++i) {
     const AblationRow& row = ablation.rows[i];
+    if (shows_benchmark({ColumnKind::metric, "", metric}, ablation.table)) continue;
     cells[i].values = values_of(row, metric);
     if (cells[i].values.empty()) continue;
     const std::string label = ablation.table.name + '\n' + row.spec.config + '\n' + metric;

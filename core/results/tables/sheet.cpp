@@ -314,20 +314,6 @@ bool depends_on_way_of_computing(const ColumnSpec& column, const Ablation& ablat
          results::metric_named(column.metric).depends_on_device;
 }
 
-}  // namespace
-
-bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
-  if (ablation.table.tokens_per_second == SpeedSource::benchmark) return false;
-  if (column.kind == ColumnKind::overhead) return true;
-  if (const auto metric = metric_of(column)) return metric->is_timing;
-  const std::vector<Name> names = names_of(column.expression);
-  return std::any_of(names.begin(), names.end(), [](const Name& name) {
-    return results::metric_named(name.metric).is_timing;
-  });
-}
-
-namespace {
-
 /// The configs whose runs trained beside other work.
 std::vector<std::string> loaded_configs(const Ablation& ablation) {
   std::vector<std::string> configs;
@@ -404,6 +390,10 @@ std::vector<SheetCell> row_cells(size_t index,
   const std::string state_mark =
       mark_of(footnote_of(row, ablation), footnotes) + mark_of(violation_note(row), footnotes) +
       mark_of(config_note(row), footnotes) + mark_of(changed_inputs_text(row), footnotes);
+  const bool shows_cost =
+      std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
+        return column.kind == ColumnKind::overhead || depends_on_way_of_computing(column, ablation);
+      });
   const std::string edge_mark =
       mark_of(edge_note(row, ablation), footnotes) + mark_of(tuning_note(row, ablation), footnotes);
   const bool shows_value =
@@ -411,13 +401,13 @@ std::vector<SheetCell> row_cells(size_t index,
         return column.kind == ColumnKind::varied;
       });
   const std::string score_mark = mark_of(missing_scores_note(row, columns), footnotes);
-  const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
-  const std::string backend_mark = mark_of(backend_note(row), footnotes);
-  const std::string processes_mark = mark_of(processes_note(row), footnotes);
-  const std::string device_mark = mark_of(device_note(row), footnotes);
+  const std::string micro_batch_mark = shows_cost ? mark_of(micro_batch_note(row), footnotes) : "";
+  const std::string way_mark = mark_of(backend_note(row), footnotes) +
+                               mark_of(processes_note(row), footnotes) +
+                               mark_of(device_note(row), footnotes);
   const bool shows_time =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
-        return depends_on_time(column, ablation);
+        return depends_on_time(column, ablation.table);
       });
   const std::string load_mark =
       shows_time && was_loaded(row) ? mark_of(load_note(ablation), footnotes) : "";
@@ -427,16 +417,14 @@ std::vector<SheetCell> row_cells(size_t index,
     SheetCell cell = cell_of(index, column, cells_of_metric, ablation);
     if (is_of_runs(column, ablation) && !state_shown) {
       if (!row.completed()) cell.text = state_text(row);
-      cell.text += state_mark + (shows_value ? "" : edge_mark);
+      cell.text += state_mark + (shows_value ? "" : edge_mark) + (shows_cost ? "" : way_mark);
       state_shown = true;
     }
     if (column.kind == ColumnKind::varied) cell.text += edge_mark;
     if (!lacking_runs(row, column).empty()) cell.text += score_mark;
     const bool depends = depends_on_way_of_computing(column, ablation);
-    if (depends) cell.text += micro_batch_mark;
-    if (depends || column.kind == ColumnKind::overhead)
-      cell.text += backend_mark + processes_mark + device_mark;
-    if (depends_on_time(column, ablation)) cell.text += load_mark;
+    if (depends || column.kind == ColumnKind::overhead) cell.text += micro_batch_mark + way_mark;
+    if (depends_on_time(column, ablation.table)) cell.text += load_mark;
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
                            footnotes);

@@ -106,9 +106,6 @@ std::string to_latex(const Ablation& ablation);
 /// Several tables in one file, with a comment on how to include it.
 std::string latex_document_part(const std::vector<std::string>& tables);
 
-/// Whether the column shows a timing of the runs or is computed from one.
-bool depends_on_time(const ColumnSpec& column, const Ablation& ablation);
-
 // Tables for programs: unrounded metrics under their names in configs and the store.
 
 /// RFC 4180 with a header line. A missing metric is empty, one that is not a number "nan".

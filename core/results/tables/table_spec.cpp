@@ -522,6 +522,35 @@ bool shows_benchmark(const ColumnSpec& column, const TableSpec& table) {
          table.tokens_per_second == SpeedSource::benchmark;
 }
 
+bool is_timed_by_runs(const std::string& metric, const TableSpec& table) {
+  const bool has_measured_speeds = table.tokens_per_second == SpeedSource::benchmark;
+  return results::metric_named(metric).is_timing &&
+         (!has_measured_speeds || metric == results::wall_seconds_name);
+}
+
+bool depends_on_time(const ColumnSpec& column, const TableSpec& table) {
+  if (column.kind == ColumnKind::overhead)
+    return is_timed_by_runs(results::tokens_per_second_name, table);
+  if (const auto metric = metric_of(column)) return is_timed_by_runs(metric->name, table);
+  const std::vector<Name> names = names_of(column.expression);
+  return std::any_of(names.begin(), names.end(), [&](const Name& name) {
+    return is_timed_by_runs(name.metric, table);
+  });
+}
+
+std::vector<ClaimedMetric> metrics_of(const ClaimSpec& claim, const TableSpec& table) {
+  std::vector<ClaimedMetric> metrics;
+  if (claim.has_own_words()) {
+    for (const Name& name : names_of(claim.expression))
+      metrics.push_back(
+          {name.metric, name.row == Name::Row::of_config ? name.config : table.baseline});
+    return metrics;
+  }
+  for (const std::string& config : {claim.config, claim.below, claim.above})
+    if (!config.empty()) metrics.push_back({claim.score, config});
+  return metrics;
+}
+
 bool shows_equal_budgets(const TableSpec& table) {
   std::vector<std::string> shown;
   const auto add = [&](const std::string& metric, const Expression& expression) {

@@ -161,6 +161,19 @@ void group_by(TableSpec& table, const std::string& key);
 /// Whether the column shows speeds that `forge bench` measured.
 bool shows_benchmark(const ColumnSpec& column, const TableSpec& table);
 
+/// Whether the metric is a timing of the table's runs. Speeds that `forge bench` measured are not.
+bool is_timed_by_runs(const std::string& metric, const TableSpec& table);
+
+/// Whether the column shows such a timing or is computed from one.
+bool depends_on_time(const ColumnSpec& column, const TableSpec& table);
+
+/// A metric that a claim is about, of the row of a config.
+struct ClaimedMetric {
+  std::string metric;
+  std::string config;
+};
+std::vector<ClaimedMetric> metrics_of(const ClaimSpec& claim, const TableSpec& table);
+
 /// Whether a column or claim needs losses at equal budgets.
 bool shows_equal_budgets(const TableSpec& table);
 

@@ -122,6 +122,16 @@ TEST_CASE("throughput and memory of a row are no sample where other devices trai
                  footnotes.end(),
                  "trained on another CPU, 2 threads, unlike the baseline: its loss is comparable, "
                  "its throughput and memory are not") == 1);
+  // Without speed and memory the loss leads to the footnote.
+  table.columns = {{ColumnKind::model, "Model"}, {ColumnKind::metric, "Eval Loss", "eval_loss"}};
+  const Sheet losses = make_sheet(build_ablation(table, lab.read(), {}));
+  size_t marked = 0;
+  for (size_t i = 0; i < losses.footnotes.size(); ++i) {
+    if (losses.footnotes[i].find("throughput and memory are not") == std::string::npos) continue;
+    const std::string mark = " [" + std::to_string(i + 1) + "]";
+    for (const auto& row : losses.rows) marked += row[1].text.find(mark) != std::string::npos;
+  }
+  CHECK(marked == 2);
 }
 
 TEST_CASE("throughput and memory of a row are no sample where other numbers of processes trained",
@@ -174,7 +184,7 @@ TEST_CASE("throughput and memory are compared between runs with as many rows at 
                                    "its throughput and memory are not comparable"});
   size_t marked = 0;
   for (const SheetCell& cell : sheet.rows[1]) marked += cell.text.find("[1]") != std::string::npos;
-  REQUIRE(marked == 2);
+  REQUIRE(marked == 3);
   for (const SheetCell& cell : sheet.rows[2]) REQUIRE(cell.text.find("[1]") == std::string::npos);
 
   SECTION("which the baseline may have too") {

@@ -249,8 +249,8 @@ TEST_CASE("a claim may be that a value lies between two numbers", "[report]") {
   claim.at_most = 11;
   CHECK(verdict(with_claim(
             {1.00012345, 1.10023456, 1.20034567}, {0.90010111, 0.99120222, 1.08030333}, claim)) ==
-        "holds: It pays (9.97 % (95 %: 9.84 % to 10.10 %) over 3 seeds, claimed 9.0 to 11.0 %, p "
-        "0.007)");
+        "holds: It pays (9.97 % (95 %: 9.83 % to 10.10 %) over 3 seeds, claimed 9.0 to 11.0 %, p "
+        "0.019)");
   CHECK(contains(
       verdict(with_claim(
           {1.00012345, 1.10023456, 1.20034567}, {1.00012345, 1.10023456, 1.20024567}, claim)),
@@ -308,6 +308,32 @@ TEST_CASE("every format prints the claims of a table without runs", "[report]") 
   const nlohmann::ordered_json json = to_json(table);
   CHECK(json.at("claims").at(0).at("verdict") == "not decidable");
   CHECK(contains(json.at("claims").at(0).at("reason"), "no completed run"));
+}
+
+TEST_CASE("a claim is about the speeds that its table shows", "[report]") {
+  // By the runs Canon-A is faster, by `forge bench` it is slower.
+  Ablation table = ablation({1.50, 1.60, 1.40}, {1.25, 1.34, 1.13});
+  table.table.tokens_per_second = SpeedSource::benchmark;
+  for (AblationRow& row : table.rows)
+    for (store::RunSummary& run : row.runs)
+      run.metrics["tokens_per_second"] = (row.spec.config == "llama" ? 1000 : 1100) + run.seed;
+  table.table.claims = {{"canon_a", "", "llama", {}, {}, "tokens_per_second", "full"}};
+  CHECK(verdict(table) ==
+        "not decidable: Canon-A has a higher tokens_per_second than Llama 4M (no comparable speed "
+        "of canon_a and llama by 'forge bench' ('forge bench llama canon_a canon_b' measures all "
+        "rows in one call))");
+  for (AblationRow& row : table.rows) {
+    row.speed.emplace();
+    row.speed->record.tokens_per_second = row.spec.config == "llama" ? 1005 : 997;
+  }
+  CHECK(contains(verdict(table),
+                 "not decidable: Canon-A has a higher tokens_per_second than Llama 4M (997 against "
+                 "1,005 by 'forge bench'"));
+  table.table.claims = {{"canon_a", "", "", 900, {}, "tokens_per_second", "full"}};
+  CHECK(contains(verdict(table), "not decidable: "));
+  table.table.claims = {{"canon_a", "llama", "", {}, {}, "eval_loss", "full"}};
+  CHECK(contains(verdict(table), "holds: "));
+  for (const Cell& cell : cells_of(table, "tokens_per_second")) CHECK_FALSE(cell.difference);
 }
 
 }  // namespace

@@ -225,25 +225,87 @@ TEST_CASE("a plan is carried out where each row has its seeds", "[report][plan]"
   CHECK(plan_of(lab.table()) == "as planned where tested");
 }
 
+/// The letters are the configs of the runs in their order, each with its next seed.
+void train_in_order(const Lab& lab, const std::string& order) {
+  int day = 10;
+  std::map<char, int> seeds;
+  for (const char letter : order) {
+    const bool is_baseline = letter == 'a';
+    const int seed = ++seeds[letter];
+    MadeRun run = Lab::run(is_baseline ? "llama" : "canon_a", day++);
+    run.id = letter + std::to_string(seed);
+    run.experiment.seed = static_cast<uint64_t>(seed);
+    run.planned_seeds = {1, 2, 3, 4};
+    const double speed = is_baseline ? 4000 + 1.3 * seed : 5000 + 1.7 * seed;
+    make_completed_run(lab.runs, run, {3 + 0.01 * seed + is_baseline, speed});
+  }
+}
+
 TEST_CASE("a table says where the speeds of its rows were not measured in turn", "[report]") {
-  // The letters are the configs of the runs in their order, each with its next seed.
   const auto speed_of = [](const std::string& order) {
     Lab lab;
-    int day = 10;
-    std::map<char, int> seeds;
-    for (const char letter : order) {
-      const int seed = ++seeds[letter];
-      MadeRun run = Lab::run(letter == 'a' ? "llama" : "canon_a", day++);
-      run.id = letter + std::to_string(seed);
-      run.experiment.seed = static_cast<uint64_t>(seed);
-      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (letter == 'a')});
-    }
+    train_in_order(lab, order);
     return setup_of(lab.table(), "Speed");
   };
   CHECK(speed_of("abba") == "");
   CHECK(speed_of("abbaab") == "");
   CHECK(speed_of("ababab") == "speeds measured in one order");
   CHECK(speed_of("aaabbb") == "speeds not measured in turn");
+
+  // Whatever shows or tests a speed is a table with speeds.
+  Lab lab;
+  train_in_order(lab, "aaabbb");
+  const auto speed_with = [&](const std::function<void(TableSpec&)>& add,
+                              SpeedSource source = SpeedSource::runs) {
+    TableSpec table = small_table();
+    table.columns = {{ColumnKind::model, "Model"}, {ColumnKind::metric, "Eval Loss", "eval_loss"}};
+    table.tokens_per_second = source;
+    add(table);
+    return setup_of(build_ablation(table, lab.read()), "Speed");
+  };
+  const auto add_column = [](const ColumnSpec& column) {
+    return [column](TableSpec& table) { table.columns.push_back(column); };
+  };
+  ColumnSpec derived{ColumnKind::derived, "x"};
+  derived.expression = parse_expression("tokens_per_second/baseline.tokens_per_second");
+  const ColumnSpec overhead{ColumnKind::overhead, "Overhead"},
+      time{ColumnKind::metric, "Time", "wall_seconds"};
+  const auto claim_speed = [](TableSpec& table) {
+    table.claims = {{"canon_a", "", "llama", {}, {}, "tokens_per_second", "quick"}};
+  };
+  const std::string warning = "speeds not measured in turn";
+  CHECK(speed_with([](TableSpec&) {}) == "");
+  CHECK(speed_with(add_column(overhead)) == warning);
+  CHECK(speed_with(add_column(derived)) == warning);
+  CHECK(speed_with(claim_speed) == warning);
+  CHECK(speed_with([](TableSpec& table) { table.primary = "tokens_per_second"; }) == warning);
+  // `forge bench` measures in turn; the runs' own times are theirs.
+  CHECK(speed_with(add_column(overhead), SpeedSource::benchmark) == "");
+  CHECK(speed_with(claim_speed, SpeedSource::benchmark) == "");
+  CHECK(speed_with(add_column(time), SpeedSource::benchmark) == warning);
+}
+
+TEST_CASE("a claim on speeds that were not measured in turn is not decidable", "[report]") {
+  const auto verdict_of = [](const std::string& order, const ClaimSpec& claim) {
+    Lab lab;
+    train_in_order(lab, order);
+    TableSpec table = small_table();
+    table.claims = {claim};
+    return verdict_line(judge_claims(build_ablation(table, lab.read())).front());
+  };
+  const ClaimSpec plain = {"canon_a", "", "llama", {}, {}, "tokens_per_second", "quick"};
+  ClaimSpec own_words;
+  own_words.profile = "quick";
+  own_words.claim = "Canon-A is faster";
+  own_words.holds = "tokens_per_second[canon_a] > tokens_per_second[llama]";
+  own_words.comparison = parse_comparison(own_words.holds);
+  own_words.expression = difference_of(*own_words.comparison);
+  for (const ClaimSpec& claim : {plain, own_words}) {
+    CHECK(contains(verdict_of("abbaabba", claim), "holds: "));
+    const std::string one_after_another = verdict_of("aaaabbbb", claim);
+    CHECK(contains(one_after_another, "not decidable: "));
+    CHECK(contains(one_after_another, "; speeds not measured in turn: "));
+  }
 }
 
 TEST_CASE("a row of which some seeds have one loss to the last bit is compared with nothing",

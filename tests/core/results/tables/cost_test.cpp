@@ -100,7 +100,7 @@ TEST_CASE("a measured speed stands in the table with how it was measured", "[rep
   REQUIRE(speed.name == "Speed");
   REQUIRE(speed.value ==
           "forge bench on 2026-11-20, Test CPU, 2 threads, 32 × 512 tokens, float32, median of 3 "
-          "windows, spread at most 0.5 %");
+          "windows, spread within one process at most 0.5 %");
   REQUIRE(contains(to_terminal(ablation, {}), "speed: forge bench"));
 }
 

@@ -117,12 +117,39 @@ TEST_CASE("accuracies are not surer than their cases allow", "[judge]") {
     };
     const ClaimResult found = judge(parse_comparison("accuracy[a] > accuracy[b]"), samples);
     REQUIRE(found.margin.interval);
+    // One may be right where the other is wrong: the errors of both add up.
     REQUIRE(found.margin.interval->half_width() ==
-            Approx(1.959964 * std::sqrt(2.0) * sampling_error).epsilon(1e-5));
+            Approx(1.959964 * 2 * sampling_error).epsilon(1e-5));
     return found.verdict;
   };
   REQUIRE(verdict(0.99, 0.98, 0.01) == Verdict::not_decidable);
   REQUIRE(verdict(0.99, 0.90, 0.01) == Verdict::holds);
+}
+
+TEST_CASE("rows that solve different kinds of cases are as good where they solve as many",
+          "[judge][simulation]") {
+  const char* chosen = std::getenv("FORGE_TEST_SEED");
+  const uint64_t seed = chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  constexpr int times = 2000, cases = 64;
+  RandomStream random(seed, stream_number("kinds of cases"));
+  int real = 0;
+  for (int i = 0; i < times; ++i) {
+    // Half of all cases are of a kind that a solves, the others of a kind that b does.
+    int of_a = 0;
+    for (int k = 0; k < cases; ++k) of_a += open_uniform(random.next_u32()) < 0.5;
+    const Samples samples = [&](const Name& name) -> std::optional<MetricSample> {
+      const double right = name.config == "a" ? of_a : cases - of_a;
+      const double of_cases = statistics::sampling_error_of_fraction(right / cases, cases);
+      MetricSample sample{name.config, {}, of_cases};
+      for (int64_t run = 0; run < 5; ++run)
+        sample.values.push_back({run, (right + (run == 2 ? 0.5 : 0)) / cases});
+      return sample;
+    };
+    real += judge(parse_comparison("accuracy[a] > accuracy[b]"), samples).verdict !=
+            Verdict::not_decidable;
+  }
+  CAPTURE(real, seed);
+  CHECK(real / double{times} <= 0.05 + 3 * std::sqrt(0.05 * 0.95 / times));
 }
 
 /// Of tables in which all rows do the same, the share in which the claim holds.
@@ -183,12 +210,17 @@ TEST_CASE("what bends within the noise decides nothing", "[judge]") {
   for (const char* claim : {"(loss[a] - loss[b])^2 > 0",
                             "sqrt((loss[a] - loss[b])^2) > 0",
                             "(loss[a] - loss[b])*(loss[a] - loss[b]) > 0",
-                            "exp(300*(loss[a] - loss[b])) > 1"}) {
+                            "1/(loss[a] - loss[b]) > 0"}) {
     INFO(claim);
     const ClaimResult found = result(claim, equal);
     CHECK(found.verdict == Verdict::not_decidable);
     CHECK(contains(found.reason, "it bends within what chance moves it by"));
   }
+  // One that goes on in one direction says no more and no less than what it is made of.
+  const auto [low, high] = *estimated("loss[a] - loss[b]", equal).interval;
+  const statistics::Interval bent = *estimated("exp(300*(loss[a] - loss[b]))", equal).interval;
+  CHECK(std::log(bent.low) / 300 == Approx(low).epsilon(1e-6));
+  CHECK(std::log(bent.high) / 300 == Approx(high).epsilon(1e-6));
   // Far from where it bends a square is as good as any expression, and so is a ratio.
   equal.add("loss[c]", {4.1013, 4.3121, 4.1942, 4.2517});
   CHECK(result("(loss[c] - loss[b])^2 > 1", equal).verdict == Verdict::holds);
@@ -261,7 +293,7 @@ TEST_CASE("a value that only some seeds have is not decidable", "[judge]") {
   const Estimate found = estimated("log(x)", table);
   REQUIRE(*found.value == Approx(std::log(3.0)));
   REQUIRE_FALSE(found.interval);
-  REQUIRE(contains(found.missing, "no value for all that the runs vary over"));
+  REQUIRE(contains(found.missing, "bends within what chance moves it by, or has no value there"));
 }
 
 TEST_CASE("metrics of the same runs are not taken as independent", "[judge]") {
@@ -328,6 +360,68 @@ TEST_CASE("intervals of expressions hold the truth as often as they say", "[judg
         // Of rows of unequal size the interval is wider than it need be.
         REQUIRE(share >= 0.93);
         REQUIRE(share <= (n == m ? 0.985 : 0.999));
+      }
+    }
+  }
+}
+
+TEST_CASE("the interval of a ratio is Fieller's", "[judge]") {
+  const Values a = {2.1013, 2.3121, 2.1942, 2.2517, 2.0731};
+  const Values b = {0.3434, 0.2945, 0.2418, 0.3923, 0.3310};
+  // The ratios r for which a - r b is not told from 0 by the paired t test.
+  const auto is_possible = [&](double ratio) {
+    Values left;
+    for (size_t i = 0; i < a.size(); ++i) left.push_back(a[i] - ratio * b[i]);
+    return statistics::one_sample_test(left, 0)->interval.contains(0);
+  };
+  const statistics::Interval found =
+      *estimated("x[a]/x[b]", Table().add("x[a]", a).add("x[b]", b)).interval;
+  const double width = found.high - found.low;
+  for (const auto& [end, inwards] : {std::pair(found.low, 1), {found.high, -1}}) {
+    CAPTURE(end, width);
+    CHECK(is_possible(end + inwards * 0.002 * width));
+    CHECK_FALSE(is_possible(end - inwards * 0.002 * width));
+  }
+}
+
+TEST_CASE("intervals of expressions that bend hold the truth where they are shown",
+          "[judge][simulation]") {
+  const char* chosen = std::getenv("FORGE_TEST_SEED");
+  const uint64_t seed = chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  constexpr int times = 1000;
+  const std::map<std::string, double> truth = {{"1/(loss[a] - 1.95)", 20},
+                                               {"log(loss[a] - 1.95)", std::log(0.05)},
+                                               {"sqrt(loss[a] - 1.95)", std::sqrt(0.05)},
+                                               {"exp(50*(loss[a] - loss[b]))", 1},
+                                               {"(loss[a] - loss[b])^3", 0},
+                                               {"(loss[a] - 1.95)/(loss[b] - 1.95)", 1},
+                                               {"(loss[a] - loss[c])/(loss[a] - loss[d])", 0.5}};
+  const std::map<std::string, double> means = {
+      {"loss[a]", 2}, {"loss[b]", 2}, {"loss[c]", 1.95}, {"loss[d]", 1.90}};
+  for (const auto& [text, wanted] : truth) {
+    for (const bool pairs : {false, true}) {
+      for (const size_t n : {5, 10}) {
+        RandomStream random(seed, stream_number(text + std::to_string(n)));
+        int shown = 0, missed = 0;
+        for (int i = 0; i < times; ++i) {
+          Table table;
+          int64_t first_seed = 1;
+          for (const auto& [name, mean] : means) {
+            Values values(n);
+            for (double& value : values)
+              value = mean + 0.02 * normal_quantile(open_uniform(random.next_u32()));
+            table.add(name, values, first_seed);
+            if (!pairs) first_seed += 100;
+          }
+          const Estimate found = estimated(text, table);
+          if (!found.interval) continue;
+          ++shown;
+          missed += !found.interval->contains(wanted);
+        }
+        const double share = missed / double(shown);
+        CAPTURE(text, n, pairs, shown, missed, seed);
+        CHECK(shown >= 0.8 * times);
+        CHECK(share <= 0.06 + 3 * std::sqrt(0.06 * 0.94 / shown));
       }
     }
   }

@@ -141,8 +141,8 @@ TEST_CASE("the speed of seeds that compute fewer rows at once is compared with n
 TEST_CASE("more accuracy is better and so is more speed", "[report][cells]") {
   Ablation table = of_losses({1, 1, 1}, {1, 1, 1}, {});
   for (size_t i = 0; i < 3; ++i) {
-    table.rows[0].runs[i].scores["token_accuracy"] = {0.5 + 0.01 * double(i), 100};
-    table.rows[1].runs[i].scores["token_accuracy"] = {0.7 + 0.011 * double(i), 100};
+    table.rows[0].runs[i].scores["token_accuracy"] = {0.5 + 0.01 * double(i), 200};
+    table.rows[1].runs[i].scores["token_accuracy"] = {0.7 + 0.011 * double(i), 200};
     table.rows[1].runs[i].metrics["tokens_per_second"] = 900 + double(i);
   }
   CHECK(cells_of(table, "token_accuracy")[1].standing == Standing::better);
