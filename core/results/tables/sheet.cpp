@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "core/base/text.h"
@@ -294,6 +295,19 @@ std::string processes_note(const AblationRow& row) {
          ", unlike the baseline: its loss is comparable, its throughput and memory are not";
 }
 
+std::string recompute_note(const AblationRow& row) {
+  if (row.same_recompute) return "";
+  std::map<std::string, std::vector<std::string>> runs;
+  for (const store::RunSummary& run : row.runs) runs[run.recompute].push_back(run.id);
+  std::vector<std::string> ways;
+  for (const auto& [recompute, ids] : runs) ways.push_back(recompute + " (" + first_of(ids) + ")");
+  return "trained with train.recompute " + join(ways, " and with ") +
+         (ways.size() > 1
+              ? ": its losses are one sample, its throughput and memory are not"
+              : std::string(store::is_mixed(row.run->recompute) ? "" : ", unlike the baseline") +
+                    ": its loss is comparable, its throughput and memory are not");
+}
+
 std::string device_note(const AblationRow& row) {
   if (row.same_device) return "";
   std::set<std::string> devices;
@@ -305,7 +319,8 @@ std::string device_note(const AblationRow& row) {
     return "trained on " + join(names, " and on ") +
            ": its losses are one sample, its throughput and memory are not";
   return "trained on " + names.front() +
-         ", unlike the baseline: its loss is comparable, its throughput and memory are not";
+         (store::is_mixed(row.run->device_name) ? "" : ", unlike the baseline") +
+         ": its loss is comparable, its throughput and memory are not";
 }
 
 /// Columns whose values depend on how the rows of a step are computed.
@@ -414,6 +429,7 @@ std::vector<SheetCell> row_cells(size_t index,
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
   const std::string backend_mark = mark_of(backend_note(row), footnotes);
   const std::string processes_mark = mark_of(processes_note(row), footnotes);
+  const std::string recompute_mark = mark_of(recompute_note(row), footnotes);
   const std::string device_mark = mark_of(device_note(row), footnotes);
   const bool shows_time =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
@@ -435,7 +451,7 @@ std::vector<SheetCell> row_cells(size_t index,
     const bool depends = depends_on_way_of_computing(column, ablation);
     if (depends) cell.text += micro_batch_mark;
     if (depends || column.kind == ColumnKind::overhead)
-      cell.text += backend_mark + processes_mark + device_mark;
+      cell.text += backend_mark + processes_mark + recompute_mark + device_mark;
     if (depends_on_time(column, ablation)) cell.text += load_mark;
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
