@@ -84,6 +84,8 @@ void fields(Visitor& visit, AttemptStarted& started) {
   visit.optional("damaged", started.damaged);
   fields(visit, started.stderr_sizes);
   visit.optional("stop_after", started.stop_after);
+  visit.optional("recompute", started.recompute);
+  visit.optional("variables", started.variables);
 }
 
 template <class Visitor>

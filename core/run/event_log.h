@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -56,6 +57,9 @@ struct AttemptStarted {
   std::vector<std::string> damaged;  ///< what is wrong with each newer checkpoint
   StderrSizes stderr_sizes = {};
   std::optional<int64_t> stop_after = {};  ///< SupervisorOptions::stop_after, none: the last step
+  std::string recompute = {};              ///< train.recompute, "": not recorded
+  /// numerics_variables(), none: not recorded.
+  std::optional<std::map<std::string, std::string>> variables = {};
 };
 
 /// The supervisor's event "ended": the worker has ended, and with it the run unless `retry`.

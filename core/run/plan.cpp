@@ -196,6 +196,27 @@ void decide(PlannedRun& planned) {
   }
 }
 
+/// The log interval is in no identity, and what a run says of training is a mean over it.
+void require_log_interval(const PlannedRun& planned, const RunInputs& inputs) {
+  const bool goes_on = planned.action == Action::start || planned.action == Action::resume ||
+                       planned.action == Action::running;
+  if (!goes_on || !planned.folder.has_record()) return;
+  const Json::json_pointer key("/train/log_every");
+  Json made;
+  try {
+    made = planned.folder.config();
+  } catch (const Error&) {
+    return;  // it is damaged, which is said where it is continued
+  }
+  if (!made.contains(key) || !inputs.experiment.contains(key)) return;
+  const std::string before = json_text(made[key]), now = json_text(inputs.experiment[key]);
+  if (before == now) return;
+  throw Error("train.log_every " + now + " differs from that with which run '" + planned.record.id +
+                  "' was made, " + before,
+              "its train_loss is a mean over so many steps: --set train.log_every=" + before +
+                  " goes on with the run, --force makes another one");
+}
+
 /// The run of these inputs, its id without a suffix.
 RunRecord record_of(const RunInputs& inputs) {
   RunRecord record;
@@ -292,6 +313,7 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
   const RunFolder folder(runs_dir / record.id);
   PlannedRun planned{std::move(record), folder};
   decide(planned);
+  require_log_interval(planned, inputs);
   return planned;
 }
 
@@ -378,7 +400,7 @@ SavedPlan read_plan(const std::filesystem::path& file) {
 PlannedRun plan_as_saved(const RunInputs& inputs,
                          const SavedRun& saved,
                          const std::filesystem::path& runs_dir) {
-  PlannedRun planned = plan_run(inputs, runs_dir, false);
+  PlannedRun planned{record_of(inputs), RunFolder(runs_dir / saved.id)};
   const std::vector<IdentityDifference> found =
       identity_differences(saved.identity, planned.record.identity);
   if (!found.empty()) {
@@ -388,15 +410,15 @@ PlannedRun plan_as_saved(const RunInputs& inputs,
     throw Error(saved.label + ": the plan cannot be executed as it is: " + join(texts, "; "),
                 "run where the plan was made, or make it anew with --save-plan");
   }
-  const std::string own = record_of(inputs).id;
+  const std::string own = planned.record.id;
   const std::string& id = saved.id;
   const bool has_suffix = id.size() > own.size() + 1 && starts_with(id, own + "-") &&
                           id.find_first_not_of("0123456789", own.size() + 1) == std::string::npos;
   if (id != own && !has_suffix)
     throw Error("the plan names the run '" + id + "', but its inputs make the run '" + own + "'");
   planned.record.id = id;
-  planned.folder = RunFolder(runs_dir / id);
   decide(planned);
+  require_log_interval(planned, inputs);
   return planned;
 }
 

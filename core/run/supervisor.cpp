@@ -248,7 +248,9 @@ class Supervisor {
                                request_.resume_from,
                                checkpoint.damaged,
                                stderr_before_,
-                               stop_after()},
+                               stop_after(),
+                               config::name_of(experiment.train.recompute),
+                               numerics_variables()},
                 attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
                                        experiment.train.keep_best};

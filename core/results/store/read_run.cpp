@@ -67,6 +67,7 @@ Description describe(const run::RunFolder& folder) {
   run.device_type = record.identity.device_type;
   run.threads = record.identity.threads;
   run.numerics_version = record.identity.numerics_version;
+  run.recompute = config::name_of(experiment.train.recompute);
   run.seed = static_cast<int64_t>(experiment.seed);
   run.data_fingerprint = record.identity.data_fingerprint;
   run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace forge::store {
@@ -24,6 +25,42 @@ bool is_final(run::RunState status) {
 std::string processes_text(const RunSummary& run) {
   return run.processes ? with_thousands(*run.processes) + " processes" : "a single process";
 }
+
+std::string variables_text(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : variables) settings.push_back(name + "=" + value);
+  return settings.empty() ? no_variables : join(settings, " ");
+}
+
+namespace {
+
+constexpr const char* between_attempts = " and ";
+
+/// Adds what another attempt has to what earlier ones had.
+void add_distinct(const std::string& value, std::string& all) {
+  const std::string and_then = between_attempts;
+  if (value.empty() || (and_then + all + and_then).find(and_then + value + and_then) < all.npos)
+    return;
+  all += (all.empty() ? "" : and_then) + value;
+}
+
+/// The versions that decide numbers. A library that is known by its path alone is not compared, and
+/// neither is what programs are built or read by.
+void add_libraries(const nlohmann::json& libraries, std::string& all) {
+  if (!libraries.is_object()) return;
+  nlohmann::json known = all.empty() ? nlohmann::json::object() : nlohmann::json::parse(all);
+  for (const auto& [name, version] : libraries.items()) {
+    if (!version.is_string() || name == "cxx" || name == "python") continue;
+    std::string versions = known.value(name, std::string());
+    add_distinct(version.get<std::string>(), versions);
+    known[name] = versions;
+  }
+  all = known.empty() ? "" : json_text(known);
+}
+
+}  // namespace
+
+bool is_mixed(const std::string& text) { return text.find(between_attempts) != text.npos; }
 
 int progress_percent(const RunSummary& run) {
   if (run.max_steps <= 0) return 0;
@@ -89,12 +126,13 @@ class SummaryUpdate {
   SummaryUpdate(RunSummary& run, const worker::Event& event) : run_(run), event_(event) {}
 
   void operator()(const worker::Hello& hello) {
-    run_.backend_version = hello.backend_version;
+    add_distinct(hello.backend_version, run_.backend_version);
     run_.numerics_version = hello.numerics_version;
   }
   void operator()(const worker::Environment& environment) {
     run_.device_type = environment.device_type;
-    run_.device_name = environment.device_name;
+    add_distinct(environment.device_name, run_.device_name);
+    add_libraries(environment.libraries, run_.libraries);
   }
   void operator()(const worker::Started& started) {
     run_.parameters = started.parameters;
@@ -163,10 +201,23 @@ class SummaryUpdate {
   const worker::Event& event_;
 };
 
+/// One that begins from the start keeps nothing of earlier attempts.
+void apply(const run::AttemptStarted& started, RunSummary& run) {
+  if (started.resume_from.empty()) {
+    for (std::string* text : {&run.backend_version, &run.device_name, &run.libraries})
+      text->clear();
+    if (started.variables) run.variables.clear();
+    if (!started.recompute.empty()) run.recompute.clear();
+  }
+  if (started.variables) add_distinct(variables_text(*started.variables), run.variables);
+  add_distinct(started.recompute, run.recompute);
+}
+
 }  // namespace
 
 void apply(const run::StoredEvent& stored, RunSummary& run) {
   if (stored.started) {
+    apply(*stored.started, run);
     run.attempts = stored.attempt;
     run.exit_status.reset();
     run.exit_signal.reset();

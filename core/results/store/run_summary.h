@@ -38,9 +38,13 @@ struct RunSummary {
   std::string updated;                       ///< UTC, of the newest event
   std::string profile;
   std::string backend;
+  /// This, the device's name, libraries, variables and `recompute` are those of all attempts since
+  /// it began from its start, with " and " between where attempts differ.
   std::string backend_version;
   std::string device_type;
   std::string device_name;
+  std::string libraries;  ///< JSON: name to version, of those that a worker names; "": not known
+  std::string variables;  ///< that change how libraries compute; "": not recorded
   int64_t threads = 0;
   int64_t numerics_version = 0;
   int64_t seed = 0;
@@ -73,6 +77,7 @@ struct RunSummary {
   /// Fraction of the machine's cores that other processes kept busy, the largest of all attempts;
   /// none: not known.
   std::optional<double> busy_elsewhere;
+  std::string recompute;      ///< train.recompute as the worker was told
   int64_t shared_device = 0;  ///< 1: another process held memory of the GPU at the end
   /// Files that it reads and that changed while it trained, in words with commas between; "": none.
   std::string changed_inputs;
@@ -111,6 +116,8 @@ void columns(Visitor& visit, Run& run) {
   visit.column("backend_version", run.backend_version);
   visit.column("device_type", run.device_type);
   visit.column("device_name", run.device_name);
+  visit.column("libraries", run.libraries);
+  visit.column("variables", run.variables);
   visit.column("threads", run.threads);
   visit.column("numerics_version", run.numerics_version);
   visit.column("seed", run.seed);
@@ -140,6 +147,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("tags", run.tags);
   visit.column("micro_batch_size", run.micro_batch_size);
   visit.column("processes", run.processes);
+  visit.column("recompute", run.recompute);
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
   visit.column("changed_inputs", run.changed_inputs);
@@ -168,6 +176,15 @@ bool is_final(run::RunState status);
 
 /// Steps done of all steps, in percent, rounded down; 0 where the number of steps is not known.
 int progress_percent(const RunSummary& run);
+
+/// Of RunSummary::variables where none is set.
+constexpr const char* no_variables = "no variables";
+
+/// "NAME=VALUE NAME=VALUE", or no_variables.
+std::string variables_text(const std::map<std::string, std::string>& variables);
+
+/// Whether the text is of attempts that differ in it.
+bool is_mixed(const std::string& text);
 
 /// "4 processes", "a single process": what trained the run.
 std::string processes_text(const RunSummary& run);

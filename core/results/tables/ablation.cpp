@@ -243,7 +243,9 @@ void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRo
     row.throughput_change =
         change(tokens_per_second_of(row, table), tokens_per_second_of(baseline, table));
   if (!row.completed() || !baseline.completed()) return;
-  if (!row.same_micro_batch || !row.same_processes || !row.same_backend || !row.same_device) return;
+  if (!row.same_micro_batch || !row.same_processes || !row.same_recompute || !row.same_backend ||
+      !row.same_device)
+    return;
   row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
                              mean_of(baseline.runs, results::peak_memory_name));
 }
@@ -310,12 +312,16 @@ void compare_ways_of_computing(Ablation& ablation) {
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
           return run.processes == processes;
         });
-    const store::RunSummary* const usual_device = baseline  ? &*baseline->run
-                                                  : row.run ? &*row.run
-                                                            : nullptr;
+    const store::RunSummary* const usual_run = baseline  ? &*baseline->run
+                                               : row.run ? &*row.run
+                                                         : nullptr;
+    row.same_recompute =
+        std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+          return run.recompute == usual_run->recompute && !store::is_mixed(run.recompute);
+        });
     row.same_device =
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
-          return device_of(run) == device_of(*usual_device);
+          return device_of(run) == device_of(*usual_run) && !store::is_mixed(run.device_name);
         });
   }
 }
@@ -527,11 +533,17 @@ const AblationRow* find_row(const Ablation& ablation,
 
 namespace {
 
-/// Speed and memory have none where other numbers of processes or other devices trained the runs.
+bool has_mixed_attempts(const store::RunSummary& run) {
+  return store::is_mixed(run.recompute) || store::is_mixed(run.device_name);
+}
+
+/// Speed and memory have none where other numbers of processes, other devices or another
+/// train.recompute trained the runs, or attempts of one of them.
 bool has_mean(const std::vector<store::RunSummary>& runs, const std::string& metric) {
   if (!results::metric_named(metric).depends_on_device) return true;
   return std::all_of(runs.begin(), runs.end(), [&](const store::RunSummary& run) {
-    return run.processes == runs.front().processes && device_of(run) == device_of(runs.front());
+    return run.processes == runs.front().processes && device_of(run) == device_of(runs.front()) &&
+           run.recompute == runs.front().recompute && !has_mixed_attempts(run);
   });
 }
 
@@ -596,10 +608,11 @@ bool same_setup(const Sample& a, const Sample& b) {
                     run.device_name,
                     run.threads,
                     run.micro_batch_size,
-                    run.processes);
+                    run.processes,
+                    run.recompute);
   };
   const auto is_alike = [&](const store::RunSummary& run) {
-    return way_of(run) == way_of(a.runs.front());
+    return way_of(run) == way_of(a.runs.front()) && !has_mixed_attempts(run);
   };
   return std::all_of(a.runs.begin(), a.runs.end(), is_alike) &&
          std::all_of(b.runs.begin(), b.runs.end(), is_alike);

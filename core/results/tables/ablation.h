@@ -75,6 +75,7 @@ struct AblationRow : Sample {
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
   bool same_micro_batch = true;  ///< as the baseline; else throughput and memory do not compare
   bool same_processes = true;    ///< the same of the number of processes that train a run
+  bool same_recompute = true;    ///< the same of train.recompute, in all attempts
   bool same_backend = true;      ///< the same of the program that computed the runs
   bool same_device = true;       ///< the same of the device and its threads
   std::optional<PublishedResult> published;

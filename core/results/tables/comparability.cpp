@@ -227,6 +227,8 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
 }
 
 std::string numerics_variables_of(const store::ConfiguredRun& run) {
+  const std::string& of_attempts = run.summary.variables;
+  if (!of_attempts.empty()) return of_attempts == store::no_variables ? "" : of_attempts;
   const nlohmann::json* const variables = find_value(run.environment, "variables");
   if (!variables || !variables->is_object()) return "";
   std::vector<std::string> settings;
@@ -235,8 +237,32 @@ std::string numerics_variables_of(const store::ConfiguredRun& run) {
   return join(settings, " ");
 }
 
-std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table) {
+namespace {
+
+constexpr const char* library_condition = "library ";
+
+bool is_library(const Condition& condition) {
+  return condition.name.rfind(library_condition, 0) == 0;
+}
+
+/// Those of all attempts.
+std::vector<Condition> device_conditions(const ConfiguredRun& run) {
   const std::string variables = numerics_variables_of(run);
+  std::vector<Condition> conditions = {
+      {"device", run.summary.device_type},
+      {"device name", run.summary.device_name},
+      {"threads", std::to_string(run.summary.threads)},
+      {"environment", variables.empty() ? store::no_variables : variables}};
+  if (run.summary.libraries.empty()) return conditions;
+  const nlohmann::json libraries = nlohmann::json::parse(run.summary.libraries);
+  for (const auto& [name, version] : libraries.items())
+    conditions.push_back({library_condition + name, version.get<std::string>()});
+  return conditions;
+}
+
+}  // namespace
+
+std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table) {
   const store::RunSummary& summary = run.summary;
   const nlohmann::json config = run::identity_config(run.config);
   // The fingerprint is the text's: how rows are made of it and in what order is in the section.
@@ -250,11 +276,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       {"train.initial_weights",
        {{"initial weights",
          summary.initial_weights_hash.empty() ? "drawn" : summary.initial_weights_hash}}},
-      {"device",
-       {{"device", summary.device_type},
-        {"device name", summary.device_name},
-        {"threads", std::to_string(summary.threads)},
-        {"environment", variables.empty() ? "without variables for numerics" : variables}}}};
+      {"device", device_conditions(run)}};
   std::vector<Condition> conditions;
   for (const std::string& word : table.must_be_equal) {
     const auto found = of_word.find(word);
@@ -277,7 +299,8 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   conditions.push_back({"numerics", std::to_string(summary.numerics_version)});
   // Each backend counts the changes of its own arithmetic.
   const auto divides = [&](const Condition& c) {
-    return c.name == table.by || (table.by == "backend" && c.name == "numerics") ||
+    return c.name == table.by ||
+           (table.by == "backend" && (c.name == "numerics" || is_library(c))) ||
            (c.name == "seeds vary" && (table.by == "data.order_seed" || table.by == "data.order" ||
                                        table.by == "train.initial_weights_seed")) ||
            (table.by == "train.initial_weights" &&
@@ -328,7 +351,7 @@ bool differs_in_backend_alone(const std::vector<Condition>& run,
   // Each backend counts its own versions.
   std::vector<Condition> others = run;
   const auto tells_backends_apart = [](const Condition& c) {
-    return c.name == "backend" || c.name == "numerics" || c.name == "code";
+    return c.name == "backend" || c.name == "numerics" || c.name == "code" || is_library(c);
   };
   others.erase(std::remove_if(others.begin(), others.end(), tells_backends_apart), others.end());
   return violations(others, group).empty();
@@ -474,7 +497,10 @@ Runs runs_of_one_sample(const Runs& runs,
       const std::string variables = numerics_variables_of(run);
       identity.device_type =
           run.summary.device_name + (variables.empty() ? "" : " with " + variables) +
-          (run.summary.processes ? " by " + store::processes_text(run.summary) : "");
+          (run.summary.processes ? " by " + store::processes_text(run.summary) : "") +
+          (run.summary.recompute.empty() || run.summary.recompute == "none"
+               ? ""
+               : " with train.recompute " + run.summary.recompute);
     }
     return identity;
   };

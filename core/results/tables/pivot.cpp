@@ -60,6 +60,7 @@ nlohmann::json setup_of(const ConfiguredRun& run, SampleOf kind) {
   setup.update(identity.experiment);
   if (kind == SampleOf::one_setup_on_one_device) {
     setup["device_name"] = run.summary.device_name;
+    setup["train"]["recompute"] = run.summary.recompute;
     setup["parallel"]["processes"] = run.summary.processes.value_or(1);
   }
   return setup;

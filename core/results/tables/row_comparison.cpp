@@ -405,6 +405,8 @@ ParetoFront pareto(const Ablation& ablation, const std::string& first, const std
       reason = "computed by backend " + row.run->backend;
     } else if (by_cost && !row.same_processes) {
       reason = "trained by " + store::processes_text(*row.run);
+    } else if (by_cost && !row.same_recompute) {
+      reason = "trained with train.recompute " + row.run->recompute;
     } else if (by_cost && !row.same_device) {
       reason = "trained on " + row.run->device_name;
     } else if (by_time && was_loaded(row)) {

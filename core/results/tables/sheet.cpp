@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "core/base/text.h"
@@ -294,6 +295,19 @@ std::string processes_note(const AblationRow& row) {
          ", unlike the baseline: its loss is comparable, its throughput and memory are not";
 }
 
+std::string recompute_note(const AblationRow& row) {
+  if (row.same_recompute) return "";
+  std::map<std::string, std::vector<std::string>> runs;
+  for (const store::RunSummary& run : row.runs) runs[run.recompute].push_back(run.id);
+  std::vector<std::string> ways;
+  for (const auto& [recompute, ids] : runs) ways.push_back(recompute + " (" + first_of(ids) + ")");
+  return "trained with train.recompute " + join(ways, " and with ") +
+         (ways.size() > 1
+              ? ": its losses are one sample, its throughput and memory are not"
+              : std::string(store::is_mixed(row.run->recompute) ? "" : ", unlike the baseline") +
+                    ": its loss is comparable, its throughput and memory are not");
+}
+
 std::string device_note(const AblationRow& row) {
   if (row.same_device) return "";
   std::set<std::string> devices;
@@ -305,7 +319,8 @@ std::string device_note(const AblationRow& row) {
     return "trained on " + join(names, " and on ") +
            ": its losses are one sample, its throughput and memory are not";
   return "trained on " + names.front() +
-         ", unlike the baseline: its loss is comparable, its throughput and memory are not";
+         (store::is_mixed(row.run->device_name) ? "" : ", unlike the baseline") +
+         ": its loss is comparable, its throughput and memory are not";
 }
 
 /// Columns whose values depend on how the rows of a step are computed.
@@ -404,6 +419,7 @@ std::vector<SheetCell> row_cells(size_t index,
   const std::string micro_batch_mark = shows_cost ? mark_of(micro_batch_note(row), footnotes) : "";
   const std::string way_mark = mark_of(backend_note(row), footnotes) +
                                mark_of(processes_note(row), footnotes) +
+                               mark_of(recompute_note(row), footnotes) +
                                mark_of(device_note(row), footnotes);
   const bool shows_time =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {

@@ -64,6 +64,30 @@ TEST_CASE("the action follows the state of the folder", "[run][plan]") {
   REQUIRE(action() == Action::cached);
 }
 
+TEST_CASE("a run that is not completed keeps the log interval that it was made with",
+          "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs inputs = small_inputs();
+  const RunFolder run = tests::new_run(runs.path());
+  const std::string before = read_file(run.request_file());
+  inputs.experiment["train"]["log_every"] = 500;
+  const auto require_refused = [&] {
+    const std::string said = error_of([&] { plan_run(inputs, runs.path(), false); });
+    CHECK(contains(said, "train.log_every 500 differs from that with which run"));
+    CHECK(contains(said, "was made, 1"));
+    CHECK(contains(said, "--set train.log_every=1 goes on with the run, --force makes another"));
+  };
+  require_refused();  // queued
+  write_file_atomic(run.events_file(),
+                    R"({"attempt":1,"event":"attempt","time":1})"
+                    "\n");
+  require_refused();  // stopped
+  CHECK(plan_run(inputs, runs.path(), true).action == Action::start);
+  CHECK(read_file(run.request_file()) == before);
+  tests::complete(run);
+  CHECK(plan_run(inputs, runs.path(), false).action == Action::cached);
+}
+
 TEST_CASE("a run whose record is damaged is not taken for a result", "[run][plan]") {
   const TemporaryFolder runs;
   const RunInputs inputs = small_inputs();

@@ -49,6 +49,9 @@ TEST_CASE("what the worker runs on is kept beside the events", "[run][supervisor
   REQUIRE(json.at("revision") == "0123456789ab");
   REQUIRE(json.contains("host"));
   REQUIRE(json.at("variables").is_object());
+  const AttemptStarted started = *read_events(scene.folder.events_file()).at(0).started;
+  REQUIRE(started.recompute == "none");
+  REQUIRE(nlohmann::json(*started.variables) == json.at("variables"));
 }
 
 TEST_CASE("progress is shown in a file of its own and not stored", "[run][supervisor]") {

@@ -159,6 +159,46 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   REQUIRE_FALSE(summary.exit_status.has_value());
 }
 
+TEST_CASE("what a run ran on is that of all attempts that its weights come from", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  const auto attempt = [&](int number, const char* rest, const char* device, const char* torch) {
+    append_line(folder,
+                R"({"event":"attempt","time":1764000000,"attempt":)" + std::to_string(number) +
+                    rest + "}\n");
+    append_event(folder, worker::Hello{1, "libtorch", "0.1.0", 1}, number);
+    worker::Environment environment;
+    environment.device_type = "cpu";
+    environment.device_name = device;
+    environment.libraries = {{"torch", torch}, {"simd", "avx512"}, {"cxx", torch}};
+    append_event(folder, environment, number);
+    place.store.sync(place.runs);
+    return place.store.run(run.id).value();
+  };
+  RunSummary summary = attempt(
+      2, R"(,"recompute":"none","variables":{"DNNL_MAX_CPU_ISA":"SSE41"})", "Xeon", "1.13.0");
+  CHECK(summary.device_name == "Xeon");  // from its start
+  CHECK(summary.variables == "DNNL_MAX_CPU_ISA=SSE41");
+  CHECK(summary.recompute == "none");
+  for (const int number : {3, 4}) {
+    summary = attempt(number,
+                      R"(,"resume_from":"checkpoints/1","recompute":"blocks","variables":{})",
+                      "EPYC",
+                      "2.5.1");
+    CHECK(summary.device_name == "Xeon and EPYC");
+    CHECK(summary.backend_version == "0.1.0");
+    CHECK(summary.variables == "DNNL_MAX_CPU_ISA=SSE41 and no variables");
+    CHECK(summary.libraries == R"({"simd":"avx512","torch":"1.13.0 and 2.5.1"})");
+    CHECK(summary.recompute == "none and blocks");
+  }
+  summary = attempt(5, R"(,"recompute":"blocks","variables":{})", "EPYC", "2.5.1");
+  CHECK(summary.device_name == "EPYC");
+  CHECK(summary.variables == no_variables);
+  CHECK(summary.libraries == R"({"simd":"avx512","torch":"2.5.1"})");
+  CHECK(summary.recompute == "blocks");
+}
+
 TEST_CASE("what a worker reports of its own accord stays in the events alone", "[store]") {
   Workplace place;
   const run::RunFolder folder = make_queued_run(place.runs, made("x"));

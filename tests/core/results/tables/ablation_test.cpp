@@ -155,6 +155,45 @@ TEST_CASE("throughput and memory of a row are no sample where other numbers of p
           "not");
 }
 
+TEST_CASE("throughput and memory of runs with other values of train.recompute are not compared",
+          "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
+  MadeRun second = Lab::run("canon_a", 11), other = Lab::run("canon_b", 10);
+  second.experiment.seed = 43;
+  second.experiment.train.recompute = other.experiment.train.recompute = model::Recompute::blocks;
+  make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 4000, 1500});
+  make_completed_run(lab.runs, second, {3.3, 3600, 500});
+  make_completed_run(lab.runs, other, {3.2, 3600, 500});
+  const Ablation ablation = lab.table();
+  const AblationRow& both = ablation.rows[1];
+  REQUIRE(both.runs.size() == 2);
+  CHECK(values_of(both, results::eval_loss_name).size() == 2);
+  for (const char* metric : {results::tokens_per_second_name, results::peak_memory_name})
+    CHECK_FALSE(mean_of(both.runs, metric).has_value());
+  for (const AblationRow* row : {&both, &ablation.rows[2]}) {
+    CHECK_FALSE(row->throughput_change.has_value());
+    CHECK_FALSE(row->memory_change.has_value());
+  }
+  const std::vector<std::string> footnotes = make_sheet(ablation).footnotes;
+  REQUIRE(footnotes.size() == 4);
+  CHECK(footnotes[0] ==
+        "trained with train.recompute blocks (canon_a-11) and with none (canon_a-10): its losses "
+        "are one sample, its throughput and memory are not");
+  CHECK(footnotes[2] ==
+        "trained with train.recompute blocks (canon_b-10), unlike the baseline: its loss is "
+        "comparable, its throughput and memory are not");
+  // So is a run of which some attempts had it.
+  std::vector<store::ConfiguredRun> mixed = lab.read();
+  for (store::ConfiguredRun& run : mixed) run.summary.recompute = "none and blocks";
+  const Ablation of_mixed = build_ablation(small_table(), mixed, {});
+  CHECK_FALSE(mean_of(of_mixed.rows[2].runs, results::peak_memory_name).has_value());
+  CHECK_FALSE(of_mixed.rows[2].throughput_change.has_value());
+  CHECK(make_sheet(of_mixed).footnotes.at(0) ==
+        "trained with train.recompute none and blocks (llama-10): its loss is comparable, its "
+        "throughput and memory are not");
+}
+
 TEST_CASE("throughput and memory are compared between runs of as many processes", "[report]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});

@@ -170,6 +170,34 @@ TEST_CASE("runs of libraries that were told to compute otherwise are not compare
   CHECK(contains(excluded[0].reason, "DNNL_MAX_CPU_ISA=SSE41"));
 }
 
+TEST_CASE("a run whose attempts ran on other machines is not compared with one of a single machine",
+          "[report]") {
+  TableSpec of_one_device = table();
+  of_one_device.must_be_equal = {"device"};
+  std::vector<store::ConfiguredRun> three = {
+      run_of("llama", "a", 100), run_of("canon", "a", 50), run_of("llama", "a", 100)};
+  three[2].summary.id = "mixed";
+  three[2].summary.seed = 2;
+  store::RunSummary& mixed = three[2].summary;
+  for (store::ConfiguredRun& run : three) {
+    run.summary.device_name = "EPYC";
+    run.summary.variables = store::no_variables;
+    run.summary.libraries = R"({"torch":"1.13.0"})";
+  }
+  std::string what;
+  SECTION("variables") { mixed.variables = what = "no variables and DNNL_MAX_CPU_ISA=SSE41"; }
+  SECTION("device") { mixed.device_name = what = "Xeon and EPYC"; }
+  SECTION("libraries") {
+    what = "library torch 1.13.0 and 2.5.1";
+    mixed.libraries = R"({"torch":"1.13.0 and 2.5.1"})";
+  }
+  const Ablation ablation = build_ablation(of_one_device, three);
+  CHECK(ablation.rows[0].runs.size() == 1);
+  REQUIRE(ablation.excluded.size() == 1);
+  CHECK(ablation.excluded[0].runs == std::vector<std::string>{"mixed"});
+  CHECK(contains(ablation.excluded[0].reason, what + ", this table shows"));
+}
+
 TEST_CASE("training losses of other log intervals are not compared", "[report]") {
   std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
   two[0].config["train"]["log_every"] = 1;
