@@ -86,7 +86,7 @@ struct PlannedRun {
 };
 
 /// The folder of the run of these inputs, and what is left to do for it. With `force` it is a new
-/// run with the first free suffix "-2", "-3", …, else the project's existing run with the highest
+/// run with the suffix "-2", "-3", … after the highest one, else the project's existing run with the highest
 /// suffix: a run of another project, also of another workspace's that has the same path, is not
 /// taken for it, since no table of this one would show it.
 /// Writes nothing.

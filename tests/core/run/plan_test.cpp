@@ -121,6 +121,10 @@ TEST_CASE("a project has runs of its own, which its tables show", "[run][plan]")
   const PlannedRun own = plan_run(ours, runs.path(), false);
   REQUIRE(own.action == Action::cached);
   REQUIRE(own.record.id == "train_x-" + own.record.key);
+  // A removed run of the one takes nothing from the other, and may come back.
+  remove_tree(own.folder.path());
+  REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
+  REQUIRE(plan_run(ours, runs.path(), false).record.id == own.record.id + "-3");
 }
 
 TEST_CASE("projects of one path in two workspaces have runs of their own", "[run][plan]") {
