@@ -163,12 +163,14 @@ std::vector<int> numbers_of(const std::string& id, const fs::path& runs_dir) {
   return numbers;
 }
 
-/// Whether the folder holds a run of another project, or was renamed. Projects have runs of their
+/// Whether the folder holds a run of another project, or of another config: a/x and a_x have one
+/// name; or was renamed. Projects have runs of their
 /// own, since each project's tables show its own runs.
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
   try {
     const RunRecord record = folder.record();
-    return record.project != planned.project || record.key != planned.key ||
+    return record.project != planned.project || record.config != planned.config ||
+           record.key != planned.key ||
            project::is_another_workspace(record.workspace, planned.workspace, planned.project);
   } catch (const Error&) {
     return false;  // it is damaged, which is said where it is planned
@@ -189,6 +191,26 @@ int own_number(const RunRecord& planned,
     if (!is_another(RunFolder(runs_dir / with_suffix(planned.id, *number)), planned))
       return *number;
   return new_number(existing);
+}
+
+/// The newest of the `existing` runs of that id whose project is gone from the planned run's
+/// workspace: it may have been renamed since. None: "".
+std::string orphan_of(const RunRecord& planned,
+                      const std::string& id,
+                      const std::vector<int>& existing,
+                      const fs::path& runs_dir) {
+  for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
+    const RunFolder folder(runs_dir / with_suffix(id, *number));
+    try {
+      const RunRecord record = folder.record();
+      if (record.project != planned.project && record.workspace == planned.workspace &&
+          !is_folder(fs::path(record.workspace) / record.project))
+        return folder.id();
+    } catch (const Error&) {
+      continue;  // a damaged one is reported by lists
+    }
+  }
+  return "";
 }
 
 /// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
@@ -312,11 +334,14 @@ const std::string& name_of(Action action) {
 PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
   RunRecord record = record_of(inputs);
   const std::vector<int> existing = numbers_of(record.id, runs_dir);
-  record.id = with_suffix(
-      record.id, force ? new_number(existing) : own_number(record, existing, runs_dir));
+  const std::string id = record.id;
+  record.id =
+      with_suffix(record.id, force ? new_number(existing) : own_number(record, existing, runs_dir));
   const RunFolder folder(runs_dir / record.id);
   PlannedRun planned{std::move(record), folder};
   decide(planned);
+  if (planned.action == Action::start && !force)
+    planned.orphan = orphan_of(planned.record, id, existing, runs_dir);
   return planned;
 }
 
