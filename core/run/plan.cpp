@@ -203,7 +203,8 @@ std::string orphan_of(const RunRecord& planned,
     const RunFolder folder(runs_dir / with_suffix(id, *number));
     try {
       const RunRecord record = folder.record();
-      if (record.project != planned.project && record.workspace == planned.workspace &&
+      if (record.config == planned.config && record.project != planned.project &&
+          record.workspace == planned.workspace &&
           !is_folder(fs::path(record.workspace) / record.project))
         return folder.id();
     } catch (const Error&) {
