@@ -20,6 +20,7 @@
 #include "core/run/event_log.h"
 #include "core/run/halving.h"
 #include "core/run/open_model.h"
+#include "core/run/queue/hosts.h"
 
 namespace forge::app {
 namespace {
@@ -400,6 +401,18 @@ void print_results(const Context& context, const std::vector<std::string>& ids, 
     }
     print_warnings(warnings);
   }
+}
+
+std::string unserved_text(const std::string& run) {
+  if (run.empty()) return "";
+  return "No process serves the queue; 'forge runs resume " + shell_quoted(run) + "' does.\n";
+}
+
+void warn_of_unserved_queue(const std::filesystem::path& runs_dir) {
+  const std::string run = queue::unserved_run(runs_dir);
+  if (run.empty()) return;
+  print_new_warnings(
+      {"no process serves the queue; 'forge runs resume " + shell_quoted(run) + "' does"});
 }
 
 }  // namespace forge::app

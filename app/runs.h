@@ -89,4 +89,9 @@ nlohmann::json to_json(const worker::Evaluation& evaluation);
 /// Prints what the runs ended with.
 void print_results(const Context& context, const std::vector<std::string>& ids, bool json);
 
+/// "No process serves the queue; …", where `run` is queue::unserved_run; "" where that is "".
+std::string unserved_text(const std::string& run);
+/// Says so once on stderr, for a command that waits: to be called all along.
+void warn_of_unserved_queue(const std::filesystem::path& runs_dir);
+
 }  // namespace forge::app

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "app/runs.h"
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/run/event_log.h"
@@ -110,6 +111,7 @@ Streamed stream_metrics(const std::vector<run::RunFolder>& folders,
     if (!was_active || now - active_at > quiet_seconds) break;
     if (now - looked_at > look_seconds) {
       looked_at = now;
+      if (!streams.empty()) warn_of_unserved_queue(streams[0]->folder().path().parent_path());
       add(new_runs());
     }
     std::this_thread::sleep_for(metrics_poll_interval);

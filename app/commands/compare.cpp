@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "app/command_line.h"
+#include "app/runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
@@ -15,6 +16,7 @@
 #include "core/results/tables/pivot.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
+#include "core/run/queue/hosts.h"
 
 namespace forge::app {
 namespace {
@@ -236,6 +238,7 @@ int compare(const Context& context, CompareOptions options) {
     while (interrupts.count() == 0 && std::any_of(tables.begin(), tables.end(), is_running)) {
       clear_screen();
       print(context, tables, options);
+      std::cerr << unserved_text(queue::unserved_run(context.runs_dir()));
       std::this_thread::sleep_for(refresh_interval);
       tables = build_tables(context, project, names, options.tables);
     }

@@ -73,9 +73,27 @@ std::string completed_hint(const run::PlannedRun& planned) {
          "' shows it again, --force runs it again)";
 }
 
+/// A renamed project begins with no runs: its old ones keep the name that it had.
+void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
+  if (planned.orphan.empty()) return;
+  const run::RunRecord record =
+      run::RunFolder(planned.folder.path().parent_path() / planned.orphan).record();
+  std::cerr << "note: " << checked.label << ": " << tables::printable(planned.orphan)
+            << " is the same run of project '" << tables::printable(record.project)
+            << "', whose folder is gone; where that is this project under its old name, give it "
+               "that name again to go on with its runs\n";
+}
+
 /// Writes the run's folder, unless nothing is left to do.
-PendingRun prepare(const Context& context, const CheckedRun& checked, const RunOptions& options) {
-  const PreparedRun prepared = prepare_run(context, checked, options.launch);
+PendingRun prepare(const Context& context,
+                   const CheckedRun& checked,
+                   const RunOptions& options,
+                   const Interrupts& interrupts) {
+  PreparedRun prepared = prepare_run(context, checked, options.launch);
+  // An attempt that ends is not followed: the command continues the run.
+  if (prepared.planned.action == run::Action::running &&
+      wait_until_stopped(prepared.planned.folder, &interrupts))
+    prepared = prepare_run(context, checked, options.launch);
   PendingRun run{checked.label, "", prepared.planned, {}};
   // The config is this user's own, and with it the program that it names.
   run::allow_command(prepared.planned.record.key, checked.resolved.experiment);
@@ -92,6 +110,7 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
       break;
     case run::Action::start:
     case run::Action::resume:
+      tell_orphan(checked, prepared.planned);
       run.what = start_text(checked, prepared.planned);
       run.demand = queue::resource_request(checked.backend.environment,
                                            options.launch.device,
@@ -197,7 +216,7 @@ PreparedRuns prepare_all(const Context& context,
     for (const CheckedRun& checked : selected) {
       if (interrupts.count() > 0) break;
       progress(done++, selected.size());
-      PendingRun run = prepare(context, checked, options);
+      PendingRun run = prepare(context, checked, options, interrupts);
       if (run.planned.problem) {
         report_damaged(run.label, *run.planned.problem);
         prepared.some_are_damaged = true;

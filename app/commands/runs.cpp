@@ -170,17 +170,13 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
   bool any = false;
   if (options.follow && folder.state() == run::RunState::queued)
     std::cerr << folder.id() << " is queued; its log begins when it starts\n";
-  const std::string unserved = options.follow ? queue::unserved_run(context.runs_dir()) : "";
-  if (!unserved.empty()) {
-    std::cerr << "no process serves the queue; 'forge runs resume " << shell_quoted(unserved)
-              << "' does\n";
-  }
   std::string stopped;
   while (true) {
     if (const std::string now = stopped_text(folder); now != stopped) {
       if (!now.empty()) print_warnings({now});
       stopped = now;
     }
+    if (options.follow && !folder.is_running()) warn_of_unserved_queue(context.runs_dir());
     const bool over = is_over(folder);  // checked first: what was written by then is read below
     log.poll([&](const manage::LogLine& entry) {
       print(entry, options);

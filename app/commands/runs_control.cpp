@@ -138,31 +138,6 @@ struct RunsSaveOptions {
   bool json = false;
 };
 
-/// Says on stderr what a command waits for at a run, once it has waited for three seconds and when
-/// that changes.
-class RunWait {
- public:
-  /// `what`: "the worker to start".
-  RunWait(const run::RunFolder& folder, std::string what)
-      : folder_(folder), what_(std::move(what)) {}
-
-  /// To be called all along.
-  void tell() {
-    constexpr double patience = 3;  // seconds
-    if (steady_seconds() - began_ < patience) return;
-    const std::string stopped = folder_.stopped_processes().text();
-    const std::string text = stopped.empty() ? what_ : what_ + "; " + stopped;
-    if (text != said_) std::cerr << "waiting for " << text << "\n";
-    said_ = text;
-  }
-
- private:
-  const run::RunFolder& folder_;
-  const std::string what_;
-  const double began_ = steady_seconds();
-  std::string said_;
-};
-
 /// The active worker's description of itself; nullopt before it has sent one.
 std::optional<worker::Hello> active_worker(const run::RunFolder& folder) {
   std::optional<worker::Hello> hello;
@@ -319,18 +294,6 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
   switch (status.state) {
     case run::RunState::completed: return "is completed";
     default: return "";  // one that runs or is queued is followed: so its queue is served
-  }
-}
-
-/// Waits for the end of a run that is saving to stop.
-void wait_until_stopped(const run::RunFolder& folder) {
-  const auto is_stopping = [&] { return path_exists(folder.stop_file()) && folder.is_running(); };
-  if (!is_stopping()) return;
-  std::cerr << tables::printable(folder.id()) << " is stopping; it is resumed after that\n";
-  RunWait wait(folder, "run '" + folder.id() + "' to stop");
-  while (is_stopping()) {
-    wait.tell();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 

@@ -100,11 +100,6 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
 }
 
 /// Why nothing waiting begins; "" where something will. `run` is the next one that nothing starts.
-std::string unserved_text(const std::string& run) {
-  if (run.empty()) return "";
-  return "No process serves the queue; 'forge runs resume " + shell_quoted(run) + "' does.\n";
-}
-
 /// What is going on at some moment.
 struct Status {
   store::Overview overview;

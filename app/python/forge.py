@@ -22,6 +22,7 @@ import os
 import shutil
 import subprocess
 import time
+import warnings
 from pathlib import Path
 
 __all__ = ["ForgeError", "Rows", "Table", "curves", "program", "run", "runs", "table", "wait"]
@@ -166,7 +167,7 @@ def wait(names, timeout=None, progress=None, folder=None):
     """Waits until none of the runs is queued or running, and returns them as `runs` does.
 
     timeout: seconds; then TimeoutError, and the runs go on
-    Throws ForgeError where one failed. A stopped run is returned as it is.
+    Throws ForgeError where one failed. A stopped run is returned as it is. Warns where nothing starts queued runs.
     """
     names = [names] if isinstance(names, str) else [entry if isinstance(entry, str) else entry["id"] for entry in names]
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -178,6 +179,10 @@ def wait(names, timeout=None, progress=None, folder=None):
             break
         if deadline is not None and time.monotonic() >= deadline:
             raise TimeoutError(f"{sum(entry['status'] in ACTIVE for entry in found)} of {len(found)} runs go on")
+        if not any(entry["status"] == "running" for entry in found):
+            unserved = _json(["status", "--json"], folder)["unserved"]
+            if unserved:
+                warnings.warn(f"no process serves the queue; 'forge runs resume {unserved} --detach' does")
         time.sleep(POLL_SECONDS)
     failed = [f"{entry['id']}: {entry['failure_reason']}" for entry in found if entry["status"] == "failed"]
     if failed:

@@ -1,6 +1,7 @@
 #include "core/run/plan.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
@@ -131,6 +132,15 @@ std::string with_suffix(const std::string& id, int number) {
   return number == 1 ? id : id + "-" + std::to_string(number);
 }
 
+/// The number of the run of this id that a folder of that name would be, 0 for another name.
+int number_of(const std::string& id, const std::string& name) {
+  if (name == id) return 1;
+  if (!starts_with(name, id + "-")) return 0;
+  int number = 0;
+  std::from_chars(name.data() + id.size() + 1, name.data() + name.size(), number);
+  return number > 1 && name == with_suffix(id, number) ? number : 0;
+}
+
 /// Whether a run may be there: one that cannot be looked at counts.
 bool may_be_run(const RunFolder& folder) {
   try {
@@ -140,31 +150,68 @@ bool may_be_run(const RunFolder& folder) {
   }
 }
 
-/// How many runs of this id there are: id, id-2, … without a gap.
-int runs_of(const std::string& id, const fs::path& runs_dir) {
-  int number = 0;
-  while (may_be_run(RunFolder(runs_dir / with_suffix(id, number + 1)))) ++number;
-  return number;
+/// The numbers of the runs of this id that are there: 1 for id, 2 for id-2, …, rising. There may be
+/// gaps, where runs were removed.
+std::vector<int> numbers_of(const std::string& id, const fs::path& runs_dir) {
+  std::vector<int> numbers;
+  for (const fs::path& path : folder_entries(runs_dir)) {
+    const std::string name = path.filename().string();
+    const int number = number_of(id, name);
+    if (number > 0 && may_be_run(RunFolder(path))) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
 }
 
-/// Whether the folder holds a run of another project, or was renamed. Projects have runs of their
+/// Whether the folder holds a run of another project, or of another config: a/x and a_x have one
+/// name; or was renamed. Projects have runs of their
 /// own, since each project's tables show its own runs.
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
   try {
     const RunRecord record = folder.record();
-    return record.project != planned.project || record.key != planned.key ||
+    return record.project != planned.project || record.config != planned.config ||
+           record.key != planned.key ||
            project::is_another_workspace(record.workspace, planned.workspace, planned.project);
   } catch (const Error&) {
     return false;  // it is damaged, which is said where it is planned
   }
 }
 
+/// The number of a new run. One below the highest stays free: a removed run may come back to it.
+int new_number(const std::vector<int>& existing) {
+  return existing.empty() ? 1 : existing.back() + 1;
+}
+
 /// The number of the newest folder of the planned run among the `existing` ones of its id, else of
 /// a new one.
-int own_run(const RunRecord& planned, int existing, const fs::path& runs_dir) {
-  for (int number = existing; number > 0; --number)
-    if (!is_another(RunFolder(runs_dir / with_suffix(planned.id, number)), planned)) return number;
-  return existing + 1;
+int own_number(const RunRecord& planned,
+               const std::vector<int>& existing,
+               const fs::path& runs_dir) {
+  for (auto number = existing.rbegin(); number != existing.rend(); ++number)
+    if (!is_another(RunFolder(runs_dir / with_suffix(planned.id, *number)), planned))
+      return *number;
+  return new_number(existing);
+}
+
+/// The newest of the `existing` runs of that id whose project is gone from the planned run's
+/// workspace: it may have been renamed since. None: "".
+std::string orphan_of(const RunRecord& planned,
+                      const std::string& id,
+                      const std::vector<int>& existing,
+                      const fs::path& runs_dir) {
+  for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
+    const RunFolder folder(runs_dir / with_suffix(id, *number));
+    try {
+      const RunRecord record = folder.record();
+      if (record.config == planned.config && record.project != planned.project &&
+          record.workspace == planned.workspace &&
+          !is_folder(fs::path(record.workspace) / record.project))
+        return folder.id();
+    } catch (const Error&) {
+      continue;  // a damaged one is reported by lists
+    }
+  }
+  return "";
 }
 
 /// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
@@ -308,12 +355,16 @@ const std::string& name_of(Action action) {
 
 PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
   RunRecord record = record_of(inputs);
-  const int existing = runs_of(record.id, runs_dir);
-  record.id = with_suffix(record.id, force ? existing + 1 : own_run(record, existing, runs_dir));
+  const std::vector<int> existing = numbers_of(record.id, runs_dir);
+  const std::string id = record.id;
+  record.id =
+      with_suffix(record.id, force ? new_number(existing) : own_number(record, existing, runs_dir));
   const RunFolder folder(runs_dir / record.id);
   PlannedRun planned{std::move(record), folder};
   decide(planned);
   require_log_interval(planned, inputs);
+  if (planned.action == Action::start && !force)
+    planned.orphan = orphan_of(planned.record, id, existing, runs_dir);
   return planned;
 }
 

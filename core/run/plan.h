@@ -83,13 +83,14 @@ struct PlannedRun {
   RunFolder folder;
   Action action = Action::start;
   std::optional<Error> problem = {};  ///< of a damaged run: what is wrong, and what would mend it
+  /// Id of the same run of a project whose folder is gone, where this one is new; "".
+  std::string orphan = {};
 };
 
 /// The folder of the run of these inputs, and what is left to do for it. With `force` it is a new
-/// run with the first free suffix "-2", "-3", …, else the project's existing run with the highest
-/// suffix: a run of another project, also of another workspace's that has the same path, is not
-/// taken for it, since no table of this one would show it.
-/// Writes nothing.
+/// run with the suffix "-2", "-3", … after the highest one, else the project's existing run with
+/// the highest suffix: a run of another project or config, also of another workspace's that has the
+/// same path, is not taken for it, since no table of this one would show it. Writes nothing.
 PlannedRun plan_run(const RunInputs& inputs, const std::filesystem::path& runs_dir, bool force);
 
 /// Writes what the supervisor needs: the folder of a new run (aside, then renamed), or a fresh

@@ -349,6 +349,15 @@ TEST_CASE("after a crash of all processes status says so and resume serves the q
   REQUIRE(contains(forge.call({"status"}).out,
                    "No process serves the queue; 'forge runs resume " + id + "' does.\n"));
   REQUIRE(json::parse(forge.call({"status", "--json"}).out).at("unserved") == id);
+  const std::string warning = "no process serves the queue; 'forge runs resume " + id + "' does";
+  for (const std::vector<std::string>& follows : std::vector<std::vector<std::string>>{
+           {"runs", "logs", "-f", id},
+           {"export", "--format", "tensorboard", "-o", "board", "--follow"}}) {
+    const int follower = forge.start(follows);
+    REQUIRE(wait_until([&] { return contains(forge.errors(), warning); }));
+    ::kill(follower, SIGKILL);
+    Program::wait_for(follower);
+  }
   const Outcome resumed = forge.call({"runs", "resume", id, "--json"});
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
@@ -357,13 +366,15 @@ TEST_CASE("after a crash of all processes status says so and resume serves the q
 }
 
 TEST_CASE("resuming a run that is stopping waits for its end") {
+  const bool by_same_command = GENERATE(false, true);
   const Program forge;
   const int pid = forge.start(long_run("train_canon_a"));
   REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
   const std::string id = forge.only_run().filename().string();
   auto held = std::make_unique<HeldProcess>(forge.worker_pid());
   REQUIRE(forge.call({"runs", "stop", id}).exit_code == 0);
-  const int resuming = forge.start({"runs", "resume", id});
+  const int resuming = forge.start(
+      by_same_command ? long_run("train_canon_a") : std::vector<std::string>{"runs", "resume", id});
   REQUIRE(wait_until([&] { return contains(forge.errors(), "is stopping"); }));
   held.reset();
   REQUIRE(Program::wait_for(resuming).exit_code == 0);

@@ -103,7 +103,8 @@ std::vector<fs::path> list_text_files(const fs::path& path, const DocumentRule& 
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
     throw Error("there is no file or folder '" + shown_path(path) + "'",
-                "data.path names " + expected(rule));
+                "data.path names " + expected(rule) +
+                    "; where it was moved with its workspace, 'forge run CONFIG' there finds it");
   }
   if (fs::is_directory(status)) return files_of_folder(path, rule);
   if (!fs::is_regular_file(status)) {

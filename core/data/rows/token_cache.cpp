@@ -140,8 +140,8 @@ void TokenCacheEntry::require_writable(const std::string& missing) const {
   if (is_writable()) return;
   throw Error(
       "'" + shown_path(path_) + "' has no usable " + missing + ", and you may not write there",
-      "FORGE_CACHE_DIR names a cache of your own, in which the data is prepared anew: "
-      "FORGE_CACHE_DIR=~/.cache/forge; or ask the owner to prepare it there",
+      "FORGE_CACHE_DIR names a cache of your own, in a folder where you may write: the data is "
+      "prepared anew there; or ask the owner to prepare it here",
       ExitCode::failed);
 }
 

@@ -278,6 +278,24 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+/// UTF-8 without the characters that turn the direction of what follows: U+202A to U+202E and
+/// U+2066 to U+2069. Names could read as others with them.
+std::string without_turns(const std::string& text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string character = text[i] == '\xe2' ? text.substr(i, 3) : "";
+    const bool turns = (character >= "\xe2\x80\xaa" && character <= "\xe2\x80\xae") ||
+                       (character >= "\xe2\x81\xa6" && character <= "\xe2\x81\xa9");
+    if (turns) {
+      i += 2;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
 /// JSON that ends no script element, whatever its texts are.
 std::string for_script(const std::string& json) {
   std::string result;
@@ -294,12 +312,12 @@ std::string for_script(const std::string& json) {
 
 /// The text that stands for {{name}} in the template.
 std::string part(const std::string& name, const Page& page, const Assets& assets) {
-  if (name == "title") return escaped(page.title);
+  if (name == "title") return without_turns(escaped(page.title));
   if (name == "style") return std::string(assets.plot_style) + "\n" + std::string(assets.style);
   if (name == "licence") return std::string(assets.plot_licence);
   if (name == "plot_script") return std::string(assets.plot_script);
   if (name == "script") return std::string(assets.script);
-  if (name == "data") return for_script(json_text(to_json(page)));
+  if (name == "data") return without_turns(for_script(json_text(to_json(page))));
   throw Error("template.html has an unknown part '" + name + "'");
 }
 

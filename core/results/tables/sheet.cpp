@@ -417,10 +417,9 @@ std::vector<SheetCell> row_cells(size_t index,
       });
   const std::string score_mark = mark_of(missing_scores_note(row, columns), footnotes);
   const std::string micro_batch_mark = shows_cost ? mark_of(micro_batch_note(row), footnotes) : "";
-  const std::string way_mark = mark_of(backend_note(row), footnotes) +
-                               mark_of(processes_note(row), footnotes) +
-                               mark_of(recompute_note(row), footnotes) +
-                               mark_of(device_note(row), footnotes);
+  const std::string way_mark =
+      mark_of(backend_note(row), footnotes) + mark_of(processes_note(row), footnotes) +
+      mark_of(recompute_note(row), footnotes) + mark_of(device_note(row), footnotes);
   const bool shows_time =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return depends_on_time(column, ablation.table);

@@ -69,8 +69,10 @@ std::optional<Environment> kept_environment(const fs::path& queue_folder,
   }
 }
 
-void forget_environment(const fs::path& queue_folder, const std::string& group) {
-  if (is_file_name(group)) remove_tree(file_of(queue_folder, group));
+void forget_environments(const fs::path& queue_folder,
+                         const std::function<bool(const std::string& group)>& is_needed) {
+  for (const fs::path& file : folder_entries(queue_folder / "environments"))
+    if (!is_needed(file.filename().string())) remove_tree(file);
 }
 
 }  // namespace forge::queue

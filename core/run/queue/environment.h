@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@ void keep_own_environment(const std::filesystem::path& queue_folder, const std::
 std::optional<Environment> kept_environment(const std::filesystem::path& queue_folder,
                                             const std::string& group);
 
-void forget_environment(const std::filesystem::path& queue_folder, const std::string& group);
+/// Removes what is kept for groups of which `is_needed` says no. To be called while the queue is
+/// locked.
+void forget_environments(const std::filesystem::path& queue_folder,
+                         const std::function<bool(const std::string& group)>& is_needed);
 
 }  // namespace forge::queue

@@ -309,6 +309,7 @@ void Queue::add(const std::vector<QueueEntry>& entries) {
   std::sort(entries_.begin(), entries_.end(), starts_before);
   for (const QueueEntry& entry : entries) keep_own_environment(folder_, entry.group);
   write_files_atomic(entries_folder(folder_), {files.begin(), files.end()});
+  forget_other_environments();  // all of these runs may wait already, for another command
 }
 
 void Queue::put(const QueueEntry& entry) {
@@ -319,14 +320,17 @@ void Queue::put(const QueueEntry& entry) {
 }
 
 void Queue::remove(const std::string& run) {
-  const QueueEntry* const entry = find(run);
-  const std::string group = entry ? entry->group : "";
   remove_tree(entries_folder(folder_) / run);
   forget(run);
-  const bool is_last = std::none_of(entries_.begin(), entries_.end(), [&](const QueueEntry& other) {
-    return other.group == group;
+  forget_other_environments();
+}
+
+void Queue::forget_other_environments() const {
+  forget_environments(folder_, [&](const std::string& group) {
+    return std::any_of(entries_.begin(), entries_.end(), [&](const QueueEntry& entry) {
+      return entry.group == group;
+    });
   });
-  if (entry && is_last) forget_environment(folder_, group);
 }
 
 std::optional<Environment> Queue::environment_of(const QueueEntry& entry) const {

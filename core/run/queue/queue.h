@@ -144,6 +144,8 @@ class Queue {
   struct DelayedStop;
   Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock);
   void forget(const std::string& run);
+  /// Variables may be secrets: those of a command stay only while it has entries.
+  void forget_other_environments() const;
 
   fs::path folder_;
   std::unique_ptr<DelayedStop> delayed_stop_;  // outlives the lock

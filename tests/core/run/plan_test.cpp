@@ -145,6 +145,38 @@ TEST_CASE("a project has runs of its own, which its tables show", "[run][plan]")
   const PlannedRun own = plan_run(ours, runs.path(), false);
   REQUIRE(own.action == Action::cached);
   REQUIRE(own.record.id == "train_x-" + own.record.key);
+  // A removed run of the one takes nothing from the other, and may come back.
+  remove_tree(own.folder.path());
+  REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
+  REQUIRE(plan_run(ours, runs.path(), false).record.id == own.record.id + "-3");
+}
+
+TEST_CASE("configs of one run name have runs of their own", "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs ours = small_inputs(), theirs = small_inputs();
+  ours.config = "a/x";
+  theirs.config = "a_x";
+  const PlannedRun own = plan_run(ours, runs.path(), false);
+  write_run_folder(own, ours);
+  tests::complete(own.folder);
+  REQUIRE(plan_run(ours, runs.path(), false).action == Action::cached);
+  REQUIRE(plan_run(theirs, runs.path(), false).record.id == own.record.id + "-2");
+}
+
+TEST_CASE("a new run knows the same run of a project that is gone", "[run][plan]") {
+  const TemporaryFolder runs, workspace;
+  workspace.write("old/meta.yaml", "name: one\n");
+  RunInputs before = small_inputs();
+  before.workspace = workspace.path().string();
+  before.project = "old";
+  const PlannedRun old = plan_run(before, runs.path(), false);
+  write_run_folder(old, before);
+  tests::complete(old.folder);
+  RunInputs after = before;
+  after.project = "new";
+  REQUIRE(plan_run(after, runs.path(), false).orphan == "");
+  std::filesystem::rename(workspace / "old", workspace / "new");
+  REQUIRE(plan_run(after, runs.path(), false).orphan == old.record.id);
 }
 
 TEST_CASE("projects of one path in two workspaces have runs of their own", "[run][plan]") {

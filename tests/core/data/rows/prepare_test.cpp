@@ -156,7 +156,7 @@ TEST_CASE("a cache that may only be read is used as far as it goes", "[cache]") 
         std::to_string(prepare(experiment, cache, {}).train.at(0).rows) + " rows");
   experiment.train.max_steps *= 1000;
   CHECK(contains(words(experiment), "has no usable training tokens, and you may not write there"));
-  CHECK(contains(words(experiment), "FORGE_CACHE_DIR=~/.cache/forge"));
+  CHECK(contains(words(experiment), "FORGE_CACHE_DIR names a cache of your own"));
   experiment.data.seed += 1;
   CHECK(contains(words(experiment), "has no usable tokenizer, and you may not write there"));
   set_writable(cache, true);

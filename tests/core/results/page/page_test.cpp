@@ -246,7 +246,7 @@ TEST_CASE("a page has its parts in their places", "[report][page]") {
 }
 
 TEST_CASE("what users name cannot leave its place in the file", "[report][page]") {
-  const std::string name = "</script><script>alert(1)</script><!-- & \"'\xff";
+  const std::string name = "</script><script>alert(1)</script><!-- & \"'\xff\u202e\u2067";
   const std::string html = to_html(make_page(3, 10, name), small_assets());
   CHECK_FALSE(contains(html, "<script>alert"));
   CHECK_FALSE(contains(html, "<!--"));

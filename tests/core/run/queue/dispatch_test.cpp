@@ -522,9 +522,14 @@ TEST_CASE("a run is started in the environment of the command that asked for it"
   with("second", "other", [&] { REQUIRE(scene.started() == std::vector<std::string>{entry.run}); });
   REQUIRE(until([&] { return path_exists(scene.run(entry).path() / "who"); }));
   REQUIRE(read_file(scene.run(entry).path() / "who") == "first\nof two \n");
-  // It is kept as long as a run of the group is there.
+  // It is kept as long as a run of the group is there, and none of a command that found all of its
+  // runs there.
+  QueueEntry again = entry;
+  again.group = "again";
+  Queue(scene.path()).add(again);
+  REQUIRE(folder_entries(file.parent_path()) == std::vector<fs::path>{file});
   Queue(scene.path()).remove(entry.run);
-  REQUIRE_FALSE(path_exists(file));
+  REQUIRE(folder_entries(file.parent_path()).empty());
 }
 
 TEST_CASE("the environment of another machine is none here", "[queue]") {
@@ -538,7 +543,7 @@ TEST_CASE("the environment of another machine is none here", "[queue]") {
   REQUIRE_FALSE(kept_environment(queue, "group"));
   keep_own_environment(queue, "../group");
   REQUIRE_FALSE(path_exists(queue / "group"));
-  forget_environment(queue, "group");
+  forget_environments(queue, [](const std::string&) { return false; });
   REQUIRE_FALSE(path_exists(file));
 }
 
