@@ -20,7 +20,8 @@ TINY = {"model.num_layers": 1, "model.hidden_size": 16, "model.attention.num_hea
 class Module(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory(prefix="forge-python-")
+        # A supervisor whose run has ended may still be leaving when the folder goes.
+        cls.temporary = tempfile.TemporaryDirectory(prefix="forge-python-", ignore_cleanup_errors=True)
         home = Path(cls.temporary.name)
         os.environ.update(FORGE_CACHE_DIR=str(home / "cache"))
         os.environ.pop("FORGE_RUNS_DIR", None)
