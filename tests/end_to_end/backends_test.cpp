@@ -344,30 +344,37 @@ TEST_CASE("a program's result is not shown as that of another of the same name")
   CHECK(contains(run("a"), "already completed"));
 }
 
+/// Trains by a program of these lines. It is started with a file that it edits, net.txt, and the
+/// folder of runs.
+Outcome run_editing_program(const Program& forge, const std::string& lines) {
+  const std::filesystem::path folder = forge.folder() / "a";
+  std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram", folder);
+  write_file_atomic(folder / "net.txt", "one\n");
+  write_file_atomic(folder / "edited.sh", lines);
+  std::filesystem::permissions(folder / "edited.sh", std::filesystem::perms::owner_all);
+  return forge.call(
+      tiny({"run",
+            "train_canon_ac",
+            "--set",
+            "backend=external",
+            "--set",
+            "external.command=[./edited.sh, net.txt, " + forge.runs_dir().string() + "]",
+            "--set",
+            "external.working_directory=" + folder.string(),
+            "--set",
+            "data.order=sequential"}));
+}
+
 TEST_CASE("a program that is edited while it starts gives no result under its old identity",
           "[hostile]") {
   Program forge;
-  std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram", forge.folder() / "a");
-  const std::filesystem::path program = forge.folder() / "a" / "edited.sh";
-  write_file_atomic(forge.folder() / "a" / "net.txt", "one\n");
   // Edits a file of its command before it trains, as somebody might meanwhile.
-  write_file_atomic(program,
-                    "#!/bin/sh\n"
-                    "read -r request\n"
-                    "case $request in *'\"job\":\"train\"'*) echo two >\"$1\" ;; esac\n"
-                    "printf '%s\\n' \"$request\" | ./worker.sh\n");
-  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   const Outcome outcome =
-      forge.call(tiny({"run",
-                       "train_canon_ac",
-                       "--set",
-                       "backend=external",
-                       "--set",
-                       "external.command=[./edited.sh, net.txt]",
-                       "--set",
-                       "external.working_directory=" + (forge.folder() / "a").string(),
-                       "--set",
-                       "data.order=sequential"}));
+      run_editing_program(forge,
+                          "#!/bin/sh\n"
+                          "read -r request\n"
+                          "case $request in *'\"job\":\"train\"'*) echo two >\"$1\" ;; esac\n"
+                          "printf '%s\\n' \"$request\" | ./worker.sh\n");
   INFO(outcome.err);
   CHECK(outcome.exit_code == 1);
   const std::string events = read_file(forge.only_run() / "events.jsonl");
@@ -378,12 +385,9 @@ TEST_CASE("a program that is edited while it starts gives no result under its ol
 TEST_CASE("a program that is edited while its run trains leaves a warning with the run",
           "[hostile]") {
   Program forge;
-  std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram", forge.folder() / "a");
-  const std::filesystem::path program = forge.folder() / "a" / "edited.sh";
-  write_file_atomic(forge.folder() / "a" / "net.txt", "one\n");
   // Edits a file of its command once forge has compared it, as somebody might meanwhile.
-  write_file_atomic(
-      program,
+  const Outcome outcome = run_editing_program(
+      forge,
       "#!/bin/sh\n"
       "read -r request\n"
       "printf '%s\\n' \"$request\" | ./worker.sh | while read -r line; do\n"
@@ -393,18 +397,6 @@ TEST_CASE("a program that is edited while its run trains leaves a warning with t
       "  esac\n"
       "  printf '%s\\n' \"$line\"\n"
       "done\n");
-  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  const Outcome outcome =
-      forge.call(tiny({"run",
-                       "train_canon_ac",
-                       "--set",
-                       "backend=external",
-                       "--set",
-                       "external.command=[./edited.sh, net.txt, " + forge.runs_dir().string() + "]",
-                       "--set",
-                       "external.working_directory=" + (forge.folder() / "a").string(),
-                       "--set",
-                       "data.order=sequential"}));
   INFO(outcome.err);
   CHECK(outcome.exit_code == 0);
   const std::string warning = "files that it reads were changed while it trained: net.txt\n";

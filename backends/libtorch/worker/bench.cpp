@@ -165,10 +165,8 @@ class Bench {
       step_with_oom_retry(trainer_, uploader_, loader_.next(), step_, device_, report_micro_batch);
       return;
     }
-    std::vector<data::RowBatch> slots;
-    for (int slot = 0; slot < slots_->slots(); ++slot) slots.push_back(loader_.next());
     slots_->step(
-        slots, step_, [] { return Wishes(); }, report_micro_batch);
+        slots_->next_rows(loader_), step_, [] { return Wishes(); }, report_micro_batch);
   }
 
   /// Runs ever more steps at a time until memory, caches and whatever a device prepares are there,

@@ -76,14 +76,9 @@ void FlatWeights::move(at::Tensor tensor, size_t stored, const at::Tensor& row) 
   tensor.set_data(view);
 }
 
-Range FlatWeights::range_of(size_t bucket, int rank) const {
+Range FlatWeights::own_range(size_t bucket) const {
   const int64_t size = buckets_.at(bucket).row.numel() / place_.count;
-  return {rank * size, (rank + 1) * size};
-}
-
-at::Tensor FlatWeights::own_row(size_t bucket) const {
-  const Range own = own_range(bucket);
-  return buckets_[bucket].row.narrow(0, own.begin, own.size());
+  return {place_.rank * size, (place_.rank + 1) * size};
 }
 
 Range FlatWeights::own_of(size_t stored) const {

@@ -66,11 +66,8 @@ class FlatWeights {
   const std::vector<Bucket>& buckets() const { return buckets_; }
   const Location& location(size_t stored) const { return locations_.at(stored); }
 
-  /// The numbers of a bucket that a process owns.
-  Range range_of(size_t bucket, int rank) const;
-  Range own_range(size_t bucket) const { return range_of(bucket, place_.rank); }
-  /// Of the bucket's row, a view.
-  at::Tensor own_row(size_t bucket) const;
+  /// The numbers of a bucket that this process owns.
+  Range own_range(size_t bucket) const;
   /// The numbers of a stored tensor that this process owns.
   Range own_of(size_t stored) const;
 

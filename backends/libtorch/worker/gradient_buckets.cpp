@@ -1,6 +1,7 @@
 #include "backends/libtorch/worker/gradient_buckets.h"
 
 #include <deque>
+#include <functional>
 #include <utility>
 
 #include <torch/csrc/autograd/function.h>

@@ -16,8 +16,6 @@ class GradientExchange {
   /// Collective. The group outlives it. Throws Error where the hosts do not divide the processes.
   GradientExchange(ProcessGroup& group, int hosts = 1);
 
-  int processes() const { return group_.count(); }
-
   /// Begins to send `all` [count * n]: process r is to get the sum over processes of its r-th
   /// piece.
   Transfer begin(const at::Tensor& all);

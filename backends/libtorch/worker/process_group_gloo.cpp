@@ -31,12 +31,7 @@ class Gloo : public ProcessGroup {
       : Gloo(meet_processes(processes), processes.rank, processes.count) {}
 
   Transfer begin_exchange(const at::Tensor& sent) override {
-    at::Tensor in = bytes_of(sent.contiguous().view({count(), -1}));
-    at::Tensor out = at::empty_like(in);
-    std::vector<int64_t> even;
-    return transfer(out.view(sent.scalar_type()), in, [&] {
-      return group_->alltoall_base(out, in, even, even);
-    });
+    return begin_all_to_all(*group_, count(), sent);
   }
 
   Transfer begin_gather(const at::Tensor& own, const at::Tensor& into) override {

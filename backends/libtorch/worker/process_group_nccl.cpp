@@ -46,12 +46,7 @@ class Nccl : public ProcessGroup {
 
   Transfer begin_exchange(const at::Tensor& sent) override {
     if (!sent.is_cuda()) return {exchange(sent.to(device_)).cpu(), {}, {}};
-    at::Tensor in = bytes_of(sent.contiguous().view({count(), -1}));
-    at::Tensor out = at::empty_like(in);
-    std::vector<int64_t> even;
-    return transfer(out.view(sent.scalar_type()), in, [&] {
-      return group_->alltoall_base(out, in, even, even);
-    });
+    return begin_all_to_all(*group_, count(), sent);
   }
 
   Transfer begin_gather(const at::Tensor& own, const at::Tensor& into) override {

@@ -36,4 +36,14 @@ Transfer transfer(const at::Tensor& received, const at::Tensor& sent, const Begi
   return {received, sent, [told, work] { told([&] { return work->wait(); }); }};
 }
 
+/// ProcessGroup::begin_exchange by one of LibTorch's groups.
+template <class Group>
+Transfer begin_all_to_all(Group& group, int count, const at::Tensor& sent) {
+  at::Tensor in = bytes_of(sent.contiguous().view({count, -1}));
+  at::Tensor out = at::empty_like(in);
+  std::vector<int64_t> even;  // parts of one size
+  return transfer(
+      out.view(sent.scalar_type()), in, [&] { return group.alltoall_base(out, in, even, even); });
+}
+
 }  // namespace forge::libtorch

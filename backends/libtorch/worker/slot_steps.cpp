@@ -48,22 +48,23 @@ SlotSteps::SlotSteps(const config::Experiment& experiment,
       counts_(counts),
       batch_targets_(int64_t{experiment.train.batch_size} * experiment.train.seq_len),
       blocks_(own_blocks(trainer.flat())),
+      flags_(trainer.optimizer().is_recordable() ? flags_on_device : flags_on_host),
+      order_(order_of_messages()),
       graph_(device,
              group.count() > 1 ? StepGraph::Otherwise::error : StepGraph::Otherwise::unrecorded) {
   for (int slot = 0; slot < slots_; ++slot)
     uploaders_.emplace_back(device, experiment.train.seq_len);
   if (!trainer.optimizer().is_recordable()) return;
-  const Order order = order_of_messages(flags_on_device);
-  block_order_ = on_device(order.blocks, device);
-  loss_order_ = on_device(order.losses, device);
+  block_order_ = on_device(order_.blocks, device);
+  loss_order_ = on_device(order_.losses, device);
   asked_ = at::zeros({flags_on_device}, at::TensorOptions(device).dtype(at::kInt));
   wishes_ = at::zeros_like(asked_);
 }
 
 /// A message: the sums of squares of this process's blocks, the losses of its slots, flags.
-SlotSteps::Order SlotSteps::order_of_messages(int64_t flags) const {
+SlotSteps::Order SlotSteps::order_of_messages() const {
   const FlatWeights& flat = trainer_.flat();
-  const int64_t size = blocks_ + slots_ + flags;
+  const int64_t size = blocks_ + slots_ + flags_;
   Order order;
   int64_t first = 0;
   for (size_t bucket = 0; bucket < flat.buckets().size(); ++bucket) {
@@ -76,6 +77,12 @@ SlotSteps::Order SlotSteps::order_of_messages(int64_t flags) const {
     for (int rank = 0; rank < group_.count(); ++rank)
       order.losses.push_back(rank * size + blocks_ + round);
   return order;
+}
+
+std::vector<data::RowBatch> SlotSteps::next_rows(data::BatchLoader& loader) const {
+  std::vector<data::RowBatch> rows;
+  for (int slot = 0; slot < slots_; ++slot) rows.push_back(loader.next());
+  return rows;
 }
 
 Wishes SlotSteps::step(const std::vector<data::RowBatch>& rows,
@@ -223,12 +230,11 @@ SlotSteps::Tail SlotSteps::tail_of(const Gradient& gradient, const Wishes& wishe
   own.insert(own.end(),
              {double(!gradient.shortage.empty()), double(wishes.stop), double(wishes.save)});
   const std::vector<double> all = group_.gather(own);
-  const Order order = order_of_messages(flags_on_host);
   Tail tail;
   double sum = 0;
-  for (const double squares : picked(all, order.blocks)) sum += squares;
+  for (const double squares : picked(all, order_.blocks)) sum += squares;
   tail.norm = std::sqrt(sum);
-  tail.loss = tree_sum(picked(all, order.losses));
+  tail.loss = tree_sum(picked(all, order_.losses));
   for (size_t rank = 0; rank < static_cast<size_t>(group_.count()); ++rank) {
     const double* flags = all.data() + (rank + 1) * own.size() - flags_on_host;
     if (flags[0] != 0 && tail.shortage.empty())

@@ -22,8 +22,8 @@ struct Wishes {
 /// r, 2N + r, …, adds up its own part of the gradient, updates its own part of the weights, and
 /// gets the others' (ZeRO stage 1, Rajbhandari et al. 2020, without sums in a library).
 ///
-/// On a GPU a whole step, what processes send each other included, is recorded and replayed, and
-/// the host decides nothing in it.
+/// On a GPU a whole step, what processes send each other included, is recorded as a CUDA graph and
+/// replayed, and the host takes no part in it.
 class SlotSteps {
  public:
   /// All outlive it. The trainer's weights are flat. `counts`: rows may have targets that are not
@@ -40,6 +40,8 @@ class SlotSteps {
   /// Slots that this process computes in a step.
   int slots() const { return slots_; }
 
+  /// The rows of this process's slots of the next step, from a loader of slots.
+  std::vector<data::RowBatch> next_rows(data::BatchLoader& loader) const;
   /// One step on the rows of this process's slots. If memory runs out in any process before the
   /// weights change, all take micro-batches of half the size, and on_micro_batch is called: on a
   /// CPU in any step, on a GPU in the first one. Throws c10::OutOfMemoryError if one row does not
@@ -96,7 +98,7 @@ class SlotSteps {
   /// Finds out before the first step how many rows fit at once into every process's memory.
   void rehearse(const data::RowBatch& rows, const OnMicroBatch& on_micro_batch);
 
-  Order order_of_messages(int64_t flags) const;
+  Order order_of_messages() const;
   /// Counts the targets that are scored in all slots, by which each slot's loss is divided.
   void count_targets(const std::vector<data::RowBatch>& rows);
   Batch batch_of(const data::RowBatch& rows, size_t slot = 0);
@@ -117,7 +119,9 @@ class SlotSteps {
   const int rows_, slots_;
   const bool counts_;
   const int64_t batch_targets_;
-  int64_t blocks_ = 0;  ///< of the gradient, that this process owns
+  const int64_t blocks_;  ///< of the gradient, that this process owns
+  const int64_t flags_;   ///< behind what a message has of blocks and slots
+  const Order order_;
   int64_t unscored_ = -1;
   at::Tensor counted_;  ///< as many targets as the whole batch has, scored and not
   std::vector<BatchUploader> uploaders_;  ///< of each slot

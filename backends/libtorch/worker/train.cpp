@@ -158,12 +158,6 @@ class TrainingRun {
     loader_.emplace(train_data_, loading);
   }
 
-  std::vector<data::RowBatch> next_slots() {
-    std::vector<data::RowBatch> slots;
-    for (int slot = 0; slot < slots_->slots(); ++slot) slots.push_back(loader_->next());
-    return slots;
-  }
-
   /// The processes of a run do alike what the first one was asked in the last step.
   bool must_stop() const { return group_->count() > 1 ? wishes_.stop : stop_requested(); }
   bool must_save() const { return group_->count() > 1 ? wishes_.save : take_save_request(); }
@@ -192,7 +186,7 @@ class TrainingRun {
       const auto asked = [&] {
         return group_->count() > 1 ? Wishes{stop_requested(), take_save_request()} : Wishes();
       };
-      wishes_ = slots_->step(next_slots(), state_.step, asked, keep_micro_batch);
+      wishes_ = slots_->step(slots_->next_rows(*loader_), state_.step, asked, keep_micro_batch);
       say_unscored(slots_->unscored());
     } else {
       say_unscored(step_with_oom_retry(
@@ -404,7 +398,7 @@ class TrainingRun {
     if (!divergence_.is_good()) return false;
     const double loss =
         slots_
-            ? slots_->loss_alone(next_slots())
+            ? slots_->loss_alone(slots_->next_rows(*loader_))
             : trainer_.loss_alone(uploader_.upload(loader_->next(), trainer_.micro_batch_size()));
     return divergence_.is_sane(loss, state_.first_loss);
   }

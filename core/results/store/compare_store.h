@@ -25,9 +25,8 @@ struct StoreComparison {
 /// Compares every row of the store at `path`, once it is brought up to date, with a store that is
 /// built anew from the run folders beside it and removed again. Changes no row. Rows are believed
 /// elsewhere: a file that has not changed is not read again. A run that differs is looked at again,
-/// a few times: others may write to it meanwhile. `watch` is told of the reading, then of the runs
-/// and the tables that are compared. Throws Error where either store cannot
-/// be read or made.
+/// a few times: others may write to it meanwhile. `watch` gets the progress of reading, then of the
+/// runs and the tables that are compared. Throws Error where either store cannot be read or made.
 StoreComparison compare_store(const std::filesystem::path& path,
                               const std::filesystem::path& runs_dir,
                               const SyncWatch& watch = {});

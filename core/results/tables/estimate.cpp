@@ -170,7 +170,7 @@ Matrix covariance_by_evaluation(const std::vector<SampledMetric>& metrics) {
   return covariance;
 }
 
-/// The fewest degrees of freedom of the errors that evaluating so many rows leaves.
+/// The fewest degrees of freedom of the errors of evaluating on a limited number of rows.
 double degrees_of_evaluation(const std::vector<SampledMetric>& metrics) {
   std::vector<statistics::MeanError> errors;
   for (const SampledMetric& metric : metrics) {

@@ -72,8 +72,8 @@ struct Estimate {
 /// values. Metrics of the model alone, such as
 /// its parameters, are exact. The interval is never narrower than the numbers of cases allow that
 /// fractions were evaluated on, where one row may be right on the cases that another is wrong on;
-/// of losses it contains the error that evaluating so many rows leaves, where all have the same
-/// rows.
+/// of losses it contains the error of evaluating on a limited number of rows, where all have the
+/// same rows.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);

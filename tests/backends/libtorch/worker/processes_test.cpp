@@ -205,7 +205,7 @@ TEST_CASE("flat weights are the model's own, in buckets of one type", "[worker][
   REQUIRE(flat.buckets()[1].tensors == std::vector<size_t>{1});
   REQUIRE(flat.buckets()[2].tensors == std::vector<size_t>{3});
   REQUIRE(flat.buckets()[2].row.numel() == 4 * FlatWeights::block);
-  REQUIRE(flat.own_row(2).numel() == 2 * FlatWeights::block);
+  REQUIRE(flat.own_range(2).size() == 2 * FlatWeights::block);
   REQUIRE(flat.own_of(3).size() == 0);  // process 0 has it
   REQUIRE(flat.own_of(2).begin == flat.own_range(0).begin - flat.location(2).begin);
   REQUIRE(flat.own_of(2).end == FlatWeights::numbers_of_bucket);

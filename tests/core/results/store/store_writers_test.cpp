@@ -184,7 +184,7 @@ TEST_CASE("runs that change while the store is compared are no differences", "[s
   }
 }
 
-TEST_CASE("a run whose name is another's, or of another config, is told", "[store][hostile]") {
+TEST_CASE("a run whose name is another's, or of another config, is reported", "[store][hostile]") {
   Workplace place;
   const run::RunFolder x = make_completed_run(place.runs, made_as_forge("x"));
   fs::copy(x.path(), place.runs / "better", fs::copy_options::recursive);
