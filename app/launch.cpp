@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/halving_search.h"
+#include "app/process_options.h"
 #include "app/table_runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
@@ -159,6 +160,8 @@ benchmark::BenchTarget bench_target(const Context& context,
   target.request.device = options.device;
   target.request.threads = options.threads;
   target.command = context.backend(run.resolved.experiment)->command(target.request);
+  target.processes = std::max(1, run.resolved.experiment.parallel.processes.count);
+  target.devices = devices_of_processes(target.processes, options.device, run.backend.environment);
   return target;
 }
 

@@ -73,6 +73,7 @@ class WandbSink : public MetricSink {
     const std::string project = fs::path(record.project).filename().string();
     worker::Launch launch;
     launch.command.arguments = {"python3", "-c", std::string(wandb_client())};
+    launch.command.environment["PYTHONSAFEPATH"] = "1";  // the client starts Python in turn
     launch.input = worker::to_line(nlohmann::json{{"project", project.empty() ? "forge" : project},
                                                   {"id", id_},
                                                   {"name", id_},

@@ -100,13 +100,6 @@ void benchmark_unknown_runs(const Context& context,
   std::map<std::string, std::optional<benchmark::Probe>> probes;
   for (PlanEntry& entry : plan) {
     if (!entry.is_pending() || entry.source != ForecastSource::none) continue;
-    if (const int processes = entry.run->resolved.experiment.parallel.processes.count;
-        processes > 1) {
-      std::cerr << "warning: " << tables::printable(entry.run->label)
-                << " cannot be benchmarked: a benchmark is of one process, and the run has "
-                << processes << "\n";
-      continue;
-    }
     const auto [found, is_new] = probes.try_emplace(cost_key(*entry.run));
     if (is_new) {
       try {

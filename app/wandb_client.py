@@ -3,9 +3,13 @@
 Reads JSON lines on stdin. The first says what the run is, each further one has a step with its values, and the last one the
 status that the run ended with. Prints a line once the client has taken the run. Exit status 3: the package is not installed.
 """
+import sys
+
+# Files of the folder that one happens to be in are not Python's packages.
+sys.path[:] = [folder for folder in sys.path if folder]
+
 import json
 import os
-import sys
 
 try:
     import wandb

@@ -5,6 +5,7 @@
 
 #include "app/command_line.h"
 #include "app/launch.h"
+#include "app/process_options.h"
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
@@ -78,6 +79,25 @@ std::string versions_text(const benchmark::BenchDevice& device) {
   return join(parts, ", ");
 }
 
+/// "2 processes: what they send each other takes 12.1 ms a step by itself, of which 83.0 % are
+/// hidden", a line for each config that several processes have trained.
+std::string exchange_lines(const std::vector<Record>& records) {
+  std::string lines;
+  for (const Record& record : records) {
+    if (record.processes == 1) continue;
+    if (records.size() > 1) lines += record.config + ": ";
+    lines += std::to_string(record.processes) + " processes";
+    if (record.exchange) {
+      lines += "; what they send each other takes " + milliseconds(record.exchange->alone) +
+               " ms a step by itself and makes a step " +
+               milliseconds(std::max(0.0, record.exchange->visible)) +
+               " ms longer: " + percent(record.exchange->hidden()) + " of it is hidden";
+    }
+    lines += "\n";
+  }
+  return lines;
+}
+
 /// The measurements of one call as a table, with a line about the device.
 std::string bench_table(const std::vector<Record>& records) {
   const bool compares = records.size() > 1;
@@ -108,8 +128,9 @@ std::string bench_table(const std::vector<Record>& records) {
   }
   const benchmark::BenchDevice& device = records[0].device;
   return bold_table(lines, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) + "\n" + device_text(device) + ", " +
-         precisions(records) + ceiling_text(records) + "; " + versions_text(device) +
-         "\n± is what windows of one process differ by; another process may differ by more\n";
+         precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n" +
+         exchange_lines(records) +
+         "± is what windows of one process differ by; another process may differ by more\n";
 }
 
 /// Stored measurements, one per line.
@@ -176,6 +197,7 @@ std::string operations_table(const Record& record) {
 struct BenchOptions {
   std::vector<std::string> configs;
   LaunchOptions launch;
+  ProcessOptions processes;
   int windows = 5;
   int64_t steps = 0;
   bool json = false;
@@ -211,7 +233,8 @@ int print_records(const std::vector<benchmark::Record>& records) {
   return print_json(nlohmann::json{{"benchmarks", list}});
 }
 
-int bench(const Context& context, const BenchOptions& options) {
+int bench(const Context& context, BenchOptions options) {
+  take_process_options(options.processes, options.launch);
   std::vector<std::string> names = options.configs;
   if (names.empty()) names = {""};
   run::make_runs_dir(context.runs_dir());
@@ -298,21 +321,6 @@ std::string links_table(const benchmark::LinkBench& bench) {
          device_text(bench.device) + "; " + versions_text(bench.device) + "\n";
 }
 
-/// A GPU for each process; empty on a CPU. Throws Error where there are too few.
-std::vector<std::string> devices_for(int processes, const worker::Environment& environment) {
-  if (environment.device_type == "cpu") return {};
-  std::vector<std::string> devices;
-  for (const std::string& name : environment.devices)
-    if (starts_with(name, environment.device_type)) devices.push_back(name);
-  if (devices.size() < static_cast<size_t>(processes)) {
-    throw Error(std::to_string(processes) + " processes need a GPU each, and the backend sees " +
-                    std::to_string(devices.size()),
-                "--processes " + std::to_string(devices.size()) + ", or --device cpu");
-  }
-  devices.resize(static_cast<size_t>(processes));
-  return devices;
-}
-
 int bench_links(const Context& context, const LinkOptions& options) {
   const config::Experiment experiment;
   const worker::BackendInfo& backend =
@@ -331,7 +339,7 @@ int bench_links(const Context& context, const LinkOptions& options) {
       context.backend(experiment)->command(request),
       request,
       options.processes,
-      devices_for(options.processes, backend.environment),
+      devices_of_processes(options.processes, options.device, backend.environment),
       [&](const benchmark::LinkSpeed& link) {
         line.show_status(link.operation + ", " + human_bytes(double(link.bytes)));
       });
@@ -428,12 +436,14 @@ void add_bench(const Command& app) {
           "forge bench train_llama\n"
           "forge bench train_llama train_baseline --set train.batch_size=8\n"
           "forge bench train_llama --windows 9 --steps 20 --device cuda --json\n"
+          "forge bench train_llama --set train.gradient_slots=2 --gpus 2   and what links cost\n"
           "forge bench list\n"
           "forge bench ops\n"
           "forge bench links")
       .see_also("forge model, forge compare");
   add_configs_argument(command, options.configs, "Configs to measure");
   add_set_option(command, options.launch.overrides);
+  add_process_options(command, options.processes, "Train each config");
   command.add_option("--windows", options.windows, "Windows of each config")
       .between(1, 1000)
       .show_default();

@@ -11,6 +11,7 @@
 #include "app/follow_runs.h"
 #include "app/halving_search.h"
 #include "app/launch.h"
+#include "app/process_options.h"
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "backends/backends.h"
@@ -39,8 +40,7 @@ struct RunOptions {
   LaunchOptions launch;
   QueueOptions queue;
   std::string backend;  ///< "": the config's own
-  std::string gpus;     ///< a number or auto, "": the config's own parallel.processes
-  int processes = 0;    ///< the same on any device, 0: not given
+  ProcessOptions processes;
   PlanOptions plan;
   std::string saved_plan;  ///< --plan: file of a saved plan, ""
   bool dry_run = false;
@@ -302,17 +302,11 @@ void check_search(const SelectedRuns& selected, const RunOptions& options) {
 
 /// --backend, --gpus and --processes set keys of the config.
 void take_key_options(RunOptions& options) {
-  const auto take =
-      [&](const std::string& option, const std::string& key, const std::string& value) {
-        if (value.empty()) return;
-        require_not_set(options.launch.overrides, key, option + " " + value);
-        options.launch.overrides.push_back(key + "=" + value);
-      };
-  take("--backend", "backend", options.backend);
-  take("--gpus", "parallel.processes", options.gpus);
-  if (options.processes > 0)
-    take("--processes", "parallel.processes", std::to_string(options.processes));
-  options.launch.needs_gpus = !options.gpus.empty();
+  if (!options.backend.empty()) {
+    require_not_set(options.launch.overrides, "backend", "--backend " + options.backend);
+    options.launch.overrides.push_back("backend=" + options.backend);
+  }
+  take_process_options(options.processes, options.launch);
 }
 
 /// FORGE_RETRY_WAITS, else what supervisors do by themselves. Throws Error where it is no list.
@@ -488,16 +482,7 @@ void add_run(const Command& app) {
   command.heading("Change configs");
   add_set_option(command, options.launch.overrides);
   command.add_option("--backend", options.backend, "Same as --set backend=BACKEND");
-  const Argument gpus = command.add_option("--gpus <N|auto>",
-                                           options.gpus,
-                                           "Train each run on N GPUs of this machine, a process "
-                                           "on each; sets parallel.processes");
-  command
-      .add_option("--processes",
-                  options.processes,
-                  "Train each run by N processes; the same numbers as by one")
-      .at_least(1)
-      .excludes(gpus);
+  add_process_options(command, options.processes, "Train each run");
   command.heading("Plan");
   command.add_flag("--dry-run",
                    options.dry_run,

@@ -166,6 +166,43 @@ TEST_CASE("the words of every process are shown and packed") {
   CHECK(elsewhere.call({"runs", "logs", id, "--stderr"}).out == words);
 }
 
+TEST_CASE("forge bench measures a config by several processes") {
+  const Program forge;
+  const std::vector<std::string> bench = {"bench",     "train_llama",
+                                          "-p",        "canon",
+                                          "--set",     "train.gradient_slots=2",
+                                          "--set",     "train.batch_size=2",
+                                          "--set",     "train.seq_len=16",
+                                          "--set",     "model.hidden_size=16",
+                                          "--set",     "model.num_layers=1",
+                                          "--threads", "1",
+                                          "--windows", "2",
+                                          "--steps",   "2"};
+  const auto call = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> words = bench;
+    words.insert(words.end(), options.begin(), options.end());
+    return forge.call(words);
+  };
+  const Outcome measured = call({"--processes", "2", "--json"});
+  INFO(measured.err);
+  REQUIRE(measured.exit_code == 0);
+  const json record = json::parse(measured.out).at("benchmarks").at(0);
+  CHECK(record.at("processes") == 2);
+  CHECK(record.at("windows").size() == 2);
+  CHECK(record.at("exchange").at("alone") > 0);
+  CHECK(record.at("exchange").at("visible").is_number());
+  CHECK(record.at("parts").is_null());
+  CHECK(record.at("peak_memory_bytes") > 0);
+  CHECK(contains(call({"--processes", "2"}).out, "2 processes; what they send each other takes "));
+  const Outcome one = call({"--processes", "1"});
+  CHECK(one.exit_code == 0);
+  CHECK_FALSE(contains(one.out, "processes;"));
+  const Outcome gpus = call({"--gpus", "2"});
+  CHECK(gpus.exit_code == 2);
+  CHECK(contains(gpus.err, "--gpus 2 asks for GPUs"));
+  CHECK(call({"--gpus", "2", "--processes", "2"}).exit_code == 2);
+}
+
 TEST_CASE("forge bench links measures what processes exchange") {
   const Program forge;
   const Outcome measured =

@@ -96,8 +96,13 @@ TEST_CASE("W&B's client is called with every metric of a run") {
   REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 8)).exit_code == 0);
   const std::string run = forge.only_run().filename().string();
   const std::string output = (forge.folder() / "wandb").string();
+  // Files of the folder that one is in are not Python's packages.
+  const std::string project = (forge.working_directory / "projects" / "canon").string();
+  for (const char* name : {"elsewhere/json.py", "elsewhere/wandb.py"})
+    forge.folder().write(name, "raise SystemExit('a file of this folder ran')\n");
+  forge.working_directory = forge.folder() / "elsewhere";
   const Outcome outcome =
-      forge.call({"export", "--format", "wandb", "-p", "canon", "-o", output, "--json"});
+      forge.call({"export", "--format", "wandb", "-p", project, "-o", output, "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   const std::vector<json> said = calls(forge);

@@ -85,6 +85,8 @@ constexpr double window_seconds = 1;  ///< at least about so long, where the ste
 constexpr double parts_seconds = 1;   ///< for the parts of a step, at most, but
 constexpr int64_t fewest_parts_steps = 3;
 constexpr int64_t most_parts_steps = 50;
+constexpr int exchange_windows = 3;
+constexpr int64_t steps_before_recorded = 5;  ///< on a GPU the next one is replayed
 constexpr double bench_progress_interval = 0.5;
 
 /// The training of an experiment, as far as its speed goes.
@@ -95,13 +97,13 @@ class Bench {
         experiment_(config::experiment_from_json(request.experiment)),
         device_(device),
         events_(events),
+        group_(make_process_group(request, device)),
         rows_(random_rows(experiment_)),
-        group_(make_process_group({}, device)),
         loader_(rows_, loading()),
         uploader_(device, experiment_.train.seq_len),
-        trainer_(experiment_, device) {
+        trainer_(experiment_, device, {group_->rank(), group_->count()}) {
     if (experiment_.train.gradient_slots > 1)
-      slots_.emplace(experiment_, trainer_, *group_, device);
+      slots_.emplace(experiment_, trainer_, *group_, device, /*counts=*/false);
     load_initial(trainer_.model(), experiment_.weights_seed());
     trainer_.optimizer().copy_weights();
   }
@@ -115,9 +117,11 @@ class Bench {
     for (std::string line; std::getline(input, line);) measure_window(line);
     nlohmann::json values = memory();  // before anything else takes some
     if (trainer_.micro_batch_size() > 0) values["micro_batch_size"] = trainer_.micro_batch_size();
+    if (group_->count() > 1 && !windows_.empty()) values["exchange"] = exchange();
+    if (!group_->is_first()) return;
     try {
       // Those of slots overlap.
-      if (!slots_) values["parts"] = parts();
+      if (experiment_.train.gradient_slots == 1) values["parts"] = parts();
     } catch (const c10::Error& problem) {
       // Beside what a recorded step holds there may be no memory for another one.
       std::cerr << "note: the parts of a step were not measured: "
@@ -134,6 +138,7 @@ class Bench {
   data::LoaderOptions loading() const {
     data::LoaderOptions options;
     options.batch_size = experiment_.train.batch_size / experiment_.train.gradient_slots;
+    options.shard = {group_->rank(), group_->count()};
     return options;
   }
 
@@ -150,14 +155,23 @@ class Bench {
 
   /// Seconds of training steps one after another.
   double run_steps(int64_t count, const char* phase) {
-    Timer timer(device_);
-    timer.resume();
-    for (int64_t i = 0; i < count; ++i) {
+    return seconds_of(count, phase, [&] {
       train_one_step();
       ++step_;
+    });
+  }
+
+  /// Seconds of an action so many times, by the process that needed longest.
+  template <class Action>
+  double seconds_of(int64_t times, const char* phase, const Action& action) {
+    group_->of_first(0);  // all begin together
+    Timer timer(device_);
+    timer.resume();
+    for (int64_t i = 0; i < times; ++i) {
+      action();
       show_progress(phase);
     }
-    return timer.pause();
+    return group_->largest(timer.pause());
   }
 
   void train_one_step() {
@@ -177,7 +191,7 @@ class Bench {
     int64_t count = 1;
     while (true) {
       seconds = run_steps(count, "warm up") / static_cast<double>(count);
-      const bool long_enough = steady_seconds() - began >= warm_up_seconds;
+      const bool long_enough = group_->of_first(steady_seconds() - began) >= warm_up_seconds;
       if (step_ >= fewest_warm_up_steps && long_enough) break;
       if (step_ >= fewest_warm_up_steps) count *= 2;
     }
@@ -187,15 +201,49 @@ class Bench {
   void measure_window(const std::string& line) {
     const int64_t steps = worker::window_request_from_line(line).steps;
     if (steps < 1) throw Error("a window of no steps was asked for");
-    events_.send(worker::Window{steps, run_steps(steps, "window")});
+    const double seconds = run_steps(steps, "window");
+    events_.send(worker::Window{steps, seconds});
+    windows_.push_back({steps, seconds});
   }
 
+  /// Of the process that needed most.
   nlohmann::json memory() const {
-    const int64_t peak = peak_memory_bytes(device_);
+    const auto largest = [&](int64_t bytes) { return int64_t(group_->largest(double(bytes))); };
+    const int64_t peak = largest(peak_memory_bytes(device_));
     return {{"peak_memory_bytes", peak},
-            {"start_peak_memory_bytes", std::max(peak, start_peak_bytes_)},
+            {"start_peak_memory_bytes", std::max(peak, largest(start_peak_bytes_))},
             {"peak_memory", device_.is_cuda() ? "reserved by the allocator" : "tensors"},
-            {"peak_resident_bytes", peak_resident_bytes()}};
+            {"peak_resident_bytes", largest(peak_resident_bytes())}};
+  }
+
+  /// Seconds that what the processes send each other in a step takes by itself, and by which it
+  /// makes a step longer: against steps in which nothing is sent. The weights are of no use
+  /// afterwards.
+  nlohmann::json exchange() {
+    std::vector<double> with;
+    for (const worker::Window& window : windows_)
+      with.push_back(window.seconds / double(window.steps));
+    const int64_t steps = windows_.back().steps;
+    const auto median_of = [&](const auto& action) {
+      std::vector<double> seconds;
+      for (int window = 0; window < exchange_windows; ++window)
+        seconds.push_back(seconds_of(steps, "exchange", action) / double(steps));
+      return median(seconds);
+    };
+    const auto recorded = [&] { slots_->exchange_alone(); };
+    StepGraph graph(device_, StepGraph::Otherwise::error);
+    seconds_of(steps_before_recorded, "exchange", [&] { graph.run(recorded); });
+    const double alone = median_of([&] { graph.run(recorded); });
+    graph.reset();
+    const std::unique_ptr<ProcessGroup> mute = make_mute_group(*group_);
+    slots_.emplace(experiment_, trainer_, *mute, device_, /*counts=*/false);
+    run_steps(steps_before_recorded, "exchange");
+    const double without = median_of([&] {
+      train_one_step();
+      ++step_;
+    });
+    slots_.reset();
+    return {{"alone", alone}, {"visible", median(with) - without}};
   }
 
   /// Medians of the parts of a step, with the device waited for between them.
@@ -247,14 +295,15 @@ class Bench {
   const config::Experiment experiment_;
   const at::Device device_;
   const EventWriter& events_;
+  const std::unique_ptr<ProcessGroup> group_;
   const data::Dataset rows_;
-  const std::unique_ptr<ProcessGroup> group_;  ///< of this process alone
   data::BatchLoader loader_;
   BatchUploader uploader_;
   Trainer trainer_;
   std::optional<SlotSteps> slots_;  ///< with train.gradient_slots
   int64_t step_ = 0;
   int64_t start_peak_bytes_ = 0;
+  std::vector<worker::Window> windows_;
   double last_progress_ = 0;
 };
 

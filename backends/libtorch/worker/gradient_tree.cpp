@@ -14,11 +14,11 @@ at::Tensor tree_sum(const at::Tensor& leaves) {
   const int64_t count = leaves.size(0);
   if (count == 1) return leaves.select(0, 0);
   int64_t width = 1;
-  for (; 2 * width < count; width *= 2) {
-    for (int64_t i = 0; i + width < count; i += 2 * width)
-      leaves.select(0, i).add_(leaves.select(0, i + width));
-  }
-  return leaves.select(0, 0) + leaves.select(0, width);  // does not hold on to the leaves
+  while (2 * width < count) width *= 2;
+  const at::Tensor left = tree_sum(leaves.narrow(0, 0, width));
+  const at::Tensor right = tree_sum(leaves.narrow(0, width, count - width));
+  if (width == 1) return left + right;  // a leaf stays as it is
+  return left.add_(right);
 }
 
 void GradientTree::add(at::Tensor leaf) {

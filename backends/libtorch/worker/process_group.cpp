@@ -21,6 +21,21 @@ class Alone : public ProcessGroup {
   }
 };
 
+class Mute : public ProcessGroup {
+ public:
+  explicit Mute(const ProcessGroup& like) : ProcessGroup(like.rank(), like.count()) {}
+  Transfer begin_exchange(const at::Tensor& sent) override {
+    return {sent.view({count(), -1}).narrow(0, rank(), 1).expand({count(), -1}), {}, {}};
+  }
+  Transfer begin_gather(const at::Tensor& own, const at::Tensor& all) override {
+    return {
+        all.defined() ? all.view({count(), -1}) : own.unsqueeze(0).repeat({count(), 1}), {}, {}};
+  }
+  std::unique_ptr<ProcessGroup> part(const std::string&, int, int) override {
+    throw Error("a group that exchanges nothing has no parts");
+  }
+};
+
 /// A whole number of the environment; `otherwise` where it is not set.
 int64_t number_of_environment(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
@@ -46,6 +61,10 @@ double ProcessGroup::largest(double own) {
 }
 
 double ProcessGroup::of_first(double own) { return gather(std::vector<double>{own}).front(); }
+
+std::unique_ptr<ProcessGroup> make_mute_group(const ProcessGroup& like) {
+  return std::make_unique<Mute>(like);
+}
 
 int rank_by_environment() {
   const int64_t ranks = number_of_environment(worker::ranks_variable, 1);

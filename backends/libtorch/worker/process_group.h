@@ -78,6 +78,10 @@ class ProcessGroup {
 std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
                                                  const at::Device& device);
 
+/// For measurements: processes of which each hears what it says itself, at once, in place of what
+/// the others say. A step by such a group takes as long as one in which exchanges cost nothing.
+std::unique_ptr<ProcessGroup> make_mute_group(const ProcessGroup& like);
+
 /// This process's rank among those of its run, by FORGE_RANK; 0 where it is not set. Throws Error
 /// where that is no rank among FORGE_RANKS.
 int rank_by_environment();

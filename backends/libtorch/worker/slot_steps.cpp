@@ -168,6 +168,16 @@ void SlotSteps::gather_stored() {
   }
 }
 
+void SlotSteps::exchange_alone() {
+  const auto& buckets = trainer_.flat().buckets();
+  for (int slot = 0; slot < slots_; ++slot)
+    for (const FlatWeights::Bucket& bucket : buckets) group_.exchange(bucket.row);
+  for (size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    Transfer transfer = exchange_.begin_gather(gathered_row(bucket));
+    exchange_.finish_gather(transfer, gathered_row(bucket));
+  }
+}
+
 // On a CPU.
 
 Wishes SlotSteps::step_on_host(const std::vector<data::RowBatch>& rows,

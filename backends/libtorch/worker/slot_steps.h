@@ -58,6 +58,10 @@ class SlotSteps {
   /// its own part as it is now, and of the copies all. This gets it the rest.
   void gather_stored();
 
+  /// Collective, for measurements: what the processes send each other in a step, one after the
+  /// other, and nothing else.
+  void exchange_alone();
+
   /// Targets of the last step's whole batch that are not scored.
   int64_t unscored() const { return unscored_; }
 

@@ -20,6 +20,8 @@ struct BenchTarget {
   std::string name;
   worker::WorkerCommand command;
   worker::Request request;
+  int processes = 1;                      ///< that train together
+  std::vector<std::string> devices = {};  ///< one for each; empty: they share the CPU
 };
 
 /// What a worker reported.
@@ -29,6 +31,7 @@ struct Measurement {
   worker::Ready ready;
   std::vector<worker::Window> windows;
   nlohmann::json result;
+  int processes = 1;
 };
 
 /// The fraction of the work that is done, and what is being done.
@@ -96,6 +99,15 @@ struct StepBreakdown {
   double optimizer = 0;  ///< with the clip of the gradients
 };
 
+/// What several processes send each other in a step, in seconds.
+struct StepExchange {
+  double alone = 0;    ///< one transfer after the other, without any computation
+  double visible = 0;  ///< what a step takes longer than one in which nothing is sent
+
+  /// The part of it that goes on behind the computation of gradients, 0 to 1.
+  double hidden() const;
+};
+
 /// Speed against the first config of the call, window by window.
 struct Ratio {
   std::string config;
@@ -125,8 +137,11 @@ struct Record {
   double tokens_per_second = 0;  ///< their median
   double spread = 0;             ///< half of their interquartile range over the median
   double step_seconds = 0;
+  int processes = 1;                               ///< that trained together
   std::optional<StepBreakdown> parts;              ///< none: they could not be measured
-  int64_t peak_memory_bytes = 0;                   ///< of the windows, as peak_memory says
+  std::optional<StepExchange> exchange;            ///< of several processes
+  int64_t peak_memory_bytes = 0;                   ///< of the windows, as peak_memory says; of
+                                                   ///< processes that which needs most
   std::optional<int64_t> start_peak_memory_bytes;  ///< with what came before them
   std::string peak_memory;                         ///< "tensors" or "reserved by the allocator"
   int64_t peak_resident_bytes = 0;                 ///< of the process

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <optional>
 
@@ -31,12 +32,36 @@ std::optional<int64_t> tokens_of_a_step(const nlohmann::json& experiment) {
   return rows->get<int64_t>() * tokens->get<int64_t>();
 }
 
+/// Where the processes of a job meet; gone with it.
+class Meeting {
+ public:
+  Meeting() : folder_("bench") {}
+  /// The same request by so many processes, on the devices that are named, one each.
+  worker::Request request(worker::Request alone,
+                          int processes,
+                          const std::vector<std::string>& devices) const {
+    alone.processes = worker::Processes{processes, "file:" + (folder_.path() / "meet").string()};
+    alone.processes->devices = devices;
+    return alone;
+  }
+
+ private:
+  const PrivateFolder folder_;
+};
+
 /// One subject's worker and what it has said so far.
 class Worker {
  public:
   Worker(worker::Launcher& launcher, const BenchTarget& subject)
-      : session_(launcher, subject.command, subject.request, worker::job_silence_seconds, true),
-        tokens_per_step_(tokens_of_a_step(subject.request.experiment)) {}
+      : group_(launcher, subject.processes),
+        session_(group_,
+                 subject.command,
+                 request_of(subject),
+                 worker::job_silence_seconds,
+                 /*keep_stdin_open=*/true),
+        tokens_per_step_(tokens_of_a_step(subject.request.experiment)) {
+    measurement_.processes = subject.processes;
+  }
 
   void warm_up() {
     while (true) {
@@ -91,6 +116,12 @@ class Worker {
   Measurement take() { return std::move(measurement_); }
 
  private:
+  worker::Request request_of(const BenchTarget& subject) {
+    if (subject.processes == 1) return subject.request;
+    meeting_.emplace();
+    return meeting_->request(subject.request, subject.processes, subject.devices);
+  }
+
   worker::Event next() {
     std::optional<worker::Event> event = session_.next();
     if (!event) refuse("the worker ended before it was told to");
@@ -104,6 +135,8 @@ class Worker {
            "tokens_per_step is train.batch_size times train.seq_len");
   }
 
+  std::optional<Meeting> meeting_;  ///< of several processes
+  run::GroupLauncher group_;
   worker::JobSession session_;
   std::optional<int64_t> tokens_per_step_;
   Measurement measurement_;
@@ -136,8 +169,7 @@ std::vector<Measurement> measure_interleaved(worker::Launcher& launcher,
     on_progress(done / whole, what + ", " + subjects[index].name);
     done += share;
   };
-  std::vector<Worker> workers;
-  workers.reserve(subjects.size());
+  std::deque<Worker> workers;
   for (size_t i = 0; i < subjects.size(); ++i) {
     say("warming up", i, warm_up_share);
     for_subject(subjects, i, [&] { workers.emplace_back(launcher, subjects[i]).warm_up(); });
@@ -255,11 +287,9 @@ LinkBench measure_links(worker::Launcher& launcher,
                         int processes,
                         const std::vector<std::string>& devices,
                         const std::function<void(const LinkSpeed&)>& on_link) {
-  const PrivateFolder meeting_place("links");
+  const Meeting meeting;
   request.job = worker::Job::bench_links;
-  request.processes =
-      worker::Processes{processes, "file:" + (meeting_place.path() / "meet").string()};
-  request.processes->devices = devices;
+  request = meeting.request(std::move(request), processes, devices);
   run::GroupLauncher group(launcher, processes);
   LinkBench bench;
   bench.processes = processes;

@@ -35,6 +35,10 @@ std::vector<double> ratios(const std::vector<double>& own, const std::vector<dou
   return result;
 }
 
+double StepExchange::hidden() const {
+  return alone > 0 ? std::clamp(1 - visible / alone, 0.0, 1.0) : 0;
+}
+
 template <class Visitor>
 void fields(Visitor& visit, BenchInvocation& call) {
   visit.field("id", call.id);
@@ -72,6 +76,12 @@ void fields(Visitor& visit, StepBreakdown& parts) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, StepExchange& exchange) {
+  visit.field("alone", exchange.alone);
+  visit.field("visible", exchange.visible);
+}
+
+template <class Visitor>
 void fields(Visitor& visit, Ratio& ratio) {
   visit.field("config", ratio.config);
   visit.field("median", ratio.median);
@@ -93,7 +103,9 @@ void training_fields(Visitor& visit, Record& record) {
   visit.field("tokens_per_second", record.tokens_per_second);
   visit.field("spread", record.spread);
   visit.field("step_seconds", record.step_seconds);
+  visit.optional("processes", record.processes);
   visit.optional("parts", record.parts);
+  visit.optional("exchange", record.exchange);
   visit.field("peak_memory_bytes", record.peak_memory_bytes);
   visit.optional("start_peak_memory_bytes", record.start_peak_memory_bytes);
   visit.optional("peak_memory", record.peak_memory);
@@ -123,6 +135,7 @@ namespace {
 /// What a worker says at the end of the job `bench`.
 struct WorkerResult {
   std::optional<StepBreakdown> parts;
+  std::optional<StepExchange> exchange;
   int64_t peak_memory_bytes = 0;
   std::optional<int64_t> start_peak_memory_bytes;
   std::string peak_memory;
@@ -134,6 +147,7 @@ struct WorkerResult {
 template <class Visitor>
 void fields(Visitor& visit, WorkerResult& result) {
   visit.optional("parts", result.parts);
+  visit.optional("exchange", result.exchange);
   visit.field("peak_memory_bytes", result.peak_memory_bytes);
   visit.optional("start_peak_memory_bytes", result.start_peak_memory_bytes);
   visit.optional("peak_memory", result.peak_memory);
@@ -169,7 +183,9 @@ Record make_record(const BenchInvocation& call,
   record.tokens_per_second = median(record.windows);
   record.spread = spread(record.windows);
   record.step_seconds = static_cast<double>(record.tokens_per_step) / record.tokens_per_second;
+  record.processes = measurement.processes;
   record.parts = result.parts;
+  record.exchange = result.exchange;
   record.peak_memory_bytes = result.peak_memory_bytes;
   record.start_peak_memory_bytes = result.start_peak_memory_bytes;
   record.peak_memory = result.peak_memory;
@@ -191,7 +207,8 @@ void share_ceilings(std::vector<Record>& records) {
   for (Record& record : records) {
     if (!record.ceiling || !(highest[record.precision].flops > 0)) continue;
     record.ceiling = highest[record.precision];
-    record.mfu = record.flops_per_token * record.tokens_per_second / record.ceiling->flops;
+    const double of_all = record.ceiling->flops * record.processes;
+    record.mfu = record.flops_per_token * record.tokens_per_second / of_all;
   }
 }
 

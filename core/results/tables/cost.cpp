@@ -65,6 +65,9 @@ std::string why_not_comparable(const Record& record, const Record& reference) {
     parts.push_back("measured in another call, on " + record.call.created.substr(0, 10));
   if (record.device.backend != reference.device.backend)
     parts.push_back("of backend " + record.device.backend);
+  if (record.processes != reference.processes)
+    parts.push_back("by " + std::to_string(record.processes) +
+                    (record.processes == 1 ? " process" : " processes"));
   if (bench_device_text(record) != bench_device_text(reference))
     parts.push_back("on " + bench_device_text(record));
   const std::map<std::string, nlohmann::json> others = run::dotted_leaves(reference.train);
@@ -109,7 +112,9 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
     spread = std::max(spread, speed->record.spread);
   }
   if (!any) return "";
-  return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) +
+  const std::string by =
+      any->processes > 1 ? ", by " + std::to_string(any->processes) + " processes" : "";
+  return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) + by +
          ", " + json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
          json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
          ", median of " + std::to_string(any->windows.size()) +

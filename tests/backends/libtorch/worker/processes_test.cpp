@@ -178,13 +178,15 @@ TEST_CASE("leaves are added as a balanced tree wherever they are added", "[worke
     for (size_t i = 0; i < level.size(); i += 2) next.push_back(level[i] + level[i + 1]);
     level = next;
   }
-  REQUIRE(libtorch::tree_sum(leaves.clone()).equal(level[0]));
+  const at::Tensor before = leaves.clone();
+  REQUIRE(libtorch::tree_sum(leaves).equal(level[0]));
   for (const int64_t at_once : {1, 2, 4}) {
     libtorch::GradientTree tree;
     for (int64_t first = 0; first < 8; first += at_once)
-      tree.add(libtorch::tree_sum(leaves.narrow(0, first, at_once).clone()));
+      tree.add(libtorch::tree_sum(leaves.narrow(0, first, at_once)).clone());
     REQUIRE(tree.take().equal(level[0]));
   }
+  REQUIRE(leaves.equal(before));
 }
 
 /// Three tensors of two types, of which the last one is larger than a bucket.

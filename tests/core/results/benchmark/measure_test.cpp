@@ -1,4 +1,5 @@
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/worker/launcher.h"
 #include "tests/core/run/fixture.h"
@@ -140,6 +141,31 @@ TEST_CASE("numbers of a measurement that cannot be are refused", "[benchmark][pl
   CHECK(contains(fault(ready, seconds("1e-300")), "'tokens_per_second' is impossible"));
   CHECK(contains(fault(ready, seconds("\"inf\"")), "seconds"));
   CHECK(contains(fault(ready, seconds("-1")), "4 steps was asked for"));
+}
+
+TEST_CASE("processes of a subject meet in one place and get the same lines", "[benchmark]") {
+  FakeClock clock;
+  FakeLauncher launcher(
+      clock, {good_worker({1}), {{Says{lines::hello}, Says{lines::environment}, Exits{}}, {}}});
+  std::vector<BenchTarget> targets = subjects({"a"});
+  targets[0].processes = 2;
+  targets[0].devices = {"cuda:0", "cuda:2"};
+  const auto measured = measure_interleaved(launcher, targets, 1, ignore);
+  REQUIRE(measured[0].processes == 2);
+  REQUIRE(measured[0].windows.size() == 1);
+  REQUIRE(launcher.launches.size() == 2);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    INFO("rank " << rank);
+    const worker::Launch& launch = launcher.launches[rank];
+    REQUIRE(launch.command.environment.at(worker::rank_variable) == std::to_string(rank));
+    REQUIRE(launch.input == launcher.launches[0].input);
+    REQUIRE(launch.keep_stdin_open);
+  }
+  const worker::Processes together =
+      worker::request_from_line(launcher.launches[0].input).processes.value();
+  REQUIRE(together.count == 2);
+  REQUIRE(together.devices == targets[0].devices);
+  REQUIRE(starts_with(together.rendezvous, "file:/"));
 }
 
 TEST_CASE("of several subjects the one that failed is named", "[benchmark]") {

@@ -89,6 +89,21 @@ TEST_CASE("speed is compared with the first config window by window", "[benchmar
   REQUIRE(b.ratio->spread == 0);  // though both slowed down by four
 }
 
+TEST_CASE("of several processes a record holds what their exchange costs", "[benchmark]") {
+  Measurement by_two = measured({1}, 1e9);
+  by_two.processes = 2;
+  by_two.result["exchange"] = {{"alone", 0.5}, {"visible", 0.125}};
+  const json experiment = config::to_json(small_experiment());
+  const Record record = make_records({}, {{"p", "a", experiment}}, {by_two})[0];
+  REQUIRE(record.processes == 2);
+  REQUIRE(record.exchange->hidden() == 0.75);
+  REQUIRE(*record.mfu == Approx(record.flops_per_token * 640 / 2e9));  // of both devices
+  REQUIRE(to_json(record).at("processes") == 2);
+  REQUIRE(record_from_json(to_json(record)).exchange->visible == 0.125);
+  REQUIRE(StepExchange{0.5, 0.75}.hidden() == 0);   // it slows down the computation
+  REQUIRE(StepExchange{0.5, -0.01}.hidden() == 1);  // within what windows differ by
+}
+
 TEST_CASE("a worker's result without a number is refused", "[benchmark]") {
   const json experiment = config::to_json(small_experiment());
   Measurement missing = measured({1}, 1e9);

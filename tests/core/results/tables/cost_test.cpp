@@ -55,6 +55,13 @@ TEST_CASE("a row of another call says so", "[report]") {
           Texts{"4000", "3000 measured in another call, on 2026-11-21", "none"});
 }
 
+TEST_CASE("a row of another number of processes says so", "[report]") {
+  Record by_two = made_record("canon_a", 20, 7000);
+  by_two.processes = 2;
+  REQUIRE(shown({made_record("llama", 20, 4000), by_two}) ==
+          Texts{"4000", "7000 by 2 processes", "none"});
+}
+
 TEST_CASE("a row of another device or other settings says so", "[report]") {
   Record other = made_record("canon_b", 21, 500);
   other.device = {"cuda", "NVIDIA H200", 8, {}, "libtorch", "0.1.0", 1};
