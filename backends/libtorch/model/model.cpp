@@ -41,7 +41,7 @@ void Model::add_layer(int layer,
     const bool is_recomputed =
         recompute == Recompute::blocks || (recompute == Recompute::mlp && is_mlp);
     const bool joins = recompute == Recompute::blocks && kind != kinds.front();
-    if (!joins) parts_.push_back({blocks_.size(), blocks_.size(), is_recomputed, {}});
+    if (!joins) parts_.push_back({blocks_.size(), blocks_.size(), is_recomputed, {}, 0});
     const size_t known = weights_.stored().size();
     blocks_.push_back(
         block_kinds().at(kind->name)({config_.of_layer(layer), prefix, weights_, rotary}));
@@ -49,6 +49,7 @@ void Model::add_layer(int layer,
     part.end = blocks_.size();
     const std::vector<at::Tensor> stored = weights_.stored();
     part.weights.insert(part.weights.end(), stored.begin() + known, stored.end());
+    part.weights_end = stored.size();
   }
 }
 
@@ -104,9 +105,15 @@ at::Tensor Model::next_logits(const at::Tensor& ids,
 at::Tensor Model::stream(const at::Tensor& ids,
                          const ops::Documents& documents,
                          std::vector<at::Tensor>* residual_stream) const {
+  const size_t all = weights_.stored().size();
+  reads(residual_stream ? all : 1);
   at::Tensor x = ops::embedding(embedding_, ids);
   if (!residual_stream) {
-    for (const Part& part : parts_) x = forward(part, x, documents);
+    for (const Part& part : parts_) {
+      reads(part.weights_end);
+      x = forward(part, x, documents);
+    }
+    reads(all);
     return x;
   }
   for (const auto& block : blocks_) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -74,6 +75,9 @@ class Model {
   at::Tensor rounded_copy_of(const at::Tensor& stored) const;
   /// Rounds the stored matrices again, after they have changed.
   void round_matrices();
+  /// Weights that come from elsewhere: `reads` is called in each pass over whole rows before it
+  /// reads more weights, with how many of trainable(), from the first on, it reads until then.
+  void on_reading(std::function<void(size_t count)> reads) { reads_ = std::move(reads); }
 
  private:
   /// Blocks one after another that are recomputed together, or one that is not.
@@ -81,12 +85,16 @@ class Model {
     size_t first, end;
     bool is_recomputed;
     std::vector<at::Tensor> weights;  ///< of its blocks, as stored
+    size_t weights_end;               ///< stored tensors of the model up to its last
   };
 
   void add_layer(int layer,
                  model::Recompute recompute,
                  const std::shared_ptr<RotaryTables>& rotary);
   at::Tensor forward(const Part& part, at::Tensor x, const ops::Documents& documents) const;
+  void reads(size_t count) const {
+    if (reads_) reads_(count);
+  }
   /// The residual stream after the last block, [B, T, hidden].
   at::Tensor stream(const at::Tensor& ids,
                     const ops::Documents& documents,
@@ -100,6 +108,7 @@ class Model {
   std::vector<Part> parts_;    ///< of the blocks, in order
   Norm norm_;                  ///< of the last block's output
   ops::WeightMatrix lm_head_;  ///< [V, hidden], undefined where the embedding is the head
+  std::function<void(size_t)> reads_;
 };
 
 }  // namespace forge::libtorch

@@ -220,34 +220,27 @@ void Optimizer::begin_own(const at::Tensor& squares, const at::Tensor& loss) {
   ops::begin_update_cuda(squares, options_, loss, state_);
 }
 
-void Optimizer::update_own(const std::vector<at::Tensor>& gradients,
-                           const Gather& gather,
-                           const Updated& updated) {
+void Optimizer::update_own(const std::vector<at::Tensor>& gradients, const Gather& gather) {
   const at::NoGradGuard no_grad;
   own_gradients_ = gradients;
   if (!is_recordable() && options_.grad_clip > 0)
     for (at::Tensor& gradient : own_gradients_) gradient.mul_(clip_);
   if (experiment_.optimizer.type == "muon")
     for (const at::Tensor& gradient : own_gradients_) all_gradients_.push_back(gather(gradient));
-  const double lr = learning_rate(step_);
-  for (size_t bucket = 0; bucket < flat_->buckets().size(); ++bucket) {
-    if (is_recordable()) {
-      ops::apply_update_cuda(described_own(bucket), options_, state_);
-    } else {
-      for (const Part& part : parts_)
-        if (flat_->location(part.stored).bucket == bucket) update_part(part, lr);
-    }
-    updated(bucket);
+  if (is_recordable()) {
+    ops::apply_update_cuda(described_own(), options_, state_);
+  } else {
+    const double lr = learning_rate(step_);
+    for (const Part& part : parts_) update_part(part, lr);
   }
   own_gradients_.clear();
   all_gradients_.clear();
 }
 
-/// The parts of a bucket of which this process updates something, for the GPU.
-ops::WeightUpdate Optimizer::described_own(size_t bucket) const {
+/// The parts of which this process updates something, for the GPU.
+ops::WeightUpdate Optimizer::described_own() const {
   ops::WeightUpdate update;
   for (const Part& part : parts_) {
-    if (flat_->location(part.stored).bucket != bucket) continue;
     const Views v = own_views_of(part);
     if (!v.weight.defined()) continue;
     update.push_back({v.weight,

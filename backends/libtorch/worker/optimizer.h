@@ -44,14 +44,11 @@ class Optimizer {
   /// the sums of the squares of its blocks and the loss on the device.
   void begin_own(double loss, double norm);
   void begin_own(const at::Tensor& squares, const at::Tensor& loss);
-  /// Then this process's part, bucket by bucket: `gradients` are of its part of each, and are
-  /// overwritten. `gather` gives the parts that all processes have of a bucket's gradient, in their
-  /// order: Muon needs whole matrices. `updated` is called when a bucket's part is new.
+  /// Then this process's part: `gradients` are of its part of each bucket, and are overwritten.
+  /// `gather` gives the parts that all processes have of a bucket's gradient, in their order: Muon
+  /// needs whole matrices.
   using Gather = std::function<at::Tensor(const at::Tensor& own)>;
-  using Updated = std::function<void(size_t bucket)>;
-  void update_own(const std::vector<at::Tensor>& gradients,
-                  const Gather& gather,
-                  const Updated& updated);
+  void update_own(const std::vector<at::Tensor>& gradients, const Gather& gather);
   /// The step that begin() named is done.
   void end() { ++step_; }
   /// The totals since they were last set; waits for the device.
@@ -113,7 +110,7 @@ class Optimizer {
   Views views_of(const Part& part) const;
   void update_part(const Part& part, double lr);
   Views own_views_of(const Part& part) const;
-  ops::WeightUpdate described_own(size_t bucket) const;
+  ops::WeightUpdate described_own() const;
   Range kept_of(size_t stored) const;
   static void add_named(const Stored& stored,
                         const Range& range,

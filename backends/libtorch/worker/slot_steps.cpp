@@ -42,6 +42,7 @@ SlotSteps::SlotSteps(const config::Experiment& experiment,
       group_(group),
       exchange_(group, hosts),
       buckets_(trainer.flat(), exchange_),
+      return_(trainer.flat(), exchange_, trainer.optimizer().is_recordable()),
       device_(device),
       rows_(experiment.train.batch_size / experiment.train.gradient_slots),
       slots_(experiment.train.gradient_slots / group.count()),
@@ -52,6 +53,8 @@ SlotSteps::SlotSteps(const config::Experiment& experiment,
       order_(order_of_messages()),
       graph_(device,
              group.count() > 1 ? StepGraph::Otherwise::error : StepGraph::Otherwise::unrecorded) {
+  if (group.count() > 1)
+    trainer.model().on_reading([this](size_t count) { return_.finish(count); });
   for (int slot = 0; slot < slots_; ++slot)
     uploaders_.emplace_back(device, experiment.train.seq_len);
   if (!trainer.optimizer().is_recordable()) return;
@@ -60,6 +63,8 @@ SlotSteps::SlotSteps(const config::Experiment& experiment,
   asked_ = at::zeros({flags_on_device}, at::TensorOptions(device).dtype(at::kInt));
   wishes_ = at::zeros_like(asked_);
 }
+
+SlotSteps::~SlotSteps() { trainer_.model().on_reading(nullptr); }
 
 /// A message: the sums of squares of this process's blocks, the losses of its slots, flags.
 SlotSteps::Order SlotSteps::order_of_messages() const {
@@ -90,11 +95,15 @@ Wishes SlotSteps::step(const std::vector<data::RowBatch>& rows,
                        const std::function<Wishes()>& asked,
                        const OnMicroBatch& on_micro_batch) {
   count_targets(rows);
-  return trainer_.optimizer().is_recordable() ? step_on_device(rows, step, asked(), on_micro_batch)
-                                              : step_on_host(rows, step, asked, on_micro_batch);
+  const Wishes wishes = trainer_.optimizer().is_recordable()
+                            ? step_on_device(rows, step, asked(), on_micro_batch)
+                            : step_on_host(rows, step, asked, on_micro_batch);
+  is_complete_ = group_.count() == 1;
+  return wishes;
 }
 
 double SlotSteps::loss_alone(const std::vector<data::RowBatch>& rows) {
+  complete_weights();
   count_targets(rows);
   std::vector<double> losses;
   for (const data::RowBatch& slot : rows) {
@@ -144,27 +153,28 @@ void SlotSteps::update(const std::vector<at::Tensor>& gradients) {
     exchange_.finish_gather(transfer, all);
     return all;
   };
-  // A bucket goes out to the others while the next one is updated.
-  std::vector<Transfer> transfers;
-  trainer_.optimizer().update_own(gradients, gather, [&](size_t bucket) {
-    if (group_.count() > 1) transfers.push_back(exchange_.begin_gather(gathered_row(bucket)));
-  });
-  for (size_t bucket = 0; bucket < transfers.size(); ++bucket)
-    exchange_.finish_gather(transfers[bucket], gathered_row(bucket));
-  if (!rounds_itself()) trainer_.model().round_matrices();
+  trainer_.optimizer().update_own(gradients, gather);
+  // On a GPU the update rounds, and what others have updated is rounded when it comes.
+  if (group_.count() == 1 && !trainer_.optimizer().is_recordable())
+    trainer_.model().round_matrices();
 }
 
-const at::Tensor& SlotSteps::gathered_row(size_t bucket) const {
-  const FlatWeights::Bucket& of = trainer_.flat().buckets()[bucket];
-  return rounds_itself() && of.rounded.defined() ? of.rounded : of.row;
+void SlotSteps::complete_weights() {
+  if (is_complete_) return;
+  return_.begin();
+  return_.finish();
+  is_complete_ = true;
 }
 
-void SlotSteps::gather_stored() {
-  if (!rounds_itself() || group_.count() == 1) return;
-  for (const FlatWeights::Bucket& bucket : trainer_.flat().buckets()) {
-    if (!bucket.rounded.defined()) continue;
-    Transfer transfer = exchange_.begin_gather(bucket.row);
-    exchange_.finish_gather(transfer, bucket.row);
+void SlotSteps::complete_stored() {
+  complete_weights();
+  if (group_.count() == 1) return;
+  const auto& buckets = trainer_.flat().buckets();
+  for (size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    const at::Tensor& row = buckets[bucket].row;
+    if (return_.row(bucket).is_same(row)) continue;
+    Transfer transfer = exchange_.begin_gather(row);
+    exchange_.finish_gather(transfer, row);
   }
 }
 
@@ -172,10 +182,8 @@ void SlotSteps::exchange_alone() {
   const auto& buckets = trainer_.flat().buckets();
   for (int slot = 0; slot < slots_; ++slot)
     for (const FlatWeights::Bucket& bucket : buckets) group_.exchange(bucket.row);
-  for (size_t bucket = 0; bucket < buckets.size(); ++bucket) {
-    Transfer transfer = exchange_.begin_gather(gathered_row(bucket));
-    exchange_.finish_gather(transfer, gathered_row(bucket));
-  }
+  return_.begin();
+  return_.finish();
 }
 
 // On a CPU.
@@ -185,6 +193,7 @@ Wishes SlotSteps::step_on_host(const std::vector<data::RowBatch>& rows,
                                const std::function<Wishes()>& asked,
                                const OnMicroBatch& on_micro_batch) {
   Wishes own;
+  if (group_.count() > 1) return_.begin();
   while (true) {
     const Gradient found = gradient(rows);
     const Wishes newest = asked();
@@ -215,6 +224,7 @@ SlotSteps::Gradient SlotSteps::gradient(const std::vector<data::RowBatch>& rows)
       found.shortage = *shortage;
       trainer_.set_micro_batch_size(trainer_.micro_batch_size());  // frees gradients
     }
+    return_.finish();  // if memory ran out before
     buckets_.close_slot();
     found.losses.push_back(loss);
   }
@@ -282,6 +292,7 @@ Wishes SlotSteps::step_on_device(const std::vector<data::RowBatch>& rows,
 
 void SlotSteps::run_on_device() {
   std::vector<at::Tensor> message;
+  if (group_.count() > 1) return_.begin();
   for (const Batch& batch : batches_) {
     buckets_.open_slot(passes());
     message.push_back(trainer_.loss_and_gradients(batch).detach().view({1}));

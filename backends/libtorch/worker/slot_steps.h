@@ -7,6 +7,7 @@
 #include "backends/libtorch/worker/gradient_buckets.h"
 #include "backends/libtorch/worker/gradient_exchange.h"
 #include "backends/libtorch/worker/trainer.h"
+#include "backends/libtorch/worker/weight_return.h"
 
 namespace forge::libtorch {
 
@@ -34,6 +35,9 @@ class SlotSteps {
             const at::Device& device,
             bool counts = true,
             int hosts = 1);
+  ~SlotSteps();
+  SlotSteps(const SlotSteps&) = delete;
+  SlotSteps& operator=(const SlotSteps&) = delete;
 
   /// Rows of a slot.
   int rows() const { return rows_; }
@@ -54,9 +58,12 @@ class SlotSteps {
   /// The loss of the whole batch, without gradients.
   double loss_alone(const std::vector<data::RowBatch>& rows);
 
-  /// Collective. Between steps a process on a GPU has of stored matrices with a rounded copy only
-  /// its own part as it is now, and of the copies all. This gets it the rest.
-  void gather_stored();
+  /// Collective. Between steps a process has only its own part of the weights as it is now: the
+  /// others' come at the beginning of the next step. This gets it all that a forward pass reads;
+  /// before any that is not a step's.
+  void complete_weights();
+  /// The same, with stored matrices of which a forward pass reads rounded copies.
+  void complete_stored();
 
   /// Collective, for measurements: what the processes send each other in a step, one after the
   /// other, and nothing else.
@@ -108,17 +115,15 @@ class SlotSteps {
   Batch batch_of(const data::RowBatch& rows, size_t slot = 0);
   int64_t passes() const { return micro_batch_count(rows_, trainer_.micro_batch_size()); }
   void halve_micro_batch(const std::string& shortage, const OnMicroBatch& on_micro_batch);
-  /// Updates this process's part of the weights and gets the others'.
+  /// Updates this process's part of the weights.
   void update(const std::vector<at::Tensor>& gradients);
-  /// Whether the update writes the rounded copies, too: then these are what others need.
-  bool rounds_itself() const { return trainer_.optimizer().is_recordable(); }
-  /// What the processes give each other of a bucket that was updated.
-  const at::Tensor& gathered_row(size_t bucket) const;
 
   Trainer& trainer_;
   ProcessGroup& group_;
   GradientExchange exchange_;
   GradientBuckets buckets_;
+  WeightReturn return_;
+  bool is_complete_ = true;  ///< the weights, in all processes
   const at::Device device_;
   const int rows_, slots_;
   const bool counts_;

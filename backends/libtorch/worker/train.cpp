@@ -269,7 +269,7 @@ class TrainingRun {
 
   void stop_where_diverged() {
     if (!divergence_.is_diverged() && (divergence_.is_finite() || !is_last_step())) return;
-    if (slots_) slots_->gather_stored();  // all processes know the same losses
+    if (slots_) slots_->complete_stored();  // all processes know the same losses
     fail_as_diverged(divergence_.diagnosis(trainer_.model().named_weights()));
   }
 
@@ -319,6 +319,7 @@ class TrainingRun {
   void evaluate_now() {
     if (last_evaluation_ && last_evaluation_->step == state_.step) return;
     settle_time();
+    if (slots_) slots_->complete_weights();
     const double began = steady_seconds();
     const EvaluationResult result = evaluator_.evaluate(
         evaluation_data_,
