@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
@@ -20,7 +21,14 @@ constexpr int64_t most_bytes = 4 << 20;  // more than Linux gives a process
 
 /// The host's name and the variables as the kernel has them, "NAME=VALUE", each ended by a NUL.
 fs::path file_of(const fs::path& queue_folder, const std::string& group) {
-  return queue_folder / "environments" / group;
+  return environments_folder(queue_folder) / group;
+}
+
+/// Whether nobody else has written it, nor could have.
+bool is_of_this_user(const fs::path& file) {
+  struct stat status {};
+  return ::lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 bool is_file_name(const std::string& group) {
@@ -39,21 +47,31 @@ std::string own_variables() {
 
 }  // namespace
 
-void keep_own_environment(const fs::path& queue_folder, const std::string& group) {
+fs::path environments_folder(const fs::path& queue_folder) {
+  std::error_code unreadable;
+  const fs::path folder = fs::weakly_canonical(fs::absolute(queue_folder), unreadable);
+  return user_cache_dir() / "environments" / hash_hex(folder.string());
+}
+
+void keep_own_environment(const fs::path& queue_folder, const std::string& group) try {
   if (!is_file_name(group) || path_exists(file_of(queue_folder, group))) return;
-  make_own_folders(queue_folder.parent_path(), queue_folder.filename() / "environments");
-  const fs::path folder = queue_folder / "environments";
-  if (::chmod(folder.c_str(), S_IRWXU) != 0)
-    throw system_error("keep others out of '" + folder.string() + "'", errno);
+  const fs::path folder = environments_folder(queue_folder);
+  make_directories(folder);
+  for (const fs::path& own : {folder.parent_path(), folder}) {
+    if (::chmod(own.c_str(), S_IRWXU) != 0)
+      throw system_error("keep others out of '" + own.string() + "'", errno);
+  }
   const fs::path file = file_of(queue_folder, group);
   write_file_atomic(file, own_variables());
   ::chmod(file.c_str(), S_IRUSR | S_IWUSR);  // for copies of it; the folder keeps others out
+} catch (const Error&) {
+  // The runs are started in the environment of whoever serves the queue then.
 }
 
 std::optional<Environment> kept_environment(const fs::path& queue_folder,
                                             const std::string& group) {
   const fs::path file = file_of(queue_folder, group);
-  if (!is_file_name(group) || !path_exists(file)) return std::nullopt;
+  if (!is_file_name(group) || !is_of_this_user(file)) return std::nullopt;
   try {
     const std::vector<std::string> lines = split(read_file_within(file, most_bytes), '\0');
     if (lines.empty() || lines[0] != run::host_name()) return std::nullopt;
@@ -71,7 +89,7 @@ std::optional<Environment> kept_environment(const fs::path& queue_folder,
 
 void forget_environments(const fs::path& queue_folder,
                          const std::function<bool(const std::string& group)>& is_needed) {
-  for (const fs::path& file : folder_entries(queue_folder / "environments"))
+  for (const fs::path& file : folder_entries(environments_folder(queue_folder)))
     if (!is_needed(file.filename().string())) remove_tree(file);
 }
 

@@ -109,7 +109,6 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 ///
 ///     .queue/lock           held by whoever changes the queue
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended
-///     .queue/environments/<group>  of the command that asked for the group's runs: environment.h
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>   its last sign of life: hosts.h
 ///

@@ -516,7 +516,7 @@ TEST_CASE("a run is started in the environment of the command that asked for it"
     ::unsetenv("FORGE_TEST_OTHER");
   };
   const QueueEntry entry = scene.add(1);
-  const fs::path file = scene.path() / ".queue" / "environments" / entry.group;
+  const fs::path file = environments_folder(scene.path() / ".queue") / entry.group;
   with("first\nof two", nullptr, [&] { Queue(scene.path()).add(entry); });
   REQUIRE((fs::status(file.parent_path()).permissions() & fs::perms::all) == fs::perms::owner_all);
   with("second", "other", [&] { REQUIRE(scene.started() == std::vector<std::string>{entry.run}); });
@@ -537,14 +537,30 @@ TEST_CASE("the environment of another machine is none here", "[queue]") {
   const fs::path queue = folder / ".queue";
   keep_own_environment(queue, "group");
   REQUIRE(kept_environment(queue, "group").value().count("PATH") == 1);
-  const fs::path file = queue / "environments" / "group";
+  const fs::path file = environments_folder(queue) / "group";
   std::string text = read_file(file);
   write_file_atomic(file, "elsewhere" + text.substr(text.find('\0')));
   REQUIRE_FALSE(kept_environment(queue, "group"));
   keep_own_environment(queue, "../group");
-  REQUIRE_FALSE(path_exists(queue / "group"));
+  REQUIRE_FALSE(path_exists(file.parent_path().parent_path() / "group"));
   forget_environments(queue, [](const std::string&) { return false; });
   REQUIRE_FALSE(path_exists(file));
+}
+
+TEST_CASE("an environment that somebody else could have written is none", "[queue][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path queue = folder / ".queue";
+  // In a runs folder that came from somebody.
+  const std::string theirs = run::host_name() + '\0' + "LD_PRELOAD=/tmp/theirs.so" + '\0';
+  make_directories(queue / "environments");
+  write_file_atomic(queue / "environments" / "group", theirs);
+  REQUIRE_FALSE(kept_environment(queue, "group"));
+  keep_own_environment(queue, "group");
+  REQUIRE(kept_environment(queue, "group").value().count("PATH") == 1);
+  fs::permissions(
+      environments_folder(queue) / "group", fs::perms::group_write, fs::perm_options::add);
+  REQUIRE_FALSE(kept_environment(queue, "group"));
+  forget_environments(queue, [](const std::string&) { return false; });
 }
 
 }  // namespace
