@@ -13,7 +13,10 @@ OF_THIS_MACHINE = ("--results", "--forge", "--python")
 
 # Of a record: larger is better, but for memory (a ratio to the peer's) and start (seconds).
 MEASURES = ("speed", "against_llama", "memory", "start")
-SMALLER_IS_BETTER = ("memory", "start")
+# Of several GPUs: forge's speed over that of one GPU with as many rows, over PyTorch's, the share of what is sent
+# that is hidden behind computation, and GiB of a GPU.
+MEASURES_OF_GPUS = ("scaling", "gpus_speed", "hidden", "gpus_memory")
+SMALLER_IS_BETTER = ("memory", "start", "gpus_memory")
 
 
 class Target(NamedTuple):
@@ -59,6 +62,19 @@ def measures_of(record, llama=None):
         values["against_llama"] = median_speed(forge) / median_speed(llama["forge"])
     if start_of(forge) is not None:
         values["start"] = start_of(forge)
+    return values
+
+
+def measures_of_gpus(record):
+    """The measures of a record of several GPUs."""
+    forge, peer = record["forge"], record["peer"]
+    values = {"scaling": median_speed(forge) / median_speed(record["alone"]),
+              "gpus_memory": forge["peak_memory_bytes"] / 2**30}
+    if peer:
+        values["gpus_speed"] = median_speed(forge) / median_speed(peer)
+    exchange = forge.get("exchange")
+    if exchange and exchange["alone"] > 0:
+        values["hidden"] = min(1, max(0, 1 - exchange["visible"] / exchange["alone"]))
     return values
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of scripts/bench-peer, scripts/build-cuda and what scripts/prove says, with stand-ins for what they run."""
+"""Tests of scripts/bench-peer, scripts/bench-gpus, scripts/build-cuda and what scripts/prove says, with stand-ins for what they run."""
 import io
 import json
 import os
@@ -170,6 +170,53 @@ class BenchPeer(unittest.TestCase):
             self.assertIn("commit first", done.stderr)
 
 
+class BenchGpus(unittest.TestCase):
+    FAKE = {"gpus": {"cuda:0": 5e5, "cuda:1": 4e5, "cuda": 7.6e5}, "forge": {}, "peer": {"ddp": 8e5, "fsdp": 5e5}}
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def bench(self, fake, *arguments):
+        command = [SCRIPTS / "bench-gpus", "--forge", HERE / "fake_forge", "--python", HERE / "fake_peer",
+                   "--results", self.folder, "--allow-dirty", *arguments]
+        return call(command, env=dict(os.environ, FAKE=json.dumps(fake)))
+
+    def records(self):
+        return [json.loads(line) for line in (self.folder / "gpus.json").read_text().splitlines()]
+
+    def test_several_gpus_stand_beside_the_slowest_one_and_the_peer(self):
+        done = self.bench(self.FAKE, "medium:llama", "large:canon_abcd", "--rounds", "2")
+        self.assertEqual(done.returncode, 1, done.stderr)  # 1.9 is reached, PyTorch's speed is not
+        llama, canon = self.records()
+        self.assertEqual(llama["speeds_alone"], {"cuda:0": 5e5, "cuda:1": 4e5})
+        self.assertEqual(llama["alone"]["windows"], [4e5] * 10)  # of two rounds
+        self.assertEqual(llama["forge"]["windows"], [7.6e5] * 10)
+        self.assertEqual(llama["peer"]["setting"]["kind"], "ddp")
+        self.assertEqual(canon["peer"]["setting"], {"kind": "fsdp", "canon_form": "triton"})
+        self.assertRegex(done.stdout, r"medium:llama +760,000 tokens/s, 8\.0 GiB a GPU, scaling 1\.9 \(must 1\.9\)")
+        self.assertIn("gpus_speed 0.95 (must 1, MISSED), hidden 0.8 (must 0.7)", done.stdout)
+        page = self.folder / "page.md"
+        written = call([SCRIPTS / "write-benchmarks", "--results", self.folder, "--page", page])
+        self.assertEqual(written.returncode, 0, written.stderr)
+        self.assertIn("2 GPUs | 400.0k | 760.0k | 1.90 | ≥ 1.9 | 800.0k (ddp) | 0.95 | 8.00 GiB | 16.00 GiB | 10.0 ms, 80 % |",
+                      page.read_text())
+
+    def test_without_the_peer_forge_stands_alone(self):
+        done = self.bench(self.FAKE, "medium:llama", "--no-peer")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIsNone(self.records()[0]["peer"])
+
+    def test_a_case_that_fails_leaves_the_others(self):
+        done = self.bench(dict(self.FAKE, failing_devices=["cuda:1"]), "medium:llama", "--no-peer")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no cuda:1 here", done.stderr)
+        self.assertIn("medium:llama: forge could not be measured", done.stdout)
+        self.assertEqual(self.bench(self.FAKE, "small:llama").returncode, 2)
+        self.assertEqual(self.bench(self.FAKE, "--gpus", "3").returncode, 2)
+
+
 class WriteBenchmarks(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -263,7 +310,7 @@ class BuildCuda(unittest.TestCase):
             self.assertEqual(call([SCRIPTS / "build-cuda", *arguments]).returncode, 2, arguments)
 
     def test_every_script_has_help(self):
-        for name in ("build-cuda", "fetch-deps", "test-gpu", "bench-peer", "write-benchmarks"):
+        for name in ("build-cuda", "fetch-deps", "test-gpu", "bench-peer", "bench-gpus", "write-benchmarks"):
             done = call([SCRIPTS / name, "--help"])
             self.assertEqual(done.returncode, 0, name)
             self.assertIn(f"scripts/{name}", done.stdout)
