@@ -138,6 +138,31 @@ TEST_CASE("a run goes on when one of its processes was killed and the log names 
   REQUIRE(last_weights(forge) == straight.weights);
 }
 
+TEST_CASE("processes train a task, whose rows have targets that are not scored, as one does") {
+  const auto trained = [](int processes) {
+    const Program forge;
+    std::vector<std::string> arguments = {"run", "-p", "playground", "mano/rope_abcd", "--json"};
+    for (const char* setting : {"model.hidden_size=32",
+                                "model.mlp.intermediate_size=48",
+                                "model.attention.num_heads=2",
+                                "model.num_layers=1",
+                                "train.max_steps=6",
+                                "train.batch_size=4",
+                                "train.gradient_slots=2",
+                                "train.seq_len=128",
+                                "train.eval_rows=4",
+                                "train.eval_batch_size=2",
+                                "train.log_every=2",
+                                "train.eval_every=4"}) {
+      arguments.insert(arguments.end(), {"--set", setting});
+    }
+    arguments.insert(arguments.end(), {"--threads", "1", "--processes", std::to_string(processes)});
+    const double loss = completed(forge, arguments).at("eval_loss");
+    return std::pair(loss, last_weights(forge));
+  };
+  REQUIRE(trained(2) == trained(1));
+}
+
 TEST_CASE("the words of every process are shown and packed") {
   Program forge;
   const std::filesystem::path script = forge.folder().write(
