@@ -15,6 +15,14 @@ namespace forge::run {
 std::string host_name() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
+  return as_host_name(name);
+}
+
+std::string as_host_name(std::string name) {
+  const auto is_fit = [](unsigned char c) { return c > ' ' && c < 0x7f && c != '/'; };
+  std::replace_if(
+      name.begin(), name.end(), [&](char c) { return !is_fit(c); }, '_');
+  if (name.empty() || name[0] == '.') name.insert(0, "_");
   return name;
 }
 

@@ -9,8 +9,12 @@
 
 namespace forge::run {
 
-/// Name of this machine.
+/// Name of this machine, as files and lines can have it: as_host_name of what the kernel says.
 std::string host_name();
+
+/// A name with "_" in place of each character that a file's name or a terminal could take for
+/// something else, and before a dot at its beginning. "" is "_".
+std::string as_host_name(std::string name);
 
 /// The variables of this process's environment that choose how libraries compute, and with it the
 /// last bits of a loss: the instructions that oneDNN may use, say. Values are cut to 200 bytes.

@@ -102,4 +102,13 @@ TEST_CASE("without the files nothing is said", "[run][machine_load]") {
   REQUIRE_FALSE(load.other_process_load());
 }
 
+TEST_CASE("a machine's name is that of a file below a folder", "[run][hostile]") {
+  CHECK(as_host_name("gpu-7.cluster") == "gpu-7.cluster");
+  CHECK(as_host_name("../../../evil") == "_.._.._.._evil");
+  CHECK(as_host_name("a/b") == "a_b");
+  CHECK(as_host_name(".") == "_.");
+  CHECK(as_host_name("") == "_");
+  CHECK(as_host_name("a\033[1m\n") == "a_[1m_");
+}
+
 }  // namespace forge::run
