@@ -137,22 +137,47 @@ class Trial:
             raise wrong(self.name, "gives values that are not finite in bfloat16",
                         "an exponential or a product of many numbers that float32 still holds")
 
-    def check_causality(self, length):
-        """Outputs of a row's first half must not change with its second half."""
-        length = min(length, CAUSALITY_LENGTH)
-        half = length // 2
-        if half < 1:
-            return
+    def check_state(self, length):
+        """Nothing but weights goes from one step to the next. What a first call keeps, such as tables
+        for rows of a length, may stay."""
+        def numbers():
+            return {f"{name}.{key}".lstrip("."): value
+                    for name, module in self.built.named_modules()
+                    for key, value in vars(module).items() if isinstance(value, (bool, int, float, str))}
+
         with torch.no_grad():
-            first = self.row(length)
-            second = first.clone()
-            second[:, half:] = self.row(length, 2)[:, half:]
-            one, other = self.forward(first)[:, :half], self.forward(second)[:, :half]
-        difference, scale = (one - other).abs().max().item(), one.abs().max().item()
-        if difference > 1e-5 * scale + 1e-30:
-            raise wrong(self.name, "lets a token see later ones",
-                        f"outputs of the first {half} tokens of a row change by {difference:.2g} when "
-                        "later inputs change; a language model must not see what it predicts")
+            self.forward(self.row(length))
+            before = numbers()
+            self.forward(self.row(length, 1))
+        for name, value in numbers().items():
+            if before.get(name, value) != value:
+                raise wrong(self.name, f"changes its '{name}' from {before[name]} to {value} in forward",
+                            "checkpoints keep weights alone: a run could not resume with it")
+
+    def check_causality(self, length):
+        """Outputs of a row's first tokens must not change with those behind them: at every place of a
+        short row, and at places of a whole one that no chunk ends at."""
+        short = min(length, CAUSALITY_LENGTH)
+        self.require_causal(short, range(1, short), 1e-5)
+        if length > short:
+            self.require_causal(length, sorted({1, *(length * part // 4 | 1 for part in (1, 2, 3)), length - 1}), 1e-4)
+
+    def require_causal(self, length, places, tolerance):
+        """`tolerance`: rounding, relative to the largest output."""
+        with torch.no_grad():
+            row, other = self.row(length), self.row(length, 2)
+            whole = self.forward(row)
+            scale = whole.abs().max().item()
+            for place in places:
+                changed = self.forward(torch.cat((row[:, :place], other[:, place:]), 1))
+                differences = (whole - changed)[0, :place].abs().amax(1)
+                if differences.max().item() <= tolerance * scale + 1e-30:
+                    continue
+                seeing = int((differences > tolerance * scale + 1e-30).nonzero()[0]) + 1
+                raise wrong(self.name, "lets a token see later ones",
+                            f"in a row of {length} the output of token {seeing} changes by "
+                            f"{differences.max().item():.2g} when inputs from token {place + 1} on change; a language "
+                            "model must not see what it predicts")
 
     def flops(self, length):
         """Of a token of a row, {"fixed", "per_length", "declared"}: affine in the row's length."""
@@ -186,6 +211,7 @@ def describe(experiment, dtypes):
             trial = Trial(name, model, dtype, experiment["seed"])
             saved = trial.check_gradients(train["seq_len"])
             trial.check_repeats(min(train["seq_len"], CAUSALITY_LENGTH))
+            trial.check_state(min(train["seq_len"], CAUSALITY_LENGTH))
             trial.check_causality(train["seq_len"])
             if train["precision"] == "bfloat16":
                 trial.check_bfloat16(train["seq_len"])

@@ -38,8 +38,8 @@ def model_of(source, **settings):
                                     "source": source, **settings}}}
 
 
-def describe(source, precision="float32", **settings):
-    experiment = {"seed": 1, "train": {"seq_len": 16, "precision": precision},
+def describe(source, precision="float32", seq_len=16, **settings):
+    experiment = {"seed": 1, "train": {"seq_len": seq_len, "precision": precision},
                   "model": model_of(source, **settings)}
     return trial.describe(experiment, training.DTYPES)["my_mixer"]
 
@@ -130,6 +130,28 @@ class Mistakes(unittest.TestCase):
                          with_forward("self.seen += 1\n        return self.out(x)", buffer))
         self.assert_said("a gradient that is not finite",
                          with_forward("return self.out(x) * (self.out.weight.sum() * 0).sqrt()"))
+
+    def test_of_chunks_that_are_seen_whole(self):
+        def mixed_within(chunk):
+            return with_forward(f"rows, length, width = x.shape\n"
+                                f"        whole = torch.cat((x, x.new_zeros(rows, -length % {chunk}, width)), 1)\n"
+                                f"        mean = whole.view(rows, -1, {chunk}, width).mean(2, keepdim=True)\n"
+                                f"        return self.out(mean.expand(-1, -1, {chunk}, -1).reshape(rows, -1, width)[:, :length])")
+
+        for chunk, seq_len in ((2, 16), (4, 16), (8, 128), (64, 256), (100, 300)):
+            self.assert_said(["lets a token see later ones", "the output of token 1 changes by"], mixed_within(chunk),
+                             seq_len=seq_len)
+        # Chunks alone where there are several.
+        alone = mixed_within(64).replace("        whole =", "        if length <= 64:\n            return self.out(x)\n        whole =")
+        self.assert_said("in a row of 256 the output of token 1 changes by", alone, seq_len=256)
+        # Each token sees itself and those before: sums, which are rounded in another order, too.
+        describe(with_forward("return self.out(x.cumsum(1) / torch.arange(1, x.shape[1] + 1)[:, None])"), seq_len=1000)
+
+    def test_of_what_goes_on_from_call_to_call(self):
+        self.assert_said("changes its 'calls' from", with_forward(
+            "self.calls += 1\n        return self.out(x if self.calls < 200 else 2 * x)", "        self.calls = 0\n"))
+        kept = with_forward("self.length = max(self.length, x.shape[1])\n        return self.out(x)", "        self.length = 0\n")
+        self.assertEqual(describe(kept)["module"], "my_mixer")
 
     def test_of_chance_that_no_seed_repeats(self):
         import_random = GOOD.replace("import torch\n", "import random\nimport torch\n", 1)
