@@ -116,13 +116,13 @@ struct Followed {
       : run(pending),
         follower(pending.planned.folder),
         line(pending.label),
-        attempt_before(pending.planned.folder.status().attempt) {}
+        attempt_before(pending.planned.attempt) {}
 
   const PendingRun& run;
   run::Follower follower;
   RunView view;
   ProgressLine line;
-  int attempt_before;
+  int attempt_before;  ///< it may have begun and ended since the run was planned
   int supervisor = 0;  ///< process id, if it is our child
   bool announced = false;
   bool running = false;
@@ -313,6 +313,7 @@ class RunFollower {
       if (!ended_well && outcome.status.attempt == followed.attempt_before) {
         // It failed before it could record anything.
         outcome.status.state = run::RunState::failed;
+        outcome.status.halved = false;
         outcome.status.reason = run::supervisor_error(folder);
         outcome.status.hint.clear();
       }

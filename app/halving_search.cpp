@@ -144,7 +144,8 @@ void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
     contestant(run).is_out = true;
   }
   run::Contestant& now = contestant(run);
-  now.aim = std::max(now.aim, aim);
+  // Where it stopped at a rung, that may be a lower one, to which another command had sent it.
+  if (!outcome.status.halved) now.aim = std::max(now.aim, aim);
   now.is_active = false;
   const run::RunState state = outcome.status.state;
   const bool went_well = state == run::RunState::completed || state == run::RunState::stopped;
@@ -161,6 +162,7 @@ PendingRun HalvingSearch::sent(Group& group, const run::NextRun& next) {
   if (!contestant.losses.empty()) {
     const size_t last = contestant.losses.size() - 1;
     pending.planned.action = run::Action::resume;
+    pending.planned.attempt = pending.planned.folder.status().attempt;
     pending.made = false;
     pending.what = "goes on to step " + with_thousands(step) + ", with " +
                    value_text(rule_, contestant.losses[last]) + " at step " +

@@ -12,6 +12,7 @@
 #include "core/huggingface/import_model.h"
 #include "core/lingua/import_recipe.h"
 #include "core/model/parameters.h"
+#include "core/model/weights/model_files.h"
 #include "core/project/new_files.h"
 #include "core/run/import_run.h"
 #include "core/run/open_model.h"
@@ -107,8 +108,10 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
   const run::ImportedRun imported = run::import_run(model, runs_dir, request);
   const std::string architecture = huggingface::class_name(model.config.architecture);
   const int64_t parameters = model::parameter_count(model.config.model);
-  for (const std::string& note : model.notes)
-    std::cerr << "note: " << tables::printable(note) << "\n";
+  std::vector<std::string> notes = model.notes;
+  const std::string broken = weights::not_finite_text(model.weights);
+  if (!broken.empty()) notes.push_back("the weights are broken: " + broken);
+  for (const std::string& note : notes) std::cerr << "note: " << tables::printable(note) << "\n";
   if (options.json) {
     const nlohmann::json json = {{"run", imported.folder.id()},
                                  {"folder", imported.folder.path().string()},
@@ -116,7 +119,7 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
                                  {"architecture", architecture},
                                  {"parameters", parameters},
                                  {"tokenizer", !model.tokenizer.empty()},
-                                 {"notes", model.notes}};
+                                 {"notes", notes}};
     return print_json(json);
   }
   std::cout << (imported.created ? "imported " : "imported before: ") << options.folder << "\n"

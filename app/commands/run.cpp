@@ -84,6 +84,15 @@ void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
                "that name again to go on with its runs\n";
 }
 
+/// What the run needs of this machine, whoever starts it.
+queue::ResourceRequest demand_of(const CheckedRun& checked, const RunOptions& options) {
+  return queue::resource_request(checked.backend.environment,
+                                 options.launch.device,
+                                 options.queue.jobs,
+                                 usable_cores(),
+                                 checked.resolved.experiment.parallel.processes.count);
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context,
                    const CheckedRun& checked,
@@ -112,11 +121,7 @@ PendingRun prepare(const Context& context,
     case run::Action::resume:
       tell_orphan(checked, prepared.planned);
       run.what = start_text(checked, prepared.planned);
-      run.demand = queue::resource_request(checked.backend.environment,
-                                           options.launch.device,
-                                           options.queue.jobs,
-                                           usable_cores(),
-                                           checked.resolved.experiment.parallel.processes.count);
+      run.demand = demand_of(checked, options);
       warn_of_space(checked, prepared.planned);
       run.made = run::write_run_folder(prepared.planned, prepared.inputs);
   }
@@ -238,8 +243,11 @@ ExecutedRuns execute_search(const Context& context,
                             const RunOptions& options,
                             Interrupts& interrupts) {
   std::vector<HalvedRun> runs;
-  for (size_t i = 0; i < prepared.runs.size(); ++i)
+  for (size_t i = 0; i < prepared.runs.size(); ++i) {
     runs.push_back({prepared.checked[i], prepared.runs[i]});
+    // Also one that is only followed as yet may be sent on.
+    runs.back().pending.demand = demand_of(*prepared.checked[i], options);
+  }
   HalvingSearch search(std::move(runs), rule);
   QueueOptions queue = options.queue;
   queue.group = new_group();

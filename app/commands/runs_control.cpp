@@ -272,14 +272,15 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const run::FoundCheckpoint found = folder.find_checkpoint();
   print_warnings(texts_of(found.damaged,
                           [&](const std::string& problem) { return record.id + ": " + problem; }));
-  const bool is_gap = folder.status().attempt > 0 && !found.recorded && found.damaged.empty();
+  const int attempt = folder.status().attempt;
+  const bool is_gap = attempt > 0 && !found.recorded && found.damaged.empty();
   const std::string checkpoint = is_gap ? request.resume_from : found.folder;
   const std::string from =
       checkpoint.empty() ? "from the start"
                          : "from step " + std::to_string(*weights::checkpoint_step(checkpoint));
   return {record.id,
           "resuming " + from + " of " + std::to_string(experiment.train.max_steps),
-          {record, folder, run::Action::resume},
+          {record, folder, run::Action::resume, attempt},
           queue::resource_request(
               backend.environment, request.device, jobs, usable_cores(), processes)};
 }

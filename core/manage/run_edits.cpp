@@ -214,12 +214,20 @@ fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
 
 namespace {
 
+/// Throws Error for a run that has gone since it was found.
+void require_there(const run::RunFolder& folder) {
+  if (path_exists(folder.path())) return;
+  throw Error("run '" + folder.id() + "' is gone: another command removed it meanwhile",
+              "'forge runs undo --list' lists removed runs");
+}
+
 Removal move_to_trash(const fs::path& runs_dir,
                       const std::vector<run::RunFolder>& runs,
                       const std::string& command,
                       const CountProgress& progress) {
   const queue::Queue queue(runs_dir);
   for (const run::RunFolder& run : runs) {
+    require_there(run);
     require_here(runs_dir, run);
     lock_idle_run(queue, run, "nothing was removed");
   }

@@ -19,6 +19,7 @@
 #include "core/data/rows/token_file.h"
 #include "core/data/rows/token_statistics.h"
 #include "core/data/tokenizer/tokenizer_json.h"
+#include "core/model/weights/model_files.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
 #include "core/worker/job.h"
@@ -225,6 +226,23 @@ void require_possible(const ModelEvaluation& evaluation, const EvaluationData& d
 
 }  // namespace
 
+namespace {
+
+/// A model without a loss can be compared with nothing.
+void require_finite(double loss, const RunModel& model, const EvaluationData& data) {
+  if (std::isfinite(loss)) return;
+  const std::string broken =
+      weights::not_finite_text(weights::ModelFiles(model.checkpoint).tensors());
+  throw Error("the loss of " + model.name + " on " + data.name + " is " +
+                  (std::isnan(loss) ? "not a number" : "infinite"),
+              broken.empty() ? "its weights are finite, and what is computed with them is not: "
+                               "--precision float64 shows whether rounding is the reason"
+                             : "its weights are broken: " + broken,
+              ExitCode::failed);
+}
+
+}  // namespace
+
 /// What a worker's result must hold.
 template <class Visitor>
 void fields(Visitor& visit, ModelEvaluation& evaluation) {
@@ -255,6 +273,7 @@ ModelEvaluation evaluate(const RunModel& model,
       worker::job_result(launcher, backend.command(request), request, listen);
   auto evaluation = worker::read_fields<ModelEvaluation>(values, "the worker's result");
   require_possible(evaluation, data, model.experiment.train.seq_len);
+  require_finite(evaluation.loss, model, data);
   evaluation.device = device_name;
   evaluation.perplexity = std::exp(evaluation.loss);
   evaluation.scores = scorer.finish();

@@ -59,7 +59,7 @@ struct ModelEvaluation {
 };
 
 /// Has a worker evaluate a model. `progress` gets the fraction done. Throws Error as
-/// worker::run_job does.
+/// worker::run_job does, and where the loss is not finite, with the weights that are not.
 ModelEvaluation evaluate(const RunModel& model,
                          const EvaluationData& data,
                          const std::string& device,

@@ -177,9 +177,12 @@ InitialWeights find(const std::string& name,
   const weights::ModelFiles files(origin.checkpoint);
   InitialWeights found;
   found.folder = fs::absolute(origin.checkpoint);
-  found.hash = weights::content_hash(huggingface::model_weights(model, files.tensors()));
+  const auto wanted = huggingface::model_weights(model, files.tensors());
+  found.hash = weights::content_hash(wanted);
   found.tokenizer_fingerprint = origin.tokenizer_fingerprint;
   found.notes = differences(model, origin.experiment.model);
+  const std::string broken = weights::not_finite_text(wanted);
+  if (!broken.empty()) found.notes.push_back("the initial weights are broken: " + broken);
   return found;
 }
 

@@ -214,12 +214,7 @@ std::string orphan_of(const RunRecord& planned,
   return "";
 }
 
-/// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
-Action action_for(const RunFolder& folder) {
-  if (!folder.has_record()) return Action::start;
-  const RunStatus status = folder.status();
-  folder.require_undamaged(status);
-  if (status.state == RunState::completed) folder.config();  // it throws where it was changed
+Action action_for(const RunStatus& status) {
   switch (status.state) {
     case RunState::completed: return Action::cached;
     case RunState::running: return Action::running;
@@ -231,11 +226,22 @@ Action action_for(const RunFolder& folder) {
   return Action::start;
 }
 
+/// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
+void decide_by_files(PlannedRun& planned) {
+  if (!planned.folder.has_record()) return;
+  const RunStatus status = planned.folder.status();
+  planned.folder.require_undamaged(status);
+  if (status.state == RunState::completed)
+    planned.folder.config();  // it throws where it was changed
+  planned.action = action_for(status);
+  planned.attempt = status.attempt;
+}
+
 /// Decides what is left to do for the run. Damage of its files is the run's own: others go on.
 void decide(PlannedRun& planned) {
   try {
     planned.problem.reset();
-    planned.action = action_for(planned.folder);
+    decide_by_files(planned);
   } catch (const Error& problem) {
     if (problem.exit_code() == ExitCode::storage) throw;
     planned.action = Action::damaged;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "core/base/json_file.h"
+#include "core/base/text.h"
 #include "core/model/parameters.h"
 #include "core/worker/json_fields.h"
 
@@ -381,8 +383,21 @@ std::string to_line(const WindowRequest& request) { return to_line(write_fields(
 
 std::string to_line(const Event& event) { return to_line(to_json(event)); }
 
+namespace {
+
+/// Numbers that JSON does not have become the protocol's words for them.
+void name_numbers(Json& json) {
+  if (json.is_number_float() && !std::isfinite(json.get<double>()))
+    json = shortest(json.get<double>());
+  if (!json.is_structured()) return;
+  for (Json& item : json) name_numbers(item);
+}
+
+}  // namespace
+
 Json to_json(const Event& event) {
   Json json = std::visit([](const auto& alternative) { return write_fields(alternative); }, event);
+  if (std::holds_alternative<Result>(event)) name_numbers(json);
   json["event"] = name_of(event);
   return json;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/parallel.h"
+#include "core/run/queue/queue.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -129,6 +130,92 @@ TEST_CASE("a search that is interrupted goes on with the same command to the sam
   REQUIRE(again.exit_code == 0);
   REQUIRE(straight.call(search()).exit_code == 0);
   REQUIRE(ends_in(forge).completed == ends_in(straight).completed);
+}
+
+/// The first of these learning rates is by far the best.
+std::vector<std::string> search_for_first(const std::string& jobs) {
+  std::vector<std::string> arguments = search();
+  const auto set = [&](const std::string& option, const std::string& value) {
+    *(std::find(arguments.begin(), arguments.end(), option) + 1) = value;
+  };
+  set("--sweep", "optimizer.lr=1e-2,1e-6,2e-6,3e-6");
+  set("--jobs", jobs);
+  return arguments;
+}
+
+/// Ids of the runs in the queue, in the order of the sweep, once there are so many.
+std::vector<std::string> queued_ids(const Program& forge, size_t count) {
+  std::map<int64_t, std::string> ids;
+  REQUIRE(wait_until([&] {
+    ids.clear();
+    for (const queue::QueueEntry& entry : queue::read_entries(forge.runs_dir()))
+      ids[entry.position] = entry.run;
+    return ids.size() == count;
+  }));
+  std::vector<std::string> list;
+  for (const auto& [position, id] : ids) list.push_back(id);
+  return list;
+}
+
+std::string status_of(const Program& forge, const std::string& id) {
+  for (const json& run : json::parse(forge.call({"runs", "--json"}).out)) {
+    if (run.at("id") == id) return run.at("status");
+  }
+  return "";
+}
+
+TEST_CASE("a search goes on with a run that an earlier command had left running") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const std::vector<std::string> arguments = search_for_first("1");
+  const int first = forge.start(arguments);
+  const std::string best = queued_ids(forge, 4)[0];
+  REQUIRE(wait_until([&] { return status_of(forge, best) == "running"; }));
+  REQUIRE(::kill(first, SIGHUP) == 0);  // its terminal was closed
+  REQUIRE(Program::wait_for(first).exit_code == 3);
+  const int second = forge.start(arguments);
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "already running, following it"); }));
+  gate.open();
+  const Outcome searched = Program::wait_for(second);
+  INFO(searched.err);
+  REQUIRE(searched.exit_code == 0);
+  REQUIRE(ends_in(forge).completed.count(best) == 1);
+}
+
+TEST_CASE("a run that ends while a search is still prepared has not failed to start") {
+  if (usable_cores() < 2) return;
+  Program forge;
+  const WorkerGate gate(forge);
+  const std::vector<std::string> arguments = search_for_first("2");
+  const int first = forge.start(arguments);
+  const std::vector<std::string> ids = queued_ids(forge, 4);
+  REQUIRE(wait_until([&] {
+    return status_of(forge, ids[0]) == "running" && status_of(forge, ids[1]) == "running";
+  }));
+  REQUIRE(::kill(first, SIGHUP) == 0);
+  REQUIRE(Program::wait_for(first).exit_code == 3);
+  // The second command waits for the end of the second run before it looks at the others.
+  int supervisor = 0;
+  REQUIRE(wait_until([&] {
+    for (const queue::QueueEntry& entry : queue::read_entries(forge.runs_dir())) {
+      if (entry.run == ids[1]) supervisor = entry.supervisor;
+    }
+    return supervisor > 0;
+  }));
+  int second = 0;
+  {
+    const HeldProcess held(supervisor);
+    write_file_atomic(forge.runs_dir() / ids[1] / "stop", "save\n");
+    second = forge.start(arguments);
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "is stopping; it is resumed"); }));
+    gate.open();
+    REQUIRE(wait_until([&] { return status_of(forge, ids[0]) == "stopped"; }));
+  }
+  const Outcome searched = Program::wait_for(second);
+  INFO(searched.err);
+  REQUIRE_FALSE(contains(searched.err, "not started"));
+  REQUIRE(searched.exit_code == 0);
+  REQUIRE(ends_in(forge).completed.count(ids[0]) == 1);
 }
 
 TEST_CASE("a sweep over a key that changes no result makes one run and says so") {

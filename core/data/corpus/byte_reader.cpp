@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <new>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 
 namespace forge::data {
 namespace {
@@ -50,43 +53,81 @@ class PlainReader : public ByteReader {
   FileDescriptor file_;
 };
 
+/// The parts (members) of a file one after another. zlib's own reader of files passes over all that
+/// follows a part and does not begin another one, as garbage and a damaged part do.
 class GzipReader : public ByteReader {
  public:
-  explicit GzipReader(const fs::path& path) : path_(path), file_(::gzopen(path.c_str(), "rb")) {
-    if (!file_) throw system_error("read '" + shown_path(path) + "'", errno);
-    ::gzbuffer(file_, buffer_bytes);
-    // zlib passes uncompressed bytes through, but then the name .gz is a mistake.
-    if (::gzdirect(file_) && fs::file_size(path) > 0) {
-      ::gzclose(file_);
-      refuse_as_damaged(path, "it is not in gzip's format");
-    }
+  explicit GzipReader(const fs::path& path) : path_(path), bytes_(path, 0), buffer_(buffer_bytes) {
+    constexpr int gzip_window = 15 + 16;
+    if (::inflateInit2(&stream_, gzip_window) != Z_OK) throw std::bad_alloc();
   }
-  ~GzipReader() override { ::gzclose(file_); }
+  ~GzipReader() override { ::inflateEnd(&stream_); }
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
   size_t read(char* to, size_t size) override {
     size_t filled = 0;
-    while (filled < size) {
+    while (filled < size && (in_part_ || begins_part())) {
+      if (!refill()) refuse_as_damaged(path_, "it ends too early");
       const auto wanted = static_cast<unsigned>(std::min(size - filled, size_t{1} << 30));
-      const int got = ::gzread(file_, to + filled, wanted);
-      if (got <= 0) break;
-      filled += static_cast<size_t>(got);
+      stream_.next_out = reinterpret_cast<Bytef*>(to + filled);
+      stream_.avail_out = wanted;
+      const int code = ::inflate(&stream_, Z_NO_FLUSH);
+      filled += wanted - stream_.avail_out;
+      if (code == Z_STREAM_END) {
+        in_part_ = false;
+      } else if (code != Z_OK && code != Z_BUF_ERROR) {
+        refuse(code);
+      }
     }
-    if (filled < size) require_end();
     return filled;
   }
 
  private:
-  void require_end() const {
-    int code = Z_OK;
-    const char* reason = ::gzerror(file_, &code);
-    if (code == Z_OK || code == Z_STREAM_END) return;
-    refuse_as_damaged(path_, code == Z_BUF_ERROR ? "it ends too early" : reason);
+  /// Whether another part follows. Zeros behind the last one are padding, as for gzip itself.
+  bool begins_part() {
+    while (refill()) {
+      if (parts_ == 0 || *stream_.next_in != 0) {
+        part_start_ = bytes_read_ - stream_.avail_in;
+        ::inflateReset(&stream_);
+        ++parts_;
+        return in_part_ = true;
+      }
+      ++stream_.next_in;
+      --stream_.avail_in;
+    }
+    return false;
+  }
+
+  /// Whether there are bytes to decompress.
+  bool refill() {
+    if (stream_.avail_in > 0) return true;
+    const size_t got = bytes_.read(buffer_.data(), buffer_.size());
+    stream_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
+    stream_.avail_in = static_cast<unsigned>(got);
+    bytes_read_ += static_cast<int64_t>(got);
+    return got > 0;
+  }
+
+  [[noreturn]] void refuse(int code) const {
+    if (code == Z_MEM_ERROR) throw std::bad_alloc();
+    const bool is_header = stream_.total_out == 0 && stream_.msg &&
+                           std::string_view(stream_.msg) == "incorrect header check";
+    if (!is_header) refuse_as_damaged(path_, stream_.msg ? stream_.msg : "its data is damaged");
+    refuse_as_damaged(path_,
+                      parts_ == 1 ? "it is not in gzip's format"
+                                  : "what follows its byte " + with_thousands(part_start_) +
+                                        " is not in gzip's format");
   }
 
   fs::path path_;
-  gzFile file_;
+  PlainReader bytes_;
+  std::vector<char> buffer_;
+  z_stream stream_{};
+  bool in_part_ = false;
+  int64_t parts_ = 0;       ///< that have begun
+  int64_t part_start_ = 0;  ///< byte of the file at which the last one begins
+  int64_t bytes_read_ = 0;  ///< of the file, into the buffer
 };
 
 class ZstdReader : public ByteReader {

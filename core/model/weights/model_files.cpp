@@ -1,6 +1,8 @@
 #include "core/model/weights/model_files.h"
 
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <set>
 #include <vector>
 
@@ -118,6 +120,49 @@ std::string content_hash(const std::map<std::string, TensorView>& tensors) {
     hasher.update(tensor.data, tensor.bytes);
   }
   return hasher.hex();
+}
+
+namespace {
+
+/// How many values have all bits of `exponent`: those are NaN or infinite.
+template <class Bits>
+size_t count_not_finite(const TensorView& tensor, Bits exponent) {
+  size_t count = 0;
+  for (size_t at = 0; at + sizeof(Bits) <= tensor.bytes; at += sizeof(Bits)) {
+    Bits bits;  // the data need not be aligned
+    std::memcpy(&bits, tensor.data + at, sizeof(Bits));
+    count += (bits & exponent) == exponent ? 1 : 0;
+  }
+  return count;
+}
+
+size_t count_not_finite(const TensorView& tensor) {
+  switch (tensor.dtype) {
+    case Dtype::f64: return count_not_finite<uint64_t>(tensor, 0x7ff0'0000'0000'0000);
+    case Dtype::f32: return count_not_finite<uint32_t>(tensor, 0x7f80'0000);
+    case Dtype::f16: return count_not_finite<uint16_t>(tensor, 0x7c00);
+    case Dtype::bf16: return count_not_finite<uint16_t>(tensor, 0x7f80);
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+std::string not_finite_text(const std::map<std::string, TensorView>& tensors) {
+  std::string text;
+  size_t more = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const size_t count = count_not_finite(tensor);
+    if (count == 0) continue;
+    if (!text.empty()) {
+      ++more;
+      continue;
+    }
+    text = with_thousands(int64_t(count)) + " of " +
+           with_thousands(int64_t(tensor.bytes / bytes_of(tensor.dtype))) + " values of '" + name +
+           "' are NaN or infinite";
+  }
+  return more == 0 ? text : text + ", and values of " + counted(more, "other tensor");
 }
 
 namespace {

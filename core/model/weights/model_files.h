@@ -52,6 +52,11 @@ std::vector<WrittenFile> write_model_files(const std::filesystem::path& folder,
                                            std::optional<Dtype> floating = std::nullopt,
                                            int64_t shard_bytes = default_shard_bytes);
 
+/// Which floating-point tensors have values that are NaN or infinite, for a message: "2 of 64
+/// values of 'model.norm.weight' are NaN or infinite", with how many tensors more; "" where all are
+/// finite. Reads every value.
+std::string not_finite_text(const std::map<std::string, TensorView>& tensors);
+
 /// Hash of names, dtypes, shapes and values, whatever files they lie in.
 std::string content_hash(const std::map<std::string, TensorView>& tensors);
 

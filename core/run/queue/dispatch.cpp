@@ -273,6 +273,7 @@ DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLoc
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed) {
   Queue queue(runs_dir);
   const QueueEntry* found = queue.find(run);
+  if (!found && queue.holds(run)) queue.remove(run);  // it cannot be read
   if (!found) return;
   const QueueEntry entry = *found;
   queue.remove(run);
@@ -295,7 +296,7 @@ std::vector<std::string> cancel_queued(Queue& queue,
   std::vector<std::string> withdrawn;
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
-    if (!queue.find(run) || folder.is_running()) continue;
+    if (!queue.holds(run) || folder.is_running()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
     if (made.count(run) > 0) remove_if_never_begun(folder);

@@ -169,6 +169,8 @@ void require_sound(const QueueEntry& entry) {
   require(is_count(entry.count), "count");
   for (const LeaseDevice& device : entry.devices)
     require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
+  // It would wait for ever.
+  require(entry.devices.size() >= static_cast<size_t>(entry.count), "devices");
 }
 
 }  // namespace
@@ -214,6 +216,21 @@ struct Queue::DelayedStop {
   sigset_t before{};
 };
 
+namespace {
+
+/// What to do about an entry that cannot be read.
+std::string unread_text(const fs::path& runs_dir, const std::string& run) {
+  if (!run::is_run_name(run) || !run::RunFolder(runs_dir / run).has_record())
+    return "there is no such run: remove the file";
+  const auto command = [&](const std::string& word) {
+    return quoted_command("forge runs " + word + " " + shell_quoted(run));
+  };
+  return "nothing starts the run: " + command("resume") + " queues it anew, " + command("stop") +
+         " removes the entry";
+}
+
+}  // namespace
+
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
   std::vector<QueueEntry> entries;
   for (const fs::path& file : folder_entries(entries_folder(folder_of(runs_dir)))) {
@@ -227,7 +244,8 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::
     } catch (const Error& problem) {
       // It may have been removed since the folder was read.
       if (problems && fs::exists(file))
-        problems->push_back(file.string() + ": " + problem.message());
+        problems->push_back(file.string() + ": " + problem.message() + "; " +
+                            unread_text(runs_dir, name));
     }
   }
   std::sort(entries.begin(), entries.end(), starts_before);
@@ -277,6 +295,10 @@ const QueueEntry* Queue::find(const std::string& run) const {
   return nullptr;
 }
 
+bool Queue::holds(const std::string& run) const {
+  return path_exists(entries_folder(folder_) / run);
+}
+
 namespace {
 
 /// The entry of a run that waits and is asked for again.
@@ -296,6 +318,7 @@ std::string text_of(const QueueEntry& entry) { return json_text(to_json(entry), 
 }  // namespace
 
 void Queue::add(const std::vector<QueueEntry>& entries) {
+  for (const QueueEntry& entry : entries) require_sound(entry);
   std::map<std::string, QueueEntry> all;
   for (QueueEntry& entry : entries_) all[entry.run] = std::move(entry);
   std::map<std::string, std::string> files;  // a run may be asked for twice
@@ -313,6 +336,7 @@ void Queue::add(const std::vector<QueueEntry>& entries) {
 }
 
 void Queue::put(const QueueEntry& entry) {
+  require_sound(entry);
   const QueueEntry added = entry;  // may be one of entries_
   write_file_atomic(entries_folder(folder_) / added.run, text_of(added));
   forget(added.run);

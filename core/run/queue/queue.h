@@ -127,9 +127,12 @@ class Queue {
   /// In the order in which they are to be started.
   const std::vector<QueueEntry>& entries() const { return entries_; }
   const QueueEntry* find(const std::string& run) const;
+  /// Whether the run has an entry, also one that cannot be read.
+  bool holds(const std::string& run) const;
   /// An existing entry of the run stays, with the higher priority of the two, the later step to
   /// stop after, and no starts counted.
-  /// One of another host is replaced where nobody runs it: the run is asked for here now.
+  /// One of another host is replaced where nobody runs it: the run is asked for here now. Throws
+  /// Error for an entry that nobody could start, such as one without a device.
   void add(const std::vector<QueueEntry>& entries);
   void add(const QueueEntry& entry) { add(std::vector<QueueEntry>{entry}); }
   /// Adds the entry, or writes it anew.
@@ -152,7 +155,8 @@ class Queue {
   std::vector<QueueEntry> entries_;
 };
 
-/// The entries at some moment, without waiting. Damaged ones are left out and named in `problems`.
+/// The entries at some moment, without waiting. Those that cannot be read, or that nobody could
+/// start, are left out and named in `problems`.
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir,
                                      std::vector<std::string>* problems = nullptr);
 /// Whether the run has an entry now.

@@ -102,6 +102,18 @@ TEST_CASE("removed runs are gone and come back as they were", "[upkeep][trash]")
   REQUIRE(contains(error_of([&] { undo_removal(folder.path(), ""); }), "no removed run"));
 }
 
+TEST_CASE("who removes a run that another command has removed meanwhile is told so",
+          "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const run::RunFolder b = make_completed_run(folder.path(), named("b"));
+  remove_runs(folder.path(), {a}, "");
+  const std::string error = error_of([&] { remove_runs(folder.path(), {b, a}, ""); });
+  REQUIRE(contains(error, "run 'a' is gone: another command removed it meanwhile"));
+  REQUIRE(b.has_record());
+  REQUIRE(list_removals(folder.path()).size() == 1);
+}
+
 TEST_CASE("without a runs folder there is nothing to bring back", "[upkeep][trash]") {
   const TemporaryFolder folder;
   REQUIRE(contains(error_of([&] { undo_removal(folder / "runs", ""); }),

@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/tokenizer/tokenizer_json.h"
+#include "core/model/weights/model_files.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -130,6 +131,22 @@ TEST_CASE("an evaluation that cannot be is refused", "[run][plausible]") {
   }
   CHECK(contains(fault(values("2.5", tokens, "1e-300")), "'tokens_per_second' is impossible"));
   CHECK(contains(fault(values("2.5", tokens, "-1")), "'seconds' is negative"));
+  const auto write_weight = [&](float last) {
+    const std::vector<float> numbers = {1, last};
+    fs::create_directories(fixture.model.checkpoint);
+    weights::write_safetensors(
+        fixture.model.checkpoint / "weights.safetensors",
+        {{"model.norm.weight",
+          {weights::Dtype::f32, {2}, reinterpret_cast<const std::byte*>(numbers.data()), 8}}});
+  };
+  write_weight(std::numeric_limits<float>::quiet_NaN());
+  const std::string broken = fault(values(R"("nan")", tokens, "0.1"));
+  CHECK(contains(broken, "a.txt' is not a number"));
+  CHECK(contains(broken, "1 of 2 values of 'model.norm.weight' are NaN or infinite"));
+  write_weight(2);
+  const std::string overflow = fault(values(R"("inf")", tokens, "0.1"));
+  CHECK(contains(overflow, "a.txt' is infinite"));
+  CHECK(contains(overflow, "its weights are finite"));
 }
 
 TEST_CASE("what cannot be read is said with a way out", "[run]") {

@@ -183,6 +183,9 @@ TEST_CASE("nothing in a worker's words can steer a terminal", "[protocol]") {
   REQUIRE(cut == std::string(max_text_bytes - 1, 'x') + "…");
   const Event nested = event_from_line(R"({"event":"result","values":{"a":[{"b":"\u001b"}]}})");
   REQUIRE(std::get<Result>(nested).values == json::parse(R"({"a":[{"b":"?"}]})"));
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  REQUIRE(to_json(Event(Result{{{"loss", nan}, {"losses", {1.5, -infinity}}}})).at("values") ==
+          json::parse(R"({"loss":"nan","losses":[1.5,"-inf"]})"));
 }
 
 TEST_CASE("numbers that no count or fraction can be are refused or brought into bounds",

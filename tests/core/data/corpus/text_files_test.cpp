@@ -65,6 +65,37 @@ TEST_CASE("a compressed file that is cut short or is none is refused") {
   REQUIRE(contains(error("damaged.gz", damaged), "cannot be decompressed"));
 }
 
+TEST_CASE("nothing that follows a compressed part is passed over") {
+  tests::TemporaryFolder folder;
+  const auto error = [&](const std::string& name, const std::string& content) {
+    const auto path = folder.write(name, content);
+    return tests::error_of([&] { all_of(*open_bytes(path)); });
+  };
+  using tests::contains;
+  const std::string one = tests::gzipped("one "), two = tests::gzipped("two");
+  const std::string place =
+      "what follows its byte " + std::to_string(one.size()) + " is not in gzip's format";
+  REQUIRE(contains(error("garbage.gz", one + "garbage\n"), place));
+  std::string no_header = two;
+  no_header[0] = static_cast<char>(no_header[0] ^ 1);
+  REQUIRE(contains(error("header.gz", one + no_header), place));
+  std::string other_method = two;
+  other_method[2] = 7;
+  REQUIRE(contains(error("method.gz", one + other_method), "cannot be decompressed"));
+  std::string other_sum = two;
+  other_sum[two.size() - 6] = static_cast<char>(other_sum[two.size() - 6] ^ 1);
+  REQUIRE(contains(error("sum.gz", one + other_sum), "cannot be decompressed"));
+  for (size_t size = 1; size < two.size(); ++size) {
+    INFO(size);
+    REQUIRE(contains(error("cut.gz", one + two.substr(0, size)), "it ends too early"));
+  }
+  REQUIRE(contains(error("garbage.zst", tests::zstandard("one ") + "garbage\n"),
+                   "cannot be decompressed"));
+  // gzip pads with zeros where a device wants whole blocks.
+  const auto padded = folder.write("padded.gz", one + two + std::string(600000, '\0'));
+  REQUIRE(all_of(*open_bytes(padded)) == "one two");
+}
+
 using config::DocumentKind;
 using tests::contains;
 

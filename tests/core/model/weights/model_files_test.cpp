@@ -1,3 +1,7 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "core/model/weights/checkpoint.h"
@@ -32,6 +36,30 @@ std::vector<std::string> names_of(const std::vector<WrittenFile>& files) {
   std::vector<std::string> names;
   for (const WrittenFile& file : files) names.push_back(file.name);
   return names;
+}
+
+TEST_CASE("values that are not finite are named in every dtype", "[weights]") {
+  FourTensors four;
+  REQUIRE(not_finite_text(four.tensors).empty());
+  for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+    FourTensors broken;
+    broken.values[13] = std::nanf("");
+    broken.values[17] = -std::numeric_limits<float>::infinity();
+    std::vector<std::byte> converted(10 * bytes_of(dtype));
+    convert(broken.tensors.at("b"), 0, 10, dtype, converted.data());
+    broken.tensors["b"] = {dtype, {2, 5}, converted.data(), converted.size()};
+    REQUIRE(not_finite_text(broken.tensors) == "2 of 10 values of 'b' are NaN or infinite");
+    broken.values[39] = std::nanf("");
+    REQUIRE(not_finite_text(broken.tensors) ==
+            "2 of 10 values of 'b' are NaN or infinite, and values of 1 other tensor");
+  }
+  const std::vector<double> wide = {1e300, std::nan("")};
+  const TensorView doubles{Dtype::f64, {2}, reinterpret_cast<const std::byte*>(wide.data()), 16};
+  REQUIRE(not_finite_text({{"wide", doubles}}) == "1 of 2 values of 'wide' are NaN or infinite");
+  const std::vector<int64_t> ids = {-1, 0x7ff0'0000'0000'0000};
+  REQUIRE(not_finite_text(
+              {{"ids", {Dtype::i64, {2}, reinterpret_cast<const std::byte*>(ids.data()), 16}}})
+              .empty());
 }
 
 /// A model of two shards, whose index the test may change.

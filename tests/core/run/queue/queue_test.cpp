@@ -211,6 +211,36 @@ TEST_CASE("an entry leads to no file outside the queue and to no endless work",
   }
 }
 
+TEST_CASE("an entry that nobody could start is neither written nor taken for one that waits",
+          "[queue]") {
+  const TemporaryFolder runs_dir;
+  const run::RunFolder folder = tests::new_run(runs_dir.path());
+  QueueEntry nowhere = entry(folder.id(), 0, 0);
+  nowhere.devices.clear();
+  QueueEntry too_many = entry(folder.id(), 0, 0);
+  too_many.count = 3;
+  for (const QueueEntry& hopeless : {nowhere, too_many}) {
+    Queue queue(runs_dir.path());
+    REQUIRE(contains(error_of([&] { queue.add(hopeless); }), "'devices'"));
+    REQUIRE(contains(error_of([&] { queue.put(hopeless); }), "'devices'"));
+    REQUIRE(queue.entries().empty());
+    // One that another version of forge wrote is named with what helps.
+    runs_dir.write(".queue/entries/" + folder.id(), to_json(hopeless).dump());
+    REQUIRE_FALSE(is_queued(runs_dir.path(), folder.id()));
+    std::vector<std::string> problems;
+    REQUIRE(read_entries(runs_dir.path(), &problems).empty());
+    REQUIRE(problems.size() == 1);
+    REQUIRE(contains(problems[0], "'forge runs resume " + folder.id() + "' queues it anew"));
+    REQUIRE(cancel_queued(queue, {folder.id()}) == std::vector<std::string>{folder.id()});
+    REQUIRE_FALSE(queue.holds(folder.id()));
+    // Who asks for the run again replaces it.
+    runs_dir.write(".queue/entries/" + folder.id(), to_json(hopeless).dump());
+    queue.add(entry(folder.id(), 0, 0));
+    REQUIRE(is_queued(runs_dir.path(), folder.id()));
+    queue.remove(folder.id());
+  }
+}
+
 TEST_CASE("larger priorities come first, then earlier commands, then the order of a command",
           "[queue]") {
   TemporaryFolder folder;
