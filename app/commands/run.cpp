@@ -84,6 +84,19 @@ void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
                "that name again to go on with its runs\n";
 }
 
+/// A command that asks for a run which another one asked for sets what changes no number anew.
+void tell_changed_settings(const PreparedRun& prepared) {
+  std::vector<std::string> texts;
+  for (const run::IdentityDifference& each :
+       run::changed_settings(prepared.planned, prepared.inputs))
+    texts.push_back(each.what + " was " + (each.left.empty() ? "not set" : each.left) + " and is " +
+                    (each.right.empty() ? "not set" : each.right));
+  if (texts.empty()) return;
+  std::cerr << "note: " << tables::printable(prepared.planned.record.id)
+            << " is there already, and is changed: " << tables::printable(join(texts, "; "))
+            << "\n";
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context,
                    const CheckedRun& checked,
@@ -101,6 +114,7 @@ PendingRun prepare(const Context& context,
     case run::Action::cached:
       std::cerr << checked.label << ": already completed" << completed_hint(prepared.planned)
                 << "\n";
+      run::write_run_folder(prepared.planned, prepared.inputs);
       break;
     case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:
@@ -111,6 +125,7 @@ PendingRun prepare(const Context& context,
     case run::Action::start:
     case run::Action::resume:
       tell_orphan(checked, prepared.planned);
+      tell_changed_settings(prepared);
       run.what = start_text(checked, prepared.planned);
       run.demand = queue::resource_request(checked.backend.environment,
                                            options.launch.device,
