@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/project/template_arguments.h"
 #include "core/run/allowed_command.h"
+#include "core/run/moved_files.h"
 #include "core/run/open_model.h"
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
@@ -186,6 +187,34 @@ std::vector<std::filesystem::path> Context::backend_folders() const {
       project_folder().value_or(fs::path()), workspace().root, host_environment_.library_dir);
 }
 
+std::string Context::workspace_with(const std::string& project) const {
+  for (const auto& found : {own_workspace(), project::find_workspace(runs_dir())})
+    if (found && project::is_project_folder(found->root / project)) return found->root;
+  return "";
+}
+
+nlohmann::json Context::find_files(const nlohmann::json& config,
+                                   const std::string& workspace,
+                                   const std::string& project) const {
+  std::vector<run::MovedFolder> moved;
+  if (!workspace.empty()) {
+    moved.push_back({workspace, workspace_with(project)});
+    moved.push_back({fs::path(workspace) / project, project_folder().value_or("")});
+  }
+  // A forge of its own place has the backends that came with the one of another.
+  const nlohmann::json::json_pointer place("/external/working_directory");
+  const fs::path backend = config.value(place, "");
+  if (backend.parent_path().filename() == "backends" && !host_environment_.library_dir.empty())
+    moved.push_back({backend.parent_path(),
+                     fs::path(host_environment_.library_dir).parent_path() / "backends"});
+  return run::find_moved_files(config, moved);
+}
+
+void Context::find_files(run::RunModel& model) const {
+  model.experiment = config::experiment_from_json(
+      find_files(config::to_json(model.experiment), model.workspace, model.project));
+}
+
 std::unique_ptr<worker::Backend> Context::backend(const config::Experiment& experiment) const {
   return backends::make_backend(experiment, program_);
 }
@@ -240,17 +269,21 @@ const std::string& Context::revision() const {
 }
 
 const std::optional<data::DataFingerprints>& Context::data_fingerprints(
-    const config::ResolvedConfig& config) const {
+    const config::ResolvedConfig& config, const data::DataFingerprints& before) const {
   const nlohmann::json& json = config.json;
   const nlohmann::json key = {json.at("data"),
                               json.at("tokenizer"),
                               config.experiment.model.vocab_size,
                               config.experiment.train.seq_len,
-                              config.experiment.train.document_mask};
+                              config.experiment.train.document_mask,
+                              before.data,
+                              before.tokenizer};
   const auto known = data_fingerprints_.find(key);
   if (known != data_fingerprints_.end()) return known->second;
-  const auto found = data::find_fingerprints(
-      config.experiment, user_cache_dir(), ProgressLine("looking for data").phase_reporter());
+  const auto found = data::find_fingerprints(config.experiment,
+                                             user_cache_dir(),
+                                             ProgressLine("looking for data").phase_reporter(),
+                                             before);
   if (found) print_new_warnings(found->warnings);
   return data_fingerprints_[key] = found;
 }

@@ -106,6 +106,17 @@ class Context {
                                                const run::RunModel& model,
                                                const std::string& device,
                                                int threads) const;
+  /// A run's config as find_moved_files finds it, from the workspace and the project that the run
+  /// was made in. They may have been moved to the workspace or project here, or to the one around
+  /// the runs folder.
+  nlohmann::json find_files(const nlohmann::json& config,
+                            const std::string& workspace,
+                            const std::string& project) const;
+  /// The same of a run's model.
+  void find_files(run::RunModel& model) const;
+  /// Root of the workspace here that has such a project, else of the one around the runs folder,
+  /// "" where none has it.
+  std::string workspace_with(const std::string& project) const;
   /// Throws Error where a run's config names a program that this user has not allowed, now with
   /// --allow-command or before.
   void require_allowed_command(const std::string& run,
@@ -124,7 +135,7 @@ class Context {
   const std::string& revision() const;
   /// What data::find_fingerprints finds, looked for once for all configs of the same data.
   const std::optional<data::DataFingerprints>& data_fingerprints(
-      const config::ResolvedConfig& config) const;
+      const config::ResolvedConfig& config, const data::DataFingerprints& known) const;
   /// What data::current_fingerprints finds for a run's config, looked for once for all configs of
   /// the same data; empty where the files cannot be read, which a table of old runs may well
   /// outlive.

@@ -106,8 +106,10 @@ std::string warning_text(const run::StoredEvent& stored) {
   const bool tried_again =
       stored.name == "ended" && stored.json.value("retry", nlohmann::json()) == true;
   if (tried_again || stored.name == "micro_batch") return manage::event_text(stored);
-  const bool changed = stored.ended && !stored.ended->changed_inputs.empty();
-  return changed ? run::changed_inputs_text(join(stored.ended->changed_inputs, ", ")) : "";
+  const std::vector<std::string> changed = stored.ended     ? stored.ended->changed_inputs
+                                           : stored.started ? stored.started->changed_inputs
+                                                            : std::vector<std::string>();
+  return changed.empty() ? "" : run::changed_inputs_text(join(changed, ", "));
 }
 
 /// A run while it is followed.

@@ -129,11 +129,12 @@ CheckedRun check_config(const Context& context,
                         const LaunchOptions& options) {
   config::ResolvedConfig resolved;
   resolved.project = saved.project;
-  resolved.workspace = saved.workspace;
+  const bool was_moved = !project::is_project_folder(fs::path(saved.workspace) / saved.project);
+  resolved.workspace = was_moved ? context.workspace_with(saved.project) : saved.workspace;
   resolved.config_name = saved.config;
   resolved.trains = true;
-  resolved.experiment = config::experiment_from_json(saved.experiment);
-  resolved.json = saved.experiment;
+  resolved.json = context.find_files(saved.experiment, saved.workspace, saved.project);
+  resolved.experiment = config::experiment_from_json(resolved.json);
   CheckedRun run{saved.label,
                  std::move(resolved),
                  {},
@@ -167,6 +168,12 @@ benchmark::BenchTarget bench_target(const Context& context,
 
 namespace {
 
+/// What the data of a plan's run was when the plan was made; nothing of another run.
+data::DataFingerprints known_data(const CheckedRun& run) {
+  if (!run.saved) return {};
+  return {run.saved->identity.data_fingerprint, run.saved->identity.tokenizer_fingerprint};
+}
+
 /// All inputs that decide which run it is, but those that follow from the data.
 run::RunInputs inputs_without_data(const Context& context,
                                    const CheckedRun& run,
@@ -194,8 +201,9 @@ run::PlannedRun plan(const Context& context,
                      const LaunchOptions& options,
                      run::RunInputs& inputs) {
   warn_of_differences(run, inputs.tokenizer_fingerprint);
-  run::PlannedRun planned = run.saved ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
-                                      : run::plan_run(inputs, context.runs_dir(), options.force);
+  run::PlannedRun planned =
+      run.saved ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
+                : run::plan_run(inputs, context.runs_dir(), options.force, options.taken);
   if (!options.continue_run.empty() && planned.action == run::Action::start) {
     inputs.continue_from = run::find_continue_checkpoint(
         run::find_run_by_name_or_path(context.runs_dir(), options.continue_run),
@@ -214,7 +222,9 @@ PreparedRun prepare_run(const Context& context,
   const data::PreparedData data =
       data::prepare(run.resolved.experiment,
                     user_cache_dir(),
-                    interruptible(ProgressLine("preparing data").phase_reporter()));
+                    interruptible(ProgressLine("preparing data").phase_reporter()),
+                    false,
+                    known_data(run));
   print_new_warnings(data.warnings);
   run::RunInputs inputs = inputs_without_data(context, run, options);
   inputs.origins = run.saved ? run.saved->origins : config::to_json(run.resolved.origins);
@@ -233,7 +243,7 @@ ForeseenRun foresee_run(const Context& context,
                         const CheckedRun& run,
                         const LaunchOptions& options) {
   ForeseenRun foreseen{inputs_without_data(context, run, options), {}};
-  const auto& fingerprints = context.data_fingerprints(run.resolved);
+  const auto& fingerprints = context.data_fingerprints(run.resolved, known_data(run));
   if (!fingerprints) return foreseen;
   foreseen.inputs.data_fingerprint = fingerprints->data;
   foreseen.inputs.tokenizer_fingerprint = fingerprints->tokenizer;

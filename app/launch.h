@@ -23,7 +23,8 @@ struct LaunchOptions {
   int threads = 0;          ///< 0: all cores
   bool needs_gpus = false;  ///< --gpus: several processes are to have a GPU each
   bool force = false;
-  std::string continue_run;  ///< --continue: start from a checkpoint of this run, ""
+  std::string continue_run;        ///< --continue: start from a checkpoint of this run, ""
+  std::vector<std::string> taken;  ///< ids of other runs of the same plan
   /// Of all these runs.
   std::shared_ptr<config::BlockTexts> block_texts = std::make_shared<config::BlockTexts>();
 };

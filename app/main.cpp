@@ -248,7 +248,12 @@ int main(int argument_count, char** arguments) {
     forge::app::tell_of_waiting();
     const int code = forge::app::run_program(argument_count, arguments);
     if (std::cout.flush()) return code;
-    throw forge::app::lost_output();
+    const forge::Error lost = forge::app::lost_output();
+    const std::string& shown_by = forge::app::lost_output_is_shown_by();
+    if (shown_by.empty()) throw forge::Error(lost);
+    std::cerr << "warning: " << lost.message() << "; " << forge::quoted_command(shown_by)
+              << " shows the results\n";
+    return code;
   } catch (const std::exception& problem) {
     const forge::Error error = forge::as_error(problem);
     std::cerr << forge::describe(error) << "\n";

@@ -54,7 +54,7 @@ int64_t steps_left(const PlanEntry& entry, const store::PastRuns& past) {
 
 std::vector<PlanEntry> make_plan(const Context& context,
                                  const std::vector<CheckedRun>& runs,
-                                 const LaunchOptions& options,
+                                 LaunchOptions options,
                                  bool prepares_data) {
   const std::optional<store::ResultStore> store = find_store(context);
   const std::vector<store::RunSummary> stored =
@@ -71,6 +71,7 @@ std::vector<PlanEntry> make_plan(const Context& context,
     } else {
       entry.foreseen = foresee_run(context, run, options);
     }
+    if (entry.foreseen.planned) options.taken.push_back(entry.foreseen.planned->record.id);
     const worker::Environment& environment = run.backend.environment;
     entry.forecast = store::forecast(past,
                                      {run.resolved.json,

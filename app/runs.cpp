@@ -73,10 +73,10 @@ store::ResultStore open_store(const Context& context) {
   const std::filesystem::path runs_dir = context.runs_dir();
   run::require_runs_dir(runs_dir);
   if (!store::can_write_store(runs_dir)) {
+    const std::string store = shown_path(store::store_path(runs_dir));  // it may throw
     std::cerr << "note: " << (run::can_write(runs_dir) ? "the index of " : "")
               << "the runs folder '" << shown_path(runs_dir)
-              << "' cannot be written; what it holds is listed in '"
-              << shown_path(store::store_path(runs_dir)) << "'\n";
+              << "' cannot be written; what it holds is listed in '" << store << "'\n";
   }
   const auto open = [&] {
     LateProgress progress("reading runs");
@@ -90,8 +90,9 @@ store::ResultStore open_store(const Context& context) {
       return open();
     } catch (const Error& problem) {
       if (problem.exit_code() != ExitCode::storage || !store::use_other_store(runs_dir)) throw;
-      std::cerr << "warning: " << problem.message() << "; the runs are listed in '"
-                << shown_path(store::store_path(runs_dir)) << "'\n";
+      const std::string store = shown_path(store::store_path(runs_dir));
+      std::cerr << "warning: " << problem.message() << "; the runs are listed in '" << store
+                << "'\n";
     }
   }
 }
@@ -371,6 +372,7 @@ void print_ends(const Context& context, const std::vector<std::string>& ids, boo
 }  // namespace
 
 void print_results(const Context& context, const std::vector<std::string>& ids, bool json) {
+  if (!json) allow_lost_output("forge runs");  // the exit code tells how the runs ended
   std::optional<store::ResultStore> opened;
   try {
     opened.emplace(open_store(context));

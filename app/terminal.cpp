@@ -348,4 +348,17 @@ bool take_save_request() {
   return true;
 }
 
+namespace {
+
+std::string& command_for_lost_output() {
+  static std::string command;
+  return command;
+}
+
+}  // namespace
+
+void allow_lost_output(const std::string& shown_by) { command_for_lost_output() = shown_by; }
+
+const std::string& lost_output_is_shown_by() { return command_for_lost_output(); }
+
 }  // namespace forge::app

@@ -62,6 +62,12 @@ class LiveText {
   std::string text_;
 };
 
+/// Says of what the command prints that it can be read again: where it cannot be written, a warning
+/// on stderr tells, and the exit code stays the command's. `shown_by` is the command that shows it.
+void allow_lost_output(const std::string& shown_by);
+/// That command, "" where lost output is a failure.
+const std::string& lost_output_is_shown_by();
+
 /// Where a command that prints a text writes it.
 struct OutputOptions {
   std::string file;  ///< -o, "": standard output

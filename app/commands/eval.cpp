@@ -32,6 +32,7 @@ struct EvalOptions {
 
 run::RunModel open_model(const Context& context, const EvalOptions& options) {
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  context.find_files(model);
   print_skipped_checkpoints(model);
   config::TrainConfig& train = model.experiment.train;
   if (options.seq_len) train.seq_len = *options.seq_len;
@@ -144,7 +145,8 @@ struct LogitsOptions {
 };
 
 int logits(const Context& context, const LogitsOptions& options) {
-  const run::RunModel model = run::open_model(context.runs_dir(), options.model);
+  run::RunModel model = run::open_model(context.runs_dir(), options.model);
+  context.find_files(model);
   print_skipped_checkpoints(model);
   run::LogitsQuestion question = options.question;
   question.output = options.output;

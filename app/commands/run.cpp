@@ -93,6 +93,19 @@ queue::ResourceRequest demand_of(const CheckedRun& checked, const RunOptions& op
                                  checked.resolved.experiment.parallel.processes.count);
 }
 
+/// A command that asks for a run which another one asked for sets what changes no number anew.
+void tell_changed_settings(const PreparedRun& prepared) {
+  std::vector<std::string> texts;
+  for (const run::IdentityDifference& each :
+       run::changed_settings(prepared.planned, prepared.inputs))
+    texts.push_back(each.what + " was " + (each.left.empty() ? "not set" : each.left) + " and is " +
+                    (each.right.empty() ? "not set" : each.right));
+  if (texts.empty()) return;
+  std::cerr << "note: " << tables::printable(prepared.planned.record.id)
+            << " is there already, and is changed: " << tables::printable(join(texts, "; "))
+            << "\n";
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context,
                    const CheckedRun& checked,
@@ -110,6 +123,7 @@ PendingRun prepare(const Context& context,
     case run::Action::cached:
       std::cerr << checked.label << ": already completed" << completed_hint(prepared.planned)
                 << "\n";
+      run::write_run_folder(prepared.planned, prepared.inputs);
       break;
     case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:
@@ -120,6 +134,7 @@ PendingRun prepare(const Context& context,
     case run::Action::start:
     case run::Action::resume:
       tell_orphan(checked, prepared.planned);
+      tell_changed_settings(prepared);
       run.what = start_text(checked, prepared.planned);
       run.demand = demand_of(checked, options);
       warn_of_space(checked, prepared.planned);

@@ -255,7 +255,8 @@ struct RunsResumeOptions {
 /// A stopped run, with its request updated for this machine.
 PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, int jobs) {
   const run::RunRecord record = folder.record();
-  const worker::Request request = run::read_request(folder);
+  worker::Request request = run::read_request(folder);
+  request.experiment = context.find_files(request.experiment, record.workspace, record.project);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   context.require_allowed_command(record.id, record.key, experiment);
   run::require_same_program(record, experiment);
@@ -264,10 +265,15 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   run::require_same_backend(record, backend);
   const int processes = experiment.parallel.processes.count;
   run::require_processes(experiment, {}, backend);
+  const run::Identity& identity = record.identity;
   const data::PreparedData data =
-      data::prepare(experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
+      data::prepare(experiment,
+                    user_cache_dir(),
+                    ProgressLine("preparing data").phase_reporter(),
+                    false,
+                    {identity.data_fingerprint, identity.tokenizer_fingerprint});
   print_new_warnings(data.warnings);
-  run::refresh_request(folder, request, data);
+  run::refresh_request(folder, request, data, context.workspace_with(record.project));
   // As the supervisor will: an unrecorded checkpoint after a crash is trained again.
   const run::FoundCheckpoint found = folder.find_checkpoint();
   print_warnings(texts_of(found.damaged,

@@ -145,7 +145,8 @@ def run(*configs, overrides=None, seeds=None, project=None, device=None, threads
 
     overrides: config keys with their values, {"optimizer.lr": 3e-4}: numbers, texts, lists, None
     seeds: their number, or a list of them
-    options: further words of `forge run`, such as ["--sweep", "optimizer.lr=1e-3,3e-3"]
+    options: further words of `forge run`, such as ["--sweep", "optimizer.lr=1e-3,3e-3"]; with one that only
+        plans, "--dry-run", "--probe" or "--save-plan", the plan's rows are returned
     until_done: wait; else the runs are queued, and `wait` waits for them
     progress: called with the runs after each look; `print_progress` prints a line a run
     Throws ForgeError for a wrong config, and for a run that fails.
@@ -159,7 +160,10 @@ def run(*configs, overrides=None, seeds=None, project=None, device=None, threads
         words += ["--seed", ",".join(str(seed) for seed in seeds)]
     for option, value in (("--project", project), ("--device", device), ("--threads", threads)):
         words += [option, str(value)] if value is not None else []
-    planned = [entry["run"] for entry in _json([*words, *options], folder)]
+    answer = _json([*words, *options], folder)
+    if any("action" in entry for entry in answer):
+        return Rows(answer)
+    planned = [entry["run"] for entry in answer]
     return wait(planned, progress=progress, folder=folder) if until_done else _in_order(planned, folder)
 
 
@@ -199,11 +203,12 @@ def print_progress(found):
 
 
 def _names(names):
-    """The names, of which none may be an option of the program: `options=` has these."""
+    """The names, lists of them too. None may be an option of the program: `options=` has these."""
+    names = [each for name in names for each in (name if isinstance(name, (list, tuple)) else [name])]
     for name in names:
         if str(name).startswith("-"):
             raise ForgeError(f"'{name}' is an option and no name: run(options=[...]) takes options", 2)
-    return list(names)
+    return names
 
 
 def _in_order(names, folder):
@@ -233,8 +238,9 @@ def _json(words, folder):
 def _call(words, folder):
     try:
         done = subprocess.run([program(), *map(str, words)], cwd=folder, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False)
-    except OSError as problem:  # no such program, or no such folder
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                              errors="replace", check=False)
+    except (OSError, ValueError) as problem:  # no such program or folder; a word that is no text
         raise ForgeError(f"'{program()}' could not be started: {problem}") from problem
     if done.returncode != 0:
         raise ForgeError(done.stderr.strip() or f"forge ended with exit code {done.returncode}", done.returncode)

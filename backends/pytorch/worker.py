@@ -38,9 +38,29 @@ def cores():
     return len(os.sched_getaffinity(0))
 
 
+def require_threads(count):
+    """Raises where so many threads cannot be started at once: torch waits for its own for ever."""
+    is_over = threading.Event()
+    threads = [threading.Thread(target=is_over.wait, daemon=True) for _ in range(count)]
+    try:
+        for thread in threads:
+            thread.start()
+    except RuntimeError as problem:
+        raise TrainingFailed(f"cannot start {count} threads: {problem}",
+                             hint="'ulimit -u' limits a user's processes and threads: "
+                             "end some, or raise it") from None
+    finally:
+        is_over.set()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+
+
 def choose_device(request):
+    threads = request.get("threads", 0) or cores()
+    require_threads(max(threads, os.cpu_count() or 1) + threads)
     import torch
-    torch.set_num_threads(request.get("threads", 0) or cores())
+    torch.set_num_threads(threads)
     wanted = request.get("device", "auto")
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"

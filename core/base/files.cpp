@@ -414,7 +414,7 @@ fs::path user_cache_dir() {
   const fs::path xdg = variable("XDG_CACHE_HOME");
   if (xdg.is_absolute()) return xdg / "forge";
   if (const std::string home = variable("HOME"); !home.empty())
-    return fs::path(home) / ".cache" / "forge";
+    return fs::absolute(home) / ".cache" / "forge";
   return temporary_cache_dir();
 }
 

@@ -247,6 +247,8 @@ Freed free_garbage(const fs::path& runs_dir,
       if (!fs::exists(fs::symlink_status(item.path, gone))) continue;
       free_one(runs_dir, item);
     } catch (const Error& problem) {
+      std::error_code gone;
+      if (!fs::exists(fs::symlink_status(item.path, gone))) continue;  // 'forge runs undo' took it
       freed.kept.push_back(item.path.string() + ": " + problem.message());
       continue;
     }

@@ -25,7 +25,8 @@ std::string attempt_text(const run::StoredEvent& stored) {
   if (!started.resume_from.empty())
     text += ", going on from checkpoint " + fs::path(started.resume_from).filename().string();
   for (const std::string& problem : started.damaged) text += "; " + problem;
-  return text;
+  if (started.changed_inputs.empty()) return text;
+  return text + "; " + run::changed_inputs_text(join(started.changed_inputs, ", "));
 }
 
 std::string ended_text(const run::AttemptEnded& ended) {

@@ -124,7 +124,10 @@ EvaluationData prepared(const RunModel& model,
   experiment.train.validation_rows = 0;
   experiment.train.seq_len = model.experiment.train.seq_len;
   experiment.train.document_mask = model.experiment.train.document_mask;
-  const data::PreparedData made = data::prepare(experiment, cache_dir, progress);
+  const data::DataFingerprints known =
+      name.empty() ? data::DataFingerprints{model.data_fingerprint, model.tokenizer_fingerprint}
+                   : data::DataFingerprints{};
+  const data::PreparedData made = data::prepare(experiment, cache_dir, progress, false, known);
   require_own_ids(model, made, name);
   if (name.empty() && made.data_fingerprint != model.data_fingerprint) {
     throw Error("the text that the run was trained on has changed since: '" +

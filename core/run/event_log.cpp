@@ -86,6 +86,8 @@ void fields(Visitor& visit, AttemptStarted& started) {
   visit.optional("stop_after", started.stop_after);
   visit.optional("recompute", started.recompute);
   visit.optional("variables", started.variables);
+  visit.optional("inputs", started.inputs);
+  visit.optional("changed_inputs", started.changed_inputs);
 }
 
 template <class Visitor>
@@ -234,6 +236,27 @@ std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
   return steps;
 }
 
+std::optional<AttemptStarted> unended_attempt(const fs::path& events_file) {
+  std::optional<AttemptStarted> unended;
+  if (!fs::exists(events_file)) return unended;
+  // As in recorded_checkpoints.
+  constexpr std::string_view started = "\"event\":\"attempt\"", ended = "\"event\":\"ended\"";
+  if (last_line(events_file).find(ended) != std::string::npos) return unended;
+  LineReader lines(events_file, 0);
+  while (lines.next()) {
+    const bool concerns = lines.line().find(started) != std::string::npos ||
+                          lines.line().find(ended) != std::string::npos;
+    if (!concerns) continue;
+    try {
+      StoredEvent stored = stored_event_from_line(lines.line());
+      if (stored.started || stored.ended) unended = std::move(stored.started);
+    } catch (const Error&) {
+      // Not a line of forge's; whoever reads all events says so.
+    }
+  }
+  return unended;
+}
+
 namespace {
 
 Json without_nulls(Json object) {
@@ -287,6 +310,8 @@ void EventLog::append(Json event, int attempt) {
 
 void EventLog::append(const AttemptStarted& event, int attempt) {
   Json json = without_nulls(worker::write_fields(event));
+  if (event.inputs.empty()) json.erase("inputs");
+  if (event.changed_inputs.empty()) json.erase("changed_inputs");
   json["event"] = "attempt";
   append(std::move(json), attempt);
 }

@@ -60,6 +60,9 @@ struct AttemptStarted {
   std::string recompute = {};              ///< train.recompute, "": not recorded
   /// numerics_variables(), none: not recorded.
   std::optional<std::map<std::string, std::string>> variables = {};
+  std::map<std::string, std::string> inputs = {};  ///< InputFiles::states
+  /// InputFiles::changed_since of the attempt before, whose supervisor was killed.
+  std::vector<std::string> changed_inputs = {};
 };
 
 /// The supervisor's event "ended": the worker has ended, and with it the run unless `retry`.
@@ -147,6 +150,10 @@ struct EventBatch {
 EventBatch read_event_lines(const std::filesystem::path& events_file,
                             int64_t offset,
                             int64_t most_bytes = INT64_MAX);
+
+/// The start of the newest attempt, where the file does not tell of its end: its supervisor was
+/// killed.
+std::optional<AttemptStarted> unended_attempt(const std::filesystem::path& events_file);
 
 /// Steps of the checkpoints that the file tells of, without reading its other lines. A worker's
 /// events are recorded in its order: all that it had to say before such a checkpoint is there, too.

@@ -62,6 +62,19 @@ Json identity_config(const Json& experiment) {
   return part;
 }
 
+std::vector<Json::json_pointer> places_of_data(const Json& config) {
+  using Pointer = Json::json_pointer;
+  std::vector<Pointer> places = {
+      Pointer("/data/path"), Pointer("/data/evaluation_path"), Pointer("/tokenizer/path")};
+  const Pointer sources("/data/sources");
+  if (!config.contains(sources) || !config[sources].is_object()) return places;
+  for (const auto& [name, source] : config[sources].items()) {
+    places.push_back(sources / name / "path");
+    places.push_back(sources / name / "evaluation_path");
+  }
+  return places;
+}
+
 std::string run_key(Identity identity) {
   // Keys are sorted and numbers written in their shortest form: one text for one identity.
   Json experiment = std::move(identity.experiment);

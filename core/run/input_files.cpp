@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <algorithm>
+#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
@@ -16,6 +17,8 @@ namespace fs = std::filesystem;
 
 /// Content of more than this is not read again: seconds of a fast disk.
 constexpr int64_t most_read_again = int64_t{4} << 30;
+
+constexpr const char* written_to = " (written to; the content is what it was)";
 
 int64_t nanoseconds(const struct timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -36,6 +39,18 @@ InputFiles::InputFiles(const config::ExternalConfig& external, const worker::Req
       add({file, (file.parent_path().filename() / file.filename()).string(), source, {}, {}});
     }
   }
+}
+
+std::string InputFiles::State::text() const {
+  return std::to_string(size) + " " + std::to_string(inode) + " " + std::to_string(written_ns) +
+         " " + std::to_string(changed_ns);
+}
+
+bool InputFiles::is_suspicious(const File& file, const State& before, const State& now) {
+  // A backup that makes links, or other rights, change the last of the times alone.
+  const bool is_other = now.inode != before.inode;
+  const bool is_written = now.size != before.size || now.written_ns != before.written_ns;
+  return file.source ? is_written && !is_other : is_written || is_other;
 }
 
 bool InputFiles::read_state(const fs::path& path, State& state) {
@@ -71,16 +86,11 @@ std::string InputFiles::change_of(const File& file) const {
   const State& before = file.state;
   State now;
   if (!read_state(file.path, now)) return "";
-  // A backup that makes links, or other rights, change the last of them alone.
-  const bool is_other = now.inode != before.inode;
-  const bool is_written = now.size != before.size || now.written_ns != before.written_ns;
-  if (!is_other && !is_written && now.changed_ns == before.changed_ns) return "";
-  const bool is_suspicious = file.source ? is_written && !is_other : is_written || is_other;
+  if (now.text() == before.text()) return "";
   const bool is_read_again = now.size <= most_read_again;
   if (content_of(file, is_read_again) != file.content) return file.name;
-  if (!is_suspicious) return "";
-  return file.name + (is_read_again ? " (written to; the content is what it was)"
-                                    : " (written to; too large to be read again)");
+  if (!is_suspicious(file, before, now)) return "";
+  return file.name + (is_read_again ? written_to : " (written to; too large to be read again)");
 }
 
 std::vector<std::string> InputFiles::changed() const {
@@ -88,6 +98,26 @@ std::vector<std::string> InputFiles::changed() const {
   for (const File& file : files_) {
     const std::string change = change_of(file);
     if (!change.empty()) names.push_back(change);
+  }
+  return names;
+}
+
+std::map<std::string, std::string> InputFiles::states() const {
+  std::map<std::string, std::string> states;
+  for (const File& file : files_) states[file.path.string()] = file.state.text();
+  return states;
+}
+
+std::vector<std::string> InputFiles::changed_since(
+    const std::map<std::string, std::string>& states) const {
+  std::vector<std::string> names;
+  for (const File& file : files_) {
+    const auto found = states.find(file.path.string());
+    if (found == states.end()) continue;
+    State before;
+    std::istringstream text(found->second);
+    text >> before.size >> before.inode >> before.written_ns >> before.changed_ns;
+    if (text && is_suspicious(file, before, file.state)) names.push_back(file.name + written_to);
   }
   return names;
 }

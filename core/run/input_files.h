@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,9 +28,17 @@ class InputFiles {
   /// or that grew, as those of generated text do: these are other files of the name.
   std::vector<std::string> changed() const;
 
+  /// The files' states by their paths, for an attempt after this one whose supervisor is killed.
+  std::map<std::string, std::string> states() const;
+  /// Those that were written to since such states, and hold what they held: whoever compares their
+  /// content with the run's identity has found nothing.
+  std::vector<std::string> changed_since(const std::map<std::string, std::string>& states) const;
+
  private:
   struct State {
     int64_t size = 0, inode = 0, written_ns = 0, changed_ns = 0;
+
+    std::string text() const;
   };
   struct File {
     std::filesystem::path path;
@@ -39,6 +48,8 @@ class InputFiles {
     std::string content;  ///< its hash: of tokens tokens_hash
   };
 
+  /// Whether the file may have held something else in between.
+  static bool is_suspicious(const File& file, const State& before, const State& now);
   static bool read_state(const std::filesystem::path& path, State& state);
   std::string change_of(const File& file) const;
   void add(File file);

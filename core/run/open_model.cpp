@@ -84,8 +84,11 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
+  const RunRecord record = folder.record();
   model.name = folder.id();
-  model.run_key = folder.record().key;
+  model.run_key = record.key;
+  model.workspace = record.workspace;
+  model.project = record.project;
   model.experiment = folder.experiment();
   const FoundCheckpoint found = checkpoint_of(folder, step);
   model.checkpoint = found.folder;

@@ -16,6 +16,7 @@
 #include "core/project/workspace.h"
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
+#include "core/run/moved_files.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
 #include "core/worker/json_fields.h"
@@ -65,6 +66,24 @@ void check_same_order(const RunFolder& other,
               "train both with data.order=sequential");
 }
 
+/// The new run takes over what the other one measured of its steps: it must have measured the same.
+void check_same_measurements(const RunFolder& other, const Json& theirs, const Json& ours) {
+  for (const char* key : {"train.log_every",
+                          "train.eval_every",
+                          "train.eval_rows",
+                          "train.eval_batch_size",
+                          "train.eval_prompts",
+                          "train.validation_rows"}) {
+    const Json *before = find_value(theirs, key), *now = find_value(ours, key);
+    if (!before || !now || *before == *now) continue;
+    throw Error("cannot continue run '" + other.id() + "': " + key + " is " + json_text(*now) +
+                    " and was " + json_text(*before) +
+                    " when the losses of its steps were measured, which the new run takes over",
+                "--set " + std::string(key) + "=" + json_text(*before) +
+                    " continues it; or start a new run");
+  }
+}
+
 int64_t step_of(const StoredEvent& stored) {
   if (stored.name != "train" && stored.name != "evaluation") return -1;
   return stored.json.at("step").get<int64_t>();
@@ -77,7 +96,9 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Json& experiment,
                                       const std::vector<worker::TokenSource>& train_tokens) {
   check_same_environment(other, identity);
-  const config::Experiment before = config::experiment_from_json(other.config());
+  const Json config = other.config();
+  check_same_measurements(other, config, experiment);
+  const config::Experiment before = config::experiment_from_json(config);
   const config::Experiment now = config::experiment_from_json(experiment);
   check_same_order(other, now, train_tokens);
   const std::vector<fs::path> folders = weights::list_checkpoints(other.checkpoints());
@@ -150,17 +171,26 @@ bool may_be_run(const RunFolder& folder) {
   }
 }
 
-/// The numbers of the runs of this id that are there: 1 for id, 2 for id-2, …, rising. There may be
-/// gaps, where runs were removed.
-std::vector<int> numbers_of(const std::string& id, const fs::path& runs_dir) {
+/// The numbers of the runs of this id among the names: 1 for id, 2 for id-2, …, rising. There may
+/// be gaps, where runs were removed.
+std::vector<int> numbers_among(const std::vector<std::string>& names, const std::string& id) {
   std::vector<int> numbers;
-  for (const fs::path& path : folder_entries(runs_dir)) {
-    const std::string name = path.filename().string();
+  for (const std::string& name : names) {
     const int number = number_of(id, name);
-    if (number > 0 && may_be_run(RunFolder(path))) numbers.push_back(number);
+    if (number > 0) numbers.push_back(number);
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
+}
+
+/// The names of what may be runs of this id.
+std::vector<std::string> names_of_runs(const std::string& id, const fs::path& runs_dir) {
+  std::vector<std::string> names;
+  for (const fs::path& path : folder_entries(runs_dir)) {
+    const std::string name = path.filename().string();
+    if (number_of(id, name) > 0 && may_be_run(RunFolder(path))) names.push_back(name);
+  }
+  return names;
 }
 
 /// Whether the folder holds a run of another project, or of another config: a/x and a_x have one
@@ -177,20 +207,23 @@ bool is_another(const RunFolder& folder, const RunRecord& planned) {
   }
 }
 
-/// The number of a new run. One below the highest stays free: a removed run may come back to it.
-int new_number(const std::vector<int>& existing) {
-  return existing.empty() ? 1 : existing.back() + 1;
-}
-
-/// The number of the newest folder of the planned run among the `existing` ones of its id, else of
-/// a new one.
+/// The number of the newest folder of the planned run among the `existing` ones of its id; 0: there
+/// is none.
 int own_number(const RunRecord& planned,
                const std::vector<int>& existing,
                const fs::path& runs_dir) {
   for (auto number = existing.rbegin(); number != existing.rend(); ++number)
     if (!is_another(RunFolder(runs_dir / with_suffix(planned.id, *number)), planned))
       return *number;
-  return new_number(existing);
+  return 0;
+}
+
+/// The number of a new run. One below the highest stays free: a removed run may come back to it.
+int new_number(const std::vector<int>& existing, const std::vector<int>& taken) {
+  int highest = 0;
+  for (const auto* numbers : {&existing, &taken})
+    if (!numbers->empty()) highest = std::max(highest, numbers->back());
+  return highest + 1;
 }
 
 /// The newest of the `existing` runs of that id whose project is gone from the planned run's
@@ -322,12 +355,16 @@ void write_request(const RunFolder& folder, const worker::Request& request) {
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
 }
 
+void write_config(const RunFolder& folder, const RunInputs& inputs) {
+  write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
+  write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
+}
+
 bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   require_runs_dir(planned.folder.path().parent_path());  // the data was prepared since it was made
   FolderWriter writer(planned.folder.path());
   const RunFolder folder(writer.path());
-  write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
-  write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
+  write_config(folder, inputs);
   if (!inputs.tokenizer.empty()) {
     write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
   }
@@ -344,7 +381,13 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     return true;
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
-    if (planned.folder.has_record()) return false;
+    if (planned.folder.has_record()) {
+      if (!is_another(planned.folder, planned.record)) return false;
+      throw Error(
+          "another config or project has just got a run of the name '" + planned.record.id + "'",
+          "the same command again makes this one beside it",
+          ExitCode::failed);
+    }
     if (!path_exists(planned.folder.path())) throw;
     throw Error("the run folder '" + planned.folder.path().string() + "' has no run.json",
                 "restore the file, or move the folder away: the run then begins anew",
@@ -359,12 +402,16 @@ const std::string& name_of(Action action) {
   return names[static_cast<int>(action)];
 }
 
-PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
+PlannedRun plan_run(const RunInputs& inputs,
+                    const fs::path& runs_dir,
+                    bool force,
+                    const std::vector<std::string>& taken) {
   RunRecord record = record_of(inputs);
-  const std::vector<int> existing = numbers_of(record.id, runs_dir);
   const std::string id = record.id;
-  record.id =
-      with_suffix(record.id, force ? new_number(existing) : own_number(record, existing, runs_dir));
+  const std::vector<int> existing = numbers_among(names_of_runs(id, runs_dir), id);
+  int number = force ? 0 : own_number(record, existing, runs_dir);
+  if (number == 0) number = new_number(existing, numbers_among(taken, id));
+  record.id = with_suffix(id, number);
   const RunFolder folder(runs_dir / record.id);
   PlannedRun planned{std::move(record), folder};
   decide(planned);
@@ -390,6 +437,23 @@ std::string continued_checkpoint(const RunFolder& folder) {
 
 }  // namespace
 
+std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
+                                                 const RunInputs& inputs) {
+  if (planned.action != Action::start && planned.action != Action::resume) return {};
+  if (!planned.folder.has_record()) return {};
+  Json before, now = inputs.experiment;
+  try {
+    before = read_request(planned.folder).experiment;
+  } catch (const Error& problem) {
+    if (problem.exit_code() == ExitCode::storage) throw;
+    return {};  // it is damaged, and written anew
+  }
+  for (Json* config : {&before, &now})
+    for (const Json::json_pointer& place : places_of_data(*config))
+      if (config->contains(place)) (*config)[place] = "";
+  return config_differences(before, now);
+}
+
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!planned.folder.has_record()) return write_new_folder(planned, inputs);
   if (planned.action == Action::start || planned.action == Action::resume) {
@@ -399,7 +463,10 @@ bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
     again.continue_from = {};
     again.continue_from.checkpoint = continued_checkpoint(planned.folder);
     write_request(planned.folder, make_request(planned, again));
+    if (planned.action == Action::start) write_config(planned.folder, inputs);
   }
+  if (planned.action != Action::running && planned.action != Action::damaged)
+    remember_places(planned.folder, inputs.experiment, inputs.workspace);
   return false;
 }
 
@@ -473,6 +540,10 @@ PlannedRun plan_as_saved(const RunInputs& inputs,
                           id.find_first_not_of("0123456789", own.size() + 1) == std::string::npos;
   if (id != own && !has_suffix)
     throw Error("the plan names the run '" + id + "', but its inputs make the run '" + own + "'");
+  if (may_be_run(planned.folder) && is_another(planned.folder, planned.record))
+    throw Error(saved.label + ": the plan calls its run '" + id +
+                    "', and another config or project has got a run of that name since",
+                "make the plan anew with --save-plan");
   planned.record.id = id;
   decide(planned);
   require_log_interval(planned, inputs);

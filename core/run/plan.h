@@ -27,9 +27,10 @@ struct ContinueFrom {
 };
 
 /// The newest whole checkpoint of `other` that a run of that identity and complete config can
-/// continue as if it had made it itself. Only the budget may differ, and the schedule must give
-/// every finished step the rate that it had (config::check_resumable) and the rows; `train_tokens`
-/// are empty where no data was prepared. Throws Error with the reason if there is none.
+/// continue as if it had made it itself. Only the budget may differ and what changes no number, and
+/// the schedule must give every finished step the rate that it had (config::check_resumable) and
+/// the rows; `train_tokens` are empty where no data was prepared. Throws Error with the reason if
+/// there is none.
 ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Identity& identity,
                                       const nlohmann::json& experiment,
@@ -91,12 +92,22 @@ struct PlannedRun {
 /// The folder of the run of these inputs, and what is left to do for it. With `force` it is a new
 /// run with the suffix "-2", "-3", … after the highest one, else the project's existing run with
 /// the highest suffix: a run of another project or config, also of another workspace's that has the
-/// same path, is not taken for it, since no table of this one would show it. Writes nothing.
-PlannedRun plan_run(const RunInputs& inputs, const std::filesystem::path& runs_dir, bool force);
+/// same path, is not taken for it, since no table of this one would show it. `taken` are ids that
+/// other runs of the same plan get: a/x and a_x have one name. Writes nothing.
+PlannedRun plan_run(const RunInputs& inputs,
+                    const std::filesystem::path& runs_dir,
+                    bool force,
+                    const std::vector<std::string>& taken = {});
+
+/// In what the inputs differ from those that a run which goes on, or has not begun, was asked for
+/// before: keys that change none of its numbers.
+std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
+                                                 const RunInputs& inputs);
 
 /// Writes what the supervisor needs: the folder of a new run (aside, then renamed), or a fresh
-/// request.json for one that has begun, because token files may have moved. Returns whether it made
-/// the folder. Throws Error if it cannot be written.
+/// request.json for one that has begun, because token files may have moved. One that has not begun
+/// gets the config of these inputs. Of a completed run it writes where its files are, if they were
+/// moved. Returns whether it made the folder. Throws Error if it cannot be written.
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs);
 
 /// A resolved run of a plan: everything that decides what it computes.
@@ -133,7 +144,7 @@ SavedPlan read_plan(const std::filesystem::path& file);
 
 /// The run as the plan has it, under the plan's id: a plan that is executed twice runs once. Throws
 /// Error with the differences if these inputs would make another run, because the data, the backend
-/// or the device have changed.
+/// or the device have changed, and where another config has got a run of that id since.
 PlannedRun plan_as_saved(const RunInputs& inputs,
                          const SavedRun& saved,
                          const std::filesystem::path& runs_dir);

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
+#include "core/run/moved_files.h"
 #include "core/run/program_hash.h"
 
 namespace forge::run {
@@ -220,8 +221,12 @@ worker::Request read_request(const RunFolder& folder) {
                 command_of(record) + " writes it anew and continues the run",
                 ExitCode::failed);
   }
-  const worker::Request request = parse_request(file, record);
+  worker::Request request = parse_request(file, record);
   require_request_of(record, request, file);
+  const std::vector<MovedFolder> moved = {
+      {fs::path(request.run_dir).parent_path(), fs::absolute(folder.path()).parent_path()}};
+  for (std::string* path : {&request.resume_from, &request.initial_weights})
+    *path = find_moved(*path, moved).string();
   return request;
 }
 
@@ -360,7 +365,8 @@ void require_same_backend(const RunRecord& record, const worker::BackendInfo& ba
 
 void refresh_request(const RunFolder& folder,
                      worker::Request request,
-                     const data::PreparedData& data) {
+                     const data::PreparedData& data,
+                     const std::string& workspace) {
   folder.require_own_files();
   const RunRecord record = folder.record();
   folder.config(record);  // it throws where the config is not the one that the run was begun with
@@ -373,6 +379,7 @@ void refresh_request(const RunFolder& folder,
   request.evaluation_tokens = token_sources(data, data.evaluation);
   request.validation_tokens = token_sources(data, data.validation);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
+  remember_places(folder, request.experiment, workspace);
 }
 
 }  // namespace forge::run

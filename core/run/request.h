@@ -50,7 +50,8 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// A run that began before goes on without the command that began it: from its folder alone.
 
 /// The request that the run was begun with. Throws Error for a run that has none, and for a request
-/// that cannot be read or is not that of the run's identity: it would make another run.
+/// that cannot be read or is not that of the run's identity: it would make another run. Where the
+/// runs folder was moved since, the runs that it names are looked for there.
 worker::Request read_request(const RunFolder& folder);
 
 /// Hash of the content of a source's file, as its header has it; of generated text, whose file
@@ -77,10 +78,12 @@ void require_same_program(const RunRecord& record, const config::Experiment& exp
 /// device, threads or numerics are not those of the run's identity.
 void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend);
 
-/// Writes the request anew with the run's folder and token files as they are now. Throws Error
-/// where the data is not that of the run any more.
+/// Writes the request anew with the run's folder and token files as they are now, and remembers
+/// where its other files are (remember_places). Throws Error where the data is not that of the run
+/// any more.
 void refresh_request(const RunFolder& folder,
                      worker::Request request,
-                     const data::PreparedData& data);
+                     const data::PreparedData& data,
+                     const std::string& workspace = "");
 
 }  // namespace forge::run

@@ -243,15 +243,20 @@ class Supervisor {
     } catch (const Error& problem) {
       return {RunState::failed, {}, problem.message(), problem.hint()};
     }
-    log_.append(AttemptStarted{worker->pid(),
-                               host_name(),
-                               request_.resume_from,
-                               checkpoint.damaged,
-                               stderr_before_,
-                               stop_after(),
-                               config::name_of(experiment.train.recompute),
-                               numerics_variables()},
-                attempt_);
+    AttemptStarted started{worker->pid(),
+                           host_name(),
+                           request_.resume_from,
+                           checkpoint.damaged,
+                           stderr_before_,
+                           stop_after(),
+                           config::name_of(experiment.train.recompute),
+                           numerics_variables(),
+                           inputs.states()};
+    // Of another host's file times and numbers nothing follows.
+    if (const auto killed = unended_attempt(folder_.events_file());
+        killed && killed->host == started.host)
+      started.changed_inputs = inputs.changed_since(killed->inputs);
+    log_.append(started, attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
                                        experiment.train.keep_best};
     return run_attempt({folder_,

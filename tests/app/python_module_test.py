@@ -56,6 +56,16 @@ class Module(unittest.TestCase):
                                 options=["--force"], folder=self.folder)
             self.assertEqual(forge.wait(planned, folder=self.folder).column("description"), [text])
 
+    def test_names_may_be_a_list_and_a_plan_is_returned_as_one(self):
+        both = forge.run(["train_baseline", "train_variant"], seeds=2, threads=1, folder=self.folder)
+        self.assertEqual(both.column("id"), self.made.column("id"))
+        planned = forge.run("train_baseline", threads=1, options=["--dry-run"], folder=self.folder)
+        self.assertEqual(planned.column("action"), ["cached"])
+        with self.assertRaisesRegex(forge.ForgeError, "surrogates"):
+            forge.run("train_baseline", overrides={"description": "\ud800"}, folder=self.folder)
+        with self.assertRaisesRegex(forge.ForgeError, "null"):
+            forge.runs("train\0baseline", folder=self.folder)
+
     def test_runs_are_found_by_conditions(self):
         chosen = forge.runs(where=["seed=43", "optimizer.lr>0"], sort="config", folder=self.folder)
         self.assertEqual(chosen.column("config"), ["train_baseline", "train_variant"])

@@ -205,6 +205,10 @@ TEST_CASE("a run goes on from another one's checkpoint with a longer budget") {
   const Outcome other = forge.call(command(32, {"--continue", id, "--set", "train.grad_clip=0.3"}));
   REQUIRE(other.exit_code == 2);
   REQUIRE(other.err.find("train.grad_clip is 0.3 and was 0.0") != std::string::npos);
+  const Outcome measured =
+      forge.call(command(40, {"--continue", id, "--set", "train.eval_rows=3"}));
+  REQUIRE(measured.exit_code == 2);
+  REQUIRE(contains(measured.err, "train.eval_rows is 3 and was 4 when the losses"));
   const Outcome unknown = forge.call(command(48, {"--continue", "no_such_run"}));
   REQUIRE(unknown.exit_code == 2);
   for (const std::vector<std::string>& more :

@@ -111,6 +111,60 @@ TEST_CASE("a stopped run that is resumed ends as if it had never stopped") {
   if (!ended.empty()) REQUIRE(ended[0].at("eval_loss") == wanted[0].at("eval_loss"));
 }
 
+TEST_CASE("runs of a workspace that was moved go on from where it is now") {
+  Program forge;
+  const fs::path before = make_tiny_workspace(forge.folder()), now = forge.folder() / "moved";
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "Text " + std::to_string(i * i) + " of this test.\n";
+  const fs::path file = before / "projects/canon/text.txt";
+  write_file_atomic(file, text);
+  const auto on_text = [&](std::vector<std::string> arguments, int steps) {
+    for (const std::string& setting :
+         {std::string("data.source=text"), "data.path=" + file.string()})
+      arguments.insert(arguments.end(), {"--set", setting});
+    return tiny(arguments, steps);
+  };
+  forge.working_directory = before / "projects/canon";
+  REQUIRE(forge.call(on_text({"run", "train_canon_a"}, 4)).exit_code == 0);
+  const std::string completed = forge.only_run().filename().string();
+  const std::string plan = (forge.folder() / "plan.json").string();
+  REQUIRE(forge.call(on_text({"run", "train_canon_b", "--save-plan", plan}, 4)).exit_code == 0);
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(on_text({"run", "train_canon_b", "--detach"}, 8)).exit_code == 0);
+  const auto count = [&](const std::string& status) {
+    const json runs = json_of(forge, {"runs"});
+    return std::count_if(
+        runs.begin(), runs.end(), [&](const json& run) { return run.at("status") == status; });
+  };
+  REQUIRE(wait_until([&] { return count("running") == 1; }));
+  REQUIRE(forge.call({"runs", "stop", "--all", "--now"}).exit_code == 0);
+  REQUIRE(wait_until([&] { return count("stopped") == 1; }));
+  gate.open();
+  const json loss = json_of(forge, {"eval", completed}).at("loss");
+
+  fs::rename(before, now);
+  forge.working_directory = now / "projects/canon";
+  CHECK(json_of(forge, {"eval", completed}).at("loss") == loss);
+  const auto require_done = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = forge.call(arguments);
+    INFO(outcome.out + outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  require_done({"runs", "resume", "--where", "config=train_canon_b"});
+  require_done({"run", "--plan", plan});
+  for (const json& run : json_of(forge, {"runs"})) {
+    CHECK(run.at("status") == "completed");
+    const run::RunFolder folder(forge.runs_dir() / run.at("id").get<std::string>());
+    if (run.at("config") == "train_canon_b") {
+      CHECK(folder.record().workspace == now.string());
+      CHECK(folder.config()["data"]["path"] == (now / "projects/canon/text.txt").string());
+    }
+  }
+  // Without the text anywhere its tokens are enough.
+  fs::remove(now / "projects/canon/text.txt");
+  CHECK(json_of(forge, {"eval", completed}).at("loss") == loss);
+}
+
 TEST_CASE("runs are removed and brought back and archived and tagged") {
   const Program forge;
   REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);

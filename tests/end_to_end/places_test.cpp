@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -49,6 +50,20 @@ TEST_CASE("runs in a folder that cannot be written are listed and compared and p
     CHECK(contains(shared.err, "the index of the runs folder"));
     CHECK(contains(shared.out, "anon"));
   }
+  // Somebody else has taken the name of this user's folder for temporary files.
+  for (const char* variable : {"FORGE_CACHE_DIR", "HOME", "XDG_CACHE_HOME"})
+    forge.environment[variable] = "";
+  forge.environment["TMPDIR"] = (forge.folder() / "cache").string();
+  for (const std::string user : {std::to_string(::geteuid()), std::string("65534")})
+    forge.folder().write("cache/forge-cache-" + user, "");
+  permissions(forge.runs_dir(), perms(0555));
+  const Outcome alone = forge.call({"runs"});
+  if (alone.exit_code != 127) {
+    INFO(alone.err);
+    CHECK(alone.exit_code == 0);
+    CHECK(contains(alone.err, "what it holds is listed in '"));
+    CHECK(contains(alone.out, "anon"));
+  }
   permissions(forge.runs_dir(), perms::owner_all);
 }
 
@@ -77,6 +92,23 @@ TEST_CASE("a closed standard output is said to be closed") {
   const std::string command = forge.binary.string() + " keys >&- 2> " + words;
   REQUIRE(WEXITSTATUS(std::system(command.c_str())) == 1);
   REQUIRE(contains(read_file(words), "standard output: it is closed"));
+}
+
+TEST_CASE("a run whose result cannot be printed is no failed run") {
+  const Program forge;
+  const std::string words = (forge.folder() / "words").string();
+  for (const char* output : {">&-", "> /dev/full"}) {
+    std::string command = "cd " + shell_quoted(forge.working_directory.string()) + " && ";
+    for (const auto& [name, value] : forge.environment)
+      command += name + "=" + shell_quoted(value) + " ";
+    command += shell_quoted(forge.binary.string()) + " " +
+               shell_quoted(tiny({"run", "train_canon_a"}, 4)) + " " + output + " 2> " + words;
+    const int status = std::system(command.c_str());
+    INFO(read_file(words));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(contains(read_file(words), "warning: cannot write to standard output"));
+    CHECK(contains(read_file(words), "'forge runs' shows the results"));
+  }
 }
 
 TEST_CASE("configs and tables that this user may not read are no empty ones") {

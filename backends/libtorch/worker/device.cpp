@@ -21,6 +21,7 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/base/threads.h"
 #include "core/config/optimizer.h"
 #include "core/model/kinds.h"
 
@@ -80,8 +81,22 @@ std::vector<std::string> device_names() {
 
 }  // namespace
 
+namespace {
+
+/// Throws Error where this process may not start the threads that a job of so many has: those of
+/// Torch's pool, which is first made for all cores, those of OpenMP, and the loader's and the
+/// checkpoint's.
+void require_threads_of_job(int threads) {
+  const auto cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  require_threads(std::max(cores, threads) + threads);
+}
+
+}  // namespace
+
 at::Device choose_device(const std::string& name, int threads) {
-  at::set_num_threads(threads > 0 ? threads : usable_cores());
+  if (threads <= 0) threads = usable_cores();
+  require_threads_of_job(threads);
+  at::set_num_threads(threads);
   // A Torch that brings an OpenMP library of its own has set that one alone.
   ::omp_set_num_threads(at::get_num_threads());
   const std::vector<std::string> names = device_names();

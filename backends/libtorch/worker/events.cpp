@@ -6,8 +6,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <variant>
+
+#include "core/base/threads.h"
 
 namespace forge::libtorch {
 
@@ -59,7 +60,7 @@ void listen_for_stop() {
     ::sigaction(signal, &action, nullptr);
   }
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::thread([signals] {
+  start_thread([signals] {
     int signal = 0;
     while (true) {
       if (::sigwait(&signals, &signal) == 0) on_signal(signal);

@@ -69,6 +69,7 @@ int serve(const EventWriter& events, Serving& serving) {
   hello.numerics_version = numerics_version;
   hello.saves_on_request = true;
   events.send(hello);
+  listen_for_stop();  // before there is another thread
   std::string line;
   if (!std::getline(std::cin, line))
     throw Error("no request on stdin", "one JSON line; see docs/PROTOCOL.md");
@@ -106,7 +107,6 @@ worker::Failed failure_of(const c10::Error& error, const Serving& serving) {
 
 int run() {
   const EventWriter events(take_over_stdout(), rank_by_environment() == 0);
-  listen_for_stop();
   keep_freed_memory();
   install_counting_allocator();
   Serving serving;

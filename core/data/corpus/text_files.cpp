@@ -102,9 +102,10 @@ std::vector<fs::path> list_text_files(const fs::path& path, const DocumentRule& 
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
-    throw Error("there is no file or folder '" + shown_path(path) + "'",
-                "data.path names " + expected(rule) +
-                    "; where it was moved with its workspace, 'forge run CONFIG' there finds it");
+    throw Error(
+        "there is no file or folder '" + shown_path(path) + "'",
+        "data.path names " + expected(rule) +
+            "; a run whose text was moved goes on with 'forge run CONFIG --set data.path=…'");
   }
   if (fs::is_directory(status)) return files_of_folder(path, rule);
   if (!fs::is_regular_file(status)) {

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/base/text.h"
+#include "core/base/threads.h"
 
 namespace forge::data {
 namespace {
@@ -208,7 +209,12 @@ BatchLoader::BatchLoader(const Dataset& dataset, const LoaderOptions& options)
   if (options.batch_size < 1 || options.first_batch < 0) {
     throw Error("a loader needs rows to load, from batch 0 on at the earliest");
   }
-  for (int i = 0; i < std::max(1, options.threads); ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < std::max(1, options.threads); ++i)
+      threads_.push_back(start_thread([this] { work(); }));
+  } catch (const Error&) {
+    if (threads_.empty()) throw;  // the others do the work
+  }
 }
 
 BatchLoader::~BatchLoader() {

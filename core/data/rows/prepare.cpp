@@ -100,10 +100,30 @@ struct PrepareJob {
   IndexFolder index;
   const Progress& progress;
   bool verify_hashes;
+  DataFingerprints known;
 };
 
+bool is_gone(const std::string& path) { return !path.empty() && !path_exists(path); }
+
 fs::path tokenizer_folder(const PrepareJob& job, const std::string& text) {
-  return job.folder / text / tokenizer_folder_name(job.experiment.tokenizer);
+  const config::TokenizerConfig& tokenizer = job.experiment.tokenizer;
+  if (is_gone(tokenizer.path) && !job.known.tokenizer.empty()) {
+    if (const auto known = find_tokenizer_folder(job.folder / text, job.known.tokenizer))
+      return *known;
+  }
+  return job.folder / text / tokenizer_folder_name(tokenizer);
+}
+
+/// The text that the data names. Where it is gone, that of the known fingerprint, if the cache has
+/// something of it.
+TextSource open_text(const PrepareJob& job,
+                     const config::DataConfig& data,
+                     const std::string& known,
+                     const Progress& progress) {
+  const bool may_be_cached = (is_gone(data.path) || is_gone(data.evaluation_path)) &&
+                             !known.empty() &&
+                             is_folder(job.folder / text_folder_name(data.source, known));
+  return may_be_cached ? TextSource::gone(data, known) : TextSource(data, progress, job.index);
 }
 
 void require_kind(const config::Experiment& experiment, const Tokenizer& tokenizer) {
@@ -311,14 +331,38 @@ Progress naming(const std::string& source, const Progress& progress) {
   };
 }
 
+std::string mixture_name(const std::string& fingerprint) { return "mixture-" + fingerprint; }
+
+/// The fingerprints of the texts of the known mixture, by the names of its sources, as the cache
+/// has recorded them.
+std::map<std::string, std::string> known_sources(const PrepareJob& job) {
+  std::map<std::string, std::string> fingerprints;
+  if (job.known.data.empty()) return fingerprints;
+  for (const fs::path& folder : folder_entries(job.folder / mixture_name(job.known.data))) {
+    try {
+      const nlohmann::json provenance = read_json_file(folder / "made_from.json");
+      for (const auto& [name, part] : provenance.at("parts").items()) {
+        const std::string text = *fs::path(part.at("folder").get<std::string>()).begin();
+        fingerprints[name] = text.substr(text.rfind('-') + 1);
+      }
+    } catch (const Error&) {
+      continue;
+    } catch (const nlohmann::json::exception&) {
+      continue;  // as good as none
+    }
+  }
+  return fingerprints;
+}
+
 std::vector<MixtureSource> open_sources(const PrepareJob& job) {
   std::vector<MixtureSource> sources;
+  std::map<std::string, std::string> known = known_sources(job);
   for (const auto& [name, source] : job.experiment.data.sources) {
     if (source.weight == 0) continue;
     config::Experiment alone = job.experiment;
     alone.data = config::data_of_source(job.experiment.data, source);
     TextSource text = naming(name, [&, &named = name] {
-      return TextSource(alone.data, naming(named, job.progress), job.index);
+      return open_text(job, alone.data, known[named], naming(named, job.progress));
     });
     sources.push_back({name, source.weight, std::move(alone), std::move(text)});
   }
@@ -354,8 +398,6 @@ NextDocument sample_mixture(const std::vector<MixtureSource>& sources, const Mix
     return false;
   };
 }
-
-std::string mixture_name(const std::string& fingerprint) { return "mixture-" + fingerprint; }
 
 /// The one tokenizer of a mixture, in a folder of its own that names the others.
 fs::path make_tokenizer(const PrepareJob& job,
@@ -403,9 +445,10 @@ PreparedData prepare_mixture(const PrepareJob& job) {
     const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.validation_rows);
     const RowsNeeded needed{mixture.rows_of(i, training), reported, held_out - reported, false};
     PreparedData one = naming(source.name, [&] {
-      return prepare_text({source.experiment, job.folder, job.index, progress, job.verify_hashes},
-                          source.text,
-                          needed);
+      return prepare_text(
+          {source.experiment, job.folder, job.index, progress, job.verify_hashes, job.known},
+          source.text,
+          needed);
     });
     for (auto* rows : {&one.train, &one.evaluation, &one.validation}) {
       for (PreparedRows& file : *rows) {
@@ -430,12 +473,13 @@ PreparedData prepare_mixture(const PrepareJob& job) {
 PreparedData prepare(const config::Experiment& experiment,
                      const fs::path& cache_dir,
                      const Progress& progress,
-                     bool verify_hashes) {
+                     bool verify_hashes,
+                     const DataFingerprints& known) {
   if (experiment.data.has_own_ids()) return prepare_task(experiment);
   const IndexFolder index{verify_hashes ? fs::path() : cache_dir / "surveys"};
-  const PrepareJob job{experiment, cache_dir / "data", index, progress, verify_hashes};
+  const PrepareJob job{experiment, cache_dir / "data", index, progress, verify_hashes, known};
   if (experiment.data.source == "mixture") return prepare_mixture(job);
-  const TextSource source(experiment.data, progress, index);
+  const TextSource source = open_text(job, experiment.data, known.data, progress);
   const int64_t training = source.is_endless() ? needed_train_rows(experiment.train) : 0;
   return prepare_text(
       job, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
@@ -452,7 +496,7 @@ struct FoundTexts {
 
 FoundTexts find_texts(const PrepareJob& job) {
   if (job.experiment.data.source != "mixture") {
-    const TextSource source(job.experiment.data, job.progress, job.index);
+    const TextSource source = open_text(job, job.experiment.data, job.known.data, job.progress);
     return {source.fingerprint(), source.folder_name(), source.warnings()};
   }
   FoundTexts found;
@@ -470,13 +514,14 @@ FoundTexts find_texts(const PrepareJob& job) {
 
 std::optional<DataFingerprints> find_fingerprints(const config::Experiment& experiment,
                                                   const fs::path& cache_dir,
-                                                  const Progress& progress) {
+                                                  const Progress& progress,
+                                                  const DataFingerprints& known) {
   if (experiment.data.has_own_ids()) {
     const PreparedData task = prepare_task(experiment);
     return DataFingerprints{task.data_fingerprint, task.tokenizer_fingerprint};
   }
   const IndexFolder index{cache_dir / "surveys", false};
-  const PrepareJob job{experiment, cache_dir / "data", index, progress, false};
+  const PrepareJob job{experiment, cache_dir / "data", index, progress, false, known};
   FoundTexts found = find_texts(job);
   const auto tokenizer =
       known_tokenizer(tokenizer_folder(job, found.folder_name), experiment.tokenizer);
@@ -492,7 +537,7 @@ DataFingerprints current_fingerprints(const config::Experiment& experiment,
   if (experiment.data.has_own_ids())
     return {tasks::spec_fingerprint(tasks::make_spec(experiment.data)), ""};
   const IndexFolder index{cache_dir / "surveys"};
-  const PrepareJob job{experiment, cache_dir / "data", index, progress, false};
+  const PrepareJob job{experiment, cache_dir / "data", index, progress, false, {}};
   FoundTexts found = find_texts(job);
   DataFingerprints current{std::move(found.fingerprint), "", std::move(found.warnings)};
   if (experiment.tokenizer.path.empty()) return current;

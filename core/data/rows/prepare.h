@@ -39,6 +39,13 @@ struct PreparedData {
   nlohmann::json task = nlohmann::json::object();  ///< tasks/task_spec.h; {} where there is no task
 };
 
+/// What of a run's data is part of its identity.
+struct DataFingerprints {
+  std::string data;
+  std::string tokenizer;
+  std::vector<std::string> warnings = {};  ///< on the text, a sentence each
+};
+
 /// Makes the tokenizer and the token files of an experiment, or finds them in the cache:
 ///
 ///     cache_dir/data/<source>-<data fingerprint>/<tokenizer>/tokenizer.json
@@ -57,26 +64,22 @@ struct PreparedData {
 /// is used as far as it goes. Each file appears whole or not at all;
 /// a damaged one is rebuilt. `verify_hashes` reads every byte for that of large
 /// files too, not only headers and sizes, and a user's text even where cache_dir/surveys has its
-/// hash from an earlier time and the times of its files are the same. Throws Error where the text
-/// is missing, not text, or too small, and where train.document_mask asks for documents that the
-/// tokenizer does not mark.
+/// hash from an earlier time and the times of its files are the same. `known` is what the data was
+/// before, of a run that began: where its text or tokenizer is gone, what the cache has of them is
+/// used. Throws Error where the text is missing, not text, or too small, and where
+/// train.document_mask asks for documents that the tokenizer does not mark.
 PreparedData prepare(const config::Experiment& experiment,
                      const std::filesystem::path& cache_dir,
                      const Progress& progress,
-                     bool verify_hashes = false);
-
-/// What of a run's data is part of its identity.
-struct DataFingerprints {
-  std::string data;
-  std::string tokenizer;
-  std::vector<std::string> warnings = {};  ///< on the text, a sentence each
-};
+                     bool verify_hashes = false,
+                     const DataFingerprints& known = {});
 
 /// The fingerprints that `prepare` would give, without writing anything. None where the tokenizer
 /// is to be trained first. A user's text is read if cache_dir/surveys does not know its hash.
 std::optional<DataFingerprints> find_fingerprints(const config::Experiment& experiment,
                                                   const std::filesystem::path& cache_dir,
-                                                  const Progress& progress);
+                                                  const Progress& progress,
+                                                  const DataFingerprints& known = {});
 
 /// The fingerprints of what a config names now, to compare runs with. `tokenizer` is that of
 /// tokenizer.path, and "" where it is trained: it then follows from the text and the settings. A

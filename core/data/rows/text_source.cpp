@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/parallel.h"
@@ -165,11 +166,32 @@ TextSource::TextSource(const config::DataConfig& config,
   }
 }
 
+std::string text_folder_name(const std::string& kind, const std::string& fingerprint) {
+  return kind + "-" + fingerprint;
+}
+
+TextSource TextSource::gone(const config::DataConfig& config, std::string fingerprint) {
+  TextSource source;
+  source.kind_ = config.source;
+  source.config_ = config;
+  source.fingerprint_ = std::move(fingerprint);
+  return source;
+}
+
+void TextSource::require_there() const {
+  if (corpus_ || generated_) return;
+  const DocumentRule rule = document_rule(config_);
+  for (const std::string& path : {config_.path, config_.evaluation_path})
+    if (!path.empty()) list_text_files(path, rule);  // says which of them is not there
+  throw Error("'" + shown_path(config_.path) + "' has just come back", "try again");
+}
+
 GeneratedText TextSource::texts_of(Split split) const {
   return [this, split](uint64_t at) { return generated_(split, at); };
 }
 
 NextDocument TextSource::sample(int64_t bytes) const {
+  require_there();
   if (corpus_) {
     return [next = corpus_->sample(bytes), corpus = &*corpus_](std::string& document) mutable {
       if (next(document)) return true;
@@ -191,6 +213,7 @@ void TextSource::write(Split split,
                        const Tokenizer& tokenizer,
                        const Progress& progress,
                        TokenFileWriter& writer) const {
+  require_there();
   if (corpus_) {
     const bool training = split == Split::training;
     write_text(training ? corpus_->training() : corpus_->evaluation(), tokenizer, progress, writer);

@@ -45,6 +45,9 @@ void write_text(const TextRange& range,
                 TokenFileWriter& writer,
                 int64_t save_every = tokens_between_saves);
 
+/// The cache's name for a text: "text-<fingerprint>".
+std::string text_folder_name(const std::string& kind, const std::string& fingerprint);
+
 /// The text that one source of an experiment names: generated, or files of the user's own.
 class TextSource {
  public:
@@ -55,7 +58,10 @@ class TextSource {
              const Progress& progress,
              const IndexFolder& index = {});
 
-  bool is_endless() const { return !corpus_; }
+  /// A user's text that is gone, of which the cache has the tokens. `config` names it.
+  static TextSource gone(const config::DataConfig& config, std::string fingerprint);
+
+  bool is_endless() const { return bool(generated_); }
   /// Of the text, what its documents are, and its split.
   const std::string& fingerprint() const { return fingerprint_; }
   /// Of the user's files, so that what a killed process wrote of others is not gone on with; "" of
@@ -65,8 +71,7 @@ class TextSource {
   std::vector<std::string> warnings() const {
     return corpus_ ? corpus_->warnings() : std::vector<std::string>();
   }
-  /// Name of its folder in the cache: "text-<fingerprint>".
-  std::string folder_name() const { return kind_ + "-" + fingerprint_; }
+  std::string folder_name() const { return text_folder_name(kind_, fingerprint_); }
 
   /// The text that a tokenizer is trained on, about that many bytes: the same whatever a run needs.
   /// At its end throws Error as Corpus::require_unchanged does.
@@ -81,9 +86,13 @@ class TextSource {
              TokenFileWriter& writer) const;
 
  private:
+  TextSource() = default;
   GeneratedText texts_of(Split split) const;
+  /// Throws Error for a text that is gone.
+  void require_there() const;
 
   std::string kind_;
+  config::DataConfig config_;  ///< of a text that is gone
   std::optional<Corpus> corpus_;
   std::function<std::string(Split, uint64_t)> generated_;  ///< where there is no corpus
   std::string fingerprint_;

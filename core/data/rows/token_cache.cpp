@@ -95,6 +95,8 @@ bool is_read_only(const fs::path& folder) {
          is_refused(folder / "lock", R_OK | W_OK);
 }
 
+constexpr const char* file_prefix = "file-";
+
 }  // namespace
 
 std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
@@ -116,7 +118,7 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
         "there is no file '" + config.path + "'",
         "tokenizer.path names a tokenizer.json, a SentencePiece model or a rank file of tiktoken");
   }
-  return "file-" + hash_file(config.path) + version;
+  return file_prefix + hash_file(config.path) + version;
 }
 
 std::optional<Tokenizer> known_tokenizer(const fs::path& folder,
@@ -124,6 +126,16 @@ std::optional<Tokenizer> known_tokenizer(const fs::path& folder,
   auto cached = cached_tokenizer(folder / "tokenizer.json", folder / "tokenizer.hash");
   if (cached || config.path.empty()) return cached;
   return read_tokenizer_file(config.path);
+}
+
+std::optional<fs::path> find_tokenizer_folder(const fs::path& text_folder,
+                                              const std::string& fingerprint) {
+  for (const fs::path& entry : folder_entries(text_folder)) {
+    if (!starts_with(entry.filename().string(), file_prefix)) continue;
+    const auto tokenizer = cached_tokenizer(entry / "tokenizer.json", entry / "tokenizer.hash");
+    if (tokenizer && tokenizer->fingerprint() == fingerprint) return entry;
+  }
+  return std::nullopt;
 }
 
 TokenCacheEntry::TokenCacheEntry(fs::path path, const Progress& progress, bool verify_hashes)
@@ -207,6 +219,10 @@ void add_files(PreparedFolder& prepared) {
     const std::string name = entry.filename().string();
     prepared.unfinished = prepared.unfinished || name.find(".partial") != std::string::npos;
   }
+  // What failed before its first file has none.
+  struct stat folder {};
+  if (prepared.modified == 0 && ::stat(prepared.folder.c_str(), &folder) == 0)
+    prepared.modified = folder.st_mtime;
 }
 
 std::string name_of(const fs::path& folder) {

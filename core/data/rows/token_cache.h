@@ -27,6 +27,10 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config);
 std::optional<Tokenizer> known_tokenizer(const std::filesystem::path& folder,
                                          const config::TokenizerConfig& config);
 
+/// The folder below that of a text whose tokenizer was read from a file and has that fingerprint.
+std::optional<std::filesystem::path> find_tokenizer_folder(const std::filesystem::path& text_folder,
+                                                           const std::string& fingerprint);
+
 /// A folder of the cache with a tokenizer and the tokens of one text, held by this process alone.
 /// Files appear whole or not at all; a damaged one is rebuilt. Of a folder that this user may only
 /// read, which somebody else has prepared, what is there is used without holding it.

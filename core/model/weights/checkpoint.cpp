@@ -438,7 +438,8 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
   bytes_to_handle_ =
       bytes_to_handle(weights, part_.is_first()) + bytes_to_handle(optimizer, part_.is_first());
   bytes_handled_ = 0;
-  pending_ = std::async(std::launch::async,
+  // Where this process may start no more threads, take_written writes it.
+  pending_ = std::async(std::launch::async | std::launch::deferred,
                         [this,
                          state = std::move(state),
                          weights = std::move(weights),
@@ -462,7 +463,7 @@ double CheckpointWriter::fraction() const {
 std::optional<WrittenCheckpoint> CheckpointWriter::take_written(double seconds) {
   if (!is_busy()) return std::nullopt;
   const std::chrono::duration<double> patience(seconds);
-  if (pending_.wait_for(patience) != std::future_status::ready) return std::nullopt;
+  if (pending_.wait_for(patience) == std::future_status::timeout) return std::nullopt;
   return pending_.get();
 }
 

@@ -281,9 +281,14 @@ Record record_from_json(const nlohmann::json& json) {
 
 namespace {
 
-/// A config of a folder below templates/configs has a slash in its name.
+/// A config of a folder below templates/configs has a slash in its name, and a file's name is at
+/// most 255 bytes.
 std::string as_file_name(std::string name) {
+  constexpr size_t most_bytes = 180;
   std::replace(name.begin(), name.end(), '/', '-');
+  size_t end = std::min(name.size(), most_bytes);
+  while (end < name.size() && (name[end] & 0xC0) == 0x80) --end;  // within a character
+  name.resize(end);
   return name;
 }
 

@@ -58,12 +58,30 @@ bool is_remote_file_system(int64_t type) {
 
 namespace {
 
-fs::path temporary_stores() { return temporary_cache_dir() / "stores"; }
+/// Of this process alone, where there is no other place: another user may have taken the name of
+/// this user's folder for temporary files.
+fs::path own_stores() {
+  static const PrivateFolder folder("store");
+  return folder.path();
+}
+
+fs::path temporary_stores() {
+  try {
+    return temporary_cache_dir() / "stores";
+  } catch (const Error&) {
+    return own_stores();
+  }
+}
 
 /// Of the stores of runs folders that cannot hold their own.
 fs::path cached_stores() {
-  const fs::path stores = user_cache_dir() / "stores";
-  return run::can_write(existing_ancestor(stores)) ? stores : temporary_stores();
+  try {
+    const fs::path stores = user_cache_dir() / "stores";
+    if (run::can_write(existing_ancestor(stores))) return stores;
+  } catch (const Error&) {
+    return own_stores();
+  }
+  return temporary_stores();
 }
 
 std::string name_in_cache(const fs::path& runs_dir) {
@@ -298,6 +316,9 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
     make_directories(folder);
   }
   const FileLock lock = opening_lock(path);
+  // The log of a database that was deleted is none of a new one's: processes still write to it.
+  if (!path_exists(path))
+    for (const char* suffix : companions) remove_tree(beside(path, suffix));
   // SQLite would follow a link, and change what it leads to.
   require_own_file(path);
   for (const char* suffix : companions) require_own_file(beside(path, suffix));

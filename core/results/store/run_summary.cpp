@@ -201,6 +201,13 @@ class SummaryUpdate {
   const worker::Event& event_;
 };
 
+void add_changed_inputs(const std::vector<std::string>& files, RunSummary& run) {
+  for (const std::string& file : files) {
+    if (run.changed_inputs.find(file) == std::string::npos)
+      run.changed_inputs += (run.changed_inputs.empty() ? "" : ", ") + file;
+  }
+}
+
 /// One that begins from the start keeps nothing of earlier attempts.
 void apply(const run::AttemptStarted& started, RunSummary& run) {
   if (started.resume_from.empty()) {
@@ -218,6 +225,9 @@ void apply(const run::AttemptStarted& started, RunSummary& run) {
 void apply(const run::StoredEvent& stored, RunSummary& run) {
   if (stored.started) {
     apply(*stored.started, run);
+    // One that begins from the start goes on with nothing that the files were read for.
+    if (!stored.started->resume_from.empty())
+      add_changed_inputs(stored.started->changed_inputs, run);
     run.attempts = stored.attempt;
     run.exit_status.reset();
     run.exit_signal.reset();
@@ -229,10 +239,7 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
     // Times add up over all attempts, so the highest load counts.
     if (const auto load = stored.ended->busy_elsewhere)
       run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);
-    for (const std::string& file : stored.ended->changed_inputs) {
-      if (run.changed_inputs.find(file) == std::string::npos)
-        run.changed_inputs += (run.changed_inputs.empty() ? "" : ", ") + file;
-    }
+    add_changed_inputs(stored.ended->changed_inputs, run);
   }
   if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }

@@ -91,20 +91,6 @@ nlohmann::json computed_part(const nlohmann::json& config) {
   return part;
 }
 
-/// Where a config names files of text or a tokenizer's, those of the sources of a mixture too.
-std::vector<nlohmann::json::json_pointer> places_of_paths(const nlohmann::json& config) {
-  using Pointer = nlohmann::json::json_pointer;
-  std::vector<Pointer> places = {
-      Pointer("/data/path"), Pointer("/data/evaluation_path"), Pointer("/tokenizer/path")};
-  const Pointer sources("/data/sources");
-  if (!config.contains(sources) || !config[sources].is_object()) return places;
-  for (const auto& [name, source] : config[sources].items()) {
-    places.push_back(sources / name / "path");
-    places.push_back(sources / name / "evaluation_path");
-  }
-  return places;
-}
-
 std::string with_change(const std::string& what, const std::string& own, const std::string& now) {
   return what + " " + own + " (now " + now + ")";
 }
@@ -170,7 +156,7 @@ std::string varied_by_seed(const nlohmann::json& config) {
 
 nlohmann::json with_current_paths(const nlohmann::json& own, const nlohmann::json& current) {
   nlohmann::json config = own;
-  for (const nlohmann::json::json_pointer& place : places_of_paths(own)) {
+  for (const nlohmann::json::json_pointer& place : run::places_of_data(own)) {
     const auto is_path = [&](const nlohmann::json& json) {
       return json.contains(place) && json[place].is_string();
     };

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
@@ -243,11 +244,22 @@ std::string seed_option(const Ablation& ablation, const nlohmann::json& current)
   return " --seed " + join(texts, ",");
 }
 
+/// The run's config with the paths of its config now in the place of those that lead nowhere.
+nlohmann::json with_found_paths(const nlohmann::json& own, const nlohmann::json& current) {
+  const nlohmann::json here = with_current_paths(own, current);
+  nlohmann::json config = own;
+  for (const nlohmann::json::json_pointer& place : run::places_of_data(own)) {
+    const bool is_path = own.contains(place) && own[place].is_string();
+    if (is_path && !path_exists(own[place].get<std::string>())) config[place] = here[place];
+  }
+  return config;
+}
+
 std::string run_options_for(const ConfiguredRun& shown,
                             const nlohmann::json& current,
                             const Ablation& ablation) {
   const TableSpec& table = ablation.table;
-  const nlohmann::json theirs = computed_config(shown.config);
+  const nlohmann::json theirs = computed_config(with_found_paths(shown.config, current));
   const nlohmann::json own = computed_config(current);
   std::string options;
   std::set<std::string> seen;

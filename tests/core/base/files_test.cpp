@@ -198,6 +198,13 @@ TEST_CASE("the cache folder is the one that was chosen, else XDG's") {
   const std::string kept = before ? before : "";
   ::setenv("XDG_CACHE_HOME", "/xdg", 1);
   REQUIRE(user_cache_dir() == "/xdg/forge");
+  // Of relative paths XDG's do not count, and a worker may be started elsewhere.
+  const char* home = std::getenv("HOME");
+  const std::string kept_home = home ? home : "";
+  ::setenv("XDG_CACHE_HOME", "xdg", 1);
+  ::setenv("HOME", "home", 1);
+  REQUIRE(user_cache_dir() == fs::current_path() / "home/.cache/forge");
+  home ? ::setenv("HOME", kept_home.c_str(), 1) : ::unsetenv("HOME");
   before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
 }
 

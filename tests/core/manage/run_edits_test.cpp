@@ -36,6 +36,18 @@ TEST_CASE("remarks are kept in the run folder and without any there is no file",
   REQUIRE_FALSE(fs::exists(run.annotations_file()));
 }
 
+TEST_CASE("a run that was removed meanwhile gets no remarks, and that is said",
+          "[upkeep][remarks]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_completed_run(folder.path(), {});
+  remove_runs(folder.path(), {run}, "forge runs rm");
+  const auto archive = [](run::Annotations& remarks) { remarks.archived = true; };
+  REQUIRE(contains(error_of([&] { edit_annotations(run, archive); }), "was removed meanwhile"));
+  undo_removal(folder.path(), "");
+  edit_annotations(run, archive);
+  REQUIRE(run::read_annotations(run).archived);
+}
+
 TEST_CASE("what is no tag and remarks that are damaged are refused", "[upkeep][remarks]") {
   for (const std::string& tag : Texts{"", "-x", "a,b", "a b", "é", std::string(65, 'x')})
     REQUIRE(contains(error_of([&] { run::check_tag(tag); }), "is no tag"));

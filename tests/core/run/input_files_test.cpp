@@ -7,6 +7,8 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/data/rows/token_file.h"
+#include "core/run/event_log.h"
+#include "core/run/host.h"
 #include "core/run/plan.h"
 #include "tests/core/run/supervised_scene.h"
 
@@ -103,6 +105,48 @@ TEST_CASE("a file that is gone, linked or given other rights has not changed", "
   fs::create_hard_link(scene.folder / "net.py", scene.folder / "backup");
   fs::permissions(scene.folder / "worker.py", fs::perms::owner_all);
   CHECK(files.changed().empty());
+}
+
+TEST_CASE("a file that was edited and restored since recorded states says so", "[run][hostile]") {
+  const Inputs scene;
+  const auto states = InputFiles(scene.external, scene.request).states();
+  CHECK(states.size() == 4);
+  const auto changed = [&] {
+    return InputFiles(scene.external, scene.request).changed_since(states);
+  };
+  CHECK(changed().empty());
+  fs::create_hard_link(scene.folder / "worker.py", scene.folder / "backup");
+  CHECK(changed().empty());
+  write_file_atomic(scene.folder / "net.py", "two\n");
+  write_file_atomic(scene.folder / "net.py", "one\n");
+  damage(scene.folder / "data" / "train.tokens");
+  const std::string same = " (written to; the content is what it was)";
+  CHECK(changed() == Names{"net.py" + same, "data/train.tokens" + same});
+  CHECK(InputFiles(scene.external, scene.request).changed_since({{"/other", "1"}}).empty());
+}
+
+TEST_CASE("a supervisor names the files that were edited after the one before was killed",
+          "[run][supervisor][hostile]") {
+  const Inputs files;
+  RunInputs inputs = small_inputs();
+  inputs.train_tokens = files.request.train_tokens;
+  inputs.evaluation_tokens = files.request.evaluation_tokens;
+  for (const bool is_same_host : {true, false}) {
+    SupervisedScene scene({}, inputs);
+    AttemptStarted killed;
+    killed.host = is_same_host ? host_name() : "elsewhere";
+    killed.inputs = InputFiles({}, files.request).states();
+    EventLog(scene.folder.events_file()).append(killed, 1);
+    set_time(files.folder / "data" / "train.tokens", std::chrono::hours(1));
+    scene.launcher.add({then(greeting(), {Says{lines::finished(true)}, Exits{}}), {}});
+    CHECK(scene.supervise() == supervised_completed);
+    Names changed;
+    for_each_event(scene.folder.events_file(), [&](const StoredEvent& stored) {
+      if (stored.started) changed = stored.started->changed_inputs;
+    });
+    CHECK(changed.size() == (is_same_host ? 1 : 0));
+    CHECK_FALSE(unended_attempt(scene.folder.events_file()));
+  }
 }
 
 /// What a supervised run says whose tokens are edited while it trains.

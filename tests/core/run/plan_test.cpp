@@ -160,7 +160,55 @@ TEST_CASE("configs of one run name have runs of their own", "[run][plan]") {
   write_run_folder(own, ours);
   tests::complete(own.folder);
   REQUIRE(plan_run(ours, runs.path(), false).action == Action::cached);
-  REQUIRE(plan_run(theirs, runs.path(), false).record.id == own.record.id + "-2");
+  const PlannedRun other = plan_run(theirs, runs.path(), false);
+  REQUIRE(other.record.id == own.record.id + "-2");
+  // In one plan, of which no run is there yet.
+  const std::vector<std::string> taken = {own.record.id + "-2", own.record.id + "-3", "train_y-1"};
+  for (const bool force : {false, true})
+    REQUIRE(plan_run(theirs, runs.path(), force, taken).record.id == own.record.id + "-4");
+  REQUIRE(plan_run(ours, runs.path(), false, taken).action == Action::cached);
+}
+
+TEST_CASE("a second command sets anew what changes no number, and of which it tells",
+          "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs first = small_inputs();
+  first.experiment["train"]["recompute"] = "none";
+  RunInputs second = first;
+  second.experiment["train"]["recompute"] = "blocks";
+  const PlannedRun own = plan_run(first, runs.path(), false);
+  REQUIRE(changed_settings(own, first).empty());
+  write_run_folder(own, first);
+  const PlannedRun again = plan_run(second, runs.path(), false);
+  const std::vector<IdentityDifference> changed = changed_settings(again, second);
+  REQUIRE(changed.size() == 1);
+  REQUIRE(changed[0].what == "train.recompute");
+  REQUIRE(changed[0].right == "\"blocks\"");
+  write_run_folder(again, second);
+  REQUIRE(own.folder.config() == second.experiment);
+  REQUIRE(read_request(own.folder).experiment == second.experiment);
+  // One that has begun keeps the config that it began with.
+  append_line(own.folder.events_file(), R"({"attempt":1,"time":1,"event":"attempt"})");
+  write_run_folder(plan_run(first, runs.path(), false), first);
+  REQUIRE(own.folder.config() == second.experiment);
+  REQUIRE(read_request(own.folder).experiment == first.experiment);
+}
+
+TEST_CASE("a run that another config has got meanwhile is not taken for one's own", "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs ours = small_inputs(), theirs = small_inputs();
+  ours.config = "a/x";
+  theirs.config = "a_x";
+  const PlannedRun own = plan_run(ours, runs.path(), false);
+  SavedRun saved;
+  saved.label = "a/x";
+  saved.id = own.record.id;
+  saved.identity = own.record.identity;
+  write_run_folder(plan_run(theirs, runs.path(), false), theirs);
+  REQUIRE(tests::contains(error_of([&] { plan_as_saved(ours, saved, runs.path()); }),
+                          "another config or project has got a run of that name"));
+  REQUIRE(tests::contains(error_of([&] { write_run_folder(own, ours); }),
+                          "another config or project has just got a run of the name"));
 }
 
 TEST_CASE("a new run knows the same run of a project that is gone", "[run][plan]") {

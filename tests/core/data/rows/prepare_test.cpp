@@ -433,6 +433,51 @@ TEST_CASE("tokenizers of SentencePiece and tiktoken are prepared as tokenizer js
                    "but tokenizer.path is empty"));
 }
 
+TEST_CASE("a run's text and tokenizer that are gone are those that the cache knows") {
+  tests::TemporaryFolder folder;
+  const fs::path text = folder.write("a.txt", some_text(60)), other = folder / "elsewhere";
+  const auto prepare_known = [&](const config::Experiment& experiment, const PreparedData& before) {
+    const DataFingerprints known = {before.data_fingerprint, before.tokenizer_fingerprint};
+    const auto found = find_fingerprints(experiment, folder / "cache", {}, known);
+    REQUIRE(found.value().data == known.data);
+    return prepare(experiment, folder / "cache", {}, false, known);
+  };
+  const auto require_same = [](const PreparedData& before, const PreparedData& now) {
+    REQUIRE(now.data_fingerprint == before.data_fingerprint);
+    REQUIRE(now.tokenizer_fingerprint == before.tokenizer_fingerprint);
+    REQUIRE(now.train[0].tokens == before.train[0].tokens);
+    REQUIRE(now.train[0].rows == before.train[0].rows);
+    REQUIRE(now.evaluation[0].rows == before.evaluation[0].rows);
+  };
+  config::Experiment experiment = text_experiment(text);
+  const PreparedData alone = prepare(experiment, folder / "cache", {});
+  config::Experiment given = experiment;
+  given.tokenizer.path = folder.write("given.json", read_file(alone.tokenizer)).string();
+  const PreparedData with_file = prepare(given, folder / "cache", {});
+  config::Experiment mixture = experiment;
+  mixture.data.source = "mixture";
+  config::SourceConfig source;
+  source.path = text.string();
+  source.held_out_fraction = 0.1;
+  mixture.data.sources["mine"] = source;
+  const PreparedData mixed = prepare(mixture, folder / "cache", {});
+
+  fs::rename(text, other);
+  fs::remove(given.tokenizer.path);
+  const std::string missing = "there is no file or folder '" + text.string();
+  REQUIRE(contains(tests::error_of([&] { prepare(experiment, folder / "cache", {}); }), missing));
+  require_same(alone, prepare_known(experiment, alone));
+  require_same(with_file, prepare_known(given, with_file));
+  require_same(mixed, prepare_known(mixture, mixed));
+  // A text that was never read, and one whose tokens were removed.
+  PreparedData unknown = alone;
+  unknown.data_fingerprint = std::string(alone.data_fingerprint.size(), '0');
+  REQUIRE(contains(tests::error_of([&] { prepare_known(experiment, unknown); }), missing));
+  fs::remove(alone.train[0].tokens);
+  REQUIRE(contains(tests::error_of([&] { prepare_known(experiment, alone); }), missing));
+  REQUIRE_FALSE(fs::exists(folder / "cache/data" / ("text-" + unknown.data_fingerprint)));
+}
+
 TEST_CASE("data that is too small is refused with figures and what would be right") {
   tests::TemporaryFolder folder;
   const auto path = folder.write("a.txt", some_text(30));

@@ -53,6 +53,12 @@ TEST_CASE("prepared data is listed with what it holds and where it is from") {
                    "no prepared data is called 'x'"));
 }
 
+TEST_CASE("data whose preparation failed at once is as old as its folder") {
+  const tests::TemporaryFolder cache;
+  cache.write("data/text-1/bytes/lock", "");
+  REQUIRE(list_prepared(cache.path()).at(0).modified > 0);
+}
+
 TEST_CASE("data that a process prepares is listed with that process") {
   const tests::TemporaryFolder cache;
   REQUIRE(list_preparations(cache.path()).empty());

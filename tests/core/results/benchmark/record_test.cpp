@@ -188,6 +188,17 @@ TEST_CASE("a measurement is a file named by time and config and never replaced",
                                             "20261121T100000Z-train_x-2"});
 }
 
+TEST_CASE("a measurement of a config with a long name is stored", "[benchmark]") {
+  const TemporaryFolder folder;
+  std::string name = "x";
+  for (int i = 0; i < 120; ++i) name += "\u00e9";
+  Record record = made_record(name, 21, 1000);
+  const fs::path file = write_record(folder.path(), record);
+  REQUIRE(record.id.size() < 250);
+  REQUIRE(record.id.substr(record.id.size() - 2) == "\u00e9");
+  REQUIRE(read_record(file).config == name);
+}
+
 TEST_CASE("a file that is no measurement is refused by name", "[benchmark]") {
   const TemporaryFolder folder;
   const auto error = [&](const std::string& text) {

@@ -90,6 +90,22 @@ TEST_CASE("the store lies in the runs folder or under a name of its own in the c
   REQUIRE(cached_store_path(folder / "a").extension() == ".sqlite");
 }
 
+TEST_CASE("a store that was deleted while another process reads it is built anew", "[store]") {
+  const tests::TemporaryFolder runs;
+  const fs::path path = store_path(runs.path());
+  tests::make_completed_run(runs.path(), {});
+  ResultStore before(path);
+  before.sync(runs.path());
+  REQUIRE(fs::exists(path.string() + "-wal"));
+  fs::remove(path);
+  ResultStore after(path);
+  REQUIRE(after.runs().empty());
+  after.sync(runs.path());
+  before.sync(runs.path());
+  REQUIRE(after.runs().size() == 1);
+  REQUIRE(ResultStore(path).runs().size() == 1);
+}
+
 TEST_CASE("a store that has no room is kept elsewhere until there is none either", "[store]") {
   const tests::TemporaryFolder folder;
   const fs::path runs = folder / "runs", other = folder / "other";
