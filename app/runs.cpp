@@ -1,5 +1,6 @@
 #include "app/runs.h"
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -69,6 +70,16 @@ store::SyncWatch watch_with(LateProgress& progress) {
   return {progress.reporter(), progress.reporter(), wait};
 }
 
+namespace {
+
+/// 0 where there is no file.
+uint64_t inode_of(const fs::path& file) {
+  struct stat status {};
+  return ::stat(file.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
 store::ResultStore open_store(const Context& context) {
   const std::filesystem::path runs_dir = context.runs_dir();
   run::require_runs_dir(runs_dir);
@@ -85,10 +96,15 @@ store::ResultStore open_store(const Context& context) {
     print_warnings(report.warnings);
     return store;
   };
-  while (true) {
+  // Who deletes the index while it is read makes forge build it anew.
+  constexpr int most_tries = 3;
+  for (int tries = 1;; ++tries) {
+    const uint64_t before = inode_of(store::store_path(runs_dir));
     try {
       return open();
     } catch (const Error& problem) {
+      const bool is_replaced = inode_of(store::store_path(runs_dir)) != before;
+      if (is_replaced && tries < most_tries) continue;
       if (problem.exit_code() != ExitCode::storage || !store::use_other_store(runs_dir)) throw;
       const std::string store = shown_path(store::store_path(runs_dir));
       std::cerr << "warning: " << problem.message() << "; the runs are listed in '" << store
@@ -120,11 +136,16 @@ std::vector<store::ConfiguredRun> select_stored(const Context& context,
                                                 const store::RunQuery& query,
                                                 bool with_configs) {
   if (runs.empty()) return store::select(std::vector<store::ConfiguredRun>(), query);
-  const store::ResultStore store(store::store_path(context.runs_dir()));
-  if (!store::names_columns_only(query))
-    return store::select(store.with_configs(std::move(runs)), query);
+  const auto configured = [&](const std::vector<store::RunSummary>& found) {
+    try {
+      return store::ResultStore(store::store_path(context.runs_dir())).with_configs(found);
+    } catch (const Error&) {
+      return open_store(context).with_configs(found);  // the index was deleted since
+    }
+  };
+  if (!store::names_columns_only(query)) return store::select(configured(runs), query);
   runs = store::select(std::move(runs), query);
-  if (with_configs) return store.with_configs(std::move(runs));
+  if (with_configs) return configured(runs);
   std::vector<store::ConfiguredRun> bare;
   for (store::RunSummary& run : runs) bare.push_back({std::move(run), {}, {}});
   return bare;

@@ -355,6 +355,15 @@ void write_request(const RunFolder& folder, const worker::Request& request) {
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
 }
 
+/// Throws Error where another config or project has got a run of that name since it was planned.
+void require_own_run(const PlannedRun& planned) {
+  if (!is_another(planned.folder, planned.record)) return;
+  throw Error(
+      "another config or project has just got a run of the name '" + planned.record.id + "'",
+      "the same command again makes this one beside it",
+      ExitCode::failed);
+}
+
 void write_config(const RunFolder& folder, const RunInputs& inputs) {
   write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
   write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
@@ -382,11 +391,8 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
     if (planned.folder.has_record()) {
-      if (!is_another(planned.folder, planned.record)) return false;
-      throw Error(
-          "another config or project has just got a run of the name '" + planned.record.id + "'",
-          "the same command again makes this one beside it",
-          ExitCode::failed);
+      require_own_run(planned);
+      return false;
     }
     if (!path_exists(planned.folder.path())) throw;
     throw Error("the run folder '" + planned.folder.path().string() + "' has no run.json",
@@ -456,6 +462,7 @@ std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
 
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!planned.folder.has_record()) return write_new_folder(planned, inputs);
+  require_own_run(planned);
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
     // A run that continues another one does so until it has a checkpoint of its own.

@@ -54,8 +54,8 @@ TEST_CASE("runs in a folder that cannot be written are listed and compared and p
   for (const char* variable : {"FORGE_CACHE_DIR", "HOME", "XDG_CACHE_HOME"})
     forge.environment[variable] = "";
   forge.environment["TMPDIR"] = (forge.folder() / "cache").string();
-  for (const std::string user : {std::to_string(::geteuid()), std::string("65534")})
-    forge.folder().write("cache/forge-cache-" + user, "");
+  for (const uid_t user : {::geteuid(), uid_t{65534}})
+    forge.folder().write("cache/forge-cache-" + std::to_string(user), "");
   permissions(forge.runs_dir(), perms(0555));
   const Outcome alone = forge.call({"runs"});
   if (alone.exit_code != 127) {

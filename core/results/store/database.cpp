@@ -316,12 +316,12 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
     make_directories(folder);
   }
   const FileLock lock = opening_lock(path);
-  // The log of a database that was deleted is none of a new one's: processes still write to it.
-  if (!path_exists(path))
-    for (const char* suffix : companions) remove_tree(beside(path, suffix));
   // SQLite would follow a link, and change what it leads to.
   require_own_file(path);
   for (const char* suffix : companions) require_own_file(beside(path, suffix));
+  // The log of a database that was deleted is none of a new one's: processes still write to it.
+  if (!path_exists(path))
+    for (const char* suffix : companions) remove_tree(beside(path, suffix));
   return with_store_errors(path, [&] {
     // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
     auto database = std::make_unique<SQLite::Database>(

@@ -22,7 +22,7 @@ TEST_CASE("a file that was moved with its folder is found", "[run][moved]") {
 }
 
 TEST_CASE("a run remembers where its files were moved, and of others nothing", "[run][moved]") {
-  const tests::TemporaryFolder folder;
+  const tests::TemporaryFolder folder, runs;
   const fs::path before = folder / "before", now = folder / "now";
   for (const std::string name : {"projects/canon/meta.yaml", "a.txt", "b.txt", "tokenizer.json"})
     folder.write("before/" + name, name);
@@ -32,7 +32,7 @@ TEST_CASE("a run remembers where its files were moved, and of others nothing", "
       {"path", (before / "a.txt").string()},
       {"sources", {{"s", {{"weight", 1}, {"path", (before / "b.txt").string()}}}}}};
   inputs.experiment["tokenizer"] = {{"path", (before / "tokenizer.json").string()}};
-  const RunFolder run = tests::new_run(folder / "runs", inputs);
+  const RunFolder run = tests::new_run(runs.path(), inputs);
   fs::rename(before, now);
   fs::remove(now / "tokenizer.json");
   const json found = find_moved_files(run.config(), {{before, now}});

@@ -188,7 +188,7 @@ TEST_CASE("a second command sets anew what changes no number, and of which it te
   REQUIRE(own.folder.config() == second.experiment);
   REQUIRE(read_request(own.folder).experiment == second.experiment);
   // One that has begun keeps the config that it began with.
-  append_line(own.folder, R"({"attempt":1,"time":1,"event":"attempt"})" "\n");
+  tests::append_attempt(own.folder, 1);
   write_run_folder(plan_run(first, runs.path(), false), first);
   REQUIRE(own.folder.config() == second.experiment);
   REQUIRE(read_request(own.folder).experiment == first.experiment);
