@@ -161,7 +161,7 @@ def run(*configs, overrides=None, seeds=None, project=None, device=None, threads
     for option, value in (("--project", project), ("--device", device), ("--threads", threads)):
         words += [option, str(value)] if value is not None else []
     answer = _json([*words, *options], folder)
-    if any("action" in entry for entry in answer):
+    if any("judged_by" in entry for entry in answer):  # a plan's
         return Rows(answer)
     planned = [entry["run"] for entry in answer]
     return wait(planned, progress=progress, folder=folder) if until_done else _in_order(planned, folder)

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "backends/libtorch/worker/process_meeting.h"
+#include "core/base/threads.h"
 
 // Gloo's headers must be those that LibTorch was built with. Debian has both, and its LibTorch is
 // older than 2; a later one brings a Gloo of its own without headers.
@@ -55,6 +56,7 @@ class Gloo : public ProcessGroup {
       : ProcessGroup(rank, count), store_(store), group_(connect(store, rank, count)) {}
 
   static Group connect(const Store& store, int rank, int count) {
+    require_threads(4);  // the device's, two that work, and one that waits: it ends without them
     try {
       auto options = c10d::ProcessGroupGloo::Options::create(patience);
       // Nobody outside this machine can reach the processes.
