@@ -232,6 +232,7 @@ run::RunFolder make_queued_run(const std::filesystem::path& runs_dir, const Made
   const run::RunFolder folder = make_unstarted_run(runs_dir, run);
   queue::QueueEntry entry;
   entry.run = folder.id();
+  entry.devices = {{"cpu", 1}};
   queue::Queue(runs_dir).put(entry);
   return folder;
 }

@@ -235,6 +235,7 @@ TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][tr
   }
   queue::QueueEntry entry;
   entry.run = "a";
+  entry.devices = {{"cpu", 1}};
   queue::Queue(folder.path()).put(entry);
   REQUIRE(contains(error_of([&] { remove_runs(folder.path(), {a}, ""); }), "waits in the queue"));
   REQUIRE(runs_in(folder.path()) == 2);

@@ -40,6 +40,7 @@ TEST_CASE("a run that never began is queued only while it is in the queue", "[ru
   REQUIRE(run.state() == RunState::not_started);
   queue::QueueEntry entry;
   entry.run = run.id();
+  entry.devices = {{"cpu", 1}};
   queue::Queue(runs.path()).put(entry);
   REQUIRE(run.state() == RunState::queued);
   // Metrics of the run that it is to continue are no attempt of its own.
