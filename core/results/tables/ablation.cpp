@@ -185,7 +185,7 @@ class RowBuilder {
     if (table_.best_of) {
       fill_best(*table_.best_of, runs, is_current_, row, excluded);
     } else {
-      static_cast<Sample&>(row) = sample_of(runs, excluded, SampleOf::one_setup, is_current_);
+      static_cast<Sample&>(row) = sample_of(runs, excluded, "", is_current_);
     }
   }
 
@@ -472,14 +472,9 @@ Ablation build_ablation(const TableSpec& declared,
   if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
   for (AblationRow& row : ablation.rows)
-    check_completeness(options, row.run ? builder.find(row.run->id) : nullptr, row);
+    check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
   count_other_sets(own, options, ablation);
-  for (AblationRow& row : ablation.rows) {
-    if (row.runs.size() < 2) continue;
-    const ConfiguredRun& shown = *builder.find(row.run->id);
-    add_other_seeds(runs, shown, row);
-    add_other_seeds(options.elsewhere, shown, row);
-  }
+  add_other_seeds(runs, options, ablation);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
@@ -532,10 +527,6 @@ const AblationRow* find_row(const Ablation& ablation,
 }
 
 namespace {
-
-bool has_mixed_attempts(const store::RunSummary& run) {
-  return store::is_mixed(run.recompute) || store::is_mixed(run.device_name);
-}
 
 /// Speed and memory have none where other numbers of processes, other devices or another
 /// train.recompute trained the runs, or attempts of one of them.

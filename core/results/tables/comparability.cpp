@@ -114,15 +114,6 @@ std::string begins_with(const store::RunSummary& run) {
   return run.initial_weights_hash.empty() ? "drawn weights" : "trained weights";
 }
 
-/// Whether the table compares training losses: each is a mean over the steps since the last log.
-bool compares_train_loss(const TableSpec& table) {
-  const std::string name = results::train_loss_name;
-  return (table.best_of && table.best_of->by == name) ||
-         std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
-           return column.metric == name || column.value.find(name) != std::string::npos;
-         });
-}
-
 /// An external backend's program, by its command: rows of other commands have programs of their
 /// own, while one command stands for one program in a whole table.
 constexpr const char* program_condition = "program of ";
@@ -147,6 +138,21 @@ bool is_varied_by(const TableSpec& table, const std::string& config, const std::
 }
 
 }  // namespace
+
+bool compares_train_loss(const TableSpec& table) {
+  const std::string name = results::train_loss_name;
+  const auto is_claimed = [&](const ClaimSpec& claim) {
+    const std::vector<ClaimedMetric> metrics = metrics_of(claim, table);
+    return std::any_of(metrics.begin(), metrics.end(), [&](const ClaimedMetric& claimed) {
+      return claimed.metric == name;
+    });
+  };
+  return primary_metric(table) == name || (table.best_of && table.best_of->by == name) ||
+         std::any_of(table.claims.begin(), table.claims.end(), is_claimed) ||
+         std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
+           return column.metric == name || column.value.find(name) != std::string::npos;
+         });
+}
 
 bool is_program(const Condition& condition) {
   return condition.name.rfind(program_condition, 0) == 0;
@@ -286,7 +292,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       conditions.insert(conditions.end(), found->second.begin(), found->second.end());
     }
   }
-  // It is in no identity, since it decides no weight.
+  // It is in no identity, since it decides no weight; but the loss is a mean over so many steps.
   if (compares_train_loss(table)) add_config_key(run.config, "train.log_every", conditions);
   const auto is_varied = [&](const Condition& c) {
     return (table.best_of && c.name == table.best_of->key) || (table.budget && is_length(c.name));
@@ -421,6 +427,29 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   return identity;
 }
 
+run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
+  const store::RunSummary& summary = run.summary;
+  run::Identity setup = identity_without_seed(run);
+  if (metric == results::train_loss_name) {
+    const nlohmann::json* const steps = find_value(run.config, "train.log_every");
+    setup.experiment["train"]["log_every"] = steps ? *steps : nlohmann::json();
+  }
+  if (!metric.empty() && results::metric_named(metric).depends_on_device) {
+    nlohmann::json& train = setup.experiment["train"];
+    train["recompute"] = summary.recompute.empty() ? "none" : summary.recompute;
+    train["micro_batch_size"] =
+        summary.micro_batch_size ? nlohmann::json(*summary.micro_batch_size) : nlohmann::json();
+    setup.experiment["parallel"]["processes"] = summary.processes.value_or(1);
+    setup.experiment["device_name"] = summary.device_name;
+    setup.experiment["environment"] = numerics_variables_of(run);
+  }
+  return setup;
+}
+
+bool has_mixed_attempts(const store::RunSummary& run) {
+  return store::is_mixed(run.recompute) || store::is_mixed(run.device_name);
+}
+
 run::Identity identity_of_set(const ConfiguredRun& run, const TableSpec& table) {
   run::Identity identity = identity_without_seed(run);
   nlohmann::json leaves = nlohmann::json::object();
@@ -488,22 +517,10 @@ struct Alike {
 /// and must never be averaged with them.
 Runs runs_of_one_sample(const Runs& runs,
                         std::vector<ExcludedRuns>& excluded,
-                        SampleOf kind,
+                        const std::string& metric,
                         const IsCurrent& is_current) {
   if (runs.size() < 2) return runs;
-  const auto identity_of = [kind](const ConfiguredRun& run) {
-    run::Identity identity = identity_without_seed(run);
-    if (kind == SampleOf::one_setup_on_one_device) {
-      const std::string variables = numerics_variables_of(run);
-      identity.device_type =
-          run.summary.device_name + (variables.empty() ? "" : " with " + variables) +
-          (run.summary.processes ? " by " + store::processes_text(run.summary) : "") +
-          (run.summary.recompute.empty() || run.summary.recompute == "none"
-               ? ""
-               : " with train.recompute " + run.summary.recompute);
-    }
-    return identity;
-  };
+  const auto identity_of = [&](const ConfiguredRun& run) { return setup_for(metric, run); };
   std::vector<Alike> groups;
   std::map<std::string, size_t> places;
   for (const ConfiguredRun* run : runs) {
@@ -563,9 +580,9 @@ bool have_same_loss(const store::RunSummary& a, const store::RunSummary& b) {
 
 Sample sample_of(const Runs& candidates,
                  std::vector<ExcludedRuns>& excluded,
-                 SampleOf kind,
+                 const std::string& metric,
                  const IsCurrent& is_current) {
-  const Runs runs = runs_of_one_sample(candidates, excluded, kind, is_current);
+  const Runs runs = runs_of_one_sample(candidates, excluded, metric, is_current);
   Sample sample;
   std::set<int64_t> seeds;
   std::map<double, int64_t> seed_of_loss;

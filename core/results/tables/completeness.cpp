@@ -13,6 +13,7 @@
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
@@ -37,16 +38,48 @@ size_t planned_seeds_of(std::vector<store::RunSummary> runs) {
 
 namespace {
 
+/// Names the run's experiment.
+std::string experiment_key(const ConfiguredRun& run) {
+  return run::run_key(identity_without_seed(run));
+}
+
 /// Runs that belong to the row's sample, but for their seed, whatever became of them.
 Runs of_its_sample(const std::vector<ConfiguredRun>& runs,
                    const ConfiguredRun& shown_run,
                    const AblationRow& row) {
   Runs own;
   if (runs.empty()) return own;
-  const std::string shown = run::run_key(identity_without_seed(shown_run));
+  const std::string shown = experiment_key(shown_run);
   for (const ConfiguredRun& run : runs) {
-    if (run.summary.config == row.spec.config && run::run_key(identity_without_seed(run)) == shown)
-      own.push_back(&run);
+    if (run.summary.config == row.spec.config && experiment_key(run) == shown) own.push_back(&run);
+  }
+  return own;
+}
+
+/// Those of them that the table leaves out for their train.log_every alone, which makes no other
+/// experiment.
+Runs logged_otherwise(const TableSpec& table,
+                      const Runs& of_table,
+                      const ConfiguredRun& shown,
+                      const AblationRow& row) {
+  Runs own;
+  const std::vector<Condition> conditions = conditions_of(shown, table);
+  const auto is_left_out_for_it = [&](const ConfiguredRun& run) {
+    const std::vector<std::string> reasons = violations(conditions_of(run, table), conditions);
+    return reasons.size() == 1 && starts_with(reasons[0], "train.log_every ");
+  };
+  const auto is_tuning_run = [&](const ConfiguredRun& run) {
+    return table.best_of && is_tuning_seed(*table.best_of, run.summary.seed);
+  };
+  const auto log_every = [](const ConfiguredRun& run) {
+    const nlohmann::json* const steps = find_value(run.config, "train.log_every");
+    return steps ? *steps : nlohmann::json();
+  };
+  for (const ConfiguredRun* run : of_table) {
+    if (run->summary.config == row.spec.config && log_every(*run) != log_every(shown) &&
+        group_of(*run, table) == row.group && !is_tuning_run(*run) && is_left_out_for_it(*run) &&
+        experiment_key(*run) == experiment_key(shown))
+      own.push_back(run);
   }
   return own;
 }
@@ -91,7 +124,23 @@ void remember_hidden(const Runs& hidden, AblationRow& row) {
         first = summary;
     }
   }
-  row.planned_seeds = planned_seeds_of(row.first_runs);
+}
+
+std::set<std::string> ids_of(const std::vector<store::RunSummary>& runs) {
+  std::set<std::string> ids;
+  for (const store::RunSummary& run : runs) ids.insert(run.id);
+  return ids;
+}
+
+/// The row's first runs are those that found first what they, or the runs shown, found.
+void trace_back(const FirstRuns& repetitions, AblationRow& row) {
+  for (store::RunSummary& first : row.first_runs) {
+    for (const std::string& id : {first.id, shown_of_seed(row, first.seed)->id}) {
+      const auto found = repetitions.find(id);
+      if (found != repetitions.end() && found->second.created < first.created)
+        first = found->second;
+    }
+  }
 }
 
 /// Seeds with the loss of another to the last bit, as a program gives that draws from a few cases
@@ -112,7 +161,9 @@ std::string part_of_seeds(size_t missing, const AblationRow& row) {
 
 }  // namespace
 
-void check_completeness(const AblationOptions& options,
+void check_completeness(const TableSpec& table,
+                        const Runs& of_table,
+                        const AblationOptions& options,
                         const ConfiguredRun* shown,
                         AblationRow& row) {
   if (row.runs.empty()) {
@@ -126,9 +177,13 @@ void check_completeness(const AblationOptions& options,
   }
   const Runs filtered = of_its_sample(options.filtered_out, *shown, row);
   const Runs archived = of_its_sample(options.archived, *shown, row);
+  const Runs logged = logged_otherwise(table, of_table, *shown, row);
   remember_hidden(filtered, row);
   remember_hidden(archived, row);
-  const NotShown by_filter = not_shown_of(filtered, row), by_archive = not_shown_of(archived, row);
+  const std::set<std::string> own = ids_of(row.first_runs);
+  remember_hidden(logged, row);
+  const NotShown by_filter = not_shown_of(filtered, row), by_archive = not_shown_of(archived, row),
+                 by_log = not_shown_of(logged, row);
   row.filtered_out = by_filter.seeds.size();
   const char* no_sample = ", and a chosen part is no sample";
   if (!by_filter.seeds.empty())
@@ -137,8 +192,14 @@ void check_completeness(const AblationOptions& options,
   if (!by_archive.seeds.empty())
     row.violations.push_back(part_of_seeds(by_archive.seeds.size(), row) + " are archived" +
                              no_sample + " (--archived shows all)");
+  if (!by_log.seeds.empty())
+    row.violations.push_back(part_of_seeds(by_log.seeds.size(), row) +
+                             " ran with another train.log_every" + no_sample +
+                             " (repeat them: 'forge run --force')");
   std::set<int64_t> results = by_filter.results;
   results.insert(by_archive.results.begin(), by_archive.results.end());
+  for (const store::RunSummary& first : row.first_runs)
+    if (!have_same_loss(first, *shown_of_seed(row, first.seed))) results.insert(first.seed);
   if (row.runs.size() > 1 && !results.empty())
     row.violations.push_back(counted(results.size(), "seed") +
                              " had another result in a run that is archived or left out" +
@@ -153,6 +214,10 @@ void check_completeness(const AblationOptions& options,
     row.violations.push_back(part_of_seeds(row.ended_early.size(), row) +
                              " failed or were stopped, and those that remain are no sample "
                              "(complete them: 'forge runs resume')");
+  trace_back(options.repetitions, row);
+  row.planned_seeds = planned_seeds_of(row.first_runs);
+  for (const std::string& id : ids_of(row.first_runs))
+    if (own.count(id) == 0) row.repeats.insert(id);
 }
 
 std::string rough_experiment_key(const store::RunSummary& run) {
@@ -283,17 +348,51 @@ void count_other_sets(const Runs& shown, const AblationOptions& options, Ablatio
 }
 
 void add_other_seeds(const std::vector<ConfiguredRun>& runs,
-                     const ConfiguredRun& shown,
-                     AblationRow& row) {
-  const std::string rough = rough_experiment_key(shown.summary);
-  const std::string own = run::run_key(identity_without_seed(shown));
-  for (const ConfiguredRun& run : runs) {
-    const bool has_own_name =
-        run.summary.project == shown.summary.project && run.summary.config == row.spec.config;
-    if (!has_own_name && is_completed(&run) && !shown_of_seed(row, run.summary.seed) &&
-        rough_experiment_key(run.summary) == rough &&
-        run::run_key(identity_without_seed(run)) == own)
-      row.other_seeds.insert(run.summary.seed);
+                     const AblationOptions& options,
+                     Ablation& ablation) {
+  std::map<std::string, Runs> by_rough_key;
+  std::map<std::string, const ConfiguredRun*> by_id;
+  for (const auto* list : {&runs,
+                           &options.filtered_out,
+                           &options.archived,
+                           &options.other_models,
+                           &options.elsewhere}) {
+    for (const ConfiguredRun& run : *list) {
+      if (!is_completed(&run)) continue;
+      by_rough_key[rough_experiment_key(run.summary)].push_back(&run);
+      by_id[run.summary.id] = &run;
+    }
+  }
+  std::map<const ConfiguredRun*, std::string> known_keys;
+  const auto key_of = [&](const ConfiguredRun* run) -> const std::string& {
+    const auto [key, is_new] = known_keys.try_emplace(run);
+    if (is_new) key->second = experiment_key(*run);
+    return key->second;
+  };
+  const std::optional<BestOfSpec>& best_of = ablation.table.best_of;
+  for (AblationRow& row : ablation.rows) {
+    if (row.runs.size() < 2) continue;
+    const ConfiguredRun& shown = *by_id.at(row.run->id);
+    const std::string own = key_of(&shown);
+    std::set<std::string> experiments = {own}, rough_keys = {rough_experiment_key(shown.summary)};
+    for (const std::string& id : row.repeats) {
+      const auto first = by_id.find(id);
+      if (first == by_id.end()) continue;
+      experiments.insert(key_of(first->second));
+      rough_keys.insert(rough_experiment_key(first->second->summary));
+    }
+    for (const std::string& rough : rough_keys) {
+      for (const ConfiguredRun* run : by_rough_key[rough]) {
+        const int64_t seed = run->summary.seed;
+        if (shown_of_seed(row, seed) || (best_of && is_tuning_seed(*best_of, seed))) continue;
+        const std::string& experiment = key_of(run);
+        const bool has_own_name =
+            run->summary.project == shown.summary.project && run->summary.config == row.spec.config;
+        // Of its own name and experiment they are shown, or said why they are not.
+        if (experiments.count(experiment) > 0 && !(has_own_name && experiment == own))
+          row.other_seeds.insert(seed);
+      }
+    }
   }
 }
 
@@ -436,6 +535,25 @@ SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) 
           "table " + verb + " after its runs"};
 }
 
+/// Whether runs are older ones, made again in a way that would hide what was known of them.
+SetupEntry describe_repetitions(const Ablation& ablation) {
+  size_t runs = 0;
+  std::set<std::string> repeated;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    runs += row.runs.size();
+    repeated.insert(row.repeats.begin(), row.repeats.end());
+  }
+  if (repeated.empty()) return {};
+  const std::string count =
+      std::to_string(repeated.size()) + " of " + counted(runs, "run") + " repeat older ones";
+  return {"Repetitions",
+          count + " to the last bit, under another name or with settings that change no number (" +
+              first_of({repeated.begin(), repeated.end()}) +
+              "): the plan, the claims and the age of the table are those of these",
+          count};
+}
+
 /// Whether the rows' configs were run in several ways, of which the table shows one.
 SetupEntry describe_other_sets(const Ablation& ablation) {
   const size_t most = most_other_sets(ablation);
@@ -459,8 +577,8 @@ SetupEntry describe_other_seeds(const Ablation& ablation) {
   if (seeds == 0) return {};
   return {"Other seeds",
           "the same experiments were also run with " + counted(seeds, "other seed") +
-              " under other names, and the table shows none of these: its seeds may have been "
-              "chosen by what they found",
+              " under other names or settings that change no number, and the table shows none of "
+              "these: its seeds may have been chosen by what they found",
           counted(seeds, "seed") + " of these experiments not shown"};
 }
 
@@ -525,6 +643,7 @@ std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablati
   std::vector<SetupEntry> entries;
   for (SetupEntry entry : {describe_plan(ablation),
                            describe_design(declared, ablation),
+                           describe_repetitions(ablation),
                            describe_repeated(ablation),
                            describe_other_sets(ablation),
                            describe_other_seeds(ablation),
