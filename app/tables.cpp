@@ -14,8 +14,8 @@
 #include "core/config/resolve.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
-#include "core/results/tables/completeness.h"
-#include "core/results/tables/table_spec.h"
+#include "core/results/tables/other_sets.h"
+#include "core/results/tables/read_table.h"
 
 namespace forge::app {
 namespace {
@@ -290,6 +290,23 @@ tables::TableSpec read_table(const project::Project& project, const std::string&
                             texts_of(project.configs, &project::Config::name));
 }
 
+namespace {
+
+/// Those of the project's tables that can be read: what is wrong with another table keeps nobody
+/// from this one.
+std::vector<tables::TableSpec> readable_tables(const project::Project& project) {
+  std::vector<tables::TableSpec> readable;
+  for (const std::string& name : table_names(project)) {
+    try {
+      readable.push_back(read_table(project, name));
+    } catch (const Error&) {
+    }
+  }
+  return readable;
+}
+
+}  // namespace
+
 std::vector<tables::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,
@@ -304,6 +321,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
   require_profile(configs, findings, specs, options.profile);
   for (const tables::TableSpec& table : specs) require_claimed_profiles(configs, table);
   remove_other_models(configs, findings);
+  const std::vector<tables::TableSpec> project_tables = readable_tables(project);
   std::vector<tables::Ablation> tables;
   std::optional<store::ResultStore> curves;  // opened for the tables that need it
   for (tables::TableSpec& table : specs) {
@@ -321,6 +339,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     ablation_options.filtered_out = findings.filtered_out;
     ablation_options.archived = findings.archived;
     ablation_options.other_models = findings.other_models;
+    ablation_options.project_tables = project_tables;
     ablation_options.elsewhere = findings.elsewhere;
     ablation_options.repetitions = findings.repetitions;
     ablation_options.evaluations = [&](const std::string& run_id) {

@@ -219,12 +219,18 @@ std::vector<std::optional<double>> holm_adjusted(const std::vector<std::optional
 }
 
 double look_factor(size_t seeds, size_t planned) {
-  constexpr double at_plan = 0.9, before_plan = 0.05, after_plan = 0.05;
+  constexpr double at_plan = 0.9, before_plan = 0.025, after_plan = 0.025, without_plan = 0.95;
   const auto n = static_cast<double>(seeds), wanted = static_cast<double>(planned);
-  if (planned < 2) return n * (n - 1);
+  if (planned < 2) return n * (n - 1) / without_plan;
   if (seeds == planned) return 1 / at_plan;
   if (seeds < planned) return (wanted - 2) / before_plan;
   return (n - wanted) * (n - wanted + 1) / after_plan;
+}
+
+double set_factor(size_t number) {
+  constexpr double after_first = 0.05;
+  const auto k = static_cast<double>(number);
+  return number < 2 ? 1 : k * (k - 1) / after_first;
 }
 
 }  // namespace forge::statistics

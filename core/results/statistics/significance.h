@@ -103,12 +103,20 @@ std::vector<std::optional<double>> weighted_holm_adjusted(const std::vector<Weig
 std::vector<std::optional<double>> holm_adjusted(const std::vector<std::optional<double>>& p);
 
 /// By what the p of a test is multiplied because it is made again whenever another seed completes:
-/// who calls real what is then at most 0.05 errs in at most 5 % of cases at any of these looks, by
-/// adding up what each may err (Bonferroni). With a number of seeds planned beforehand nearly all
-/// of it, 4.5 %, is for the look at that number; half of the rest is for all looks before it
-/// together and half for all after it (after J. L. Haybittle, British J. Radiology 44 (1971) 793).
-/// Without a plan (`planned` below 2) the look at n seeds may err in 5 % / (n (n − 1)), the sum of
-/// which over all n from 2 on is 5 %. `seeds` is at least 2.
+/// who calls real what is then at most 0.05 errs in less than 5 % of cases at any of these looks,
+/// by adding up what each may err (Bonferroni). With a number of seeds planned beforehand nearly
+/// all of it, 4.5 %, is for the look at that number; 0.125 % are for all looks before it together,
+/// as much for all after it (after J. L. Haybittle, British J. Radiology 44 (1971) 793), and 0.25 %
+/// are left for set_factor. Without a plan (`planned` below 2) the look at n seeds may err in 4.75
+/// % / (n (n − 1)), the sum of which over all n from 2 on is 4.75 %. `seeds` is at least 2.
 double look_factor(size_t seeds, size_t planned);
+
+/// By what the p of a test on the `number`-th of several sets of runs is multiplied besides,
+/// because another set may be made until one says something: 1 for the first one, so that it loses
+/// nothing, and k (k − 1) / 0.05 for the k-th. All sets together err in as much as look_factor
+/// leaves, for the sum of 1 / (k (k − 1)) over all k from 2 on is 1 (such shares of one error among
+/// tests that come one after another: D. P. Foster and R. A. Stine, J. Royal Statistical Society B
+/// 70 (2008) 429).
+double set_factor(size_t number);
 
 }  // namespace forge::statistics

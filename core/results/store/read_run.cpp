@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/config/fields.h"
 #include "core/model/cost.h"
 
 namespace forge::store {

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "core/base/text.h"
-#include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
@@ -17,209 +15,15 @@
 #include "core/results/tables/budget.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/completeness.h"
+#include "core/results/tables/other_sets.h"
 #include "core/results/tables/provenance.h"
-#include "core/run/identity.h"
-#include "core/run/program_hash.h"
+#include "core/results/tables/row_builder.h"
 
 namespace forge::tables {
 namespace {
 
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
-
-/// A run of the table's configs.
-struct Candidate {
-  const ConfiguredRun* run = nullptr;
-  std::string group;
-  bool has_profile = false;             ///< the one that the table shows
-  std::vector<std::string> violations;  ///< of the table's conditions; "" is none of these
-  bool is_of_other_backend = false;     ///< and violates nothing else
-};
-
-/// In what each run differs from its config as it is now; runs that do not have no entry.
-using ConfigDifferences = std::map<const ConfiguredRun*, std::vector<std::string>>;
-
-ConfigDifferences find_config_differences(const TableSpec& table,
-                                          const Runs& runs,
-                                          const AblationOptions& options) {
-  ConfigDifferences differences;
-  if (!options.current_config) return differences;
-  std::map<const nlohmann::json*, std::string> programs;  // of the configs
-  for (const ConfiguredRun* run : runs) {
-    const store::RunSummary& summary = run->summary;
-    const nlohmann::json& current =
-        options.current_config(summary.config, summary.profile, summary.device_type);
-    if (current.is_null()) continue;
-    const auto [program, is_new] = programs.try_emplace(&current);
-    if (is_new && !summary.program.empty())
-      program->second = run::program_hash(config::experiment_from_json(current).external);
-    CurrentFiles files{program->second};
-    if (options.current_data)
-      files.data = options.current_data(with_current_paths(run->config, current));
-    std::vector<std::string> found = differences_from_config(*run, current, files, table);
-    if (!found.empty()) differences[run] = std::move(found);
-  }
-  return differences;
-}
-
-/// Builds the rows of a table, config by config.
-class RowBuilder {
- public:
-  RowBuilder(const TableSpec& table,
-             const std::string& profile,
-             const Runs& runs,
-             const AblationOptions& options)
-      : table_(table),
-        profile_(profile),
-        differences_(find_config_differences(table, runs, options)),
-        is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }) {
-    const auto has_profile = [&](const ConfiguredRun* run) {
-      return profile.empty() || run->summary.profile == profile;
-    };
-    Runs of_profile;
-    std::copy_if(runs.begin(), runs.end(), std::back_inserter(of_profile), has_profile);
-    // Runs that no row can choose must not decide what the others are compared with.
-    Runs eligible;
-    std::copy_if(
-        of_profile.begin(), of_profile.end(), std::back_inserter(eligible), [&](const auto* run) {
-          return !table.best_of || why_not_chosen(*table.best_of, *run).empty();
-        });
-    const auto shown = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
-    for (const ConfiguredRun* run : runs) {
-      Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
-      if (candidate.has_profile) {
-        const std::vector<Condition> conditions = conditions_of(*run, table);
-        candidate.violations = violations(conditions, *shown);
-        candidate.is_of_other_backend = differs_in_backend_alone(conditions, *shown);
-      }
-      candidates_.push_back(std::move(candidate));
-    }
-    for (const RowSpec& row : table.rows) admit_other_backend(row);
-    if (table.budget) check_budgets(choose_speeds(table, options.benchmarks));
-  }
-
-  /// The rows of a config, one a group. Its other runs are excluded.
-  std::vector<AblationRow> rows_of(const RowSpec& spec, std::vector<ExcludedRuns>& excluded) const {
-    std::map<std::string, Runs> groups;
-    for (const Candidate& candidate : candidates_) {
-      if (is_of(candidate, spec) && reason_against(candidate).empty())
-        groups[candidate.group].push_back(candidate.run);
-    }
-    if (groups.empty()) groups[""];
-    std::vector<AblationRow> rows;
-    std::set<std::string> shown;
-    std::vector<ExcludedRuns> not_chosen;
-    for (const auto& [group, runs] : groups) {
-      AblationRow& row = rows.emplace_back();
-      row.spec = spec;
-      row.group = group;
-      fill(row, runs, not_chosen);
-      if (!row.run) fill_incomparable(row);
-      add_config_differences(row);
-      row.planned_seeds = planned_seeds_of(row.first_runs);
-      for (const store::RunSummary& run : row.runs) shown.insert(run.id);
-    }
-    for (const Candidate& candidate : candidates_) {
-      const std::string reason = reason_against(candidate);
-      const store::RunSummary& run = candidate.run->summary;
-      if (is_of(candidate, spec) && !reason.empty() && shown.count(run.id) == 0)
-        exclude(run, reason, excluded);
-    }
-    excluded.insert(excluded.end(), not_chosen.begin(), not_chosen.end());
-    return rows;
-  }
-
-  /// The run of that id, which is one of the table's.
-  const ConfiguredRun* find(const std::string& id) const {
-    return std::find_if(candidates_.begin(),
-                        candidates_.end(),
-                        [&](const Candidate& candidate) { return candidate.run->summary.id == id; })
-        ->run;
-  }
-
- private:
-  static bool is_of(const Candidate& candidate, const RowSpec& spec) {
-    return candidate.run->summary.config == spec.config;
-  }
-
-  /// Where no run of the table's backend completed the config, lets completed ones of another
-  /// backend fill its row: of one backend, that of the newest.
-  void admit_other_backend(const RowSpec& row) {
-    const Candidate* newest = nullptr;
-    for (const Candidate& candidate : candidates_) {
-      if (!is_of(candidate, row) || !candidate.has_profile || !is_completed(candidate.run))
-        continue;
-      if (candidate.violations.empty()) return;
-      if (!newest && candidate.is_of_other_backend) newest = &candidate;
-    }
-    if (!newest) return;
-    const std::string backend = newest->run->summary.backend;
-    for (Candidate& candidate : candidates_) {
-      if (is_of(candidate, row) && candidate.is_of_other_backend &&
-          candidate.run->summary.backend == backend)
-        candidate.violations.clear();
-    }
-  }
-
-  /// Marks the runs that use more or less than the table's budget.
-  void check_budgets(const std::vector<std::optional<MeasuredSpeed>>& speeds) {
-    Runs comparable;
-    for (const Candidate& candidate : candidates_) {
-      if (reason_against(candidate).empty()) comparable.push_back(candidate.run);
-    }
-    const BudgetCheck budget(table_, comparable, speeds, is_current_);
-    for (Candidate& candidate : candidates_) {
-      std::string violation = budget.violation(*candidate.run);
-      if (!violation.empty()) candidate.violations.push_back(std::move(violation));
-    }
-  }
-
-  /// "" for a run that is comparable.
-  std::string reason_against(const Candidate& candidate) const {
-    if (!candidate.has_profile)
-      return "profile " + candidate.run->summary.profile + ", this table shows " + profile_;
-    return candidate.violations.empty() ? "" : candidate.violations.front();
-  }
-
-  void fill(AblationRow& row, const Runs& runs, std::vector<ExcludedRuns>& excluded) const {
-    if (table_.best_of) {
-      fill_best(*table_.best_of, runs, is_current_, row, excluded);
-    } else {
-      static_cast<Sample&>(row) = sample_of(runs, excluded, "", is_current_);
-    }
-  }
-
-  void add_config_differences(AblationRow& row) const {
-    if (!row.completed()) return;
-    const auto found = differences_.find(find(row.run->id));
-    if (found != differences_.end()) row.differs_from_config = found->second;
-  }
-
-  /// Lets a row without comparable runs show the newest completed run, with the other seeds that
-  /// violate the same conditions. A run that the row would not show if it were comparable, of a
-  /// value that best_of does not list, is not shown here either.
-  void fill_incomparable(AblationRow& row) const {
-    Runs similar;
-    for (const Candidate& candidate : candidates_) {
-      if (!is_of(candidate, row.spec) || !is_completed(candidate.run)) continue;
-      if (!candidate.has_profile || candidate.group != row.group) continue;
-      if (candidate.violations.empty()) continue;
-      if (table_.best_of && !why_not_chosen(*table_.best_of, *candidate.run).empty()) continue;
-      if (similar.empty()) row.violations = candidate.violations;
-      if (candidate.violations == row.violations) similar.push_back(candidate.run);
-    }
-    if (similar.empty()) return;
-    std::vector<ExcludedRuns> ignored;  // what is not comparable is excluded with its reason anyway
-    row.points.clear();
-    fill(row, similar, ignored);
-  }
-
-  const TableSpec& table_;
-  const std::string profile_;
-  const ConfigDifferences differences_;
-  const IsCurrent is_current_;
-  std::vector<Candidate> candidates_;
-};
 
 std::optional<double> change(std::optional<double> own, std::optional<double> baseline) {
   if (!own || !baseline || !(*own > 0) || !(*baseline > 0)) return std::nullopt;
@@ -473,7 +277,7 @@ Ablation build_ablation(const TableSpec& declared,
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
   for (AblationRow& row : ablation.rows)
     check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
-  count_other_sets(own, options, ablation);
+  count_other_sets(own, declared, options, ablation);
   add_other_seeds(runs, options, ablation);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
@@ -524,6 +328,12 @@ const AblationRow* find_row(const Ablation& ablation,
         return row.spec.config == config && row.group == group;
       });
   return found == ablation.rows.end() ? nullptr : &*found;
+}
+
+const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed) {
+  const auto found = std::find_if(
+      row.runs.begin(), row.runs.end(), [&](const auto& run) { return run.seed == seed; });
+  return found == row.runs.end() ? nullptr : &*found;
 }
 
 namespace {

@@ -56,14 +56,20 @@ struct SweepPoint : Sample {
   double value = 0;
 };
 
-/// Sets of runs of a row's config, of which it shows one: of another set it might have shown
-/// another result.
+/// Runs of a config that differ in nothing but their seeds and what the table varies itself.
+struct RunSet {
+  std::string conditions;  ///< of the table, as the set meets them; "": it can stand in no row
+  std::string second_run;  ///< when that of its second seed was made: one seed says nothing
+};
+
+/// Sets of runs of a row's config, of which it shows one: of another it might have shown another
+/// result (other_sets.h).
 struct RunSets {
-  /// How many sets meet the same conditions of the table, the shown one too: by the conditions.
-  std::map<std::string, size_t> alike;
-  size_t others = 0;                ///< beside the one shown
-  std::set<std::string> differ_in;  ///< what sets them apart from it: "optimizer.eps", "threads"
-  size_t unfinished = 0;  ///< their seeds that were planned or begun, and did not complete
+  RunSet shown;
+  std::vector<RunSet> others;       ///< that were tried beside it
+  std::set<std::string> differ_in;  ///< what sets these apart from it: "optimizer.eps", "threads"
+  size_t unfinished = 0;         ///< their seeds that were planned or begun, and did not complete
+  std::set<std::string> tables;  ///< declared together with this one, with sets made before
 };
 
 /// One row of a table.
@@ -167,6 +173,8 @@ struct AblationOptions {
   std::vector<store::ConfiguredRun> archived = {};
   /// Runs of the project of other models than their configs have now, archived or not.
   std::vector<store::ConfiguredRun> other_models = {};
+  /// All tables of the project, as they are declared now.
+  std::vector<TableSpec> project_tables = {};
   /// Runs of other projects that may be of the same experiments.
   std::vector<store::ConfiguredRun> elsewhere = {};
   /// Which runs are older ones, made again: of all in the store.
@@ -201,6 +209,9 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
 const AblationRow* find_row(const Ablation& ablation,
                             const std::string& config,
                             const std::string& group = "");
+
+/// The run of the seed that the row shows; null if it shows none.
+const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed);
 
 /// A metric of each of the row's runs, in their order; empty if one does not have it, and of speed
 /// and memory where other numbers of processes or other devices trained them.

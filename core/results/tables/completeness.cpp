@@ -15,6 +15,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/other_sets.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
 
@@ -37,11 +38,6 @@ size_t planned_seeds_of(std::vector<store::RunSummary> runs) {
 }
 
 namespace {
-
-/// Names the run's experiment.
-std::string experiment_key(const ConfiguredRun& run) {
-  return run::run_key(identity_without_seed(run));
-}
 
 /// Runs that belong to the row's sample, but for their seed, whatever became of them.
 Runs of_its_sample(const std::vector<ConfiguredRun>& runs,
@@ -82,13 +78,6 @@ Runs logged_otherwise(const TableSpec& table,
       own.push_back(run);
   }
   return own;
-}
-
-/// The run of the seed that the row shows; null if it shows none.
-const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed) {
-  const auto found = std::find_if(
-      row.runs.begin(), row.runs.end(), [&](const auto& run) { return run.seed == seed; });
-  return found == row.runs.end() ? nullptr : &*found;
 }
 
 /// The seeds of completed ones that the row does not show at all, and those that it shows another
@@ -220,182 +209,6 @@ void check_completeness(const TableSpec& table,
     if (own.count(id) == 0) row.repeats.insert(id);
 }
 
-std::string rough_experiment_key(const store::RunSummary& run) {
-  return join({run.data_fingerprint,
-               run.tokenizer_fingerprint,
-               run.backend,
-               run.program,
-               std::to_string(run.numerics_version),
-               std::to_string(run.parameters),
-               std::to_string(run.max_steps),
-               std::to_string(run.tokens_per_step)},
-              " ");
-}
-
-namespace {
-
-/// Runs of a config that differ in nothing but their seeds and what the table varies.
-struct RunSet {
-  run::Identity identity;
-  std::string group;
-  Runs runs;
-};
-
-/// All that were made, by their keys.
-std::map<std::string, RunSet> sets_of(const std::string& config,
-                                      const Runs& runs,
-                                      const TableSpec& table) {
-  std::map<std::string, RunSet> sets;
-  for (const ConfiguredRun* run : runs) {
-    if (run->summary.config != config) continue;
-    run::Identity identity = identity_of_set(*run, table);
-    RunSet& set = sets[run::run_key(identity)];
-    set.identity = std::move(identity);
-    set.group = group_of(*run, table);
-    set.runs.push_back(run);
-  }
-  return sets;
-}
-
-bool shows_one_of(const AblationRow& row, const RunSet& set) {
-  return std::any_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
-    const store::RunSummary* shown = shown_of_seed(row, run->summary.seed);
-    return shown && shown->id == run->summary.id;
-  });
-}
-
-/// The seeds that told something which the row does not show. A poor run is stopped, and one that
-/// diverges fails: they count as well, unless they ended before their first step.
-std::set<int64_t> telling_seeds(const RunSet& set, const AblationRow& row) {
-  std::set<int64_t> seeds;
-  for (const ConfiguredRun* run : set.runs) {
-    const store::RunSummary& summary = run->summary;
-    if (!store::is_final(summary.status) || summary.step == 0) continue;
-    const store::RunSummary* shown = shown_of_seed(row, summary.seed);
-    if (shown && is_completed(run) && have_same_loss(*shown, summary)) continue;
-    seeds.insert(summary.seed);
-  }
-  return seeds;
-}
-
-/// Seeds that were planned or begun and did not complete; 0 while some may.
-size_t unfinished_seeds_of(const RunSet& set) {
-  std::set<std::string> planned, completed;
-  for (const ConfiguredRun* run : set.runs) {
-    const store::RunSummary& summary = run->summary;
-    if (!store::is_final(summary.status)) return 0;
-    for (const std::string& seed : split(summary.planned_seeds, ',')) planned.insert(seed);
-    planned.insert(std::to_string(summary.seed));
-    if (is_completed(run)) completed.insert(std::to_string(summary.seed));
-  }
-  planned.erase("");
-  return planned.size() - completed.size();
-}
-
-/// The table's conditions as a set meets them, and its group. Each command has a program of its
-/// own.
-std::string conditions_text(const RunSet& set, const TableSpec& table) {
-  const auto completed = std::find_if(set.runs.begin(), set.runs.end(), is_completed);
-  const ConfiguredRun& run = completed == set.runs.end() ? *set.runs.front() : **completed;
-  std::string text = set.group + '\n';
-  for (const Condition& condition : conditions_of(run, table)) {
-    if (!is_program(condition)) text += condition.name + '\n' + condition.value + '\n';
-  }
-  return text;
-}
-
-/// In how many ways sets of the two can stand in one table.
-size_t ways_to_compare(const AblationRow& a, const AblationRow& b) {
-  size_t ways = 0;
-  for (const auto& [conditions, sets] : a.sets.alike) {
-    const auto found = b.sets.alike.find(conditions);
-    if (found != b.sets.alike.end()) ways += sets * found->second;
-  }
-  return ways;
-}
-
-}  // namespace
-
-void count_other_sets(const Runs& shown, const AblationOptions& options, Ablation& ablation) {
-  Runs of_models = shown, all;
-  for (const auto* hidden : {&options.filtered_out, &options.archived})
-    for (const ConfiguredRun& run : *hidden) of_models.push_back(&run);
-  all = of_models;
-  for (const ConfiguredRun& run : options.other_models) all.push_back(&run);
-  const std::set<const ConfiguredRun*> can_be_shown(of_models.begin(), of_models.end());
-  std::map<std::string, std::map<std::string, RunSet>> sets_of_config;
-  for (AblationRow& row : ablation.rows) {
-    if (row.runs.size() < 2) continue;
-    const auto [place, is_new] = sets_of_config.try_emplace(row.spec.config);
-    std::map<std::string, RunSet>& sets = place->second;
-    if (is_new) sets = sets_of(row.spec.config, all, ablation.table);
-    const auto own = std::find_if(
-        sets.begin(), sets.end(), [&](const auto& set) { return shows_one_of(row, set.second); });
-    if (own == sets.end()) continue;
-    row.sets.alike[conditions_text(own->second, ablation.table)] = 1;
-    for (const auto& [key, set] : sets) {
-      const bool is_another_row =
-          set.group != row.group && find_row(ablation, row.spec.config, set.group);
-      if (is_another_row || shows_one_of(row, set) || telling_seeds(set, row).size() < 2) continue;
-      ++row.sets.others;
-      row.sets.unfinished += unfinished_seeds_of(set);
-      for (const auto& difference : run::identity_differences(set.identity, own->second.identity))
-        row.sets.differ_in.insert(difference.what);
-      if (can_be_shown.count(set.runs.front()) > 0)
-        ++row.sets.alike[conditions_text(set, ablation.table)];
-    }
-  }
-}
-
-void add_other_seeds(const std::vector<ConfiguredRun>& runs,
-                     const AblationOptions& options,
-                     Ablation& ablation) {
-  std::map<std::string, Runs> by_rough_key;
-  std::map<std::string, const ConfiguredRun*> by_id;
-  for (const auto* list : {&runs,
-                           &options.filtered_out,
-                           &options.archived,
-                           &options.other_models,
-                           &options.elsewhere}) {
-    for (const ConfiguredRun& run : *list) {
-      if (!is_completed(&run)) continue;
-      by_rough_key[rough_experiment_key(run.summary)].push_back(&run);
-      by_id[run.summary.id] = &run;
-    }
-  }
-  std::map<const ConfiguredRun*, std::string> known_keys;
-  const auto key_of = [&](const ConfiguredRun* run) -> const std::string& {
-    const auto [key, is_new] = known_keys.try_emplace(run);
-    if (is_new) key->second = experiment_key(*run);
-    return key->second;
-  };
-  const std::optional<BestOfSpec>& best_of = ablation.table.best_of;
-  for (AblationRow& row : ablation.rows) {
-    if (row.runs.size() < 2) continue;
-    const ConfiguredRun& shown = *by_id.at(row.run->id);
-    const std::string own = key_of(&shown);
-    std::set<std::string> experiments = {own}, rough_keys = {rough_experiment_key(shown.summary)};
-    for (const std::string& id : row.repeats) {
-      const auto first = by_id.find(id);
-      if (first == by_id.end()) continue;
-      experiments.insert(key_of(first->second));
-      rough_keys.insert(rough_experiment_key(first->second->summary));
-    }
-    for (const std::string& rough : rough_keys) {
-      for (const ConfiguredRun* run : by_rough_key[rough]) {
-        const int64_t seed = run->summary.seed;
-        if (shown_of_seed(row, seed) || (best_of && is_tuning_seed(*best_of, seed))) continue;
-        const std::string& experiment = key_of(run);
-        const bool has_own_name =
-            run->summary.project == shown.summary.project && run->summary.config == row.spec.config;
-        // Of its own name and experiment they are shown, or said why they are not.
-        if (experiments.count(experiment) > 0 && !(has_own_name && experiment == own))
-          row.other_seeds.insert(seed);
-      }
-    }
-  }
-}
-
 namespace {
 
 /// Whether the runs of some row came before another's with more seeds than they came behind them,
@@ -434,19 +247,6 @@ Turns turns_of(const std::vector<const AblationRow*>& rows) {
   // One row after the other makes one change less than there are rows.
   if (changes < fewest * (compared.size() - 1)) return Turns::one_after_another;
   return is_one_row_first(compared) ? Turns::one_row_first : Turns::in_turn;
-}
-
-size_t most_other_sets(const Ablation& ablation) {
-  size_t most = 0;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.is_comparable()) continue;
-    most = std::max(most, row.sets.others);
-    for (const AblationRow& other : ablation.rows) {
-      if (&other == &row || other.group != row.group || !other.is_comparable()) continue;
-      most = std::max(most, std::max<size_t>(ways_to_compare(row, other), 1) - 1);
-    }
-  }
-  return most;
 }
 
 namespace {
@@ -552,34 +352,6 @@ SetupEntry describe_repetitions(const Ablation& ablation) {
               first_of({repeated.begin(), repeated.end()}) +
               "): the plan, the claims and the age of the table are those of these",
           count};
-}
-
-/// Whether the rows' configs were run in several ways, of which the table shows one.
-SetupEntry describe_other_sets(const Ablation& ablation) {
-  const size_t most = most_other_sets(ablation);
-  if (most == 0) return {};
-  std::set<std::string> keys;
-  for (const AblationRow& row : ablation.rows)
-    if (row.is_comparable()) keys.insert(row.sets.differ_in.begin(), row.sets.differ_in.end());
-  const std::string differ_in = first_of({keys.begin(), keys.end()});
-  const std::string count = counted(most, "other set");
-  return {"Other runs",
-          count + " of runs of these configs, shown or not, could stand here (they differ in " +
-              differ_in + "): each counts as a look",
-          count + " of runs counted (" + differ_in + ")"};
-}
-
-/// Whether seeds that the table does not show were run under another name.
-SetupEntry describe_other_seeds(const Ablation& ablation) {
-  size_t seeds = 0;
-  for (const AblationRow& row : ablation.rows)
-    if (row.is_comparable()) seeds += row.other_seeds.size();
-  if (seeds == 0) return {};
-  return {"Other seeds",
-          "the same experiments were also run with " + counted(seeds, "other seed") +
-              " under other names or settings that change no number, and the table shows none of "
-              "these: its seeds may have been chosen by what they found",
-          counted(seeds, "seed") + " of these experiments not shown"};
 }
 
 /// Whether the table shows or tests a timing of its runs.

@@ -24,31 +24,6 @@ void check_completeness(const TableSpec& table,
                         const store::ConfiguredRun* shown,
                         AblationRow& row);
 
-/// Counts, for each row of several seeds, the other sets of runs of its config: with any setting
-/// that the table does not vary itself, other files, threads, devices or versions. Who may show any
-/// of them has as many looks, so it does not matter whether they are shown, archived, left out by a
-/// filter or of another model. A set counts if two of its seeds were trained and ended, however,
-/// and found another loss than the row's. Sets that other rows of the config show (`--by`) do not.
-/// `shown`: the runs that rows were chosen from.
-void count_other_sets(const std::vector<const store::ConfiguredRun*>& shown,
-                      const AblationOptions& options,
-                      Ablation& ablation);
-
-/// The same for runs of one experiment, and seldom for others. Their configs, which decide it, take
-/// longer to read.
-std::string rough_experiment_key(const store::RunSummary& run);
-
-/// Adds, for each row of several seeds, those that it does not show of its experiment, or of one
-/// whose runs its own repeat, and that runs under other names or settings completed: its own may
-/// have been chosen by what these found. `runs`: of the project, as the table gets them.
-void add_other_seeds(const std::vector<store::ConfiguredRun>& runs,
-                     const AblationOptions& options,
-                     Ablation& ablation);
-
-/// So many other tables could have been shown: as many as one of the compared rows has other sets,
-/// or where sets of two rows go together in more ways than the shown one, as many as these.
-size_t most_other_sets(const Ablation& ablation);
-
 /// In which order the runs of rows were made. What changes on a machine from hour to hour is no
 /// noise between seeds: it lies between rows that were not trained in turn.
 enum class Turns {

@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
+#include "core/results/statistics/value_range.h"
 
 namespace forge::tables {
 namespace {
 
+using statistics::Matrix;
 using statistics::Moments;
+using statistics::Point;  // a value of each metric
+using statistics::product;
 
 /// A name of the expression with its sample.
 struct SampledMetric {
@@ -84,8 +87,6 @@ std::vector<double> in_order_of_seeds(const MetricSample& sample) {
   return values;
 }
 
-using Point = std::vector<double>;  ///< a value of each metric
-
 Point means_of(const std::vector<SampledMetric>& metrics) {
   Point means;
   for (const SampledMetric& metric : metrics) means.push_back(metric.moments.mean);
@@ -98,34 +99,20 @@ std::optional<double> value_at(const Expression& expression,
   return evaluate_with(expression, metrics, [&](size_t i) { return point[i]; });
 }
 
-/// How fast the expression changes with each metric at a point; none where that is not known.
-std::optional<Point> slopes(const Expression& expression,
-                            const std::vector<SampledMetric>& metrics,
-                            const Point& point) {
-  Point result;
-  for (size_t moved = 0; moved < metrics.size(); ++moved) {
-    const Moments& moments = metrics[moved].moments;
-    // Small against what the metric varies, and not lost in its rounding.
-    const double step = std::max({1e-2 * moments.standard_error(),
-                                  1e-2 * metrics[moved].sample.sampling_error,
-                                  1e-6 * std::fabs(moments.mean)});
-    if (step == 0) {  // always 0: it adds nothing
-      result.push_back(0);
-      continue;
-    }
-    Point beside = point;
-    beside[moved] = point[moved] + step;
-    const std::optional<double> above = value_at(expression, metrics, beside);
-    beside[moved] = point[moved] - step;
-    const std::optional<double> below = value_at(expression, metrics, beside);
-    if (!above || !below) return std::nullopt;
-    result.push_back((*above - *below) / (2 * step));
-  }
-  return result;
-}
-
-double product(const Point& a, const Point& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+/// What the expression makes of the metrics' means.
+statistics::FunctionOfMeans function_of(const Expression& expression,
+                                        const std::vector<SampledMetric>& metrics) {
+  statistics::FunctionOfMeans function;
+  function.value_at = [&expression, &metrics](const Point& point) {
+    return value_at(expression, metrics, point);
+  };
+  function.means = means_of(metrics);
+  // Small against what each metric varies, and not lost in its rounding; 0 if it is always 0.
+  for (const auto& [name, sample, moments] : metrics)
+    function.steps.push_back(std::max({1e-2 * moments.standard_error(),
+                                       1e-2 * sample.sampling_error,
+                                       1e-6 * std::fabs(moments.mean)}));
+  return function;
 }
 
 /// What evaluating only so many cases leaves open of the expression: a standard error, 0 without
@@ -138,15 +125,7 @@ double sampling_error_of(const std::vector<SampledMetric>& metrics, const Point&
   return error;
 }
 
-using Matrix = std::vector<Point>;
-
 Matrix zeros(size_t size) { return Matrix(size, Point(size)); }
-
-Point product(const Matrix& matrix, const Point& point) {
-  Point result;
-  for (const Point& row : matrix) result.push_back(product(row, point));
-  return result;
-}
 
 /// How the means of losses vary together because the evaluation is a sample of the text. Losses of
 /// other rows than the first one's add an error of their own; metrics that no row has, such as
@@ -315,12 +294,9 @@ Chance chance_of(const std::vector<SampledMetric>& metrics, const Point& slope, 
   return chance;
 }
 
-/// By how much chance moves the means where that moves the expression most, for these slopes.
-using Reach = std::function<Point(const Point& slope)>;
-
-/// Within the ellipsoid around the means that moves a sum of metrics with these slopes by as much
-/// as its interval reaches: Student's t for the seeds, and for the rows of text.
-Reach reach_of_chance(const Chance& chance, double confidence) {
+/// The ellipsoid around the means that moves a sum of metrics by as much as its interval reaches:
+/// Student's t for the seeds, and for the rows of text.
+statistics::Reach reach_of_chance(const Chance& chance, double confidence) {
   const double seeds = statistics::student_t_critical_value(confidence, chance.degrees_of_freedom);
   const double evaluation =
       std::isinf(chance.degrees_of_evaluation)  // no rows are known
@@ -331,103 +307,15 @@ Reach reach_of_chance(const Chance& chance, double confidence) {
     for (size_t j = 0; j < squares.size(); ++j)
       squares[i][j] = seeds * seeds * chance.by_seeds[i][j] +
                       evaluation * evaluation * chance.by_evaluation[i][j];
-  return [squares](const Point& slope) {
-    Point move = product(squares, slope);
-    const double length = std::sqrt(std::max(0.0, product(move, slope)));
-    for (double& each : move) each = length > 0 ? each / length : 0;
-    return move;
-  };
+  return statistics::within_ellipsoid(std::move(squares));
 }
 
 /// Within what the numbers of cases leave open of each fraction, whatever they have in common.
-Reach reach_of_cases(const std::vector<SampledMetric>& metrics, double confidence) {
+statistics::Reach reach_of_cases(const std::vector<SampledMetric>& metrics, double confidence) {
   const double z = statistics::normal_critical_value(confidence);
-  return [&metrics, z](const Point& slope) {
-    Point move(metrics.size());
-    for (size_t i = 0; i < metrics.size(); ++i)
-      move[i] = std::copysign(z * metrics[i].sample.sampling_error, slope[i]);
-    return move;
-  };
-}
-
-Point moved_by(const Point& move, double times, Point point) {
-  for (size_t i = 0; i < point.size(); ++i) point[i] += times * move[i];
-  return point;
-}
-
-/// Whether the expression changes in the direction of `sign`, 1 or -1, all the way of a move.
-bool goes_one_way(const Expression& expression,
-                  const std::vector<SampledMetric>& metrics,
-                  const Point& move,
-                  double sign) {
-  constexpr int parts = 16;
-  const Point means = means_of(metrics);
-  std::optional<double> before = value_at(expression, metrics, means);
-  for (int i = 1; i <= parts; ++i) {
-    const auto value =
-        value_at(expression, metrics, moved_by(move, sign * i / double{parts}, means));
-    if (!value || !before || sign * (*value - *before) <= 0) return false;
-    before = value;
-  }
-  return true;
-}
-
-/// The largest (`sign` 1) or smallest (-1) value of the expression at means within reach. It lies
-/// where the slopes there point at: they are followed from the means on, and turned less where that
-/// overshoots. None where the expression has no value within reach, turns or has a pole there.
-std::optional<double> end_of(const Expression& expression,
-                             const std::vector<SampledMetric>& metrics,
-                             const Reach& reach,
-                             double sign) {
-  constexpr int most_steps = 100;
-  const Point means = means_of(metrics);
-  std::optional<Point> slope = slopes(expression, metrics, means);
-  if (!slope) return std::nullopt;
-  Point move = reach(*slope);
-  const std::optional<double> at_means = value_at(expression, metrics, means);
-  std::optional<double> value = value_at(expression, metrics, moved_by(move, sign, means));
-  const double change = product(move, *slope);
-  if (!value || change == 0) return value;
-  const auto is_straight = [&](double part) {
-    const auto there = value_at(expression, metrics, moved_by(move, sign * part, means));
-    return there && std::fabs(*there - *at_means - sign * part * change) <= 1e-7 * change;
-  };
-  if (is_straight(1) && is_straight(0.5)) return value;
-  Point direction = moved_by(*slope, 1 / change - 1, *slope);  // a move along it counts 1
-  double turn = 1;
-  for (int i = 0; i < most_steps; ++i) {
-    slope = slopes(expression, metrics, moved_by(move, sign, means));
-    if (!slope) return std::nullopt;
-    const double most = product(reach(*slope), *slope);
-    // Where nothing within reach lies farther along the slopes, it is found.
-    if (!(most > 0)) return std::nullopt;
-    if (product(move, *slope) >= (1 - 1e-6) * most)
-      return goes_one_way(expression, metrics, move, sign) ? value : std::nullopt;
-    Point turned = direction;
-    for (size_t k = 0; k < turned.size(); ++k)
-      turned[k] += turn * ((*slope)[k] / most - direction[k]);
-    const Point next = reach(turned);
-    const auto there = value_at(expression, metrics, moved_by(next, sign, means));
-    if (there && sign * (*there - *value) > 0) {
-      direction = turned;
-      move = next;
-      value = there;
-      turn = std::min(1.0, 2 * turn);
-    } else {
-      turn /= 2;
-    }
-  }
-  return std::nullopt;
-}
-
-/// The values of the expression at all means within reach.
-std::optional<statistics::Interval> values_within(const Expression& expression,
-                                                  const std::vector<SampledMetric>& metrics,
-                                                  const Reach& reach) {
-  const std::optional<double> low = end_of(expression, metrics, reach, -1);
-  const std::optional<double> high = end_of(expression, metrics, reach, 1);
-  if (!low || !high) return std::nullopt;
-  return statistics::Interval{*low, *high};
+  Point halves;
+  for (const SampledMetric& metric : metrics) halves.push_back(z * metric.sample.sampling_error);
+  return statistics::within_box(std::move(halves));
 }
 
 /// Fills in what several runs of each metric say; `missing` where they say nothing.
@@ -436,7 +324,8 @@ void estimate_by_runs(Estimate& estimate,
                       const std::vector<SampledMetric>& metrics,
                       double confidence) {
   const bool paired = common_seeds(metrics).has_value();
-  const std::optional<Point> slope = slopes(expression, metrics, means_of(metrics));
+  const statistics::FunctionOfMeans function = function_of(expression, metrics);
+  const std::optional<Point> slope = statistics::slopes(function, function.means);
   estimate.missing = "it has no value for all that the runs vary over, or does not vary";
   if (!slope) return;
   const double sampling_error = sampling_error_of(metrics, *slope);
@@ -453,8 +342,8 @@ void estimate_by_runs(Estimate& estimate,
                                                 sampling_error,
                                                 evaluation_error);
   if (!found) return;
-  const auto by_chance = values_within(expression, metrics, reach_of_chance(chance, confidence));
-  const auto by_cases = values_within(expression, metrics, reach_of_cases(metrics, confidence));
+  const auto by_chance = statistics::values_within(function, reach_of_chance(chance, confidence));
+  const auto by_cases = statistics::values_within(function, reach_of_cases(metrics, confidence));
   estimate.missing =
       "it bends within what chance moves it by, or has no value there: compare the metrics "
       "themselves";

@@ -25,10 +25,8 @@ std::string bits_of(const RunSummary& run, const char* metric) {
 
 /// Two runs that share one of these have the same numbers.
 std::vector<std::string> keys_of(const RunSummary& run) {
-  const std::string trained = join({std::to_string(run.seed),
-                                    std::to_string(run.parameters),
-                                    std::to_string(run.tokens)},
-                                   " ");
+  const std::string trained = join(
+      {std::to_string(run.seed), std::to_string(run.parameters), std::to_string(run.tokens)}, " ");
   std::vector<std::string> keys;
   for (const char* metric : {results::eval_loss_name, results::train_loss_name}) {
     const std::string bits = bits_of(run, metric);

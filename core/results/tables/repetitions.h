@@ -6,7 +6,8 @@
 
 #include "core/results/store/run_summary.h"
 
-/// Runs that are older ones, made again under another name or with a setting that changes no number.
+/// Runs that are older ones, made again under another name or with a setting that changes no
+/// number.
 namespace forge::tables {
 
 /// By the id of a run, the first one with its numbers.
@@ -16,8 +17,8 @@ using FirstRuns = std::map<std::string, store::RunSummary>;
 /// number of parameters and tokens, and the last loss of the evaluation or of the training equal to
 /// the last bit. So the config's name, its project and every setting that changes no number may
 /// differ, and so may the evaluation where the training is the same. The older one must have ended
-/// before the repetition was planned, or nobody knew what it would find. A loss of few digits may be
-/// equal by chance (statistics::rounding_step): it counts where the identities are equal too.
+/// before the repetition was planned, or nobody knew what it would find. A loss of few digits may
+/// be equal by chance (statistics::rounding_step): it counts where the identities are equal too.
 /// `runs`: of all configs, projects and workspaces, archived or not. Takes time in proportion to
 /// their number, but for their sorting.
 FirstRuns first_runs_of(const std::vector<store::RunSummary>& runs);

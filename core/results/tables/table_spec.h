@@ -6,7 +6,6 @@
 
 #include "core/results/metrics.h"
 #include "core/results/tables/expression.h"
-#include "core/yaml/yaml.h"
 
 namespace forge::tables {
 
@@ -28,9 +27,6 @@ struct Published {
   /// The result of a config, or null.
   const PublishedResult* find(const std::string& config) const;
 };
-
-/// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the wrong place.
-Published read_published(const std::string& path);
 
 // Ablation tables are files of a project, tables/NAME.yaml: the config of each row, the columns,
 // and what must be equal for runs to be comparable.
@@ -183,9 +179,5 @@ std::string primary_metric(const TableSpec& table);
 
 /// The scores that the table shows or chooses by, each once.
 std::vector<std::string> scores_of(const TableSpec& table);
-
-/// Reads and checks a table file. `configs` are the names that a row may name. Throws Error at the
-/// place of what is wrong.
-TableSpec read_table(const std::string& path, const std::vector<std::string>& configs);
 
 }  // namespace forge::tables

@@ -5,7 +5,7 @@
 
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
-#include "core/results/tables/completeness.h"
+#include "core/results/tables/other_sets.h"
 
 namespace forge::tables {
 namespace {
@@ -65,11 +65,6 @@ std::string tested_metric(const std::string& metric, const Ablation& ablation) {
 /// Adjusts all p together.
 void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verdicts) {
   const size_t hidden = hidden_rows(ablation);
-  // Each counts as if all of it had been tested.
-  const size_t other_tables = most_other_sets(ablation);
-  const auto hidden_of = [&](size_t tests, size_t not_shown) {
-    return not_shown + other_tables * (tests + not_shown);
-  };
   std::vector<TestedP> of_primary, others, all;
   for (auto& [metric, cells] : verdicts.cells) {
     const std::vector<TestedP> tests = tests_of(cells);
@@ -79,15 +74,18 @@ void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verd
   for (JudgedClaim& claim : verdicts.claims) {
     if (claim.p) others.push_back(&claim.p);
   }
+  const double factor = factor_of_other_sets(ablation);
+  for (const auto* tests : {&of_primary, &others})
+    for (const TestedP p : *tests) *p = std::min(1.0, factor * **p);
   std::vector<statistics::WeightedTest> weighted, of_hidden;
-  add(of_primary, hidden_of(of_primary.size(), hidden), all, weighted, of_hidden);
+  add(of_primary, hidden, all, weighted, of_hidden);
   if (!others.empty()) {
     const size_t columns = verdicts.cells.size() - 1;
     const auto claims = static_cast<size_t>(
         std::count_if(verdicts.claims.begin(), verdicts.claims.end(), [](const auto& claim) {
           return claim.waits_for_runs;
         }));
-    add(others, hidden_of(others.size(), hidden * columns + claims), all, weighted, of_hidden);
+    add(others, hidden * columns + claims, all, weighted, of_hidden);
   }
   weighted.insert(weighted.end(), of_hidden.begin(), of_hidden.end());
   const auto adjusted = statistics::weighted_holm_adjusted(weighted);

@@ -9,7 +9,7 @@
 #include "core/project/names.h"
 #include "core/project/project.h"
 #include "core/project/workspace.h"
-#include "core/results/tables/table_spec.h"
+#include "core/results/tables/read_table.h"
 #include "tests/core/config/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"

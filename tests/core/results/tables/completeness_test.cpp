@@ -32,11 +32,7 @@ Ablation table_of_plans(const std::vector<std::vector<int64_t>>& planned) {
   return lab.table();
 }
 
-std::string plan_of(const Ablation& ablation) {
-  for (const SetupEntry& entry : ablation.setup)
-    if (entry.name == "Plan") return entry.short_text;
-  return "";
-}
+std::string plan_of(const Ablation& ablation) { return setup_of(ablation, "Plan"); }
 
 TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
   const std::vector<int64_t> three = {1, 2, 3};
@@ -54,160 +50,6 @@ TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
   CHECK(more.rows[0].planned_seeds == 3);
   CHECK(plan_of(more) == "reopened: 3 seeds planned");
   CHECK(plan_of(table_of_plans({{1}})) == "");
-}
-
-std::string setup_of(const Ablation& ablation, const std::string& name) {
-  for (const SetupEntry& entry : ablation.setup)
-    if (entry.name == name) return entry.short_text;
-  return "";
-}
-
-TEST_CASE("who runs the same seeds again with other threads has another look", "[report][plan]") {
-  Lab lab;
-  const auto add = [&](int threads, int day) {
-    for (const char* config : {"llama", "canon_a"}) {
-      for (const int seed : {1, 2, 3}) {
-        MadeRun run = Lab::run(config, day);
-        run.id = config + std::to_string(seed) + "-" + std::to_string(threads);
-        run.experiment.seed = static_cast<uint64_t>(seed);
-        run.threads = threads;
-        make_completed_run(lab.runs, run, {3 + 0.01 * seed * threads + (config[0] == 'l')});
-      }
-    }
-  };
-  add(2, 10);
-  CHECK(lab.table().rows[1].sets.others == 0);
-  add(1, 11);
-  add(4, 12);
-  const Ablation ablation = lab.table();
-  CHECK(ablation.rows[0].sets.others == 2);
-  CHECK(ablation.rows[1].sets.others == 2);
-  CHECK(setup_of(ablation, "Other runs") == "2 other sets of runs counted (threads)");
-}
-
-/// Sets of three seeds of llama and canon_a, each changed by `change`, which gets the set's number.
-struct Sets {
-  using Change = std::function<void(int set, MadeRun& run)>;
-  Lab lab;
-
-  explicit Sets(int sets, const Change& change) {
-    for (int set = 0; set < sets; ++set) {
-      for (const char* config : {"llama", "canon_a"})
-        for (const int seed : {1, 2, 3}) add(set, config, seed, change);
-    }
-  }
-
-  static MadeRun made(int set, const std::string& config, int seed, const Change& change) {
-    MadeRun run = Lab::run(config, 10 + set);
-    run.id = config + "-" + std::to_string(set) + "-" + std::to_string(seed);
-    run.experiment.seed = static_cast<uint64_t>(seed);
-    run.planned_seeds = {1, 2, 3};
-    change(set, run);
-    return run;
-  }
-
-  void add(int set, const std::string& config, int seed, const Change& change) const {
-    const double loss = 3 + 0.01 * (seed * seed + set) + (config[0] == 'l');
-    make_completed_run(lab.runs, made(set, config, seed, change), {loss});
-  }
-
-  /// The table without the runs of sets before this one, which are hidden by `hide`; null: removed.
-  Ablation showing_from(int first,
-                        std::vector<store::ConfiguredRun> AblationOptions::*hide,
-                        const TableSpec& table = small_table()) const {
-    AblationOptions options;
-    std::vector<store::ConfiguredRun> shown;
-    for (const store::ConfiguredRun& run : lab.read()) {
-      const int set = run.summary.id[run.summary.id.size() - 3] - '0';
-      if (set >= first) shown.push_back(run);
-      if (set < first && hide) (options.*hide).push_back(run);
-    }
-    return build_ablation(table, shown, options);
-  }
-};
-
-/// A table that has no two sets of runs stand in one another's rows.
-TableSpec strict_table() {
-  TableSpec table = small_table();
-  for (const char* section : {"optimizer", "schedule"}) table.must_be_equal.emplace_back(section);
-  return table;
-}
-
-TEST_CASE("every other set of runs of the configs is a look, shown or not", "[report][plan]") {
-  const std::vector<std::pair<std::string, Sets::Change>> ways = {
-      {"optimizer.eps",
-       [](int set, MadeRun& run) { run.experiment.optimizer.eps = 1e-8 + 1e-10 * set; }},
-      {"data.order_seed", [](int set, MadeRun& run) { run.experiment.data.order_seed = set + 1; }},
-      {"profile",
-       [](int set, MadeRun& run) { run.experiment.profile = "p" + std::to_string(set); }},
-      {"data_fingerprint",
-       [](int set, MadeRun& run) { run.data_fingerprint = "d" + std::to_string(set); }},
-      {"threads", [](int set, MadeRun& run) {  // and other seeds
-         run.threads = set + 1;
-         run.experiment.seed += static_cast<uint64_t>(10 * set);
-       }}};
-  for (const auto& [key, change] : ways) {
-    INFO(key);
-    const Sets sets(4, change);
-    const Ablation one = sets.showing_from(3, nullptr, strict_table());
-    CHECK(setup_of(one, "Other runs") == "");
-    const double alone = *cells_of(one, "eval_loss")[1].p;
-    for (const auto hide : {&AblationOptions::filtered_out,
-                            &AblationOptions::archived,
-                            &AblationOptions::other_models}) {
-      const Ablation chosen = sets.showing_from(3, hide, strict_table());
-      CHECK(setup_of(chosen, "Other runs") == "3 other sets of runs counted (" + key + ")");
-      CHECK(*cells_of(chosen, "eval_loss")[1].p == Approx(4 * alone));
-    }
-    const Ablation all = build_ablation(strict_table(), sets.lab.read(), {});
-    CHECK(setup_of(all, "Other runs") == "3 other sets of runs counted (" + key + ")");
-    CHECK(*cells_of(all, "eval_loss")[1].p == Approx(4 * alone));
-  }
-}
-
-TEST_CASE("sets of two rows that go together in more ways are as many looks", "[report][plan]") {
-  const Sets sets(3,
-                  [](int set, MadeRun& run) { run.experiment.optimizer.eps = 1e-8 + 1e-10 * set; });
-  CHECK(most_other_sets(sets.lab.table()) == 8);  // whose conditions leave the optimizer open
-  CHECK(most_other_sets(build_ablation(strict_table(), sets.lab.read(), {})) == 2);
-}
-
-TEST_CASE("seeds that other sets lack may be those that failed", "[report][plan]") {
-  const Sets::Change with_threads = [](int set, MadeRun& run) { run.threads = set + 1; };
-  const Sets sets(1, with_threads);
-  CHECK(plan_of(sets.lab.table()) == "as planned");
-  const auto fail = [&](int set, int seed, int step) {
-    make_failed_run(sets.lab.runs,
-                    Sets::made(set, "canon_a", seed, with_threads),
-                    step,
-                    "the loss is no number");
-  };
-  // One seed tells nothing yet, and neither do runs that could not begin.
-  fail(1, 1, 20);
-  for (const int seed : {2, 3}) fail(1, seed, 0);
-  CHECK(sets.lab.table().rows[1].sets.others == 0);
-  CHECK(plan_of(sets.lab.table()) == "as planned");
-  for (const int seed : {1, 2}) fail(2, seed, 20);
-  const Ablation ablation = sets.lab.table();
-  CHECK(ablation.rows[1].sets.others == 1);
-  CHECK(setup_of(ablation, "Other runs") == "1 other set of runs counted (threads)");
-  CHECK(plan_of(ablation) == "not as planned: 3 seeds of other sets of runs did not complete");
-}
-
-TEST_CASE("what the table declares to vary makes no other set", "[report][plan]") {
-  const auto lr_of = [](int set, MadeRun& run) { run.experiment.optimizer.lr = 0.001 * (set + 1); };
-  const Sets sets(3, lr_of);
-  CHECK(build_ablation(strict_table(), sets.lab.read(), {}).rows[1].sets.others == 2);
-  TableSpec table = strict_table();
-  table.best_of = BestOfSpec{"optimizer.lr", {0.001, 0.002, 0.003}, "eval_loss", Extreme::lowest};
-  CHECK(build_ablation(table, sets.lab.read(), {}).rows[1].sets.others == 0);
-  table = strict_table();
-  group_by(table, "optimizer.lr");
-  const Ablation by_lr = build_ablation(table, sets.lab.read(), {});
-  REQUIRE(by_lr.rows.size() == 7);  // three of each, and canon_b without runs
-  CHECK(most_other_sets(by_lr) == 0);
-  // Those of which it shows no row are hidden.
-  CHECK(most_other_sets(sets.showing_from(2, &AblationOptions::filtered_out, table)) == 2);
 }
 
 TEST_CASE("a plan is carried out where each row has its seeds", "[report][plan]") {
@@ -331,32 +173,6 @@ TEST_CASE("a row of which some seeds have one loss to the last bit is compared w
   const std::vector<std::string> found = violations({3.14159265, 2.71828182, 3.14159265});
   REQUIRE(found.size() == 1);
   CHECK(contains(found[0], "1 of its 3 seeds have the loss of another to the last bit"));
-}
-
-TEST_CASE("seeds that were run under another name are told of", "[report][plan]") {
-  Lab lab;
-  const auto add = [&](const std::string& config, const std::string& id, int seed) {
-    MadeRun run = Lab::run(config, 10);
-    run.id = id + std::to_string(seed);
-    run.experiment.seed = static_cast<uint64_t>(seed);
-    make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
-  };
-  for (const int seed : {2, 3}) {
-    add("llama", "llama", seed);
-    add("canon_a", "canon_a", seed);
-  }
-  CHECK(setup_of(lab.table(), "Other seeds") == "");
-  MadeRun pilot = Lab::run("llama", 5);
-  for (const int seed : {1, 2, 3, 4}) {  // of the one experiment that the lab's configs are
-    pilot.id = "pilot" + std::to_string(seed);
-    pilot.config = "pilot";
-    pilot.experiment.seed = static_cast<uint64_t>(seed);
-    make_completed_run(lab.runs, pilot, {4 + 0.01 * seed});
-  }
-  const Ablation ablation = lab.table();
-  CHECK(ablation.rows[0].other_seeds == std::set<int64_t>{1, 4});
-  CHECK(ablation.rows[1].other_seeds == std::set<int64_t>{1, 4});
-  CHECK(setup_of(ablation, "Other seeds") == "4 seeds of these experiments not shown");
 }
 
 /// What the setup of a table of two rows with two seeds says of the table itself, if its runs

@@ -105,6 +105,12 @@ int simulated_tables(int otherwise) {
   return chosen && *chosen ? std::atoi(chosen) : otherwise;
 }
 
+std::string setup_of(const Ablation& ablation, const std::string& name) {
+  for (const SetupEntry& entry : ablation.setup)
+    if (entry.name == name) return entry.short_text;
+  return "";
+}
+
 std::vector<JudgedClaim> judge_claims(const Ablation& ablation) {
   return verdicts_of(ablation).claims;
 }

@@ -51,6 +51,9 @@ uint64_t simulation_seed();
 /// How many tables a simulation makes: FORGE_TEST_TABLES, or as many.
 int simulated_tables(int otherwise);
 
+/// What the line above the table says of that entry of its setup, "" without it.
+std::string setup_of(const Ablation& ablation, const std::string& name);
+
 std::vector<JudgedClaim> judge_claims(const Ablation& ablation);
 
 }  // namespace forge::tables

@@ -92,8 +92,8 @@ TEST_CASE("what one loss and another loss have in common is one run", "[report][
   CHECK(first_id(last, {middle, first}) == "first");
 }
 
-/// Three seeds of llama and canon_a, looked at one after another, and the same again with a plan and
-/// a table that was written meanwhile, changed by `change`.
+/// Three seeds of llama and canon_a, looked at one after another, and the same again with a plan
+/// and a table that was written meanwhile, changed by `change`.
 struct Laundered {
   Lab lab;
   TableSpec table = small_table();
@@ -110,13 +110,13 @@ struct Laundered {
           run.planned_seeds = again ? std::vector<int64_t>{1, 2, 3} : std::vector<int64_t>{seed};
           run.planned_tables = std::map<std::string, std::string>();
           if (again) {
-            run.planned_tables = std::map<std::string, std::string>{{table.name, design_key(table)}};
+            run.planned_tables =
+                std::map<std::string, std::string>{{table.name, design_key(table)}};
             change(run);
           }
           const double other = as_gpu && again ? 1e-5 * seed * seed : 0;
-          make_completed_run(lab.runs,
-                             run,
-                             {3.0000001234 + 0.01 * seed * seed + other + (config == "llama")});
+          make_completed_run(
+              lab.runs, run, {3.0000001234 + 0.01 * seed * seed + other + (config == "llama")});
         }
       }
     }
@@ -161,17 +161,18 @@ TEST_CASE("who makes known runs again with another log_every has planned nothing
   require_known_before(Laundered(log).built());
   // On a device that computes other bits the first result counts.
   const Ablation ablation = Laundered(log, true).built();
-  CHECK(ablation.rows[1].violations ==
-        std::vector<std::string>{"3 seeds had another result in a run that is archived or left out, "
-                                 "and a chosen part is no sample"});
+  CHECK(
+      ablation.rows[1].violations ==
+      std::vector<std::string>{"3 seeds had another result in a run that is archived or left out, "
+                               "and a chosen part is no sample"});
 }
 
 TEST_CASE("who makes known runs again with a setting that changes no number has planned nothing",
           "[report][plan]") {
   const Laundered by_evaluations([](MadeRun& run) { run.experiment.train.eval_every = 5; });
   require_known_before(by_evaluations.built());
-  require_known_before(by_evaluations.built(
-      [](const RunSummary& run) { return ends_with(run.id, "-again"); }));
+  require_known_before(
+      by_evaluations.built([](const RunSummary& run) { return ends_with(run.id, "-again"); }));
 }
 
 TEST_CASE("who makes known runs again under another name has planned nothing", "[report][plan]") {
@@ -212,14 +213,15 @@ TEST_CASE("a row of which seeds were logged otherwise is compared with nothing",
     MadeRun run = Lab::run(config, 14);
     run.experiment.seed = 4;
     make_completed_run(some.lab.runs, run, {3.5});
-    make_failed_run(some.lab.runs,
-                    [&] {
-                      MadeRun failed = Lab::run(config, 15);
-                      failed.experiment.seed = 5;
-                      return failed;
-                    }(),
-                    20,
-                    "the loss is no number");
+    make_failed_run(
+        some.lab.runs,
+        [&] {
+          MadeRun failed = Lab::run(config, 15);
+          failed.experiment.seed = 5;
+          return failed;
+        }(),
+        20,
+        "the loss is no number");
     MadeRun more = Lab::run(config, 26);
     more.experiment.seed = 6;
     more.experiment.train.log_every = 7;

@@ -173,7 +173,9 @@ Ablation table_of(const std::vector<AblationRow>& rows) {
   return ablation;
 }
 
-Outcome outcome_of(const Scenario& scenario, RandomStream& random) {
+Outcome outcome_of(const Scenario& scenario,
+                   RandomStream& random,
+                   const std::function<void(Ablation&)>& with_history) {
   SharedEffects shared(scenario, random);
   std::vector<AblationRow> all;
   for (int i = 0; i <= scenario.rows; ++i) all.push_back(made_row(i, scenario, shared, random));
@@ -182,6 +184,7 @@ Outcome outcome_of(const Scenario& scenario, RandomStream& random) {
     table.table.columns.push_back({ColumnKind::metric, "Loss", metric_name(c)});
   const std::vector<TrueClaim> claims = claims_of(scenario);
   for (const TrueClaim& claim : claims) table.table.claims.push_back(claim.spec);
+  if (with_history) with_history(table);
   Outcome outcome;
   for (size_t n = scenario.first_look; n <= scenario.seeds; ++n) {
     for (size_t i = 0; i < all.size(); ++i) {

@@ -58,7 +58,10 @@ struct Outcome {
   bool wrong = false;  ///< the table calls anything real that is not, at one of the looks
   bool found = false;  ///< at the last look the last row is better by the primary metric
 };
-Outcome outcome_of(const Scenario& scenario, RandomStream& random);
+/// `with_history`: adds what else was run of the table's configs.
+Outcome outcome_of(const Scenario& scenario,
+                   RandomStream& random,
+                   const std::function<void(Ablation&)>& with_history = {});
 
 /// Shares of so many tables.
 struct Rates {

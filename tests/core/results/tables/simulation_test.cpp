@@ -90,6 +90,44 @@ TEST_CASE("at most one table in twenty calls anything real that is not", "[verdi
   }
 }
 
+TEST_CASE("who runs another set until one says something errs in one table in twenty",
+          "[verdicts][simulation]") {
+  const int tables = simulated_tables(300);
+  const std::string name = "another set until one says something";
+  const Scenario scenario{1, 1, 0, 5, 5, 5};
+  for (const bool are_declared : {false, true}) {
+    RandomStream random(simulation_seed(), stream_number(name));
+    int first = 0, any = 0;
+    for (int i = 0; i < tables; ++i) {
+      bool is_wrong = false;
+      for (int set = 1; set <= 8; ++set) {
+        const auto history = [&](Ablation& table) {
+          for (AblationRow& row : table.rows) {
+            row.sets.shown = {"own", std::to_string(set)};
+            for (int before = 1; before < set; ++before) {
+              if (are_declared)
+                row.sets.tables.insert(std::to_string(before));
+              else
+                row.sets.others.push_back(
+                    {"its " + std::to_string(before), std::to_string(before)});
+            }
+          }
+        };
+        is_wrong = outcome_of(scenario, random, history).wrong || is_wrong;
+        if (set == 1) first += is_wrong;
+      }
+      any += is_wrong;
+    }
+    const double of_first = first / double(tables), of_any = any / double(tables);
+    CAPTURE(are_declared, of_first, of_any, simulation_seed());
+    std::cout << "sets | 1 row, 5 seeds, a look after each of eight "
+              << (are_declared ? "tables declared beforehand" : "sets") << " | "
+              << percent(of_first) << " after the first | " << percent(of_any) << " |" << std::endl;
+    CHECK(of_first <= most_of(tables));
+    if (!are_declared) CHECK(of_any <= most_of(tables));
+  }
+}
+
 /// Models of equal quality that differ on so many rows of text by as much as on one seed.
 RowEffects rows_of_text(size_t rows) {
   return [rows](RandomStream& random) {

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "core/results/tables/table_spec.h"
+#include "core/results/tables/read_table.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/results/statistics/sample.h"
+
+/// The range of a function's values at all means that chance leaves possible.
+namespace forge::statistics {
+
+using Point = std::vector<double>;  ///< a number for each mean
+using Matrix = std::vector<Point>;  ///< square, of such points
+
+double product(const Point& a, const Point& b);
+Point product(const Matrix& matrix, const Point& point);
+
+/// A function of the means of several samples.
+struct FunctionOfMeans {
+  std::function<std::optional<double>(const Point&)> value_at;  ///< none: it has no value there
+  Point means;
+  /// In which its slopes are taken, small against what the means vary; 0: that mean adds nothing.
+  Point steps;
+};
+
+/// How fast it changes with each mean at a point; none where it has no value beside it.
+std::optional<Point> slopes(const FunctionOfMeans& function, const Point& point);
+
+/// By how much chance moves the means where that moves a function most that has these slopes.
+using Reach = std::function<Point(const Point& slope)>;
+
+/// Within an ellipsoid around the means, from its matrix: where that is the covariance of the
+/// means, a function with slopes b is moved by √(b' covariance b).
+Reach within_ellipsoid(Matrix squares);
+
+/// Each mean by so much, whatever they have in common.
+Reach within_box(Point halves);
+
+/// The values of the function at all means within reach. None where it has a pole or no value
+/// there, or turns on the way to one of the ends, so that the ends are not all that it takes: it
+/// must not decide anything then.
+std::optional<Interval> values_within(const FunctionOfMeans& function, const Reach& reach);
+
+}  // namespace forge::statistics

@@ -1,0 +1,396 @@
+#include "core/results/tables/other_sets.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/results/statistics/significance.h"
+#include "core/results/tables/best_of.h"
+#include "core/results/tables/comparability.h"
+#include "core/results/tables/table_design.h"
+#include "core/run/identity.h"
+
+namespace forge::tables {
+namespace {
+
+using store::ConfiguredRun;
+using Runs = std::vector<const ConfiguredRun*>;
+
+/// All runs of a set, whatever became of them.
+struct MadeSet {
+  run::Identity identity;
+  std::string group;
+  Runs runs;
+};
+
+/// All that were made, by their keys.
+std::map<std::string, MadeSet> sets_of(const std::string& config,
+                                       const Runs& runs,
+                                       const TableSpec& table) {
+  std::map<std::string, MadeSet> sets;
+  for (const ConfiguredRun* run : runs) {
+    if (run->summary.config != config) continue;
+    run::Identity identity = identity_of_set(*run, table);
+    MadeSet& set = sets[run::run_key(identity)];
+    set.identity = std::move(identity);
+    set.group = group_of(*run, table);
+    set.runs.push_back(run);
+  }
+  return sets;
+}
+
+bool shows_one_of(const AblationRow& row, const MadeSet& set) {
+  return std::any_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
+    const store::RunSummary* shown = shown_of_seed(row, run->summary.seed);
+    return shown && shown->id == run->summary.id;
+  });
+}
+
+/// Whether it told something. A poor run is stopped, and one that diverges fails: they do as well,
+/// unless they ended before their first step.
+bool tells(const ConfiguredRun& run) {
+  return is_completed(&run) || (store::is_final(run.summary.status) && run.summary.step > 0);
+}
+
+/// The seeds that told something which the row does not show.
+std::set<int64_t> telling_seeds(const MadeSet& set, const AblationRow& row) {
+  std::set<int64_t> seeds;
+  for (const ConfiguredRun* run : set.runs) {
+    const store::RunSummary& summary = run->summary;
+    if (!tells(*run)) continue;
+    const store::RunSummary* shown = shown_of_seed(row, summary.seed);
+    if (shown && is_completed(run) && have_same_loss(*shown, summary)) continue;
+    seeds.insert(summary.seed);
+  }
+  return seeds;
+}
+
+/// When the run of its second seed was made.
+std::string second_run_of(const MadeSet& set) {
+  std::map<int64_t, std::string> first_of_seed;
+  for (const ConfiguredRun* run : set.runs) {
+    if (!tells(*run)) continue;
+    const auto [found, is_new] = first_of_seed.emplace(run->summary.seed, run->summary.created);
+    if (!is_new) found->second = std::min(found->second, run->summary.created);
+  }
+  std::vector<std::string> times;
+  for (const auto& [seed, time] : first_of_seed) times.push_back(time);
+  std::sort(times.begin(), times.end());
+  return times.size() < 2 ? "" : times[1];
+}
+
+/// Seeds that were planned or begun and did not complete; 0 while some may.
+size_t unfinished_seeds_of(const MadeSet& set) {
+  std::set<std::string> planned, completed;
+  for (const ConfiguredRun* run : set.runs) {
+    const store::RunSummary& summary = run->summary;
+    if (!store::is_final(summary.status)) return 0;
+    for (const std::string& seed : split(summary.planned_seeds, ',')) planned.insert(seed);
+    planned.insert(std::to_string(summary.seed));
+    if (is_completed(run)) completed.insert(std::to_string(summary.seed));
+  }
+  planned.erase("");
+  return planned.size() - completed.size();
+}
+
+/// The table's conditions as a set meets them, and its group. Each command has a program of its
+/// own.
+std::string conditions_text(const MadeSet& set, const TableSpec& table) {
+  const auto completed = std::find_if(set.runs.begin(), set.runs.end(), is_completed);
+  const ConfiguredRun& run = completed == set.runs.end() ? *set.runs.front() : **completed;
+  std::string text = set.group + '\n';
+  for (const Condition& condition : conditions_of(run, table)) {
+    if (!is_program(condition)) text += condition.name + '\n' + condition.value + '\n';
+  }
+  return text;
+}
+
+/// Whether all runs of the set recorded the table as it is now: it was declared before them.
+bool knew(const MadeSet& set, const std::string& name, const std::string& design) {
+  return std::all_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
+    if (run->summary.planned_tables.empty()) return false;
+    const nlohmann::json planned = parse_json(run->summary.planned_tables);
+    const auto found = planned.find(name);
+    return found != planned.end() && *found == design;
+  });
+}
+
+/// Why another set was made.
+enum class MadeFor {
+  what_it_finds,
+  another_table,  ///< declared before anything was known
+  tuning,         ///< of another table, by seeds that neither shows
+};
+
+/// Finds the table of the project that accounts for a set.
+class Declarations {
+ public:
+  Declarations(const TableSpec& own, const std::vector<TableSpec>& all)
+      : own_{&own, design_key(own)} {
+    for (const TableSpec& table : all)
+      if (table.name != own.name) others_.push_back({&table, design_key(table)});
+  }
+
+  struct Account {
+    MadeFor made_for = MadeFor::what_it_finds;
+    std::string table = "";
+  };
+
+  /// `set` and `shown` are of the row's config and meet different conditions of the table.
+  Account of(const MadeSet& set, const MadeSet& shown, const AblationRow& row) const {
+    for (const Declared& other : others_) {
+      if (!varies_all(*other.table, set, shown) || !knew(set, other.table->name, other.design))
+        continue;
+      if (is_tuning(*other.table, set, row)) return {MadeFor::tuning, other.table->name};
+      if (knew(shown, other.table->name, other.design) && knew(set, own_.table->name, own_.design))
+        return {MadeFor::another_table, other.table->name};
+    }
+    return {};
+  }
+
+ private:
+  struct Declared {
+    const TableSpec* table;
+    std::string design;
+  };
+
+  static bool varies_all(const TableSpec& table, const MadeSet& set, const MadeSet& shown) {
+    const auto differences = run::identity_differences(set.identity, shown.identity);
+    return std::all_of(differences.begin(), differences.end(), [&](const auto& difference) {
+      return is_varied_by(table, set.runs.front()->summary.config, difference.what);
+    });
+  }
+
+  static bool is_tuning(const TableSpec& table, const MadeSet& set, const AblationRow& row) {
+    if (!table.best_of) return false;
+    const std::vector<int64_t>& seeds = table.best_of->tuning_seeds;
+    const auto is_one = [&](int64_t seed) {
+      return std::find(seeds.begin(), seeds.end(), seed) != seeds.end();
+    };
+    return std::all_of(set.runs.begin(),
+                       set.runs.end(),
+                       [&](const ConfiguredRun* run) { return is_one(run->summary.seed); }) &&
+           std::none_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+             return is_one(run.seed);
+           });
+  }
+
+  Declared own_;
+  std::vector<Declared> others_;
+};
+
+/// Sets, or ways to put sets of two rows together, beside what is shown.
+struct Others {
+  size_t before = 0;  ///< made before it, or at the same time
+  size_t since = 0;
+
+  void add(const std::string& second_run, const std::string& of_shown) {
+    ++(second_run <= of_shown ? before : since);
+  }
+};
+
+Others others_of(const RunSets& sets) {
+  Others found;
+  for (const RunSet& other : sets.others) found.add(other.second_run, sets.shown.second_run);
+  return found;
+}
+
+/// The ways in which sets of the two rows can stand in one table.
+Others others_of(const RunSets& a, const RunSets& b) {
+  const auto all_of = [](const RunSets& sets) {
+    std::vector<RunSet> all = sets.others;
+    all.push_back(sets.shown);
+    return all;
+  };
+  const std::vector<RunSet> of_a = all_of(a), of_b = all_of(b);
+  const std::string shown = std::max(a.shown.second_run, b.shown.second_run);
+  Others found;
+  for (const RunSet& own : of_a) {
+    for (const RunSet& other : of_b) {
+      const bool is_shown = &own == &of_a.back() && &other == &of_b.back();
+      if (!is_shown && !own.conditions.empty() && own.conditions == other.conditions)
+        found.add(std::max(own.second_run, other.second_run), shown);
+    }
+  }
+  return found;
+}
+
+/// So many other tables could have been shown: as many as one of the compared rows has other sets,
+/// or where sets of two rows go together in more ways than the shown one, as many as these.
+Others most_others(const Ablation& ablation) {
+  Others most;
+  const auto take = [&](const Others& found) {
+    most.before = std::max(most.before, found.before);
+    most.since = std::max(most.since, found.since);
+  };
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable()) continue;
+    take(others_of(row.sets));
+    for (const AblationRow& other : ablation.rows) {
+      if (&other != &row && other.group == row.group && other.is_comparable())
+        take(others_of(row.sets, other.sets));
+    }
+  }
+  return most;
+}
+
+std::set<std::string> tables_declared_together(const Ablation& ablation) {
+  std::set<std::string> tables;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) tables.insert(row.sets.tables.begin(), row.sets.tables.end());
+  return tables;
+}
+
+}  // namespace
+
+void count_other_sets(const Runs& shown,
+                      const TableSpec& declared,
+                      const AblationOptions& options,
+                      Ablation& ablation) {
+  Runs of_models = shown, all;
+  for (const auto* hidden : {&options.filtered_out, &options.archived})
+    for (const ConfiguredRun& run : *hidden) of_models.push_back(&run);
+  all = of_models;
+  for (const ConfiguredRun& run : options.other_models) all.push_back(&run);
+  const std::set<const ConfiguredRun*> can_be_shown(of_models.begin(), of_models.end());
+  const Declarations declarations(declared, options.project_tables);
+  std::map<std::string, std::map<std::string, MadeSet>> sets_of_config;
+  for (AblationRow& row : ablation.rows) {
+    if (row.runs.size() < 2) continue;
+    const auto [place, is_new] = sets_of_config.try_emplace(row.spec.config);
+    std::map<std::string, MadeSet>& sets = place->second;
+    if (is_new) sets = sets_of(row.spec.config, all, ablation.table);
+    const auto own = std::find_if(
+        sets.begin(), sets.end(), [&](const auto& set) { return shows_one_of(row, set.second); });
+    if (own == sets.end()) continue;
+    row.sets.shown = {conditions_text(own->second, ablation.table), second_run_of(own->second)};
+    for (const auto& [key, set] : sets) {
+      const bool is_another_row =
+          set.group != row.group && find_row(ablation, row.spec.config, set.group);
+      if (is_another_row || shows_one_of(row, set) || telling_seeds(set, row).size() < 2) continue;
+      RunSet other = {conditions_text(set, ablation.table), second_run_of(set)};
+      if (other.conditions != row.sets.shown.conditions) {
+        const auto [made_for, table] = declarations.of(set, own->second, row);
+        if (made_for == MadeFor::another_table && other.second_run <= row.sets.shown.second_run)
+          row.sets.tables.insert(table);
+        if (made_for != MadeFor::what_it_finds) continue;
+      }
+      if (can_be_shown.count(set.runs.front()) == 0) other.conditions.clear();
+      row.sets.others.push_back(std::move(other));
+      row.sets.unfinished += unfinished_seeds_of(set);
+      for (const auto& difference : run::identity_differences(set.identity, own->second.identity))
+        row.sets.differ_in.insert(difference.what);
+    }
+  }
+}
+
+double factor_of_other_sets(const Ablation& ablation) {
+  return statistics::set_factor(1 + most_others(ablation).before) *
+         static_cast<double>(1 + tables_declared_together(ablation).size());
+}
+
+SetupEntry describe_other_sets(const Ablation& ablation) {
+  std::vector<std::string> counts, sentences;
+  if (const Others most = most_others(ablation); most.before + most.since > 0) {
+    std::set<std::string> keys;
+    for (const AblationRow& row : ablation.rows)
+      if (row.is_comparable()) keys.insert(row.sets.differ_in.begin(), row.sets.differ_in.end());
+    const std::string differ_in = first_of({keys.begin(), keys.end()});
+    std::vector<std::string> parts;
+    if (most.before > 0) parts.push_back(counted(most.before, "earlier set") + " of runs counted");
+    if (most.since > 0) parts.push_back(counted(most.since, "set") + " of runs made since");
+    counts.push_back(join(parts, ", ") + " (" + differ_in + ")");
+    sentences.push_back(
+        counted(most.before + most.since, "other set") +
+        " of runs of these configs, shown or not, could stand here (they differ in " + differ_in +
+        "), " + std::to_string(most.before) +
+        " of them made before those shown: each of these counts as a look");
+  }
+  if (const std::set<std::string> tables = tables_declared_together(ablation); !tables.empty()) {
+    const std::string names = join({tables.begin(), tables.end()}, ", ");
+    counts.push_back("runs of " + counted(tables.size(), "other table") + " counted (" + names +
+                     ")");
+    sentences.push_back("before these runs others of the same configs were made for " + names +
+                        ", declared together with this table: p is multiplied by " +
+                        std::to_string(1 + tables.size()));
+  }
+  if (counts.empty()) return {};
+  return {"Other runs", join(sentences, "; "), join(counts, ", ")};
+}
+
+std::string rough_experiment_key(const store::RunSummary& run) {
+  return join({run.data_fingerprint,
+               run.tokenizer_fingerprint,
+               run.backend,
+               run.program,
+               std::to_string(run.numerics_version),
+               std::to_string(run.parameters),
+               std::to_string(run.max_steps),
+               std::to_string(run.tokens_per_step)},
+              " ");
+}
+
+void add_other_seeds(const std::vector<ConfiguredRun>& runs,
+                     const AblationOptions& options,
+                     Ablation& ablation) {
+  std::map<std::string, Runs> by_rough_key;
+  std::map<std::string, const ConfiguredRun*> by_id;
+  for (const auto* list : {&runs,
+                           &options.filtered_out,
+                           &options.archived,
+                           &options.other_models,
+                           &options.elsewhere}) {
+    for (const ConfiguredRun& run : *list) {
+      if (!is_completed(&run)) continue;
+      by_rough_key[rough_experiment_key(run.summary)].push_back(&run);
+      by_id[run.summary.id] = &run;
+    }
+  }
+  std::map<const ConfiguredRun*, std::string> known_keys;
+  const auto key_of = [&](const ConfiguredRun* run) -> const std::string& {
+    const auto [key, is_new] = known_keys.try_emplace(run);
+    if (is_new) key->second = experiment_key(*run);
+    return key->second;
+  };
+  const std::optional<BestOfSpec>& best_of = ablation.table.best_of;
+  for (AblationRow& row : ablation.rows) {
+    if (row.runs.size() < 2) continue;
+    const ConfiguredRun& shown = *by_id.at(row.run->id);
+    const std::string own = key_of(&shown);
+    std::set<std::string> experiments = {own}, rough_keys = {rough_experiment_key(shown.summary)};
+    for (const std::string& id : row.repeats) {
+      const auto first = by_id.find(id);
+      if (first == by_id.end()) continue;
+      experiments.insert(key_of(first->second));
+      rough_keys.insert(rough_experiment_key(first->second->summary));
+    }
+    for (const std::string& rough : rough_keys) {
+      for (const ConfiguredRun* run : by_rough_key[rough]) {
+        const int64_t seed = run->summary.seed;
+        if (shown_of_seed(row, seed) || (best_of && is_tuning_seed(*best_of, seed))) continue;
+        const std::string& experiment = key_of(run);
+        const bool has_own_name =
+            run->summary.project == shown.summary.project && run->summary.config == row.spec.config;
+        // Of its own name and experiment they are shown, or said why they are not.
+        if (experiments.count(experiment) > 0 && !(has_own_name && experiment == own))
+          row.other_seeds.insert(seed);
+      }
+    }
+  }
+}
+
+SetupEntry describe_other_seeds(const Ablation& ablation) {
+  size_t seeds = 0;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) seeds += row.other_seeds.size();
+  if (seeds == 0) return {};
+  return {"Other seeds",
+          "the same experiments were also run with " + counted(seeds, "other seed") +
+              " under other names or settings that change no number, and the table shows none of "
+              "these: its seeds may have been chosen by what they found",
+          counted(seeds, "seed") + " of these experiments not shown"};
+}
+
+}  // namespace forge::tables

@@ -1,0 +1,187 @@
+#include "core/results/tables/row_builder.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/results/tables/best_of.h"
+#include "core/results/tables/budget.h"
+#include "core/results/tables/completeness.h"
+#include "core/run/program_hash.h"
+
+namespace forge::tables {
+
+using store::ConfiguredRun;
+using Runs = std::vector<const ConfiguredRun*>;
+
+namespace {
+
+ConfigDifferences find_config_differences(const TableSpec& table,
+                                          const Runs& runs,
+                                          const AblationOptions& options) {
+  ConfigDifferences differences;
+  if (!options.current_config) return differences;
+  std::map<const nlohmann::json*, std::string> programs;  // of the configs
+  for (const ConfiguredRun* run : runs) {
+    const store::RunSummary& summary = run->summary;
+    const nlohmann::json& current =
+        options.current_config(summary.config, summary.profile, summary.device_type);
+    if (current.is_null()) continue;
+    const auto [program, is_new] = programs.try_emplace(&current);
+    if (is_new && !summary.program.empty())
+      program->second = run::program_hash(config::experiment_from_json(current).external);
+    CurrentFiles files{program->second};
+    if (options.current_data)
+      files.data = options.current_data(with_current_paths(run->config, current));
+    std::vector<std::string> found = differences_from_config(*run, current, files, table);
+    if (!found.empty()) differences[run] = std::move(found);
+  }
+  return differences;
+}
+
+}  // namespace
+
+RowBuilder::RowBuilder(const TableSpec& table,
+                       const std::string& profile,
+                       const Runs& runs,
+                       const AblationOptions& options)
+    : table_(table),
+      profile_(profile),
+      differences_(find_config_differences(table, runs, options)),
+      is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }) {
+  const auto has_profile = [&](const ConfiguredRun* run) {
+    return profile.empty() || run->summary.profile == profile;
+  };
+  Runs of_profile;
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(of_profile), has_profile);
+  // Runs that no row can choose must not decide what the others are compared with.
+  Runs eligible;
+  std::copy_if(
+      of_profile.begin(), of_profile.end(), std::back_inserter(eligible), [&](const auto* run) {
+        return !table.best_of || why_not_chosen(*table.best_of, *run).empty();
+      });
+  const auto shown = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
+  for (const ConfiguredRun* run : runs) {
+    Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
+    if (candidate.has_profile) {
+      const std::vector<Condition> conditions = conditions_of(*run, table);
+      candidate.violations = violations(conditions, *shown);
+      candidate.is_of_other_backend = differs_in_backend_alone(conditions, *shown);
+    }
+    candidates_.push_back(std::move(candidate));
+  }
+  for (const RowSpec& row : table.rows) admit_other_backend(row);
+  if (table.budget) check_budgets(choose_speeds(table, options.benchmarks));
+}
+
+std::vector<AblationRow> RowBuilder::rows_of(const RowSpec& spec,
+                                             std::vector<ExcludedRuns>& excluded) const {
+  std::map<std::string, Runs> groups;
+  for (const Candidate& candidate : candidates_) {
+    if (is_of(candidate, spec) && reason_against(candidate).empty())
+      groups[candidate.group].push_back(candidate.run);
+  }
+  if (groups.empty()) groups[""];
+  std::vector<AblationRow> rows;
+  std::set<std::string> shown;
+  std::vector<ExcludedRuns> not_chosen;
+  for (const auto& [group, runs] : groups) {
+    AblationRow& row = rows.emplace_back();
+    row.spec = spec;
+    row.group = group;
+    fill(row, runs, not_chosen);
+    if (!row.run) fill_incomparable(row);
+    add_config_differences(row);
+    row.planned_seeds = planned_seeds_of(row.first_runs);
+    for (const store::RunSummary& run : row.runs) shown.insert(run.id);
+  }
+  for (const Candidate& candidate : candidates_) {
+    const std::string reason = reason_against(candidate);
+    const store::RunSummary& run = candidate.run->summary;
+    if (is_of(candidate, spec) && !reason.empty() && shown.count(run.id) == 0)
+      exclude(run, reason, excluded);
+  }
+  excluded.insert(excluded.end(), not_chosen.begin(), not_chosen.end());
+  return rows;
+}
+
+const ConfiguredRun* RowBuilder::find(const std::string& id) const {
+  return std::find_if(candidates_.begin(),
+                      candidates_.end(),
+                      [&](const Candidate& candidate) { return candidate.run->summary.id == id; })
+      ->run;
+}
+
+bool RowBuilder::is_of(const Candidate& candidate, const RowSpec& spec) {
+  return candidate.run->summary.config == spec.config;
+}
+
+void RowBuilder::admit_other_backend(const RowSpec& row) {
+  const Candidate* newest = nullptr;
+  for (const Candidate& candidate : candidates_) {
+    if (!is_of(candidate, row) || !candidate.has_profile || !is_completed(candidate.run)) continue;
+    if (candidate.violations.empty()) return;
+    if (!newest && candidate.is_of_other_backend) newest = &candidate;
+  }
+  if (!newest) return;
+  const std::string backend = newest->run->summary.backend;
+  for (Candidate& candidate : candidates_) {
+    if (is_of(candidate, row) && candidate.is_of_other_backend &&
+        candidate.run->summary.backend == backend)
+      candidate.violations.clear();
+  }
+}
+
+void RowBuilder::check_budgets(const std::vector<std::optional<MeasuredSpeed>>& speeds) {
+  Runs comparable;
+  for (const Candidate& candidate : candidates_) {
+    if (reason_against(candidate).empty()) comparable.push_back(candidate.run);
+  }
+  const BudgetCheck budget(table_, comparable, speeds, is_current_);
+  for (Candidate& candidate : candidates_) {
+    std::string violation = budget.violation(*candidate.run);
+    if (!violation.empty()) candidate.violations.push_back(std::move(violation));
+  }
+}
+
+std::string RowBuilder::reason_against(const Candidate& candidate) const {
+  if (!candidate.has_profile)
+    return "profile " + candidate.run->summary.profile + ", this table shows " + profile_;
+  return candidate.violations.empty() ? "" : candidate.violations.front();
+}
+
+void RowBuilder::fill(AblationRow& row,
+                      const Runs& runs,
+                      std::vector<ExcludedRuns>& excluded) const {
+  if (table_.best_of) {
+    fill_best(*table_.best_of, runs, is_current_, row, excluded);
+  } else {
+    static_cast<Sample&>(row) = sample_of(runs, excluded, "", is_current_);
+  }
+}
+
+void RowBuilder::add_config_differences(AblationRow& row) const {
+  if (!row.completed()) return;
+  const auto found = differences_.find(find(row.run->id));
+  if (found != differences_.end()) row.differs_from_config = found->second;
+}
+
+void RowBuilder::fill_incomparable(AblationRow& row) const {
+  Runs similar;
+  for (const Candidate& candidate : candidates_) {
+    if (!is_of(candidate, row.spec) || !is_completed(candidate.run)) continue;
+    if (!candidate.has_profile || candidate.group != row.group) continue;
+    if (candidate.violations.empty()) continue;
+    if (table_.best_of && !why_not_chosen(*table_.best_of, *candidate.run).empty()) continue;
+    if (similar.empty()) row.violations = candidate.violations;
+    if (candidate.violations == row.violations) similar.push_back(candidate.run);
+  }
+  if (similar.empty()) return;
+  std::vector<ExcludedRuns> ignored;  // what is not comparable is excluded with its reason anyway
+  row.points.clear();
+  fill(row, similar, ignored);
+}
+
+}  // namespace forge::tables

@@ -1,0 +1,337 @@
+#include "core/results/tables/other_sets.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/config/experiment.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/table_design.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using namespace tests;
+
+TEST_CASE("who runs the same seeds again with other threads has another look", "[report][plan]") {
+  Lab lab;
+  const auto add = [&](int threads, int day) {
+    for (const char* config : {"llama", "canon_a"}) {
+      for (const int seed : {1, 2, 3}) {
+        MadeRun run = Lab::run(config, day);
+        run.id = config + std::to_string(seed) + "-" + std::to_string(threads);
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.threads = threads;
+        make_completed_run(lab.runs, run, {3 + 0.01 * seed * threads + (config[0] == 'l')});
+      }
+    }
+  };
+  add(2, 10);
+  CHECK(lab.table().rows[1].sets.others.empty());
+  add(1, 11);
+  add(4, 12);
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].sets.others.size() == 2);
+  CHECK(ablation.rows[1].sets.others.size() == 2);
+  CHECK(setup_of(ablation, "Other runs") == "2 earlier sets of runs counted (threads)");
+}
+
+/// Sets of three seeds of llama and canon_a, each changed by `change`, which gets the set's number.
+struct Sets {
+  using Change = std::function<void(int set, MadeRun& run)>;
+  Lab lab;
+
+  explicit Sets(int sets, const Change& change) {
+    for (int set = 0; set < sets; ++set) {
+      for (const char* config : {"llama", "canon_a"})
+        for (const int seed : {1, 2, 3}) add(set, config, seed, change);
+    }
+  }
+
+  static MadeRun made(int set, const std::string& config, int seed, const Change& change) {
+    MadeRun run = Lab::run(config, 10 + set);
+    run.id = config + "-" + std::to_string(set) + "-" + std::to_string(seed);
+    run.experiment.seed = static_cast<uint64_t>(seed);
+    run.planned_seeds = {1, 2, 3};
+    change(set, run);
+    return run;
+  }
+
+  void add(int set, const std::string& config, int seed, const Change& change) const {
+    const double loss = 3 + 0.01 * (seed * seed + set) + (config[0] == 'l');
+    make_completed_run(lab.runs, made(set, config, seed, change), {loss});
+  }
+
+  /// The table with the runs of these sets alone, where others are hidden by `hide`; null: removed.
+  Ablation showing(const std::function<bool(int)>& is_shown,
+                   std::vector<store::ConfiguredRun> AblationOptions::*hide,
+                   const TableSpec& table = small_table()) const {
+    AblationOptions options;
+    std::vector<store::ConfiguredRun> shown;
+    for (const store::ConfiguredRun& run : lab.read()) {
+      const int set = run.summary.id[run.summary.id.size() - 3] - '0';
+      if (is_shown(set)) {
+        shown.push_back(run);
+      } else if (hide) {
+        (options.*hide).push_back(run);
+      }
+    }
+    return build_ablation(table, shown, options);
+  }
+
+  Ablation showing_from(int first,
+                        std::vector<store::ConfiguredRun> AblationOptions::*hide,
+                        const TableSpec& table = small_table()) const {
+    return showing([first](int set) { return set >= first; }, hide, table);
+  }
+};
+
+/// A table that has no two sets of runs stand in one another's rows.
+TableSpec strict_table() {
+  TableSpec table = small_table();
+  for (const char* section : {"optimizer", "schedule"}) table.must_be_equal.emplace_back(section);
+  return table;
+}
+
+TEST_CASE("every other set of runs of the configs is a look, shown or not", "[report][plan]") {
+  const std::vector<std::pair<std::string, Sets::Change>> ways = {
+      {"optimizer.eps",
+       [](int set, MadeRun& run) { run.experiment.optimizer.eps = 1e-8 + 1e-10 * set; }},
+      {"data.order_seed", [](int set, MadeRun& run) { run.experiment.data.order_seed = set + 1; }},
+      {"profile",
+       [](int set, MadeRun& run) { run.experiment.profile = "p" + std::to_string(set); }},
+      {"data_fingerprint",
+       [](int set, MadeRun& run) { run.data_fingerprint = "d" + std::to_string(set); }},
+      {"threads", [](int set, MadeRun& run) {  // and other seeds
+         run.threads = set + 1;
+         run.experiment.seed += static_cast<uint64_t>(10 * set);
+       }}};
+  for (const auto& [key, change] : ways) {
+    INFO(key);
+    const Sets sets(4, change);
+    const Ablation one = sets.showing_from(3, nullptr, strict_table());
+    CHECK(setup_of(one, "Other runs") == "");
+    const double alone = *cells_of(one, "eval_loss")[1].p;
+    for (const auto hide : {&AblationOptions::filtered_out,
+                            &AblationOptions::archived,
+                            &AblationOptions::other_models}) {
+      const Ablation chosen = sets.showing_from(3, hide, strict_table());
+      CHECK(setup_of(chosen, "Other runs") == "3 earlier sets of runs counted (" + key + ")");
+      CHECK(*cells_of(chosen, "eval_loss")[1].p == Approx(std::min(1.0, 4 * 3 / 0.05 * alone)));
+    }
+    const Ablation all = build_ablation(strict_table(), sets.lab.read(), {});
+    CHECK(setup_of(all, "Other runs") == "3 earlier sets of runs counted (" + key + ")");
+    CHECK(*cells_of(all, "eval_loss")[1].p == Approx(std::min(1.0, 4 * 3 / 0.05 * alone)));
+  }
+}
+
+TEST_CASE("sets of two rows that go together in more ways are as many looks", "[report][plan]") {
+  const Sets sets(3,
+                  [](int set, MadeRun& run) { run.experiment.optimizer.eps = 1e-8 + 1e-10 * set; });
+  const auto factor = [](size_t k) { return Approx(double(k * (k - 1)) / 0.05); };
+  CHECK(factor_of_other_sets(sets.lab.table()) == factor(9));  // which leaves the optimizer open
+  CHECK(factor_of_other_sets(build_ablation(strict_table(), sets.lab.read(), {})) == factor(3));
+}
+
+TEST_CASE("sets that are made later change no verdict", "[report][plan]") {
+  const Sets sets(4, [](int set, MadeRun& run) { run.threads = set + 1; });
+  const auto of_set = [&](int shown) {
+    return sets.showing(
+        [shown](int set) { return set == shown; }, &AblationOptions::archived, strict_table());
+  };
+  CHECK(factor_of_other_sets(of_set(0)) == 1);
+  CHECK(setup_of(of_set(0), "Other runs") == "3 sets of runs made since (threads)");
+  CHECK(factor_of_other_sets(of_set(1)) == Approx(2 / 0.05));
+  CHECK(factor_of_other_sets(of_set(2)) == Approx(6 / 0.05));
+  CHECK(setup_of(of_set(2), "Other runs") ==
+        "2 earlier sets of runs counted, 1 set of runs made since (threads)");
+
+  // Of sets that were made at one time each may be the one that was looked at last.
+  const Sets at_once(3, [](int set, MadeRun& run) {
+    run.threads = set + 1;
+    run.created = Lab::run("llama", 10).created;
+  });
+  CHECK(factor_of_other_sets(at_once.showing(
+            [](int set) { return set == 0; }, &AblationOptions::archived, strict_table())) ==
+        Approx(6 / 0.05));
+}
+
+TEST_CASE("seeds that other sets lack may be those that failed", "[report][plan]") {
+  const Sets::Change with_threads = [](int set, MadeRun& run) { run.threads = set + 1; };
+  const Sets sets(1, with_threads);
+  CHECK(setup_of(sets.lab.table(), "Plan") == "as planned");
+  const auto fail = [&](int set, int seed, int step) {
+    make_failed_run(sets.lab.runs,
+                    Sets::made(set, "canon_a", seed, with_threads),
+                    step,
+                    "the loss is no number");
+  };
+  // One seed tells nothing yet, and neither do runs that could not begin.
+  fail(1, 1, 20);
+  for (const int seed : {2, 3}) fail(1, seed, 0);
+  CHECK(sets.lab.table().rows[1].sets.others.empty());
+  CHECK(setup_of(sets.lab.table(), "Plan") == "as planned");
+  for (const int seed : {1, 2}) fail(2, seed, 20);
+  const Ablation ablation = sets.lab.table();
+  CHECK(ablation.rows[1].sets.others.size() == 1);
+  CHECK(setup_of(ablation, "Other runs") == "1 set of runs made since (threads)");
+  CHECK(setup_of(ablation, "Plan") ==
+        "not as planned: 3 seeds of other sets of runs did not complete");
+}
+
+TEST_CASE("what the table declares to vary makes no other set", "[report][plan]") {
+  const auto lr_of = [](int set, MadeRun& run) { run.experiment.optimizer.lr = 0.001 * (set + 1); };
+  const Sets sets(3, lr_of);
+  CHECK(build_ablation(strict_table(), sets.lab.read(), {}).rows[1].sets.others.size() == 2);
+  TableSpec table = strict_table();
+  table.best_of = BestOfSpec{"optimizer.lr", {0.001, 0.002, 0.003}, "eval_loss", Extreme::lowest};
+  CHECK(build_ablation(table, sets.lab.read(), {}).rows[1].sets.others.empty());
+  table = strict_table();
+  group_by(table, "optimizer.lr");
+  const Ablation by_lr = build_ablation(table, sets.lab.read(), {});
+  REQUIRE(by_lr.rows.size() == 7);  // three of each, and canon_b without runs
+  CHECK(setup_of(by_lr, "Other runs") == "");
+  // Those of which it shows no row are hidden.
+  CHECK(setup_of(sets.showing_from(2, &AblationOptions::filtered_out, table), "Other runs") ==
+        "2 earlier sets of runs counted (optimizer.lr)");
+}
+
+/// Runs of a table and of another one, which tunes the learning rate with seeds of its own.
+struct TwoTables {
+  Lab lab;
+  TableSpec own = strict_table(), grid = strict_table();
+  std::map<std::string, std::string> recorded;  ///< by the runs that are made next
+
+  TwoTables() {
+    grid.name = "grid";
+    grid.best_of =
+        BestOfSpec{"optimizer.lr", {0.002, 0.004}, "eval_loss", Extreme::lowest, 0, {901, 902}};
+    recorded = {{own.name, design_key(own)}, {grid.name, design_key(grid)}};
+  }
+
+  void make(double lr, const std::vector<int>& seeds, int day) const {
+    for (const char* config : {"llama", "canon_a"}) {
+      for (const int seed : seeds) {
+        MadeRun run = Lab::run(config, day);
+        run.id = config + std::string("-") + std::to_string(day) + "-" + std::to_string(seed);
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.experiment.optimizer.lr = lr;
+        run.planned_tables = recorded;
+        make_completed_run(lab.runs, run, {3 + 0.01 * (seed % 7) + lr + (config[0] == 'l')});
+      }
+    }
+  }
+
+  /// The own table, if the project has these.
+  Ablation beside(const std::vector<TableSpec>& tables) const {
+    AblationOptions options;
+    options.project_tables = tables;
+    options.current_config = [](const std::string& config, const std::string&, const std::string&) {
+      return nlohmann::json(config::to_json(Lab::run(config, 1).experiment));
+    };
+    return build_ablation(own, lab.read(), options);
+  }
+};
+
+TEST_CASE("what another table declares to tune by seeds of its own is no look", "[report][plan]") {
+  TwoTables both;
+  both.make(0.002, {901, 902}, 10);
+  both.make(0.004, {901, 902}, 11);
+  both.make(Lab::run("llama", 1).experiment.optimizer.lr, {1, 2, 3}, 12);
+  const auto others = [&](const TwoTables& made, const std::vector<TableSpec>& tables) {
+    const Ablation ablation = made.beside(tables);
+    REQUIRE(ablation.rows[1].runs.size() == 3);
+    CHECK(ablation.rows[1].sets.tables.empty());
+    return ablation.rows[1].sets.others.size();
+  };
+  CHECK(others(both, {both.own, both.grid}) == 0);
+  CHECK(factor_of_other_sets(both.beside({both.own, both.grid})) == 1);
+
+  // Who deletes the other table, or changes it afterwards, has hidden nothing.
+  CHECK(others(both, {both.own}) == 2);
+  TableSpec changed = both.grid;
+  changed.best_of->values.push_back(0.008);
+  CHECK(others(both, {both.own, changed}) == 2);
+  // A table that may show these runs beside its own has them as a choice.
+  both.own.must_be_equal = small_table().must_be_equal;
+  CHECK(others(both, {both.own, both.grid}) == 2);
+
+  // Tuned by the seeds that are shown, it is another table.
+  TwoTables same_seeds;
+  same_seeds.grid.best_of->tuning_seeds = {1, 2};
+  same_seeds.recorded[same_seeds.grid.name] = design_key(same_seeds.grid);
+  same_seeds.make(0.002, {1, 2}, 10);
+  same_seeds.make(Lab::run("llama", 1).experiment.optimizer.lr, {1, 2, 3}, 12);
+  const Ablation shown = same_seeds.beside({same_seeds.own, same_seeds.grid});
+  CHECK(factor_of_other_sets(shown) == 2);
+
+  // The table was written when they were known.
+  TwoTables afterwards;
+  afterwards.recorded.erase(afterwards.grid.name);
+  afterwards.make(0.002, {901, 902}, 10);
+  afterwards.make(Lab::run("llama", 1).experiment.optimizer.lr, {1, 2, 3}, 12);
+  CHECK(others(afterwards, {afterwards.own, afterwards.grid}) == 1);
+}
+
+TEST_CASE("a table that was declared together with another counts once", "[report][plan]") {
+  const double own_lr = Lab::run("llama", 1).experiment.optimizer.lr;
+  TwoTables both;
+  both.make(0.002, {901, 902}, 9);
+  both.make(0.002, {1, 2, 3}, 10);
+  both.make(0.004, {1, 2, 3}, 11);
+  both.make(own_lr, {1, 2, 3}, 12);
+  const Ablation second = both.beside({both.own, both.grid});
+  CHECK(second.rows[1].sets.tables == std::set<std::string>{"grid"});
+  CHECK(factor_of_other_sets(second) == 2);
+  CHECK(setup_of(second, "Other runs") == "runs of 1 other table counted (grid)");
+
+  // Runs of it that come later change nothing.
+  TwoTables first;
+  first.make(own_lr, {1, 2, 3}, 10);
+  first.make(0.002, {1, 2, 3}, 12);
+  CHECK(factor_of_other_sets(first.beside({first.own, first.grid})) == 1);
+
+  // One that was declared when the other's losses were known is another attempt.
+  TwoTables later;
+  later.recorded.erase(later.own.name);
+  later.make(0.002, {1, 2, 3}, 10);
+  later.recorded[later.own.name] = design_key(later.own);
+  later.make(own_lr, {1, 2, 3}, 12);
+  const Ablation attempt = later.beside({later.own, later.grid});
+  CHECK(attempt.rows[1].sets.tables.empty());
+  CHECK(factor_of_other_sets(attempt) == Approx(2 / 0.05));
+}
+
+TEST_CASE("seeds that were run under another name are told of", "[report][plan]") {
+  Lab lab;
+  const auto add = [&](const std::string& config, const std::string& id, int seed) {
+    MadeRun run = Lab::run(config, 10);
+    run.id = id + std::to_string(seed);
+    run.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+  };
+  for (const int seed : {2, 3}) {
+    add("llama", "llama", seed);
+    add("canon_a", "canon_a", seed);
+  }
+  CHECK(setup_of(lab.table(), "Other seeds") == "");
+  MadeRun pilot = Lab::run("llama", 5);
+  for (const int seed : {1, 2, 3, 4}) {  // of the one experiment that the lab's configs are
+    pilot.id = "pilot" + std::to_string(seed);
+    pilot.config = "pilot";
+    pilot.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(lab.runs, pilot, {4 + 0.01 * seed});
+  }
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[0].other_seeds == std::set<int64_t>{1, 4});
+  CHECK(ablation.rows[1].other_seeds == std::set<int64_t>{1, 4});
+  CHECK(setup_of(ablation, "Other seeds") == "4 seeds of these experiments not shown");
+}
+
+}  // namespace
+}  // namespace forge::tables
