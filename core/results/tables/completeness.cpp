@@ -17,7 +17,6 @@
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/table_design.h"
-#include "core/run/identity.h"
 
 namespace forge::tables {
 

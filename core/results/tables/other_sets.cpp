@@ -165,10 +165,7 @@ class Declarations {
 
   static bool is_tuning(const TableSpec& table, const MadeSet& set, const AblationRow& row) {
     if (!table.best_of) return false;
-    const std::vector<int64_t>& seeds = table.best_of->tuning_seeds;
-    const auto is_one = [&](int64_t seed) {
-      return std::find(seeds.begin(), seeds.end(), seed) != seeds.end();
-    };
+    const auto is_one = [&](int64_t seed) { return is_tuning_seed(*table.best_of, seed); };
     return std::all_of(set.runs.begin(),
                        set.runs.end(),
                        [&](const ConfiguredRun* run) { return is_one(run->summary.seed); }) &&

@@ -41,9 +41,9 @@ std::string first_id(const RunSummary& repeated, const std::vector<RunSummary>& 
 }
 
 TEST_CASE("a run with the numbers of an older one is that one", "[report][plan]") {
-  const RunSummary old = completed("old", 10, 11);
+  const RunSummary old = completed("old", 12, 13);
   CHECK(first_id(completed("new", 20, 21), {old}) == "old");
-  CHECK(first_id(completed("new", 20, 21), {completed("older", 8, 9), old}) == "older");
+  CHECK(first_id(completed("new", 20, 21), {completed("older", 10, 11), old}) == "older");
   const auto changed = [&](const std::function<void(RunSummary&)>& change) {
     RunSummary run = completed("new", 20, 21);
     change(run);
