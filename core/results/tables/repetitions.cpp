@@ -15,7 +15,7 @@ namespace {
 using store::RunSummary;
 
 /// The bits of a loss; "" where it is none that could tell runs apart.
-std::string bits_of(const RunSummary& run, const char* metric) {
+std::string bits_of(const RunSummary& run, const std::string& metric) {
   const double loss = run.metric(metric).value_or(0);
   if (!(loss > 0)) return "";
   uint64_t bits = 0;
@@ -28,10 +28,11 @@ std::vector<std::string> keys_of(const RunSummary& run) {
   const std::string trained = join(
       {std::to_string(run.seed), std::to_string(run.parameters), std::to_string(run.tokens)}, " ");
   std::vector<std::string> keys;
-  for (const char* metric : {results::eval_loss_name, results::train_loss_name}) {
+  for (const std::string metric : {results::eval_loss_name, results::train_loss_name}) {
     const std::string bits = bits_of(run, metric);
     if (bits.empty()) continue;
     const bool is_rounded = statistics::rounding_step({*run.metric(metric)}) > 0;
+    if (is_rounded && metric == results::train_loss_name) continue;
     keys.push_back(join({metric, bits, trained, is_rounded ? run.key : ""}, " "));
   }
   return keys;

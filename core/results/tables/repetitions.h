@@ -18,9 +18,9 @@ using FirstRuns = std::map<std::string, store::RunSummary>;
 /// the last bit. So the config's name, its project and every setting that changes no number may
 /// differ, and so may the evaluation where the training is the same. The older one must have ended
 /// before the repetition was planned, or nobody knew what it would find. A loss of few digits may
-/// be equal by chance (statistics::rounding_step): it counts where the identities are equal too.
-/// `runs`: of all configs, projects and workspaces, archived or not. Takes time in proportion to
-/// their number, but for their sorting.
+/// be equal by chance (statistics::rounding_step): of the evaluation it counts where the identities
+/// are equal too. `runs`: of all configs, projects and workspaces, archived or not. Takes time in
+/// proportion to their number, but for their sorting.
 FirstRuns first_runs_of(const std::vector<store::RunSummary>& runs);
 
 }  // namespace forge::tables
