@@ -160,5 +160,18 @@ TEST_CASE("a p lies in 0 to 1", "[statistics]") {
   REQUIRE(tests::contains(tests::error_of([] { holm_adjusted({-0.1}); }), "-0.1 does not"));
 }
 
+TEST_CASE("all looks at all sets of runs err in less than 5 % together", "[statistics]") {
+  double of_sets = 0;
+  for (size_t set = 1; set < 10000; ++set) of_sets += 1 / set_factor(set);
+  CHECK(set_factor(1) == 1);
+  for (const size_t planned : {0, 2, 5, 20}) {
+    double of_looks = 0;
+    for (size_t seeds = 2; seeds < 10000; ++seeds) of_looks += 1 / look_factor(seeds, planned);
+    CAPTURE(planned);
+    CHECK(of_looks * of_sets <= 1);
+    CHECK(of_looks * of_sets > 0.95);
+  }
+}
+
 }  // namespace
 }  // namespace forge::statistics
