@@ -29,10 +29,12 @@ struct Findings {
   std::vector<store::ConfiguredRun> archived;      ///< that are not shown for it
   std::vector<store::ConfiguredRun> other_models;  ///< than their configs have now
   std::vector<store::ConfiguredRun> elsewhere;     ///< in other projects, perhaps of the same
+  tables::FirstRuns repetitions;                   ///< among all runs of the store
 };
 
-/// Finds the completed runs of other projects, which may be of the experiments of these. Another
-/// workspace may have a project of the same path, whose runs a reader would look for in the tables.
+/// Finds the completed runs of other projects, which may be of the experiments of these, and the
+/// runs that repeat older ones of any project. Another workspace may have a project of the same
+/// path, whose runs a reader would look for in the tables.
 void find_elsewhere(const store::ResultStore& store,
                     const project::Project& project,
                     const std::vector<store::ConfiguredRun>& runs,
@@ -44,8 +46,9 @@ void find_elsewhere(const store::ResultStore& store,
   for (const store::ConfiguredRun& run : runs)
     own.insert(tables::rough_experiment_key(run.summary));
   std::map<std::string, bool> is_another;  // by the workspace
-  std::vector<store::RunSummary> others;
-  for (store::RunSummary& other : store.runs(completed)) {
+  std::vector<store::RunSummary> all = store.runs(completed), others;
+  findings.repetitions = tables::first_runs_of(all);
+  for (store::RunSummary& other : all) {
     if (other.project == project.path) {
       const auto [known, is_new] = is_another.try_emplace(other.workspace);
       if (is_new)
@@ -338,6 +341,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     ablation_options.other_models = findings.other_models;
     ablation_options.project_tables = project_tables;
     ablation_options.elsewhere = findings.elsewhere;
+    ablation_options.repetitions = findings.repetitions;
     ablation_options.evaluations = [&](const std::string& run_id) {
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);

@@ -105,7 +105,7 @@ double to_real(const yaml::Node& node, const std::string& path) {
   if (!std::isfinite(*number)) {
     throw Error(called(path) + " must be a finite number, not " + node.text, node.origin);
   }
-  return *number;
+  return *number == 0 ? 0 : *number;  // -0.0 is no other number, and makes no other run
 }
 
 int64_t to_integer(const yaml::Node& node, const std::string& path, int64_t low, int64_t high) {

@@ -276,14 +276,9 @@ Ablation build_ablation(const TableSpec& declared,
   if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
   for (AblationRow& row : ablation.rows)
-    check_completeness(options, row.run ? builder.find(row.run->id) : nullptr, row);
+    check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
   count_other_sets(own, declared, options, ablation);
-  for (AblationRow& row : ablation.rows) {
-    if (row.runs.size() < 2) continue;
-    const ConfiguredRun& shown = *builder.find(row.run->id);
-    add_other_seeds(runs, shown, row);
-    add_other_seeds(options.elsewhere, shown, row);
-  }
+  add_other_seeds(runs, options, ablation);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
@@ -342,10 +337,6 @@ const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed) {
 }
 
 namespace {
-
-bool has_mixed_attempts(const store::RunSummary& run) {
-  return store::is_mixed(run.recompute) || store::is_mixed(run.device_name);
-}
 
 /// Speed and memory have none where other numbers of processes, other devices or another
 /// train.recompute trained the runs, or attempts of one of them.

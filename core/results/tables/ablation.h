@@ -10,6 +10,7 @@
 #include "core/data/rows/prepare.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/repetitions.h"
 #include "core/results/tables/table_spec.h"
 
 /// Speeds of a table's rows from `forge bench` instead of from the rows' runs.
@@ -39,7 +40,8 @@ struct Sample {
   std::vector<store::RunSummary> runs;   ///< completed, one a seed, sorted by seed
   std::optional<store::RunSummary> run;  ///< the newest of them, else the newest of any state
   /// The oldest completed one of each seed shown, for a repetition plans nothing: what was known
-  /// when it was made is what the first one found.
+  /// when it was made is what the first one found. In a row of a table it may be one that the row
+  /// cannot show (check_completeness).
   std::vector<store::RunSummary> first_runs;
   /// Further seeds whose runs failed or were stopped, and were not completed since.
   std::set<int64_t> ended_early;
@@ -104,7 +106,10 @@ struct AblationRow : Sample {
   /// be compared; below 2: nobody planned.
   size_t planned_seeds = 0;
   RunSets sets;
-  /// Seeds of its experiment that were run under other names, and that it does not show.
+  /// The ids of those of `first_runs` that ran under another name or with another setting.
+  std::set<std::string> repeats;
+  /// Seeds of its experiment that were run under other names or settings, and that it does not
+  /// show.
   std::set<int64_t> other_seeds;
 
   bool is_comparable() const { return violations.empty(); }
@@ -172,6 +177,8 @@ struct AblationOptions {
   std::vector<TableSpec> project_tables = {};
   /// Runs of other projects that may be of the same experiments.
   std::vector<store::ConfiguredRun> elsewhere = {};
+  /// Which runs are older ones, made again: of all in the store.
+  FirstRuns repetitions = {};
   /// Without it losses at equal budgets are missing.
   Evaluations evaluations = {};
   /// Without it differences do not have the error in them that evaluating so many rows leaves.

@@ -28,11 +28,6 @@ double rounded(double value) {
   return std::strtod(text, nullptr);
 }
 
-bool is_tuning_run(const BestOfSpec& best_of, const store::RunSummary& run) {
-  const std::vector<int64_t>& seeds = best_of.tuning_seeds;
-  return std::find(seeds.begin(), seeds.end(), run.seed) != seeds.end();
-}
-
 /// Whether the point is to be shown rather than the other one: it is completed and has the better
 /// mean, or neither is completed and it has the newer run.
 bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpec& best_of) {
@@ -86,6 +81,11 @@ bool is_preferred(const BestOfSpec& best_of,
   return best_of.take == Extreme::highest ? ours > theirs : ours < theirs;
 }
 
+bool is_tuning_seed(const BestOfSpec& best_of, int64_t seed) {
+  const std::vector<int64_t>& seeds = best_of.tuning_seeds;
+  return std::find(seeds.begin(), seeds.end(), seed) != seeds.end();
+}
+
 std::string no_metric_reason(const BestOfSpec& best_of) {
   const bool holds_out_none =
       best_of.by == results::validation_loss_name && best_of.validation_rows == 0;
@@ -99,7 +99,7 @@ std::string why_not_chosen(const BestOfSpec& best_of, const ConfiguredRun& run) 
   if (best_of.validation_rows > 0 && rows != static_cast<double>(best_of.validation_rows))
     return "train.validation_rows " + std::to_string(std::llround(rows)) + ", best_of asks for " +
            std::to_string(best_of.validation_rows);
-  const bool decides = best_of.tuning_seeds.empty() || is_tuning_run(best_of, run.summary);
+  const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, run.summary.seed);
   if (decides && is_completed(&run) && !run.summary.metric(best_of.by))
     return no_metric_reason(best_of);
   const double value = number_of(run, best_of.key);
@@ -123,12 +123,11 @@ void fill_best(const BestOfSpec& best_of,
     const auto found =
         std::find(best_of.values.begin(), best_of.values.end(), number_of(*run, best_of.key));
     const auto place = static_cast<size_t>(found - best_of.values.begin());
-    const bool decides = best_of.tuning_seeds.empty() || is_tuning_run(best_of, run->summary);
+    const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, run->summary.seed);
     (decides ? deciding : others)[place].push_back(run);
   }
   for (size_t i = 0; i < best_of.values.size(); ++i)
-    row.points.push_back(
-        {sample_of(deciding[i], excluded, SampleOf::one_setup, is_current), best_of.values[i]});
+    row.points.push_back({sample_of(deciding[i], excluded, "", is_current), best_of.values[i]});
   const SweepPoint* best = nullptr;
   for (const SweepPoint& point : row.points) {
     if (point.run && (!best || is_better(point, *best, best_of))) best = &point;
@@ -138,7 +137,7 @@ void fill_best(const BestOfSpec& best_of,
   if (best) row.varied = best->value;
   for (size_t i = 0; i < others.size(); ++i) {
     if (is_tuned && best == &row.points[i]) {
-      static_cast<Sample&>(row) = sample_of(others[i], excluded, SampleOf::one_setup, is_current);
+      static_cast<Sample&>(row) = sample_of(others[i], excluded, "", is_current);
       continue;
     }
     for (const ConfiguredRun* run : others[i])

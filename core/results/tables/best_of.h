@@ -31,6 +31,9 @@ bool is_preferred(const BestOfSpec& best_of,
                   std::optional<double> own,
                   std::optional<double> other);
 
+/// Whether runs of the seed are those that the value is chosen with, and are not shown.
+bool is_tuning_seed(const BestOfSpec& best_of, int64_t seed);
+
 /// Why best_of cannot choose the run; "" where it can.
 std::string why_not_chosen(const BestOfSpec& best_of, const store::ConfiguredRun& run);
 

@@ -83,7 +83,7 @@ BudgetCheck::BudgetCheck(const TableSpec& table,
     if (run->summary.config == reference_of(table)) own.push_back(run);
   }
   std::vector<ExcludedRuns> ignored;
-  const Sample sample = sample_of(own, ignored, SampleOf::one_setup, is_current);
+  const Sample sample = sample_of(own, ignored, "", is_current);
   if (!sample.run) return;
   const auto found = std::find_if(
       own.begin(), own.end(), [&](const auto* run) { return run->summary.id == sample.run->id; });

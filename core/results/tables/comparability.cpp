@@ -97,15 +97,6 @@ std::string begins_with(const store::RunSummary& run) {
   return run.initial_weights_hash.empty() ? "drawn weights" : "trained weights";
 }
 
-/// Whether the table compares training losses: each is a mean over the steps since the last log.
-bool compares_train_loss(const TableSpec& table) {
-  const std::string name = results::train_loss_name;
-  return (table.best_of && table.best_of->by == name) ||
-         std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
-           return column.metric == name || column.value.find(name) != std::string::npos;
-         });
-}
-
 /// An external backend's program, by its command: rows of other commands have programs of their
 /// own, while one command stands for one program in a whole table.
 constexpr const char* program_condition = "program of ";
@@ -128,6 +119,21 @@ bool is_varied_by(const TableSpec& table, const std::string& config, const std::
   if (table.budget && is_length(key)) return config != reference_of(table);
   return table.best_of && (key == table.best_of->key ||
                            (key == "train.validation_rows" && table.best_of->validation_rows > 0));
+}
+
+bool compares_train_loss(const TableSpec& table) {
+  const std::string name = results::train_loss_name;
+  const auto is_claimed = [&](const ClaimSpec& claim) {
+    const std::vector<ClaimedMetric> metrics = metrics_of(claim, table);
+    return std::any_of(metrics.begin(), metrics.end(), [&](const ClaimedMetric& claimed) {
+      return claimed.metric == name;
+    });
+  };
+  return primary_metric(table) == name || (table.best_of && table.best_of->by == name) ||
+         std::any_of(table.claims.begin(), table.claims.end(), is_claimed) ||
+         std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
+           return column.metric == name || column.value.find(name) != std::string::npos;
+         });
 }
 
 bool is_program(const Condition& condition) {
@@ -268,7 +274,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       conditions.insert(conditions.end(), found->second.begin(), found->second.end());
     }
   }
-  // It is in no identity, since it decides no weight.
+  // It is in no identity, since it decides no weight; but the loss is a mean over so many steps.
   if (compares_train_loss(table)) add_config_key(run.config, "train.log_every", conditions);
   const auto is_varied = [&](const Condition& c) {
     return (table.best_of && c.name == table.best_of->key) || (table.budget && is_length(c.name));

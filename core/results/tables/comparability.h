@@ -89,4 +89,7 @@ std::optional<std::vector<Condition>> choose_group(
 /// "nothing": what another seed would change of a run with this config.
 std::string varied_by_seed(const nlohmann::json& config);
 
+/// Whether the table shows, tests, claims or chooses by training losses.
+bool compares_train_loss(const TableSpec& table);
+
 }  // namespace forge::tables

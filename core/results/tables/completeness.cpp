@@ -13,10 +13,10 @@
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/table_design.h"
-#include "core/run/identity.h"
 
 namespace forge::tables {
 
@@ -44,10 +44,37 @@ Runs of_its_sample(const std::vector<ConfiguredRun>& runs,
                    const AblationRow& row) {
   Runs own;
   if (runs.empty()) return own;
-  const std::string shown = run::run_key(identity_without_seed(shown_run));
+  const std::string shown = experiment_key(shown_run);
   for (const ConfiguredRun& run : runs) {
-    if (run.summary.config == row.spec.config && run::run_key(identity_without_seed(run)) == shown)
-      own.push_back(&run);
+    if (run.summary.config == row.spec.config && experiment_key(run) == shown) own.push_back(&run);
+  }
+  return own;
+}
+
+/// Those of them that the table leaves out for their train.log_every alone, which makes no other
+/// experiment.
+Runs logged_otherwise(const TableSpec& table,
+                      const Runs& of_table,
+                      const ConfiguredRun& shown,
+                      const AblationRow& row) {
+  Runs own;
+  const std::vector<Condition> conditions = conditions_of(shown, table);
+  const auto is_left_out_for_it = [&](const ConfiguredRun& run) {
+    const std::vector<std::string> reasons = violations(conditions_of(run, table), conditions);
+    return reasons.size() == 1 && starts_with(reasons[0], "train.log_every ");
+  };
+  const auto is_tuning_run = [&](const ConfiguredRun& run) {
+    return table.best_of && is_tuning_seed(*table.best_of, run.summary.seed);
+  };
+  const auto log_every = [](const ConfiguredRun& run) {
+    const nlohmann::json* const steps = find_value(run.config, "train.log_every");
+    return steps ? *steps : nlohmann::json();
+  };
+  for (const ConfiguredRun* run : of_table) {
+    if (run->summary.config == row.spec.config && log_every(*run) != log_every(shown) &&
+        group_of(*run, table) == row.group && !is_tuning_run(*run) && is_left_out_for_it(*run) &&
+        experiment_key(*run) == experiment_key(shown))
+      own.push_back(run);
   }
   return own;
 }
@@ -85,7 +112,23 @@ void remember_hidden(const Runs& hidden, AblationRow& row) {
         first = summary;
     }
   }
-  row.planned_seeds = planned_seeds_of(row.first_runs);
+}
+
+std::set<std::string> ids_of(const std::vector<store::RunSummary>& runs) {
+  std::set<std::string> ids;
+  for (const store::RunSummary& run : runs) ids.insert(run.id);
+  return ids;
+}
+
+/// The row's first runs are those that found first what they, or the runs shown, found.
+void trace_back(const FirstRuns& repetitions, AblationRow& row) {
+  for (store::RunSummary& first : row.first_runs) {
+    for (const std::string& id : {first.id, shown_of_seed(row, first.seed)->id}) {
+      const auto found = repetitions.find(id);
+      if (found != repetitions.end() && found->second.created < first.created)
+        first = found->second;
+    }
+  }
 }
 
 /// Seeds with the loss of another to the last bit, as a program gives that draws from a few cases
@@ -106,7 +149,9 @@ std::string part_of_seeds(size_t missing, const AblationRow& row) {
 
 }  // namespace
 
-void check_completeness(const AblationOptions& options,
+void check_completeness(const TableSpec& table,
+                        const Runs& of_table,
+                        const AblationOptions& options,
                         const ConfiguredRun* shown,
                         AblationRow& row) {
   if (row.runs.empty()) {
@@ -120,9 +165,13 @@ void check_completeness(const AblationOptions& options,
   }
   const Runs filtered = of_its_sample(options.filtered_out, *shown, row);
   const Runs archived = of_its_sample(options.archived, *shown, row);
+  const Runs logged = logged_otherwise(table, of_table, *shown, row);
   remember_hidden(filtered, row);
   remember_hidden(archived, row);
-  const NotShown by_filter = not_shown_of(filtered, row), by_archive = not_shown_of(archived, row);
+  const std::set<std::string> own = ids_of(row.first_runs);
+  remember_hidden(logged, row);
+  const NotShown by_filter = not_shown_of(filtered, row), by_archive = not_shown_of(archived, row),
+                 by_log = not_shown_of(logged, row);
   row.filtered_out = by_filter.seeds.size();
   const char* no_sample = ", and a chosen part is no sample";
   if (!by_filter.seeds.empty())
@@ -131,8 +180,14 @@ void check_completeness(const AblationOptions& options,
   if (!by_archive.seeds.empty())
     row.violations.push_back(part_of_seeds(by_archive.seeds.size(), row) + " are archived" +
                              no_sample + " (--archived shows all)");
+  if (!by_log.seeds.empty())
+    row.violations.push_back(part_of_seeds(by_log.seeds.size(), row) +
+                             " ran with another train.log_every" + no_sample +
+                             " (repeat them: 'forge run --force')");
   std::set<int64_t> results = by_filter.results;
   results.insert(by_archive.results.begin(), by_archive.results.end());
+  for (const store::RunSummary& first : row.first_runs)
+    if (!have_same_loss(first, *shown_of_seed(row, first.seed))) results.insert(first.seed);
   if (row.runs.size() > 1 && !results.empty())
     row.violations.push_back(counted(results.size(), "seed") +
                              " had another result in a run that is archived or left out" +
@@ -147,6 +202,10 @@ void check_completeness(const AblationOptions& options,
     row.violations.push_back(part_of_seeds(row.ended_early.size(), row) +
                              " failed or were stopped, and those that remain are no sample "
                              "(complete them: 'forge runs resume')");
+  trace_back(options.repetitions, row);
+  row.planned_seeds = planned_seeds_of(row.first_runs);
+  for (const std::string& id : ids_of(row.first_runs))
+    if (own.count(id) == 0) row.repeats.insert(id);
 }
 
 namespace {
@@ -275,6 +334,25 @@ SetupEntry describe_design(const TableSpec& declared, const Ablation& ablation) 
           "table " + verb + " after its runs"};
 }
 
+/// Whether runs are older ones, made again in a way that would hide what was known of them.
+SetupEntry describe_repetitions(const Ablation& ablation) {
+  size_t runs = 0;
+  std::set<std::string> repeated;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    runs += row.runs.size();
+    repeated.insert(row.repeats.begin(), row.repeats.end());
+  }
+  if (repeated.empty()) return {};
+  const std::string count =
+      std::to_string(repeated.size()) + " of " + counted(runs, "run") + " repeat older ones";
+  return {"Repetitions",
+          count + " to the last bit, under another name or with settings that change no number (" +
+              first_of({repeated.begin(), repeated.end()}) +
+              "): the plan, the claims and the age of the table are those of these",
+          count};
+}
+
 /// Whether the table shows or tests a timing of its runs.
 bool uses_timings(const TableSpec& table) {
   const auto is_timed = [&](const ClaimSpec& claim) {
@@ -336,6 +414,7 @@ std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablati
   std::vector<SetupEntry> entries;
   for (SetupEntry entry : {describe_plan(ablation),
                            describe_design(declared, ablation),
+                           describe_repetitions(ablation),
                            describe_repeated(ablation),
                            describe_other_sets(ablation),
                            describe_other_seeds(ablation),

@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/statistics/significance.h"
+#include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
@@ -164,10 +165,7 @@ class Declarations {
 
   static bool is_tuning(const TableSpec& table, const MadeSet& set, const AblationRow& row) {
     if (!table.best_of) return false;
-    const std::vector<int64_t>& seeds = table.best_of->tuning_seeds;
-    const auto is_one = [&](int64_t seed) {
-      return std::find(seeds.begin(), seeds.end(), seed) != seeds.end();
-    };
+    const auto is_one = [&](int64_t seed) { return is_tuning_seed(*table.best_of, seed); };
     return std::all_of(set.runs.begin(),
                        set.runs.end(),
                        [&](const ConfiguredRun* run) { return is_one(run->summary.seed); }) &&
@@ -332,17 +330,51 @@ std::string rough_experiment_key(const store::RunSummary& run) {
 }
 
 void add_other_seeds(const std::vector<ConfiguredRun>& runs,
-                     const ConfiguredRun& shown,
-                     AblationRow& row) {
-  const std::string rough = rough_experiment_key(shown.summary);
-  const std::string own = run::run_key(identity_without_seed(shown));
-  for (const ConfiguredRun& run : runs) {
-    const bool has_own_name =
-        run.summary.project == shown.summary.project && run.summary.config == row.spec.config;
-    if (!has_own_name && is_completed(&run) && !shown_of_seed(row, run.summary.seed) &&
-        rough_experiment_key(run.summary) == rough &&
-        run::run_key(identity_without_seed(run)) == own)
-      row.other_seeds.insert(run.summary.seed);
+                     const AblationOptions& options,
+                     Ablation& ablation) {
+  std::map<std::string, Runs> by_rough_key;
+  std::map<std::string, const ConfiguredRun*> by_id;
+  for (const auto* list : {&runs,
+                           &options.filtered_out,
+                           &options.archived,
+                           &options.other_models,
+                           &options.elsewhere}) {
+    for (const ConfiguredRun& run : *list) {
+      if (!is_completed(&run)) continue;
+      by_rough_key[rough_experiment_key(run.summary)].push_back(&run);
+      by_id[run.summary.id] = &run;
+    }
+  }
+  std::map<const ConfiguredRun*, std::string> known_keys;
+  const auto key_of = [&](const ConfiguredRun* run) -> const std::string& {
+    const auto [key, is_new] = known_keys.try_emplace(run);
+    if (is_new) key->second = experiment_key(*run);
+    return key->second;
+  };
+  const std::optional<BestOfSpec>& best_of = ablation.table.best_of;
+  for (AblationRow& row : ablation.rows) {
+    if (row.runs.size() < 2) continue;
+    const ConfiguredRun& shown = *by_id.at(row.run->id);
+    const std::string own = key_of(&shown);
+    std::set<std::string> experiments = {own}, rough_keys = {rough_experiment_key(shown.summary)};
+    for (const std::string& id : row.repeats) {
+      const auto first = by_id.find(id);
+      if (first == by_id.end()) continue;
+      experiments.insert(key_of(first->second));
+      rough_keys.insert(rough_experiment_key(first->second->summary));
+    }
+    for (const std::string& rough : rough_keys) {
+      for (const ConfiguredRun* run : by_rough_key[rough]) {
+        const int64_t seed = run->summary.seed;
+        if (shown_of_seed(row, seed) || (best_of && is_tuning_seed(*best_of, seed))) continue;
+        const std::string& experiment = key_of(run);
+        const bool has_own_name =
+            run->summary.project == shown.summary.project && run->summary.config == row.spec.config;
+        // Of its own name and experiment they are shown, or said why they are not.
+        if (experiments.count(experiment) > 0 && !(has_own_name && experiment == own))
+          row.other_seeds.insert(seed);
+      }
+    }
   }
 }
 
@@ -353,8 +385,8 @@ SetupEntry describe_other_seeds(const Ablation& ablation) {
   if (seeds == 0) return {};
   return {"Other seeds",
           "the same experiments were also run with " + counted(seeds, "other seed") +
-              " under other names, and the table shows none of these: its seeds may have been "
-              "chosen by what they found",
+              " under other names or settings that change no number, and the table shows none of "
+              "these: its seeds may have been chosen by what they found",
           counted(seeds, "seed") + " of these experiments not shown"};
 }
 

@@ -38,11 +38,12 @@ SetupEntry describe_other_sets(const Ablation& ablation);
 /// longer to read.
 std::string rough_experiment_key(const store::RunSummary& run);
 
-/// Adds the seeds of the row's experiment that runs of other names completed, and that the row does
-/// not show: its own may have been chosen by what these found.
+/// Adds, for each row of several seeds, those that it does not show of its experiment, or of one
+/// whose runs its own repeat, and that runs under other names or settings completed: its own may
+/// have been chosen by what these found. `runs`: of the project, as the table gets them.
 void add_other_seeds(const std::vector<store::ConfiguredRun>& runs,
-                     const store::ConfiguredRun& shown,
-                     AblationRow& row);
+                     const AblationOptions& options,
+                     Ablation& ablation);
 
 /// What the line above the table says of these seeds; without a name if there are none.
 SetupEntry describe_other_seeds(const Ablation& ablation);

@@ -48,22 +48,19 @@ std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
   return values;
 }
 
-SampleOf sample_kind(const std::string& metric) {
-  return results::metric_named(metric).depends_on_device ? SampleOf::one_setup_on_one_device
-                                                         : SampleOf::one_setup;
-}
-
-nlohmann::json setup_of(const ConfiguredRun& run, SampleOf kind) {
-  const run::Identity identity = identity_without_seed(run);
+nlohmann::json setup_of(const ConfiguredRun& run, const std::string& metric) {
+  const run::Identity identity = setup_for(metric, run);
   nlohmann::json setup = worker::write_fields(identity);
   setup.erase("experiment");
   setup.update(identity.experiment);
-  if (kind == SampleOf::one_setup_on_one_device) {
-    setup["device_name"] = run.summary.device_name;
-    setup["train"]["recompute"] = run.summary.recompute;
-    setup["parallel"]["processes"] = run.summary.processes.value_or(1);
-  }
   return setup;
+}
+
+/// Why no mean of the metric may hold the run's; "" where it may.
+std::string why_not_alike(const store::RunSummary& run, const std::string& metric) {
+  if (!results::metric_named(metric).depends_on_device || !has_mixed_attempts(run)) return "";
+  return "its attempts ran on " + run.device_name +
+         (store::is_mixed(run.recompute) ? " with train.recompute " + run.recompute : "");
 }
 
 /// Adds the dotted names of the values in which two objects differ.
@@ -179,21 +176,22 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   require_metric(runs, options.metric);
   Pivot pivot;
   pivot.options = options;
-  const SampleOf kind = sample_kind(options.metric);
   std::vector<PivotRun> completed;
   for (const ConfiguredRun* run : newest_first(runs)) {
     if (run->summary.status != run::RunState::completed) continue;
-    if (run->summary.metric(options.metric)) {
-      completed.push_back({run, {}, {}, {}});
-    } else {
+    if (!run->summary.metric(options.metric)) {
       ++pivot.without;
+    } else if (const std::string why = why_not_alike(run->summary, options.metric); !why.empty()) {
+      exclude(run->summary, why, pivot.excluded);
+    } else {
+      completed.push_back({run, {}, {}, {}});
     }
   }
   parallel_for(completed.size(), [&](size_t i) {
     const ConfiguredRun& run = *completed[i].run;
     completed[i].row = store::value_of(run, options.rows);
     if (!options.columns.empty()) completed[i].column = store::value_of(run, options.columns);
-    completed[i].setup = setup_of(run, kind);
+    completed[i].setup = setup_of(run, options.metric);
   });
   std::vector<nlohmann::json> rows, columns;
   for (const PivotRun& pivot_run : completed) {
@@ -214,7 +212,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
         own.push_back(&pivot_run);
         candidates.push_back(pivot_run.run);
       }
-      const Sample sample = sample_of(candidates, pivot.excluded, kind);
+      const Sample sample = sample_of(candidates, pivot.excluded, options.metric);
       for (const PivotRun* pivot_run : own) {
         if (pivot_run->run->summary.id == sample.run->id) shown.push_back(pivot_run);
       }

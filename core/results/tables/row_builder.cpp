@@ -158,7 +158,7 @@ void RowBuilder::fill(AblationRow& row,
   if (table_.best_of) {
     fill_best(*table_.best_of, runs, is_current_, row, excluded);
   } else {
-    static_cast<Sample&>(row) = sample_of(runs, excluded, SampleOf::one_setup, is_current_);
+    static_cast<Sample&>(row) = sample_of(runs, excluded, "", is_current_);
   }
 }
 

@@ -129,18 +129,29 @@ std::set<int64_t> common_seeds(const std::vector<const AblationRow*>& rows) {
   return common;
 }
 
+/// The runs that first found what the row shows.
+std::vector<const store::RunSummary*> original_runs(const AblationRow& row) {
+  std::vector<const store::RunSummary*> runs;
+  for (const store::RunSummary& run : row.runs) {
+    const auto first = std::find_if(row.first_runs.begin(),
+                                    row.first_runs.end(),
+                                    [&](const auto& r) { return r.seed == run.seed; });
+    runs.push_back(first == row.first_runs.end() ? &run : &*first);
+  }
+  return runs;
+}
+
 /// The row's seeds in the order in which they were run: that of its command, if one made them all.
 std::vector<int64_t> seeds_in_order(const AblationRow& row) {
-  const std::string& command = row.runs.front().planned_seeds;
-  const bool is_one_command =
-      std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
-        return run.planned_seeds == command;
-      });
+  const std::vector<const store::RunSummary*> runs = original_runs(row);
+  const std::string& command = runs.front()->planned_seeds;
+  const bool is_one_command = std::all_of(
+      runs.begin(), runs.end(), [&](const auto* run) { return run->planned_seeds == command; });
   const std::vector<std::string> planned = split(is_one_command ? command : "", ',');
   std::vector<std::tuple<size_t, std::string, int64_t>> places;
-  for (const store::RunSummary& run : row.runs) {
-    const auto found = std::find(planned.begin(), planned.end(), std::to_string(run.seed));
-    places.emplace_back(found - planned.begin(), run.created, run.seed);
+  for (const store::RunSummary* run : runs) {
+    const auto found = std::find(planned.begin(), planned.end(), std::to_string(run->seed));
+    places.emplace_back(found - planned.begin(), run->created, run->seed);
   }
   std::sort(places.begin(), places.end());
   std::vector<int64_t> seeds;
@@ -375,6 +386,12 @@ std::string metric_by_word(const TableSpec& table, const std::string& name) {
   if (name == "quality") return primary_metric(table);
   std::vector<std::string> known = results::run_metric_names();
   for (const std::string& score : scores_of(table)) known.push_back(score);
+  if (name == results::train_loss_name && !compares_train_loss(table))
+    throw Error("the table '" + table.name +
+                    "' compares no training losses: its runs may differ in train.log_every, over "
+                    "which each is a mean",
+                "a column {kind: train_loss} lets it show only runs of one train.log_every",
+                ExitCode::usage);
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   known.insert(known.end(), {"quality", "speed", "memory"});
   throw Error("'" + name + "' is no metric of the table '" + table.name + "'",

@@ -34,6 +34,33 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   return identity;
 }
 
+std::string experiment_key(const ConfiguredRun& run) {
+  return run::run_key(identity_without_seed(run));
+}
+
+run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
+  const store::RunSummary& summary = run.summary;
+  run::Identity setup = identity_without_seed(run);
+  if (metric == results::train_loss_name) {
+    const nlohmann::json* const steps = find_value(run.config, "train.log_every");
+    setup.experiment["train"]["log_every"] = steps ? *steps : nlohmann::json();
+  }
+  if (!metric.empty() && results::metric_named(metric).depends_on_device) {
+    nlohmann::json& train = setup.experiment["train"];
+    train["recompute"] = summary.recompute.empty() ? "none" : summary.recompute;
+    train["micro_batch_size"] =
+        summary.micro_batch_size ? nlohmann::json(*summary.micro_batch_size) : nlohmann::json();
+    setup.experiment["parallel"]["processes"] = summary.processes.value_or(1);
+    setup.experiment["device_name"] = summary.device_name;
+    setup.experiment["environment"] = numerics_variables_of(run);
+  }
+  return setup;
+}
+
+bool has_mixed_attempts(const store::RunSummary& run) {
+  return store::is_mixed(run.recompute) || store::is_mixed(run.device_name);
+}
+
 run::Identity identity_of_set(const ConfiguredRun& run, const TableSpec& table) {
   run::Identity identity = identity_without_seed(run);
   nlohmann::json leaves = nlohmann::json::object();
@@ -101,22 +128,10 @@ struct Alike {
 /// and must never be averaged with them.
 Runs runs_of_one_sample(const Runs& runs,
                         std::vector<ExcludedRuns>& excluded,
-                        SampleOf kind,
+                        const std::string& metric,
                         const IsCurrent& is_current) {
   if (runs.size() < 2) return runs;
-  const auto identity_of = [kind](const ConfiguredRun& run) {
-    run::Identity identity = identity_without_seed(run);
-    if (kind == SampleOf::one_setup_on_one_device) {
-      const std::string variables = numerics_variables_of(run);
-      identity.device_type =
-          run.summary.device_name + (variables.empty() ? "" : " with " + variables) +
-          (run.summary.processes ? " by " + store::processes_text(run.summary) : "") +
-          (run.summary.recompute.empty() || run.summary.recompute == "none"
-               ? ""
-               : " with train.recompute " + run.summary.recompute);
-    }
-    return identity;
-  };
+  const auto identity_of = [&](const ConfiguredRun& run) { return setup_for(metric, run); };
   std::vector<Alike> groups;
   std::map<std::string, size_t> places;
   for (const ConfiguredRun* run : runs) {
@@ -176,9 +191,9 @@ bool have_same_loss(const store::RunSummary& a, const store::RunSummary& b) {
 
 Sample sample_of(const Runs& candidates,
                  std::vector<ExcludedRuns>& excluded,
-                 SampleOf kind,
+                 const std::string& metric,
                  const IsCurrent& is_current) {
-  const Runs runs = runs_of_one_sample(candidates, excluded, kind, is_current);
+  const Runs runs = runs_of_one_sample(candidates, excluded, metric, is_current);
   Sample sample;
   std::set<int64_t> seeds;
   std::map<double, int64_t> seed_of_loss;

@@ -18,6 +18,7 @@ using IsCurrent = std::function<bool(const store::ConfiguredRun&)>;
 /// All that may change a run's numbers but its seed: completed runs are a sample, whose mean and
 /// spread mean something, where this is equal.
 run::Identity identity_without_seed(const store::ConfiguredRun& run);
+std::string experiment_key(const store::ConfiguredRun& run);  ///< its run_key
 
 /// The same without what the table itself varies (best_of's key, the steps of a budget), and with
 /// the device's name and variables: all that sets runs of a config apart of which a table could
@@ -28,20 +29,27 @@ run::Identity identity_of_set(const store::ConfiguredRun& run, const TableSpec& 
 std::vector<const store::ConfiguredRun*> newest_first(
     const std::vector<store::ConfiguredRun>& runs);
 
-/// What a sample consists of.
-enum class SampleOf { one_setup, one_setup_on_one_device };
+/// All that may change the metric but the seed: identity_without_seed; of speed, time and memory
+/// also what computed the run: the device's name, variables, number of processes, rows computed at
+/// once and train.recompute; of the training loss train.log_every, the steps of which it is the
+/// mean.
+run::Identity setup_for(const std::string& metric, const store::ConfiguredRun& run);
+
+/// Whether attempts of the run differ in the device or in train.recompute: its speed and memory are
+/// those of neither.
+bool has_mixed_attempts(const store::RunSummary& run);
 
 /// The newest completed run of each seed whose loss is that of the seed's first one: who repeats a
-/// run must not choose between results. It is one of runs that differ in nothing else; one seed
-/// where all seeds have one loss to the last bit, or a seed varies nothing (identity_without_seed;
-/// for timings nor in the device's name and the number of processes); without any the newest run.
+/// run must not choose between results. It is one of runs that differ in nothing else (setup_for
+/// the metric, or identity_without_seed where that is ""); one seed where all seeds have one loss
+/// to the last bit, or a seed varies nothing; without any the newest run.
 /// `runs` are sorted newest first. Of several such groups it is the one that completed runs of the
 /// config as it is now, then the one with completed runs of the most seeds, then that of the newest
 /// run. Every other run is excluded, with the reason: "optimizer.lr 0.003, the run shown has
 /// 0.001".
 Sample sample_of(const std::vector<const store::ConfiguredRun*>& runs,
                  std::vector<ExcludedRuns>& excluded,
-                 SampleOf kind = SampleOf::one_setup,
+                 const std::string& metric = "",
                  const IsCurrent& is_current = {});
 
 /// Whether their last losses are the same to the last bit.

@@ -118,9 +118,57 @@ TEST_CASE("timings by other numbers of processes are no sample", "[report][pivot
   const Pivot speeds = pivot_of("tokens_per_second");
   CHECK(speeds.cells[0][0].runs.size() == 1);
   REQUIRE(speeds.excluded.size() == 1);
-  CHECK(contains(speeds.excluded[0].reason, "by 2 processes"));
+  CHECK(speeds.excluded[0].reason == "parallel.processes 1, the run shown has 2");
   const Pivot rows = build_pivot(lab.read(), {"id", "", "tokens_per_second"});
   CHECK(rows.differ_between_cells == std::vector<std::string>{"parallel.processes"});
+}
+
+TEST_CASE("memory and speed of other ways to compute a step are no sample", "[report][pivot]") {
+  Lab lab;
+  for (const int seed : {1, 2}) {
+    MadeRun made = Lab::run("llama", seed);
+    made.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(lab.runs, made);
+  }
+  std::vector<store::ConfiguredRun> runs = lab.read();
+  const auto reason_for = [&](const char* metric) {
+    const Pivot pivot = build_pivot(runs, {"config", "", metric});
+    return pivot.excluded.empty() ? "" : pivot.excluded[0].reason;
+  };
+  runs[0].summary.micro_batch_size = 4;
+  CHECK(reason_for("eval_loss") == "");
+  CHECK(reason_for("peak_memory_bytes") == "train.micro_batch_size null, the run shown has 4");
+  runs[0].summary.micro_batch_size.reset();
+  runs[0].summary.recompute = "layers";
+  CHECK(reason_for("tokens_per_second") ==
+        "train.recompute \"none\", the run shown has \"layers\"");
+  // The numbers of attempts that differ are those of neither.
+  runs[0].summary.recompute = "none and layers";
+  CHECK(reason_for("eval_loss") == "");
+  CHECK(reason_for("wall_seconds") ==
+        "its attempts ran on Test CPU with train.recompute none and layers");
+  CHECK(build_pivot(runs, {"config", "", "wall_seconds"}).cells[0][0].runs.size() == 1);
+}
+
+TEST_CASE("training losses of other log intervals are no sample", "[report][pivot]") {
+  Lab lab;
+  for (const int seed : {1, 2, 3}) {
+    MadeRun made = Lab::run("llama", seed);
+    made.experiment.seed = static_cast<uint64_t>(seed);
+    made.experiment.train.log_every = seed == 3 ? 3 : 10;
+    make_completed_run(lab.runs, made);
+  }
+  const auto pivot_of = [&](const char* rows, const char* metric) {
+    return build_pivot(lab.read(), {rows, "", metric});
+  };
+  CHECK(pivot_of("config", "eval_loss").cells[0][0].runs.size() == 3);
+  const Pivot losses = pivot_of("config", "train_loss");
+  CHECK(losses.cells[0][0].runs.size() == 2);
+  REQUIRE(losses.excluded.size() == 1);
+  CHECK(losses.excluded[0].reason == "train.log_every 3, the run shown has 10");
+  CHECK(pivot_of("id", "train_loss").differ_between_cells ==
+        std::vector<std::string>{"train.log_every"});
+  CHECK(pivot_of("train.log_every", "train_loss").differ_between_cells.empty());
 }
 
 TEST_CASE("a pivot says what else its cells differ in", "[report][pivot]") {
@@ -196,6 +244,12 @@ TEST_CASE("a row is dominated where another is better in one and no worse in the
   CHECK(metric_by_word(table, "speed") == "tokens_per_second");
   CHECK(metric_by_word(table, "memory") == "peak_memory_bytes");
   CHECK(contains(error_of([&] { metric_by_word(table, "qualty"); }), "did you mean 'quality'"));
+  CHECK(contains(error_of([&] { metric_by_word(table, "train_loss"); }),
+                 "the table 'small' compares no training losses: its runs may differ in "
+                 "train.log_every"));
+  TableSpec of_losses = table;
+  of_losses.columns.push_back({ColumnKind::metric, "Train loss", "train_loss"});
+  CHECK(metric_by_word(of_losses, "train_loss") == "train_loss");
 }
 
 TEST_CASE("a plot draws each curve with its letter within its axes", "[report][plot]") {

@@ -1,0 +1,67 @@
+#include "core/results/tables/repetitions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/results/statistics/sample.h"
+
+namespace forge::tables {
+namespace {
+
+using store::RunSummary;
+
+/// The bits of a loss; "" where it is none that could tell runs apart.
+std::string bits_of(const RunSummary& run, const std::string& metric) {
+  const double loss = run.metric(metric).value_or(0);
+  if (!(loss > 0)) return "";
+  uint64_t bits = 0;
+  std::memcpy(&bits, &loss, sizeof bits);
+  return std::to_string(bits);
+}
+
+/// Two runs that share one of these have the same numbers.
+std::vector<std::string> keys_of(const RunSummary& run) {
+  const std::string trained = join(
+      {std::to_string(run.seed), std::to_string(run.parameters), std::to_string(run.tokens)}, " ");
+  std::vector<std::string> keys;
+  for (const std::string metric : {results::eval_loss_name, results::train_loss_name}) {
+    const std::string bits = bits_of(run, metric);
+    if (bits.empty()) continue;
+    const bool is_rounded = statistics::rounding_step({*run.metric(metric)}) > 0;
+    if (is_rounded && metric == results::train_loss_name) continue;
+    keys.push_back(join({metric, bits, trained, is_rounded ? run.key : ""}, " "));
+  }
+  return keys;
+}
+
+}  // namespace
+
+FirstRuns first_runs_of(const std::vector<RunSummary>& runs) {
+  std::vector<const RunSummary*> by_end;
+  for (const RunSummary& run : runs)
+    if (run.status == run::RunState::completed) by_end.push_back(&run);
+  std::sort(by_end.begin(), by_end.end(), [](const RunSummary* a, const RunSummary* b) {
+    return std::tie(a->updated, a->id) < std::tie(b->updated, b->id);
+  });
+  FirstRuns first_runs;
+  std::unordered_map<std::string, const RunSummary*> first_of_key;
+  for (const RunSummary* run : by_end) {
+    const RunSummary* first = run;
+    const std::vector<std::string> keys = keys_of(*run);
+    for (const std::string& key : keys) {
+      const auto found = first_of_key.find(key);
+      if (found != first_of_key.end() && found->second->updated <= run->created &&
+          found->second->updated <= first->updated)
+        first = found->second;
+    }
+    for (const std::string& key : keys) first_of_key.emplace(key, first);
+    if (first != run) first_runs.emplace(run->id, *first);
+  }
+  return first_runs;
+}
+
+}  // namespace forge::tables
