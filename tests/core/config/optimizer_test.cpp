@@ -64,6 +64,18 @@ TEST_CASE("weight decay of a group replaces that of all") {
   CHECK(contains(small_refusal({"optimizer.weight_decay_of.norms=-1"}), "must be at least 0"));
 }
 
+TEST_CASE("one number that is spelt in several ways is one setting") {
+  const std::vector<std::vector<std::string>> spellings = {
+      {"0", "0.0", "-0.0", "-0", "-0e1"}, {"1", "1.0", "1e0"}, {"0.001", "1e-3", "1.0e-3"}};
+  for (const std::vector<std::string>& spelt : spellings) {
+    for (const std::string& number : spelt) {
+      CAPTURE(number);
+      CHECK(section({"optimizer.weight_decay=" + number}).dump() ==
+            section({"optimizer.weight_decay=" + spelt[0]}).dump());
+    }
+  }
+}
+
 TEST_CASE("tied embeddings have no head with a decay of its own") {
   CHECK(contains(
       small_refusal({"model.tie_embeddings=true", "optimizer.weight_decay_of.head=0"}),
