@@ -1,5 +1,7 @@
+#include <cctype>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/command_line.h"
@@ -22,6 +24,57 @@ struct Completion {
   std::string description;  ///< one line, may be ""
 };
 using Completions = std::vector<Completion>;
+
+/// A word as it was typed into a shell: what it means, and the quote that is still open.
+struct TypedWord {
+  std::string text;
+  char quote = '\0';
+  size_t quoted_from = 0;  ///< where that quote stands
+};
+
+TypedWord read_typed(const std::string& typed) {
+  TypedWord word;
+  for (size_t i = 0; i < typed.size(); ++i) {
+    const char c = typed[i];
+    const bool in_double = word.quote == '"';
+    const bool is_escape =
+        c == '\\' && i + 1 < typed.size() && word.quote != '\'' &&
+        (!in_double || std::string_view("\\\"$`").find(typed[i + 1]) != std::string_view::npos);
+    if (is_escape) {
+      word.text += typed[++i];
+    } else if (c == word.quote) {
+      word.quote = '\0';
+    } else if (word.quote == '\0' && (c == '\'' || c == '"')) {
+      word.quote = c;
+      word.quoted_from = i;
+    } else if (c != '\\' || word.quote != '\0') {
+      word.text += c;
+    }
+  }
+  return word;
+}
+
+/// The text as bash reads it back behind an open quote, which bash itself closes, or behind none.
+/// Backslashes, so that words which begin alike still do.
+std::string quoted_for_bash(const std::string& text, char open_quote) {
+  std::string quoted;
+  for (const char c : text) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & 0x80) != 0 ||
+                          std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
+    if (open_quote == '\'') {
+      quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    } else if (open_quote == '"' && c == '!') {
+      quoted += "\"\\!\"";  // within the quotes it would be of the history
+    } else if (open_quote == '"') {
+      if (std::string_view("\\\"$`").find(c) != std::string_view::npos) quoted += '\\';
+      quoted += c;
+    } else {
+      if (!is_plain) quoted += '\\';
+      quoted += c;
+    }
+  }
+  return quoted;
+}
 
 /// The position of the last word of the command line.
 struct Position {
@@ -137,19 +190,20 @@ Completions candidates(const CLI::App& app,
   return found;
 }
 
+// What a shell inserts into the command line it reads again on Enter, so a name that somebody else
+// chose is quoted for it: in bash by forge, in zsh and fish by the shell. Words reach forge without
+// their quotes.
+
 constexpr const char* bash_script = R"(# bash completion of forge
 _forge() {
   local words=("${COMP_WORDS[@]:1:COMP_CWORD}") line
   COMPREPLY=()
-  # Readline takes ':' and '=' for separators of words.
-  local current=${COMP_WORDS[COMP_CWORD]}
   while IFS=$'\t' read -r line _; do
     COMPREPLY+=("$line")
-  done < <("${COMP_WORDS[0]}" __complete -- "${words[@]}" 2>/dev/null)
+  done < <("${COMP_WORDS[0]}" __complete --as-typed -- "${words[@]}" 2>/dev/null)
   if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
-  if [[ ${#COMPREPLY[@]} -eq 0 ]]; then mapfile -t COMPREPLY < <(compgen -f -- "$current"); fi
 }
-complete -F _forge forge
+complete -o default -F _forge forge  # where forge offers nothing: files
 )";
 
 constexpr const char* zsh_script = R"(#compdef forge
@@ -160,7 +214,7 @@ _forge() {
   while IFS=$'\t' read -r word help; do
     found+=("$word")
     described+=("${word}${help:+  -- $help}")
-  done < <("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
+  done < <("${words[1]}" __complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
   if (( ${#found} )); then
     compadd -l -d described -a found
   else
@@ -172,8 +226,9 @@ if [ "$funcstack[1]" = _forge ]; then _forge "$@"; else compdef _forge forge; fi
 
 constexpr const char* fish_script = R"(# fish completion of forge
 function __forge_complete
-    set -l words (commandline -opc) (commandline -ct)
-    $words[1] __complete -- $words[2..-1] 2>/dev/null
+    set -l words (commandline -opc)
+    set -l last (string replace -r '^["\']' '' -- (commandline -ct))
+    $words[1] __complete -- $words[2..-1] (string unescape -- $last) 2>/dev/null
 end
 complete -c forge -f -a '(__forge_complete)'
 )";
@@ -183,11 +238,20 @@ int print_script(const Context&, const std::string& shell) {
   return 0;
 }
 
+struct CompleteOptions {
+  std::vector<std::string> words;
+  bool as_typed = false;  ///< words and completions have the quotes of bash
+};
+
 /// Prints "WORD<tab>DESCRIPTION" for everything that the last word may become. Never throws: where
 /// nothing can be found out, nothing is offered.
-void print_completions(const CLI::App& app,
-                       const Program& program,
-                       const std::vector<std::string>& words) {
+void print_completions(const CLI::App& app, const Program& program, CompleteOptions options) {
+  std::vector<std::string>& words = options.words;
+  TypedWord last;
+  if (options.as_typed) {
+    for (std::string& word : words) word = (last = read_typed(word)).text;
+    if (last.quote != '\0' && last.quoted_from > 0) return;  // bash completes what follows it alone
+  }
   Completions found;
   try {
     found = candidates(app, program, words);
@@ -196,18 +260,20 @@ void print_completions(const CLI::App& app,
   }
   for (const auto& [word, description] : found) {
     if (tables::printable(word) != word) continue;  // nobody wants that on a command line
-    if (words.empty() || starts_with(word, words.back()))
-      std::cout << word << "\t" << tables::printable(description) << "\n";
+    if (!words.empty() && !starts_with(word, words.back())) continue;
+    std::cout << (options.as_typed ? quoted_for_bash(word, last.quote) : word) << "\t"
+              << tables::printable(description) << "\n";
   }
 }
 
 /// What the scripts call.
 void add_complete_command(const Command& app) {
-  auto words = std::make_shared<std::vector<std::string>>();
+  auto options = std::make_shared<CompleteOptions>();
   const Command command = app.add_command("__complete", "").hidden();
-  command.add_option("WORDS", *words, "");
-  command.set_action([app, words](const Context&) {
-    print_completions(app.app(), app.program(), *words);
+  command.add_option("WORDS", options->words, "");
+  command.add_flag("--as-typed", options->as_typed, "");
+  command.set_action([app, options](const Context&) {
+    print_completions(app.app(), app.program(), *options);
     return 0;
   });
 }

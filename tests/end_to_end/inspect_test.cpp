@@ -497,6 +497,35 @@ TEST_CASE("bash completes through forge's script") {
   REQUIRE(forge.call({"-c", script}).out == "train_canon_b train_canon_bd\n");
 }
 
+TEST_CASE("a name that bash completes is one word for bash, whatever somebody named it") {
+  Program forge;
+  forge.folder().write("forge_workspace/workspace.yaml", "name: Names\n");
+  for (const char* name : {"a$(touch ran)", "c d", "e'f;\"!"})
+    forge.folder().write(std::string(name) + "/meta.yaml", "name: One\n");
+  forge.working_directory = forge.folder().path();
+  const std::string folder = forge.binary.parent_path().string();
+  forge.binary = "/bin/bash";
+  const auto reply = [&](const std::string& typed) {
+    return forge
+        .call(
+            {"-c",
+             "PATH=" + folder + ":$PATH; source <(forge completion bash); " +
+                 "COMP_WORDS=(forge ls -p \"$1\"); COMP_CWORD=3; _forge; echo \"${COMPREPLY[@]}\"",
+             "bash",
+             typed})
+        .out;
+  };
+  CHECK(reply("a") == "a\\$\\(touch\\ ran\\)\n");
+  CHECK(reply("a\\$\\(t") == "a\\$\\(touch\\ ran\\)\n");
+  CHECK(reply("'a") == "a$(touch ran)\n");
+  CHECK(reply("\"a\\$") == "a\\$(touch ran)\n");
+  CHECK(reply("c") == "c\\ d\n");
+  CHECK(reply("\"c ") == "c d\n");
+  CHECK(reply("e") == "e\\'f\\;\\\"\\!\n");
+  CHECK(reply("'e") == "e'\\''f;\"!\n");
+  CHECK(reply("\"e") == "e'f;\\\"\"\\!\"\n");
+}
+
 TEST_CASE("every help has a usage line and shows no types or ranges of the parser") {
   const Program forge;
   std::vector<std::vector<std::string>> commands = {{}};
