@@ -355,8 +355,9 @@ worker::WorkerCommand LibtorchBackend::command(const worker::Request& request) c
   command.arguments = {worker().string()};
   // The same number of threads in every parallel region, so that sums keep their order.
   command.environment["OMP_DYNAMIC"] = "false";
-  // OpenBLAS waits for ever for threads that a limit of the environment forbids.
+  // OpenBLAS waits for ever for threads that the environment forbids.
   command.environment["OMP_THREAD_LIMIT"] = "2147483647";
+  command.environment["OMP_MAX_ACTIVE_LEVELS"] = "1";
   // A thread that spins at a barrier holds the core that the one it waits for needs: on a busy
   // machine that costs a factor of ten. On an idle one, sleeping costs next to nothing.
   command.environment["OMP_WAIT_POLICY"] = "passive";

@@ -205,6 +205,7 @@ TEST_CASE("the worker's environment fixes what a loss may depend on", "[backend]
   REQUIRE(command.arguments == std::vector<std::string>{worker});
   REQUIRE(command.environment.at("OMP_DYNAMIC") == "false");
   REQUIRE(command.environment.at("OMP_THREAD_LIMIT") == "2147483647");
+  REQUIRE(command.environment.at("OMP_MAX_ACTIVE_LEVELS") == "1");
   REQUIRE(command.environment.at("OMP_NUM_THREADS") == "3");
   REQUIRE(backend.command({}).environment.count("OMP_NUM_THREADS") == 0);
 }
