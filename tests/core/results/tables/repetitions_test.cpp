@@ -233,7 +233,8 @@ TEST_CASE("a row of which seeds were logged otherwise is compared with nothing",
     more.experiment.train.log_every = 7;
     make_completed_run(some.lab.runs, more, {3.8});
   }
-  const AblationRow& row = some.built().rows[1];
+  const Ablation table = some.built();
+  const AblationRow& row = table.rows[1];
   REQUIRE(row.runs.size() == 5);
   CHECK(row.violations ==
         std::vector<std::string>{
