@@ -173,19 +173,31 @@ nlohmann::ordered_json table_json(const tables::Ablation& table, const CompareOp
   return json;
 }
 
+/// Lines as a block of code in Markdown.
+std::string indented(const std::string& lines) {
+  std::string text;
+  for (const std::string_view line : split(std::string(trim(lines)), '\n'))
+    text += "    " + std::string(line) + "\n";
+  return text;
+}
+
 std::string table_text(const Context& context,
                        const tables::Ablation& table,
                        const CompareOptions& options) {
   if (options.format == "csv") return tables::to_csv(table);
   tables::TerminalOptions terminal = terminal_options();
   terminal.points = options.points;
-  std::string text = options.format == "markdown" ? tables::to_markdown(table)
-                                                  : tables::to_terminal(table, terminal);
-  if (!options.pareto.empty()) text += "\n" + pareto_text(table, options.pareto);
+  const bool is_markdown = options.format == "markdown";
+  std::string text =
+      is_markdown ? tables::to_markdown(table) : tables::to_terminal(table, terminal);
+  const auto add = [&](const std::string& lines) {
+    text += "\n" + (is_markdown ? indented(lines) : lines);
+  };
+  if (!options.pareto.empty()) add(pareto_text(table, options.pareto));
   if (options.curves)
-    text += "\nTraining loss by tokens\n" +
-            tables::plot(training_curves(context, table),
-                         {std::min(width(), 100), 16, use_colour(), "tokens"});
+    add("Training loss by tokens\n" +
+        tables::plot(training_curves(context, table),
+                     {std::min(width(), 100), 16, use_colour() && !is_markdown, "tokens"}));
   return text;
 }
 

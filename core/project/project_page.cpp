@@ -1,6 +1,7 @@
 #include "core/project/project_page.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "core/base/display_text.h"
@@ -34,28 +35,56 @@ std::string templates_markdown(const MetaPage& page, const fs::path& here) {
                      "\n## Search path of templates\n\n";
   const Project& project = page.project;
   for (const fs::path& folder : project.search_path) {
-    text += "- " + folder.lexically_relative(here).generic_string() +
+    text += "- " + tables::markdown_line(folder.lexically_relative(here).generic_string()) +
             (is_folder(folder) ? "" : " (does not exist)") + "\n";
   }
   return project.search_path.empty() ? text + "None.\n" : text;
 }
 
+/// A README's Markdown with what acts without a click shown as text: HTML and images.
+std::string without_markup(std::string_view markdown) {
+  std::string text;
+  for (size_t i = 0; i < markdown.size(); ++i) {
+    const char c = markdown[i];
+    const char next = i + 1 < markdown.size() ? markdown[i + 1] : ' ';
+    const bool begins_tag =
+        c == '<' && (std::isalpha(static_cast<unsigned char>(next)) != 0 ||
+                     std::string_view("/!?").find(next) != std::string_view::npos);
+    if (c == '!' && next == '[') text += '\\';
+    text += begins_tag ? "&lt;" : std::string(1, c);
+  }
+  return text;
+}
+
+/// Lines of YAML between fences that none of them can close.
+std::string code_block(const std::string& yaml) {
+  std::string fence = "```";
+  while (yaml.find(fence) != std::string::npos) fence += '`';
+  return fence + "yaml\n" + yaml + fence + "\n";
+}
+
+/// Code, which ends with the first backtick: a text with one is shown as text.
+std::string code_span(const std::string& code) {
+  return code.find('`') == std::string::npos ? "`" + tables::printable(code) + "`"
+                                             : tables::markdown_text(code);
+}
+
 std::string config_markdown(const ConfigEntry& config, const Project& project) {
   const ConfigSummary& summary = config.listed.summary;
-  std::string text = "- **" + tables::printable(config.config.name) + "**";
+  std::string text = "- **" + tables::markdown_text(config.config.name) + "**";
   if (config.config.name == project.default_config) text += " (default)";
   if (config.listed.problem) {
     const Error& problem = *config.listed.problem;
     const std::string place = problem.where().describe();
-    return text + ": broken: " + (place.empty() ? "" : tables::printable(place) + ": ") +
-           tables::printable(problem.message()) + "\n";
+    return text + ": broken: " + (place.empty() ? "" : tables::markdown_text(place) + ": ") +
+           tables::markdown_text(problem.message()) + "\n";
   }
-  text += ": " + tables::printable(summary.name);
-  if (!summary.description.empty()) text += ". " + tables::printable(summary.description);
+  text += ": " + tables::markdown_text(summary.name);
+  if (!summary.description.empty()) text += ". " + tables::markdown_text(summary.description);
   text += "\n";
   for (const TemplateArgument& argument : config.arguments) {
-    text += "    - `" + usage_of(argument) + "`";
-    text += (argument.help.empty() ? "" : " " + tables::printable(argument.help)) + "\n";
+    text += "    - " + code_span(usage_of(argument));
+    text += (argument.help.empty() ? "" : " " + tables::markdown_text(argument.help)) + "\n";
   }
   return text;
 }
@@ -120,18 +149,18 @@ bool ProjectPage::all_configs_valid() const {
 }
 
 std::string to_markdown(const MetaPage& page, const fs::path& here) {
-  std::string text = "# " + page.project.name + "\n\n";
-  text += "Folder: " + page.project.path + "\n\n";
-  text += "## Keys of meta.yaml\n\n```yaml\n" + write_yaml(page.keys) + "```\n\n";
+  std::string text = "# " + tables::markdown_text(page.project.name) + "\n\n";
+  text += "Folder: " + tables::markdown_text(page.project.path) + "\n\n";
+  text += "## Keys of meta.yaml\n\n" + code_block(write_yaml(page.keys)) + "\n";
   return text + templates_markdown(page, here);
 }
 
 std::string to_markdown(const ProjectPage& page, const fs::path& here) {
   const Project& project = page.meta.project;
-  std::string text = "# " + project.name + "\n\n";
-  if (!project.description.empty()) text += tables::printable(project.description) + "\n\n";
-  if (!page.readme.empty()) text += page.readme + "\n\n";
-  text += "Folder: " + project.path + "\n\n## Configs\n\n";
+  std::string text = "# " + tables::markdown_text(project.name) + "\n\n";
+  if (!project.description.empty()) text += tables::markdown_line(project.description) + "\n\n";
+  if (!page.readme.empty()) text += without_markup(page.readme) + "\n\n";
+  text += "Folder: " + tables::markdown_text(project.path) + "\n\n## Configs\n\n";
   for (const ConfigEntry& config : page.configs) text += config_markdown(config, project);
   if (page.configs.empty()) text += "None.\n";
   return text + "\n" + templates_markdown(page.meta, here);

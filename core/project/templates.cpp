@@ -107,7 +107,8 @@ std::string tree_as_markdown(const std::vector<TreeTemplate>& tree) {
   for (const TreeTemplate& node : tree) {
     text += std::string(4 * node.level, ' ') + "- ";
     if (!node.relation.empty()) text += node.relation + " ";
-    text += "[" + node.name + "](" + node.file + ")";
+    text +=
+        "[" + tables::markdown_text(node.name) + "](" + tables::markdown_target(node.file) + ")";
     if (!node.inline_name.empty()) text += ", inline at line " + std::to_string(node.line);
     text += "\n";
   }
@@ -210,9 +211,9 @@ class ExtendsTree {
   void write(size_t index, size_t level) {
     if (!written_.insert(index).second) return;
     const ListedTemplate& listed = templates_[index];
-    text_ += std::string(4 * level, ' ') + "- [" + tables::printable(listed.name) + "](" +
-             tables::printable(relative_file(listed.file, here_)) + ")" + notes_on(listed, level) +
-             "\n";
+    text_ += std::string(4 * level, ' ') + "- [" + tables::markdown_text(listed.name) + "](" +
+             tables::markdown_target(relative_file(listed.file, here_)) + ")" +
+             tables::markdown_text(notes_on(listed, level)) + "\n";
     for (const size_t child : children_[index]) write(child, level + 1);
   }
 

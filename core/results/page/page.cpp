@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/leaves.h"
+#include "core/results/tables/row_sample.h"
 #include "core/run/identity.h"
 
 namespace forge::page {
@@ -210,6 +211,7 @@ Json run_json(const Run& run, size_t config) {
                {"revision", summary.revision},
                {"command", pasteable(summary.command)},
                {"failure", summary.failure_reason},
+               {"warning", tables::changed_inputs_text(summary)},
                {"note", summary.note},
                {"tags", summary.tags},
                {"settings", config},

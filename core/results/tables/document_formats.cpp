@@ -10,18 +10,8 @@
 namespace forge::tables {
 namespace {
 
-/// Text that Markdown shows as it stands.
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : printable(text)) {
-    if (std::string_view("\\|<>*`").find(c) != std::string_view::npos) result += '\\';
-    result += c;
-  }
-  return result;
-}
-
 std::string markdown_cell(const SheetCell& cell) {
-  return cell.bold ? "**" + escaped(cell.text) + "**" : escaped(cell.text);
+  return cell.bold ? "**" + markdown_text(cell.text) + "**" : markdown_text(cell.text);
 }
 
 std::string table_line(const std::vector<std::string>& cells) {
@@ -36,14 +26,14 @@ std::string code_block(const std::vector<std::string>& lines) {
 
 std::string list_of(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) text += "- " + escaped(line) + "\n";
+  for (const std::string& line : lines) text += "- " + markdown_line(line) + "\n";
   return text;
 }
 
 std::string setup_table(const std::vector<SetupEntry>& setup) {
   std::string text = "| Setup | |\n| :--- | :--- |\n";
   for (const SetupEntry& entry : setup) {
-    text += table_line({escaped(entry.name), escaped(entry.value)});
+    text += table_line({markdown_text(entry.name), markdown_text(entry.value)});
   }
   return text;
 }
@@ -79,7 +69,7 @@ std::string markdown_table(const Sheet& sheet) {
   std::vector<std::string> titles;
   std::vector<std::string> rules;
   for (const SheetColumn& column : sheet.columns) {
-    titles.push_back(escaped(column.title));
+    titles.push_back(markdown_text(column.title));
     rules.push_back(column.is_number ? "---:" : ":---");
   }
   std::string text = table_line(titles) + table_line(rules);
@@ -92,19 +82,19 @@ std::string markdown_table(const Sheet& sheet) {
 }
 
 std::string to_markdown(const Sheet& sheet) {
-  std::string text = "## " + escaped(sheet.title) + "\n\n";
-  if (!sheet.setup.empty()) text += escaped(sheet.setup) + "\n\n";
+  std::string text = "## " + markdown_text(sheet.title) + "\n\n";
+  if (!sheet.setup.empty()) text += markdown_line(sheet.setup) + "\n\n";
   text += markdown_table(sheet);
   if (!sheet.footnotes.empty()) text += "\n";
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
-    text += "- [" + std::to_string(i + 1) + "] " + escaped(sheet.footnotes[i]) + "\n";
+    text += "- [" + std::to_string(i + 1) + "] " + markdown_text(sheet.footnotes[i]) + "\n";
   }
   if (!sheet.points.empty()) text += "\nChosen from:\n\n" + list_of(sheet.points);
   if (!sheet.verdicts.empty()) text += "\nClaims:\n\n" + list_of(sheet.verdicts);
   if (!sheet.commands.empty())
     text += "\nMissing runs are made by\n\n" + code_block(sheet.commands);
   if (!sheet.excluded.empty()) text += "\nLeft out:\n\n" + list_of(sheet.excluded);
-  for (const std::string& note : sheet.notes) text += "\n" + escaped(note) + "\n";
+  for (const std::string& note : sheet.notes) text += "\n" + markdown_line(note) + "\n";
   return text;
 }
 
@@ -115,7 +105,7 @@ std::string export_markdown(const std::string& title, const std::vector<Ablation
       std::all_of(ablations.begin(), ablations.end(), [&](const Ablation& ablation) {
         return same_setup(ablation.setup, ablations.front().setup);
       });
-  std::string text = "# " + escaped(title) + "\n";
+  std::string text = "# " + markdown_text(title) + "\n";
   const auto add_setup = [&](const Ablation& ablation) {
     if (!ablation.setup.empty()) text += "\n" + setup_table(ablation.setup);
   };
@@ -217,12 +207,24 @@ std::string latex_escaped(const std::string& text) {
   return result;
 }
 
+namespace {
+
+/// The name of a table, which is a file's, within \label{}: what LaTeX would run becomes a dash.
+std::string latex_label(const std::string& name) {
+  std::string label;
+  for (const char c : printable(name))
+    label += std::string_view("\\{}%#$&^~").find(c) == std::string_view::npos ? c : '-';
+  return label;
+}
+
+}  // namespace
+
 std::string to_latex(const Sheet& sheet, const std::string& name) {
   std::string text = comments("claim", sheet.verdicts) + comments("missing", sheet.commands) +
                      comments("note", sheet.notes);
   text += "\\begin{table}\n  \\centering\n  \\caption{" + latex_escaped(sheet.title) +
-          "}\n  \\label{tab:" + name + "}\n  \\sbox0{\\begin{tabular}{" + alignment(sheet.columns) +
-          "}\n    \\toprule\n";
+          "}\n  \\label{tab:" + latex_label(name) + "}\n  \\sbox0{\\begin{tabular}{" +
+          alignment(sheet.columns) + "}\n    \\toprule\n";
   std::vector<std::string> titles;
   for (const SheetColumn& column : sheet.columns) titles.push_back(latex_escaped(column.title));
   text += line_of(titles) + "    \\midrule\n";

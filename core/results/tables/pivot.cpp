@@ -141,6 +141,7 @@ SheetCell shown_cell(const PivotCell& cell, const std::string& metric) {
     text += " \u00b1 " +
             results::half_width_text(cell.summary.interval->half_width(), cell.summary.mean, shown);
   if (cell.summary.n > 1) text += " (" + std::to_string(cell.summary.n) + ")";
+  if (!cell.disturbance.empty()) text += " [1]";  // the only footnote
   return {text, cell.summary.mean};
 }
 
@@ -201,6 +202,8 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   rows = each_once(std::move(rows));
   columns = each_once(std::move(columns));
   std::vector<const PivotRun*> shown;  // one of each cell
+  std::vector<std::string> disturbed;  // names of cells
+  Sample of_disturbed;
   for (const nlohmann::json& row : rows) {
     pivot.row_values.push_back(label_of(row));
     pivot.cells.emplace_back();
@@ -220,11 +223,18 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       if (!changed.empty()) pivot.changed_inputs.push_back(changed);
       PivotCell cell = cell_of(sample, options.metric);
       cell.left_out = own.size() - cell.runs.size();
+      if (results::metric_named(options.metric).is_timing && was_loaded(sample)) {
+        cell.disturbance = load_text(sample);
+        disturbed.push_back(label_of(row) +
+                            (options.columns.empty() ? "" : " " + label_of(column)));
+        of_disturbed.runs.insert(of_disturbed.runs.end(), sample.runs.begin(), sample.runs.end());
+      }
       pivot.cells.back().push_back(std::move(cell));
     }
   }
   for (const nlohmann::json& column : columns)
     pivot.column_values.push_back(options.columns.empty() ? "" : label_of(column));
+  if (!disturbed.empty()) pivot.unreliable_timing = unreliable_timing_text(disturbed, of_disturbed);
   pivot.differ_between_cells = without_keys(differing(shown), options);
   return pivot;
 }
@@ -242,6 +252,7 @@ Sheet make_sheet(const Pivot& pivot) {
     for (const PivotCell& cell : pivot.cells[i])
       sheet.rows.back().push_back(shown_cell(cell, options.metric));
   }
+  if (!pivot.unreliable_timing.empty()) sheet.footnotes.push_back(pivot.unreliable_timing);
   sheet.notes = notes_on(pivot);
   sheet.excluded = excluded_lines(pivot.excluded);
   return sheet;
@@ -249,6 +260,7 @@ Sheet make_sheet(const Pivot& pivot) {
 
 std::vector<std::string> remarks(const Pivot& pivot) {
   std::vector<std::string> lines = notes_on(pivot);
+  if (!pivot.unreliable_timing.empty()) lines.push_back(pivot.unreliable_timing);
   for (const std::string& line : excluded_lines(pivot.excluded))
     lines.push_back("Left out: " + line);
   return lines;
@@ -277,6 +289,7 @@ Json to_json(const Pivot& pivot) {
         entry["high"] = cell.summary.interval->high;
         entry["interval"] = statistics::name_of(cell.summary.method);
       }
+      if (!cell.disturbance.empty()) entry["disturbance"] = cell.disturbance;
       if (cell.cases) entry["count"] = *cell.cases;
       json["cells"].push_back(std::move(entry));
     }

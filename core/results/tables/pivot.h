@@ -24,6 +24,7 @@ struct PivotCell {
   std::vector<std::string> runs;  ///< ids of one sample (sample_of in comparability.h)
   statistics::Summary summary;    ///< of the metric, as of a table's row; n = 0 without runs
   std::optional<int64_t> cases;   ///< that the newest run evaluated; none for what is no score
+  std::string disturbance;        ///< load_text of its runs where the metric is a timing, else ""
   size_t left_out = 0;            ///< other completed runs of the cell's values
 };
 
@@ -35,7 +36,9 @@ struct Pivot {
   std::vector<ExcludedRuns> excluded;             ///< other runs of the cells' values, and why
   std::vector<std::string> differ_between_cells;  ///< what else the cells differ in
   std::vector<std::string> changed_inputs;        ///< changed_inputs_text of the cells' samples
-  size_t without = 0;                             ///< completed runs without the metric
+  std::string
+      unreliable_timing;  ///< what is to be said of the cells with a disturbance; "" of none
+  size_t without = 0;     ///< completed runs without the metric
 };
 
 /// Throws Error for an unknown key or metric.
@@ -51,8 +54,8 @@ nlohmann::ordered_json to_json(const Pivot& pivot);
 /// in it.
 std::string to_csv(const Pivot& pivot);
 
-/// What a reader of the cells alone must know: what they differ in besides, and which runs are left
-/// out and why. A line each.
+/// What a reader of the cells alone must know: what they differ in besides, and whose timings
+/// say little, which runs are left out and why. A line each.
 std::vector<std::string> remarks(const Pivot& pivot);
 
 }  // namespace forge::tables

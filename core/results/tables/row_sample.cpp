@@ -293,6 +293,11 @@ std::string load_text(const Sample& sample) {
   return most == sample.runs.end() ? "" : load_text(*most);
 }
 
+std::string unreliable_timing_text(const std::vector<std::string>& names, const Sample& sample) {
+  return join(names, ", ") + ": " + load_text(sample) + (names.size() > 1 ? " at the most" : "") +
+         ": timing unreliable; measure with 'forge bench' on an idle machine";
+}
+
 std::string changed_inputs_text(const store::RunSummary& run) {
   return run.changed_inputs.empty() ? "" : run::changed_inputs_text(run.changed_inputs);
 }

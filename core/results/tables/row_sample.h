@@ -72,6 +72,10 @@ bool was_loaded(const Sample& sample);  ///< one of its runs
 std::string load_text(const store::RunSummary& run);
 std::string load_text(const Sample& sample);  ///< of its run with the highest load
 
+/// What that load means for the timings of `names`: one sentence for all of them, whose runs are
+/// the sample's.
+std::string unreliable_timing_text(const std::vector<std::string>& names, const Sample& sample);
+
 /// That files which a run reads were changed while it trained, and which, in words; "" of none. Its
 /// numbers may be those of the files that its identity names, or not.
 std::string changed_inputs_text(const store::RunSummary& run);

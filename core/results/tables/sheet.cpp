@@ -344,9 +344,7 @@ std::string load_note(const Ablation& ablation) {
   Sample all;
   for (const AblationRow& row : ablation.rows)
     all.runs.insert(all.runs.end(), row.runs.begin(), row.runs.end());
-  const std::vector<std::string> configs = loaded_configs(ablation);
-  return join(configs, ", ") + ": " + load_text(all) + (configs.size() > 1 ? " at the most" : "") +
-         ": timing unreliable; measure with 'forge bench' on an idle machine";
+  return unreliable_timing_text(loaded_configs(ablation), all);
 }
 
 /// The mark that leads to a footnote, which is added where it is not there; "" for none.

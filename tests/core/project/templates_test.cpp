@@ -217,6 +217,28 @@ TEST_CASE("the page on meta.yaml has its keys, its templates and the search path
   CHECK(json["templates"][1]["name"] == "meta_defaults.yaml");
 }
 
+TEST_CASE("the index shows names and descriptions of others as they stand") {
+  PageFixture fixture;
+  fixture.files.add_project("q",
+                            "name: '<script>x</script>'\ndescription: '![i](http://x/y.png)'\n"
+                            "searchdir: ['{{ project_dir }}/templates']\nnote: \"```\\n<b>\"\n");
+  fixture.files.folder.write("projects/q/README.md",
+                             "# T\n\n<img src=x> `a` ![i](http://x/z.png)\n");
+  fixture.files.add_config("q", "a", "name: '[y](javascript:z)'\ndescription: '</script>'\n");
+  const fs::path here = fixture.files.folder.path();
+  const Project project = fixture.files.project("q");
+  const Workspace workspace = fixture.files.workspace();
+  const std::string text =
+      to_markdown(project_page(project, workspace, tests::fixed_surroundings()), here);
+  CHECK(contains(text, "# \\<script\\>x\\</script\\>\n\n\\!\\[i\\](http://x/y.png)\n"));
+  CHECK(contains(text, "\n&lt;img src=x> `a` \\![i](http://x/z.png)\n"));
+  CHECK(contains(text, "- **a**"));
+  CHECK(contains(text, ": \\[y\\](javascript:z). \\</script\\>\n"));
+  const std::string meta =
+      to_markdown(meta_page(project, workspace, tests::fixed_surroundings()), here);
+  CHECK(contains(meta, "````yaml\n"));
+}
+
 TEST_CASE("the index has the README's beginning and every config with its arguments") {
   const PageFixture fixture;
   const ProjectPage page = fixture.index();

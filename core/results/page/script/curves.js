@@ -258,6 +258,7 @@ class Curves {
       thinned
         ? 'Of long training curves the lowest and the highest loss of every stretch are drawn.'
         : '',
+      ...warningsOf(runs).map((warning) => `${warning}.`),
     ].join(' ');
   }
 
@@ -371,6 +372,7 @@ class Curves {
     if (curve.seconds[place] !== null)
       lines.push(['Wall time', durationText(curve.seconds[place])]);
     if (run.status !== 'completed') lines.push(['Run', run.status]);
+    if (run.warning) lines.push(['Warning', run.warning]);
     return { title: runLabel(run), lines };
   }
 }

@@ -18,7 +18,7 @@ const runColumns = [
   { title: 'Seed', number: true, cell: (run) => figure(run.seed, String) },
   ...data.varied.map(variedColumn),
   { title: 'Profile', cell: (run) => run.profile },
-  { title: 'Status', cell: (run) => run.status },
+  { title: 'Status', cell: (run) => run.status + (run.warning ? ', inputs changed' : '') },
   { title: 'Eval loss', number: true, cell: (run) => figure(run.eval_loss, lossText) },
   { title: 'Train loss', number: true, cell: (run) => figure(run.train_loss, lossText) },
   { title: 'Tok/s', number: true, cell: (run) => figure(run.tokens_per_second, withThousands) },
@@ -67,12 +67,18 @@ function remarkContent(run) {
   return [`${run.id}: `, run.note, run.tags.map((tag) => element('span', { class: 'tag' }, tag))];
 }
 
+/** What is to be known of runs before their numbers are: "llama-1: files … were changed". */
+function warningsOf(runs) {
+  return runs.filter((run) => run.warning).map((run) => `${run.id}: ${run.warning}`);
+}
+
 /** Runs without a result, and remarks on any. */
 function remarks() {
   const open = data.runs.filter((run) => run.status !== 'completed');
   const noted = data.runs.filter((run) => run.note || run.tags.length > 0);
   const part = (title, items) => (items.length > 0 ? [element('h3', {}, title), list(items)] : []);
   return [
+    ...part('Warnings', warningsOf(data.runs)),
     ...part('Not completed', open.map(stateText)),
     ...part('Notes and tags', noted.map(remarkContent)),
   ];

@@ -245,6 +245,15 @@ TEST_CASE("a page has its parts in their places", "[report][page]") {
   CHECK(table["rows"][0][1]["value"] == make_page(3, 10).runs[0].summary.metric("eval_loss"));
 }
 
+TEST_CASE("a page names the files that were changed while a run trained", "[report][page]") {
+  Page page = make_page(2, 10);
+  page.runs[1].summary.changed_inputs = "train.tokens";
+  const nlohmann::json data = data_of(to_html(page, small_assets()));
+  CHECK(data["runs"][0]["warning"] == "");
+  CHECK(data["runs"][1]["warning"] ==
+        "files that it reads were changed while it trained: train.tokens");
+}
+
 TEST_CASE("what users name cannot leave its place in the file", "[report][page]") {
   const std::string name = "</script><script>alert(1)</script><!-- & \"'\xff\u202e\u2067";
   const std::string html = to_html(make_page(3, 10, name), small_assets());

@@ -68,6 +68,32 @@ TEST_CASE("a cell of a pivot holds runs that differ in nothing but the seed", "[
   CHECK(again.cells[0][0].summary.mean == Approx(3.2));
 }
 
+TEST_CASE("timings of a busy machine are marked in a pivot as in a table", "[report][pivot]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20));
+  for (const auto& [config, busy] : {std::pair("canon_a", 0.21), std::pair("canon_b", 0.66)}) {
+    Outcome outcome;
+    outcome.busy_elsewhere = busy;
+    make_completed_run(lab.runs, Lab::run(config, 20), outcome);
+  }
+  const std::string note =
+      "canon_a, canon_b: other processes kept 66.0 % of the machine busy at the most: timing "
+      "unreliable; measure with 'forge bench' on an idle machine";
+  for (const char* metric : {"tokens_per_second", "wall_seconds"}) {
+    const Pivot pivot = build_pivot(lab.read(), {"config", "", metric});
+    const Sheet sheet = make_sheet(pivot);
+    INFO(to_terminal(sheet, {false, 300}));
+    CHECK(contains(to_terminal(sheet, {false, 300}), "[1] " + note));
+    CHECK(contains(sheet.rows[0][1].text, " [1]"));
+    CHECK_FALSE(contains(sheet.rows[2][1].text, " [1]"));  // llama's
+    CHECK(remarks(pivot) == std::vector<std::string>{note});
+    CHECK(to_json(pivot)["cells"][0]["disturbance"] ==
+          "other processes kept 21.0 % of the machine busy");
+    CHECK_FALSE(to_json(pivot)["cells"][2].contains("disturbance"));
+  }
+  CHECK(make_sheet(build_pivot(lab.read(), {"config", "", "eval_loss"})).footnotes.empty());
+}
+
 TEST_CASE("runs from other initial weights are no sample", "[report][pivot]") {
   Lab lab;
   int day = 1;

@@ -119,12 +119,23 @@ TEST_CASE("a table in Markdown says what its numbers hold for", "[report]") {
   REQUIRE_FALSE(contains(exported, "profile quick"));
 }
 
+TEST_CASE("names of others are no links, images or tags in Markdown", "[report][hostile]") {
+  Sheet sheet = emphatic_sheet();
+  sheet.title = "<svg onload=alert(1)>";
+  sheet.rows[0][0].text = "![i](http://x/y.png) [y](javascript:z)";
+  sheet.excluded = {"# [a]: http://x"};
+  const std::string text = to_markdown(sheet);
+  CHECK(contains(text, "## \\<svg onload=alert(1)\\>\n"));
+  CHECK(contains(text, "\n| \\!\\[i\\](http://x/y.png) \\[y\\](javascript:z) | **3.25** |\n"));
+  CHECK(contains(text, "\n- \\# \\[a\\]: http://x\n"));
+}
+
 TEST_CASE("words of a worker do not break a table", "[report]") {
   Lab lab;
   make_failed_run(lab.runs, Lab::run("llama", 20), 10, "\x1b[2J| <b>out</b>\nof `memory` |");
   REQUIRE_FALSE(contains(to_terminal(lab.table()), "\x1b"));
   const std::string markdown = to_markdown(lab.table());
-  REQUIRE(contains(markdown, "[2J\\| \\<b\\>out\\</b\\> of \\`memory\\` \\|"));
+  REQUIRE(contains(markdown, "\\[2J\\| \\<b\\>out\\</b\\> of \\`memory\\` \\|"));
 }
 
 TEST_CASE("a cell of CSV is no formula and moves no cursor", "[hostile]") {
@@ -196,6 +207,12 @@ TEST_CASE("a table without notes ends with its rule", "[latex]") {
   sheet.columns = {{"Model"}};
   sheet.rows = {{{"Llama", {}}}};
   REQUIRE(contains(to_latex(sheet, "x"), "\\else\\usebox0\\fi\n\\end{table}\n"));
+}
+
+TEST_CASE("the name of a table's file runs nothing in LaTeX", "[latex][hostile]") {
+  Sheet sheet;
+  sheet.columns = {{"Model"}};
+  REQUIRE(contains(to_latex(sheet, "a_b}\\input{x"), "\\label{tab:a_b--input-x}\n"));
 }
 
 TEST_CASE("several tables say once what they need", "[latex]") {
