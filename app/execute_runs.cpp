@@ -130,7 +130,7 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
   std::vector<std::string> ended;
   int worst = run::supervised_completed;
   bool some_are_open = false;  // not started, or left
-  std::vector<std::string> stopped;
+  std::vector<std::string> stopped, halved;
   for (const auto& [run, outcome] : last_ends(all)) {
     const std::string& id = run.planned.record.id;
     if (outcome.ending != Ending::ended) {
@@ -145,9 +145,19 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
     if (halves && outcome.status.halved) continue;
     if (outcome.status.state == run::RunState::failed)
       report_failure(run.label, run.planned.folder, outcome.status);
-    if (outcome.status.state == run::RunState::stopped) stopped.push_back(id);
+    if (outcome.status.halved) {
+      halved.push_back(id);
+      std::cerr << run.label << ": " << outcome.status.reason
+                << ": the search of another command compares its runs there and goes on with the "
+                   "best alone\n";
+    } else if (outcome.status.state == run::RunState::stopped) {
+      stopped.push_back(id);
+    }
     worst = std::max(worst, run_exit_code(outcome.status));
   }
+  if (!halved.empty())
+    std::cerr << quoted_command("forge runs resume " + shell_quoted(halved))
+              << (halved.size() == 1 ? " completes it" : " completes them") << " in any case\n";
   if (!stopped.empty())
     std::cerr << quoted_command("forge runs resume " + shell_quoted(stopped))
               << (stopped.size() == 1 ? " continues it from its" : " continues them from their")

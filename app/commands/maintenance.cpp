@@ -164,6 +164,12 @@ int collect(const Context& context, const GcOptions& options) {
     }
     print_garbage(garbage, options.verbose);
   }
+  const bool frees_data = std::any_of(garbage.begin(), garbage.end(), [](const auto& item) {
+    return item.kind == manage::GarbageKind::prepared_data;
+  });
+  if (frees_data)
+    std::cerr << "note: other runs folders share the cache: their runs prepare again what they "
+                 "still need, where the text is there\n";
   const std::string bytes = human_bytes(double(total));
   const bool can_ask = !options.json && is_terminal(STDIN_FILENO) && is_terminal(STDERR_FILENO);
   manage::Freed freed;

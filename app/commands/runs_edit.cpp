@@ -153,6 +153,7 @@ void print_runs(const manage::Removal& removal) {
 
 struct RemoveOptions {
   RunSelector runs;
+  bool force = false;
   bool json = false;
 };
 
@@ -164,8 +165,8 @@ int remove(const Context& context, const RemoveOptions& options) {
     return 0;
   }
   LateProgress progress("removing");
-  const manage::Removal removal =
-      manage::remove_runs(context.runs_dir(), folders, context.command_line(), progress.reporter());
+  const manage::Removal removal = manage::remove_runs(
+      context.runs_dir(), folders, context.command_line(), progress.reporter(), options.force);
   if (options.json) return print_json(to_json(removal));
   std::cout << "removed " << count_text(removal.runs.size()) << ", "
             << human_bytes(double(removal_bytes(removal))) << "\n";
@@ -212,13 +213,16 @@ void add_rm(const Command& runs) {
   command
       .details(
           "The run folders move to .trash in the runs folder. If any selected run is active or "
-          "queued, nothing is removed.")
+          "queued, or an unfinished run starts from its weights (train.initial_weights, "
+          "--continue), nothing is removed.")
       .examples(
           "forge runs rm train_llama-deb27d\n"
           "forge runs rm --where status=failed\n"
           "forge runs rm \"train_canon_*\" --where profile=quick --where tag=trial")
       .see_also("forge runs undo, forge gc");
   add_run_selector(command, options.runs);
+  command.add_flag(
+      "--force", options.force, "Remove runs from whose weights unfinished runs start, too");
   add_json_option(command, options.json);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,10 @@
 /// nlohmann/json's writer and parser, compiled once: in a file of its own the one costs half a
 /// second, the other two.
 namespace forge {
+
+/// The largest integer that is accepted: this and all below are doubles, so that every reader of
+/// JSON has them exactly.
+constexpr int64_t largest_exact_integer = int64_t{1} << 53;
 
 /// On one line, or with `indent` spaces a level. Bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const nlohmann::json& value, int indent = -1);

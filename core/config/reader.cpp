@@ -112,7 +112,7 @@ int64_t to_integer(const yaml::Node& node, const std::string& path, int64_t low,
   if (is_typed(node)) require_plain_number(node.text, node.origin);
   int64_t integer = node.integer;
   if (node.kind != yaml::Node::Kind::integer) {
-    constexpr double exact = 9007199254740992.0;  // 2^53: all integers below are doubles
+    constexpr auto exact = static_cast<double>(largest_exact_integer);
     const std::optional<double> number = number_in(node);
     if (!number || std::trunc(*number) != *number || std::abs(*number) > exact) {
       fail_type(node, path, "an integer");

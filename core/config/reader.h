@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/config/fields.h"
 #include "core/yaml/yaml.h"
 
@@ -235,12 +236,14 @@ class MappingReader {
     } else if constexpr (std::is_enum_v<T>) {
       value = static_cast<T>(to_choice(node, path, names_of(value), options_.plain_is_text));
     } else if constexpr (std::is_integral_v<T>) {
-      constexpr auto largest = static_cast<uint64_t>(std::numeric_limits<T>::max());
-      constexpr uint64_t limit = std::numeric_limits<int64_t>::max();
-      value = static_cast<T>(to_integer(node,
-                                        path,
-                                        static_cast<int64_t>(std::numeric_limits<T>::min()),
-                                        static_cast<int64_t>(largest < limit ? largest : limit)));
+      // An integer of a config is written into JSON and read from there.
+      constexpr bool is_wide = sizeof(T) == sizeof(int64_t);
+      constexpr int64_t high =
+          is_wide ? largest_exact_integer : static_cast<int64_t>(std::numeric_limits<T>::max());
+      constexpr int64_t low = std::is_unsigned_v<T> ? 0
+                              : is_wide             ? -largest_exact_integer
+                                        : static_cast<int64_t>(std::numeric_limits<T>::min());
+      value = static_cast<T>(to_integer(node, path, low, high));
       check_limits(static_cast<double>(value), node, path, limits);
     } else if constexpr (std::is_floating_point_v<T>) {
       value = static_cast<T>(to_real(node, path));

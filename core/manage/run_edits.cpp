@@ -13,6 +13,7 @@
 #include "core/base/json_file.h"
 #include "core/base/text.h"
 #include "core/run/queue/queue.h"
+#include "core/run/request.h"
 #include "core/worker/json_fields.h"
 
 namespace forge::manage {
@@ -225,16 +226,50 @@ void require_there(const run::RunFolder& folder) {
               "'forge runs undo --list' lists removed runs");
 }
 
+/// The runs whose weights a run starts from, by train.initial_weights or as one that goes on.
+std::vector<fs::path> origins_of(const run::RunFolder& folder) {
+  try {
+    const worker::Request request = run::read_request(folder);
+    return {run::run_of_checkpoint(request.initial_weights),
+            run::run_of_checkpoint(request.resume_from)};
+  } catch (const Error&) {
+    return {};  // without a request that can be read it cannot begin as it is
+  }
+}
+
+/// Throws Error where a run that is none of these has still to begin from one of them.
+void require_unneeded(const fs::path& runs_dir, const std::vector<run::RunFolder>& runs) {
+  for (const run::RunFolder& other : run::list_runs(runs_dir)) {
+    const bool is_removed = std::any_of(
+        runs.begin(), runs.end(), [&](const auto& run) { return run.id() == other.id(); });
+    if (is_removed || path_exists(other.done_file())) continue;
+    for (const fs::path& origin : origins_of(other)) {
+      const auto needed = std::find_if(runs.begin(), runs.end(), [&](const auto& run) {
+        std::error_code gone;
+        return run.id() == origin.filename() && fs::equivalent(run.path(), origin, gone);
+      });
+      if (needed == runs.end() || other.find_checkpoint().recorded) continue;
+      throw Error("run '" + other.id() + "' (" + run::name_of(other.state()) +
+                      ") starts from the weights of run '" + needed->id() +
+                      "': nothing was removed",
+                  "remove both, or let it be completed first; --force removes the run all the same",
+                  ExitCode::failed);
+    }
+  }
+}
+
 Removal move_to_trash(const fs::path& runs_dir,
                       const std::vector<run::RunFolder>& runs,
                       const std::string& command,
-                      const CountProgress& progress) {
+                      const CountProgress& progress,
+                      bool even_if_needed) {
   const queue::Queue queue(runs_dir);
   for (const run::RunFolder& run : runs) {
     require_there(run);
     require_here(runs_dir, run);
     lock_idle_run(queue, run, "nothing was removed");
   }
+  if (!even_if_needed) require_unneeded(runs_dir, runs);
   Removal removal;
   for (const Removal& before : list_removals(runs_dir))
     removal.sequence = std::max(removal.sequence, before.sequence);
@@ -273,9 +308,10 @@ Removal move_to_trash(const fs::path& runs_dir,
 Removal remove_runs(const fs::path& runs_dir,
                     const std::vector<run::RunFolder>& runs,
                     const std::string& command,
-                    const CountProgress& progress) {
+                    const CountProgress& progress,
+                    bool even_if_needed) {
   try {
-    return move_to_trash(runs_dir, runs, command, progress);
+    return move_to_trash(runs_dir, runs, command, progress, even_if_needed);
   } catch (const Error& problem) {
     refuse_without_room(problem);
   }

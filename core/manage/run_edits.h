@@ -56,11 +56,13 @@ nlohmann::json to_json(const Removal& removal);
 /// Moves runs into the trash, all or none. Throws Error if one is running or queued, or is not a
 /// run directly below `runs_dir`. A full disk does not hinder it, as long as a folder can be made.
 /// `progress` counts the runs that were looked at, then those that were moved. What it throws moves
-/// all back.
+/// all back. Throws Error, too, where a run that is not completed starts from the weights of one of
+/// them and has no checkpoint of its own yet, but with `even_if_needed`.
 Removal remove_runs(const std::filesystem::path& runs_dir,
                     const std::vector<run::RunFolder>& runs,
                     const std::string& command,
-                    const CountProgress& progress = {});
+                    const CountProgress& progress = {},
+                    bool even_if_needed = false);
 
 /// The removals in the trash, newest first, with the runs that are really there. Their sequence
 /// tells which is newer, since a clock may be set back.

@@ -382,4 +382,55 @@ void refresh_request(const RunFolder& folder,
   remember_places(folder, request.experiment, workspace);
 }
 
+fs::path run_of_checkpoint(const fs::path& checkpoint) {
+  const fs::path run = checkpoint.parent_path().parent_path();
+  return RunFolder(run).checkpoints() == checkpoint.parent_path() ? run : fs::path();
+}
+
+namespace {
+
+/// The first file of tokens that is gone, "". What a run was planned without is none.
+std::string missing_tokens(const RunRecord& record, const worker::Request& request) {
+  for (const auto* sources :
+       {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
+    for (const worker::TokenSource& source : *sources) {
+      if (source.path.empty() || path_exists(source.path)) continue;
+      return inputs_hash(request) == record.inputs_hash ? "" : source.path;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+worker::Request restore_tokens(const RunFolder& folder,
+                               worker::Request request,
+                               const data::Progress& progress) {
+  const RunRecord record = folder.record();
+  const std::string missing = missing_tokens(record, request);
+  if (missing.empty()) return request;
+  worker::Request planned = read_request(folder);  // without what is of this attempt alone
+  try {
+    const data::PreparedData data =
+        data::prepare(config::experiment_from_json(planned.experiment),
+                      user_cache_dir(),
+                      progress,
+                      false,
+                      {record.identity.data_fingerprint, record.identity.tokenizer_fingerprint});
+    refresh_request(folder, planned, data);
+  } catch (const Error& problem) {
+    const std::string hint = problem.hint().empty() ? "" : problem.hint() + "; ";
+    throw Error("the run's tokens '" + shown_path(missing) +
+                    "' are gone and cannot be prepared anew: " + problem.message(),
+                hint + quoted_command("forge runs resume " + shell_quoted(record.id)) +
+                    " prepares them where the text is there, and goes on with the run",
+                problem.exit_code());
+  }
+  planned = read_request(folder);
+  request.train_tokens = planned.train_tokens;
+  request.evaluation_tokens = planned.evaluation_tokens;
+  request.validation_tokens = planned.validation_tokens;
+  return request;
+}
+
 }  // namespace forge::run

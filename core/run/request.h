@@ -54,6 +54,16 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// runs folder was moved since, the runs that it names are looked for there.
 worker::Request read_request(const RunFolder& folder);
 
+/// The folder of the run that a checkpoint which a request names belongs to; "" for other folders.
+fs::path run_of_checkpoint(const fs::path& checkpoint);
+
+/// The request of a run with token files that are there: where the cache has been emptied since the
+/// run was planned, they are prepared anew, and request.json names them. Throws Error that names
+/// the missing file where that cannot be done.
+worker::Request restore_tokens(const RunFolder& folder,
+                               worker::Request request,
+                               const data::Progress& progress);
+
 /// Hash of the content of a source's file, as its header has it; of generated text, whose file
 /// grows when a longer run needs more, of the beginning that this run reads. Throws Error for what
 /// is no token file, or too short.

@@ -175,7 +175,11 @@ class Supervisor {
       }
       const double seconds = options_.retry_waits[retried++];
       record_end(end, seconds);
-      if (!wait(seconds)) return stopped_while_waiting();
+      if (!wait(seconds)) {
+        const AttemptEnd stop = stopped("stopped on request while it waited to be tried again");
+        record_end(stop, std::nullopt);
+        return stop;
+      }
     }
   }
 
@@ -200,14 +204,21 @@ class Supervisor {
   /// Runs one worker, which resumes from the newest checkpoint.
   AttemptEnd attempt() {
     attempt_ = log_.last_attempt() + ++started_;
+    stderr_before_ = folder_.stderr_sizes();
     const FoundCheckpoint checkpoint = folder_.find_checkpoint();
     // A supervisor that did not record a checkpoint may have missed losses before it, too: these
     // steps are trained again. A gap in the losses is only better than damaged checkpoints.
     const bool is_gap = attempt_ > 1 && !checkpoint.recorded && checkpoint.damaged.empty();
     request_.resume_from =
         checkpoint.folder.empty() || is_gap ? initial_checkpoint_ : checkpoint.folder;
-    if (!initial_checkpoint_.empty() && request_.resume_from == initial_checkpoint_)
-      require_whole_checkpoint(initial_checkpoint_);
+    const bool continues_other =
+        !initial_checkpoint_.empty() && request_.resume_from == initial_checkpoint_;
+    const std::string others = continues_other                ? initial_checkpoint_
+                               : request_.resume_from.empty() ? request_.initial_weights
+                                                              : "";
+    require_not_removed(others);
+    if (continues_other) require_whole_checkpoint(others);
+    if (!restore_tokens()) return stopped("stopped on request while its data was prepared anew");
     // Not in request.json: the list is long, and every old run would be slower to read.
     request_.weights.clear();
     request_.stop_after = options_.stop_after;
@@ -224,7 +235,6 @@ class Supervisor {
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);
-    stderr_before_ = folder_.stderr_sizes();
     std::optional<ScratchFolder> meeting_place;
     request_.processes.reset();
     std::unique_ptr<worker::RunningWorker> worker;
@@ -259,20 +269,24 @@ class Supervisor {
     log_.append(started, attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
                                        experiment.train.keep_best};
-    return run_attempt({folder_,
-                        lock_,
-                        options_,
-                        attempt_,
-                        retention,
-                        scorer_,
-                        log_,
-                        stop_requests_,
-                        experiment,
-                        request_.evaluation_tokens,
-                        processes,
-                        program,
-                        inputs},
-                       *worker);
+    AttemptEnd end = run_attempt({folder_,
+                                  lock_,
+                                  options_,
+                                  attempt_,
+                                  retention,
+                                  scorer_,
+                                  log_,
+                                  stop_requests_,
+                                  experiment,
+                                  request_.evaluation_tokens,
+                                  processes,
+                                  program,
+                                  inputs},
+                                 *worker);
+    // They may have been removed before the worker had read them.
+    const bool names_others = !others.empty() && end.reason.find(others) != std::string::npos;
+    if (end.state == RunState::failed && names_others) require_not_removed(others);
+    return end;
   }
 
   /// Of each process of the worker, by rank.
@@ -292,7 +306,33 @@ class Supervisor {
     return all;
   }
 
-  /// Of another run, which may have been damaged or removed while this one waited.
+  /// Somebody may have emptied the cache since. False when a stop was requested meanwhile.
+  bool restore_tokens() {
+    struct Stopped {};
+    try {
+      request_ = run::restore_tokens(folder_, request_, [&](double, const std::string&) {
+        lock_.keep();
+        if (stop_requests_.requested()) throw Stopped();
+      });
+    } catch (const Stopped&) {
+      return false;
+    }
+    return true;
+  }
+
+  /// Of a checkpoint of another run, which may have been removed while this one waited.
+  void require_not_removed(const fs::path& checkpoint) const {
+    const fs::path other = run_of_checkpoint(checkpoint);
+    if (other.empty() || path_exists(other)) return;
+    throw Error(
+        "run '" + other.filename().string() + "', from whose weights it starts, was removed",
+        "'forge runs undo' brings it back, 'forge runs undo --list' lists what was removed; "
+        "then " +
+            quoted_command("forge runs resume " + shell_quoted(folder_.id())) + " starts this run",
+        ExitCode::failed);
+  }
+
+  /// Of another run, which may have been damaged while this one waited.
   static void require_whole_checkpoint(const fs::path& checkpoint) {
     try {
       weights::read_checkpoint_state(checkpoint);
@@ -320,11 +360,10 @@ class Supervisor {
     return false;
   }
 
-  AttemptEnd stopped_while_waiting() {
+  static AttemptEnd stopped(const std::string& reason) {
     AttemptEnd end;
     end.state = RunState::stopped;
-    end.reason = "stopped on request while it waited to be tried again";
-    record_end(end, std::nullopt);
+    end.reason = reason;
     return end;
   }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace forge::run {
@@ -16,14 +17,18 @@ int64_t seed_of(const std::string& text) {
   int64_t seed = 0;
   const char* end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data(), end, seed);
-  if (text.empty() || problem != std::errc() || rest != end || seed < 0) {
-    throw Error("'" + text + "' is no seed",
-                "seeds are whole numbers from 0 on: --seed 1,2,3 or --seed 1..5");
+  if (text.empty() || problem != std::errc() || rest != end || seed < 0 ||
+      seed > largest_exact_integer) {
+    throw Error("'" + text + "' is no seed", seeds_are() + ": --seed 1,2,3 or --seed 1..5");
   }
   return seed;
 }
 
 }  // namespace
+
+std::string seeds_are() {
+  return "seeds are whole numbers from 0 to " + std::to_string(largest_exact_integer);
+}
 
 void check_distinct(const Sweep& sweep) {
   std::set<std::string> seen;
@@ -124,6 +129,10 @@ Sweep parse_seeds(const std::string& text) {
 }
 
 Sweep seeds_from(int64_t first, int64_t count) {
+  if (count - 1 > largest_exact_integer - first)
+    throw Error(
+        counted(size_t(count), "seed") + " from " + std::to_string(first) + " on go too far",
+        seeds_are());
   Sweep sweep{"seed", {}};
   for (int64_t i = 0; i < count; ++i) sweep.values.push_back(std::to_string(first + i));
   return sweep;

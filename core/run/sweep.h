@@ -24,11 +24,14 @@ Sweep parse_sweep(const std::string& text);
 /// values are not drawn.
 std::optional<RandomKey> parse_random_key(const std::string& text);
 
+/// "seeds are whole numbers from 0 to 9007199254740992": records have no larger integers.
+std::string seeds_are();
+
 /// The sweep of the key `seed` over "1,2,3" or "1..5" (both ends count). Throws Error for anything
-/// but whole numbers from 0 on, each once.
+/// but seeds, each once.
 Sweep parse_seeds(const std::string& text);
 
-/// `count` seeds from `first` on.
+/// `count` seeds from `first` on. Throws Error where the last one is too large.
 Sweep seeds_from(int64_t first, int64_t count);
 
 /// Throws Error where a value is there twice.

@@ -63,7 +63,7 @@ Sweep read_seeds(const yaml::Node& node) {
   try {
     return parse_seeds(join(seeds, ","));
   } catch (const Error& error) {
-    throw Error(error.message(), node.origin, "seeds are whole numbers from 0 on: [1, 2, 3]");
+    throw Error(error.message(), node.origin, seeds_are() + ": [1, 2, 3]");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/random.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
@@ -17,7 +18,7 @@ namespace {
 constexpr int64_t most_values = 10000;
 constexpr int fewest_digits = 3;
 constexpr int most_digits = 17;
-constexpr double largest_integer = 9007199254740992.0;  // 2^53: all integers below are doubles
+constexpr auto largest_integer = static_cast<double>(largest_exact_integer);
 
 /// The number rounded to so many significant digits. By its decimal text, which every C++ library
 /// rounds alike.

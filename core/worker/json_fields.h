@@ -144,10 +144,10 @@ class JsonReader {
     value.reset();
     if (!json.is_null()) decode(key, json, value.emplace());
   }
-  /// The largest count: every JSON reader has it exactly, and sums of a few stay within 64 bits.
+  /// The largest count: sums of a few stay within 64 bits.
   template <class T>
   static constexpr uint64_t largest() {
-    constexpr uint64_t exact = uint64_t{1} << 53;
+    constexpr auto exact = static_cast<uint64_t>(largest_exact_integer);
     constexpr auto own = static_cast<uint64_t>(std::numeric_limits<T>::max());
     return std::is_signed_v<T> && own > exact ? exact : own;
   }

@@ -133,12 +133,13 @@ TEST_CASE("a search that is interrupted goes on with the same command to the sam
 }
 
 /// The first of these learning rates is by far the best.
-std::vector<std::string> search_for_first(const std::string& jobs) {
+std::vector<std::string> search_for_first(const std::string& jobs,
+                                          const std::string& rates = "1e-2,1e-6,2e-6,3e-6") {
   std::vector<std::string> arguments = search();
   const auto set = [&](const std::string& option, const std::string& value) {
     *(std::find(arguments.begin(), arguments.end(), option) + 1) = value;
   };
-  set("--sweep", "optimizer.lr=1e-2,1e-6,2e-6,3e-6");
+  set("--sweep", "optimizer.lr=" + rates);
   set("--jobs", jobs);
   return arguments;
 }
@@ -180,6 +181,24 @@ TEST_CASE("a search goes on with a run that an earlier command had left running"
   INFO(searched.err);
   REQUIRE(searched.exit_code == 0);
   REQUIRE(ends_in(forge).completed.count(best) == 1);
+}
+
+TEST_CASE("a run that the search of another command stops while it is followed says so") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const int searching = forge.start(search_for_first("1", "1e-6,1e-2,2e-6,3e-6"));
+  const std::string run = queued_ids(forge, 4)[0];
+  REQUIRE(wait_until([&] { return status_of(forge, run) == "running"; }));
+  const int resuming = forge.start({"runs", "resume", run});
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "already, following it"); }));
+  gate.open();
+  const Outcome resumed = Program::wait_for(resuming);
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 3);
+  REQUIRE(contains(resumed.err, "steps by halving: the search of another command"));
+  REQUIRE(contains(resumed.err, "'forge runs resume " + run + "' completes it in any case"));
+  ::kill(searching, SIGINT);
+  Program::wait_for(searching);
 }
 
 TEST_CASE("a run that ends while a search is still prepared has not failed to start") {

@@ -56,7 +56,7 @@ std::string error_for(const std::string& text) {
 TEST_CASE("a struct with a schema is read with lists and maps and sections") {
   const Table table = read(
       "title: Positions\nrows:\n- {config: a}\n- {config: b, weight: 2}\ncolumns: [x, y]\n"
-      "widths: {x: 4}\nlimit: null\nseed: 9223372036854775807\nshown: no\nactivation: silu\n"
+      "widths: {x: 4}\nlimit: null\nseed: 9007199254740992\nshown: no\nactivation: silu\n"
       "position: {kind: nope, rope_dim: 8}\n");
   REQUIRE(table.title == "Positions");
   REQUIRE(table.rows.size() == 2);
@@ -66,11 +66,17 @@ TEST_CASE("a struct with a schema is read with lists and maps and sections") {
   REQUIRE(table.columns == std::vector<std::string>{"x", "y"});
   REQUIRE(table.widths.at("x") == 4);
   REQUIRE_FALSE(table.limit);
-  REQUIRE(table.seed == 9223372036854775807ULL);
+  REQUIRE(table.seed == 9007199254740992ULL);
   REQUIRE_FALSE(table.shown);
   REQUIRE(table.activation == model::Activation::silu);
   REQUIRE(table.position.kind == model::PositionKind::nope);
   REQUIRE(table.position.rope_dim == 8);
+}
+
+TEST_CASE("an integer that no record could have is refused with the largest one") {
+  const std::string said = "'seed' must be from 0 to 9007199254740992, not 9007199254740993";
+  REQUIRE(tests::contains(error_for("seed: 9007199254740993\n"), said));
+  REQUIRE(tests::contains(error_for("seed: 9223372036854775807\n"), "to 9007199254740992"));
 }
 
 TEST_CASE("a missing key keeps the default") {

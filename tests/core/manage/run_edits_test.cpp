@@ -9,6 +9,7 @@
 #include "core/results/store/result_store.h"
 #include "core/run/queue/queue.h"
 #include "core/run/run_folder.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -112,6 +113,27 @@ TEST_CASE("removed runs are gone and come back as they were", "[upkeep][trash]")
   REQUIRE(read_file(b.events_file()) == events);
   REQUIRE(list_removals(folder.path()).empty());
   REQUIRE(contains(error_of([&] { undo_removal(folder.path(), ""); }), "no removed run"));
+}
+
+TEST_CASE("a run from whose weights an unfinished run starts is not removed unless it is forced",
+          "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const fs::path weights = save_checkpoint(a.checkpoints(), 1);
+  run::RunInputs inputs = small_inputs();
+  inputs.initial_weights = {weights, "w1", "", {}};
+  const run::RunFolder b = new_run(folder.path(), inputs);
+  const std::string error = error_of([&] { remove_runs(folder.path(), {a}, ""); });
+  REQUIRE(contains(error, "run '" + b.id() + "' (not started) starts from the weights of run 'a'"));
+  REQUIRE(contains(error, "--force"));
+  REQUIRE(a.has_record());
+  remove_runs(folder.path(), {a}, "", {}, true);
+  undo_removal(folder.path(), "");
+  remove_runs(folder.path(), {a, b}, "");
+  undo_removal(folder.path(), "");
+  complete(b);
+  remove_runs(folder.path(), {a}, "");
+  REQUIRE_FALSE(a.has_record());
 }
 
 TEST_CASE("who removes a run that another command has removed meanwhile is told so",

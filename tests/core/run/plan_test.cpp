@@ -684,6 +684,33 @@ TEST_CASE("a run that waited does not go on from a checkpoint that was damaged m
   CHECK(launcher.launches.empty());
 }
 
+TEST_CASE("a run whose other run was removed while it waited says what brings that one back",
+          "[run][continuation]") {
+  const TemporaryFolder runs;
+  const fs::path other = runs / "train_a-0123456789ab";
+  for (const bool continues : {true, false}) {
+    RunInputs inputs = small_inputs();
+    inputs.experiment["seed"] = continues ? 1 : 2;
+    make_directories(RunFolder(other).checkpoints());
+    const fs::path checkpoint = save_checkpoint(RunFolder(other).checkpoints(), 1);
+    if (continues) {
+      inputs.continue_from = {checkpoint, runs.write("events", ""), 1};
+    } else {
+      inputs.initial_weights = {checkpoint, "w1", "", {}};
+    }
+    const RunFolder folder = new_run(runs.path(), inputs);
+    remove_tree(other);
+    tests::FakeClock clock;
+    tests::FakeLauncher launcher(clock, {});  // no worker may be started
+    error_of([&] { supervise(folder, tests::CommandBackend({"worker"}), launcher, {}); });
+    const RunStatus status = folder.status();
+    CHECK(contains(status.reason, "run 'train_a-0123456789ab', from whose weights it starts, was"));
+    CHECK(contains(status.hint, "'forge runs undo' brings it back"));
+    CHECK(contains(status.hint, "'forge runs resume " + folder.id() + "' starts this run"));
+    CHECK(launcher.launches.empty());
+  }
+}
+
 TEST_CASE("the numbers before the checkpoint become those of the run that goes on",
           "[run][continuation]") {
   const Scene scene;

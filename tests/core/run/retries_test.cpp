@@ -8,6 +8,9 @@
 
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/data/stories/toy_stories.h"
+#include "core/run/request.h"
+#include "tests/core/data/rows/small_experiment.h"
 #include "tests/core/run/supervised_scene.h"
 
 namespace forge::run {
@@ -34,6 +37,63 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
   REQUIRE_FALSE(first.weights.empty());
   REQUIRE(second.resume_from == checkpoint.string());
   REQUIRE(second.weights.empty());
+}
+
+/// A run on a text in a cache of its own.
+struct PreparedScene {
+  PreparedScene() {
+    ::setenv("FORGE_CACHE_DIR", cache.path().c_str(), 1);
+    config::Experiment experiment = data::small_experiment();
+    experiment.train.max_steps = 3;
+    experiment.train.eval_rows = 0;
+    experiment.data.source = "text";
+    std::string stories;
+    for (uint64_t i = 0; i < 200; ++i)
+      stories += data::toy_story(8, data::Split::training, i) + "\n\n";
+    experiment.data.path = cache.write("text.txt", stories).string();
+    const data::PreparedData data = data::prepare(experiment, cache.path(), {});
+    inputs.experiment = config::to_json(experiment);
+    inputs.data_fingerprint = data.data_fingerprint;
+    inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
+    inputs.train_tokens = token_sources(data, data.train);
+    inputs.evaluation_tokens = token_sources(data, data.evaluation);
+  }
+  ~PreparedScene() { ::unsetenv("FORGE_CACHE_DIR"); }
+  PreparedScene(const PreparedScene&) = delete;
+  PreparedScene& operator=(const PreparedScene&) = delete;
+
+  const TemporaryFolder cache;
+  RunInputs inputs = small_inputs();
+};
+
+TEST_CASE("tokens that are deleted while a run waits, or between its attempts, are prepared anew",
+          "[run][supervisor]") {
+  const PreparedScene prepared;
+  SupervisedScene scene({}, prepared.inputs);
+  const auto empty = [&] { remove_tree(prepared.cache / "data"); };
+  scene.launcher.add({then(greeting(), {Does{empty}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({good_run(), {}});
+  empty();
+  const int exit_code = scene.supervise();
+  INFO(scene.last_event().dump());
+  REQUIRE(exit_code == supervised_completed);
+  REQUIRE(scene.launcher.launches.size() == 2);
+  for (const worker::Launch& launch : scene.launcher.launches)
+    REQUIRE_FALSE(worker::request_from_line(launch.input).train_tokens.at(0).path.empty());
+  REQUIRE(path_exists(read_request(scene.folder).train_tokens.at(0).path));
+}
+
+TEST_CASE("tokens that are deleted with their text are named with what prepares them",
+          "[run][supervisor]") {
+  const PreparedScene prepared;
+  SupervisedScene scene({}, prepared.inputs);
+  remove_tree(prepared.cache / "data");
+  fs::remove(prepared.cache / "text.txt");
+  error_of([&] { scene.supervise(); });
+  const RunStatus status = scene.folder.status();
+  REQUIRE(contains(status.reason, "train.tokens' are gone and cannot be prepared anew"));
+  REQUIRE(contains(status.hint, "'forge runs resume " + scene.folder.id() + "' prepares them"));
+  REQUIRE(scene.launcher.launches.empty());
 }
 
 TEST_CASE("a worker that could not write what must be kept gives the run an exit code of its own",

@@ -41,6 +41,16 @@ TEST_CASE("seeds are a list or a range") {
   REQUIRE(error_of([] { parse_seeds("1,01"); }).find("twice") != std::string::npos);
 }
 
+TEST_CASE("a seed that no record could have is refused with the largest one") {
+  const std::string largest = "9007199254740992";
+  REQUIRE(parse_seeds(largest).values == Texts{largest});
+  REQUIRE(seeds_from(9007199254740991, 2).values == Texts{"9007199254740991", largest});
+  for (const char* text : {"9007199254740993", "9007199254740992..9007199254740993"})
+    REQUIRE(tests::contains(error_of([&] { parse_seeds(text); }), "from 0 to " + largest));
+  REQUIRE(
+      tests::contains(error_of([] { seeds_from(9007199254740991, 3); }), "from 0 to " + largest));
+}
+
 TEST_CASE("several sweeps make their product, the last changing fastest") {
   REQUIRE(sweep_points({}) == std::vector<Overrides>{{}});
   const auto product = sweep_points({parse_seeds("1,2"), parse_sweep("optimizer.lr=0.1,0.2")});
