@@ -74,14 +74,14 @@ class Trial:
         shape = (1, length, self.model["hidden_size"])
         return torch.randn(shape, generator=generator).to(self.dtype)
 
-    def ids(self, x):
-        return torch.arange(x.shape[1])[None] % self.model["vocab_size"]
+    def ids(self, x, draw=0):
+        return ((torch.arange(x.shape[1]) + draw) % self.model["vocab_size"]).expand(x.shape[0], -1)
 
-    def forward(self, x):
-        """The block's output for a row, checked. Chance in it is the same at every call."""
+    def forward(self, x, ids=None):
+        """The block's output for rows, checked. Chance in it is the same at every call."""
         torch.manual_seed(self.seed & 0x7FFFFFFF)
         with blaming(self.name, f"forward for an input of {list(x.shape)}"):
-            out = self.built(x, Context(0, self.ids(x)))
+            out = self.built(x, Context(0, self.ids(x) if ids is None else ids))
         if not isinstance(out, torch.Tensor):
             raise wrong(self.name, f"gives a {type(out).__name__} and not a tensor")
         if out.shape != x.shape:
@@ -154,27 +154,47 @@ class Trial:
                 raise wrong(self.name, f"changes its '{name}' from {before[name]} to {value} in forward",
                             "checkpoints keep weights alone: a run could not resume with it")
 
-    def check_causality(self, length):
-        """Outputs of a row's first tokens must not change with those behind them: at every place of a
-        short row, and at places of a whole one that no chunk ends at."""
+    def check_sight(self, length):
+        """What an output is made of, in training and in evaluation: its own row, up to its token."""
         short = min(length, CAUSALITY_LENGTH)
-        self.require_causal(short, range(1, short), 1e-5)
-        if length > short:
-            self.require_causal(length, sorted({1, *(length * part // 4 | 1 for part in (1, 2, 3)), length - 1}), 1e-4)
+        for training in (True, False):
+            self.built.train(training)
+            self.require_own_row(short)
+            # Every place of a short row, and places of a whole one that no chunk ends at.
+            self.require_causal(short, range(1, short), 1e-5)
+            if length > short:
+                self.require_causal(length, sorted({1, *(length * part // 4 | 1 for part in (1, 2, 3)), length - 1}), 1e-4)
+        self.built.train()
+
+    def when(self):
+        return "" if self.built.training else " in evaluation (module.eval())"
+
+    def require_own_row(self, length):
+        """Rows of a batch are texts of their own, and in an evaluation what follows a row may be the next one."""
+        with torch.no_grad():
+            own, *others = (self.row(length, draw) for draw in range(3))
+            outputs = [self.forward(torch.cat((own, other)))[0] for other in others]
+        difference, scale = (outputs[0] - outputs[1]).abs().max().item(), outputs[0].abs().max().item()
+        if difference > 1e-5 * scale + 1e-30:
+            raise wrong(self.name, f"lets a row see other rows of its batch{self.when()}",
+                        f"the output of a row changes by {difference:.2g} when the next row of the batch does; the batch is "
+                        "dimension 0 of the input, which nothing may be mixed over")
 
     def require_causal(self, length, places, tolerance):
         """`tolerance`: rounding, relative to the largest output."""
         with torch.no_grad():
             row, other = self.row(length), self.row(length, 2)
-            whole = self.forward(row)
+            ids, other_ids = self.ids(row), self.ids(row, 1)
+            whole = self.forward(row, ids)
             scale = whole.abs().max().item()
             for place in places:
-                changed = self.forward(torch.cat((row[:, :place], other[:, place:]), 1))
+                changed = self.forward(torch.cat((row[:, :place], other[:, place:]), 1),
+                                       torch.cat((ids[:, :place], other_ids[:, place:]), 1))
                 differences = (whole - changed)[0, :place].abs().amax(1)
                 if differences.max().item() <= tolerance * scale + 1e-30:
                     continue
                 seeing = int((differences > tolerance * scale + 1e-30).nonzero()[0]) + 1
-                raise wrong(self.name, "lets a token see later ones",
+                raise wrong(self.name, f"lets a token see later ones{self.when()}",
                             f"in a row of {length} the output of token {seeing} changes by "
                             f"{differences.max().item():.2g} when inputs from token {place + 1} on change; a language "
                             "model must not see what it predicts")
@@ -212,7 +232,7 @@ def describe(experiment, dtypes):
             saved = trial.check_gradients(train["seq_len"])
             trial.check_repeats(min(train["seq_len"], CAUSALITY_LENGTH))
             trial.check_state(min(train["seq_len"], CAUSALITY_LENGTH))
-            trial.check_causality(train["seq_len"])
+            trial.check_sight(train["seq_len"])
             if train["precision"] == "bfloat16":
                 trial.check_bfloat16(train["seq_len"])
             described[name] = {"module": trial.module, "weights": trial.weights,

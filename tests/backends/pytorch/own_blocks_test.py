@@ -147,6 +147,20 @@ class Mistakes(unittest.TestCase):
         # Each token sees itself and those before: sums, which are rounded in another order, too.
         describe(with_forward("return self.out(x.cumsum(1) / torch.arange(1, x.shape[1] + 1)[:, None])"), seq_len=1000)
 
+    def test_of_what_is_seen_in_evaluation_alone_or_by_ids(self):
+        self.assert_said("lets a token see later ones in evaluation",
+                         with_forward("return self.out(x if self.training else x + x.roll(-1, 1))"))
+        self.assert_said("lets a token see later ones",
+                         with_forward("return self.out(x) * (1 + context.ids.roll(-1, 1)[:, :, None])"))
+        dropout = with_forward("return self.out(nn.functional.dropout(x, 0.5, self.training))")
+        self.assertEqual(describe(dropout)["module"], "my_mixer")
+
+    def test_of_rows_that_are_mixed(self):
+        self.assert_said(["lets a row see other rows of its batch", "dimension 0"],
+                         with_forward("return self.out(x - x.mean(0, keepdim=True) + x[:1])"))
+        self.assert_said("lets a row see other rows of its batch in evaluation",
+                         with_forward("return self.out(x if self.training else x + x.roll(1, 0))"))
+
     def test_of_what_goes_on_from_call_to_call(self):
         self.assert_said("changes its 'calls' from", with_forward(
             "self.calls += 1\n        return self.out(x if self.calls < 200 else 2 * x)", "        self.calls = 0\n"))
