@@ -192,11 +192,11 @@ TEST_CASE("a run that the search of another command stops while it is followed s
   const int resuming = forge.start({"runs", "resume", run});
   REQUIRE(wait_until([&] { return contains(forge.errors(), "already, following it"); }));
   gate.open();
-  const Outcome resumed = Program::wait_for(resuming);
-  INFO(resumed.err);
-  REQUIRE(resumed.exit_code == 3);
-  REQUIRE(contains(resumed.err, "steps by halving: the search of another command"));
-  REQUIRE(contains(resumed.err, "'forge runs resume " + run + "' completes it in any case"));
+  REQUIRE(Program::wait_for(resuming).exit_code == 3);
+  const std::string said = forge.errors();
+  INFO(said);
+  REQUIRE(contains(said, "steps by halving: the search of another command"));
+  REQUIRE(contains(said, "'forge runs resume " + run + "' completes it in any case"));
   ::kill(searching, SIGINT);
   Program::wait_for(searching);
 }
