@@ -141,6 +141,39 @@ size_t copies_in(const AblationRow& row) {
   return losses.size() - std::set<double>(losses.begin(), losses.end()).size();
 }
 
+/// The values of best_of of which completed runs that decide are hidden: who hid them chose.
+std::set<double> hidden_values_of(const std::vector<ConfiguredRun>& hidden,
+                                  const TableSpec& table,
+                                  const ConfiguredRun& shown,
+                                  const AblationRow& row) {
+  std::set<double> values;
+  if (!table.best_of || hidden.empty()) return values;
+  const BestOfSpec& best_of = *table.best_of;
+  const std::string set = run::run_key(identity_of_set(shown, table));
+  for (const ConfiguredRun& run : hidden) {
+    const int64_t seed = run.summary.seed;
+    const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, seed);
+    if (!decides || run.summary.config != row.spec.config || !is_completed(&run) ||
+        run::run_key(identity_of_set(run, table)) != set)
+      continue;
+    const nlohmann::json value = store::value_of(run, best_of.key);
+    for (const SweepPoint& point : row.points) {
+      const bool has_it = std::any_of(
+          point.runs.begin(), point.runs.end(), [&](const auto& own) { return own.seed == seed; });
+      if (value.is_number() && value.get<double>() == point.value && !has_it)
+        values.insert(point.value);
+    }
+  }
+  return values;
+}
+
+/// "runs of optimizer.lr 0.04, 0.08".
+std::string runs_of_values(const std::set<double>& values, const TableSpec& table) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(shortest(value));
+  return "runs of " + table.best_of->key + " " + join(texts, ", ");
+}
+
 /// "3 of its 8 seeds".
 std::string part_of_seeds(size_t missing, const AblationRow& row) {
   return std::to_string(missing) + " of its " + std::to_string(missing + row.runs.size()) +
@@ -174,6 +207,14 @@ void check_completeness(const TableSpec& table,
                  by_log = not_shown_of(logged, row);
   row.filtered_out = by_filter.seeds.size();
   const char* no_sample = ", and a chosen part is no sample";
+  const char* no_choice = ", and the best of the others is no best";
+  const std::set<double> left_out = hidden_values_of(options.filtered_out, table, *shown, row),
+                         archived_values = hidden_values_of(options.archived, table, *shown, row);
+  if (!left_out.empty())
+    row.violations.push_back("--where leaves out " + runs_of_values(left_out, table) + no_choice);
+  if (!archived_values.empty())
+    row.violations.push_back(runs_of_values(archived_values, table) + " are archived" + no_choice +
+                             " (--archived shows all)");
   if (!by_filter.seeds.empty())
     row.violations.push_back("--where leaves out " + part_of_seeds(by_filter.seeds.size(), row) +
                              no_sample);

@@ -56,6 +56,32 @@ struct MixedScoredLab : ScoredLab {
   }
 };
 
+TEST_CASE("the best of the values that somebody left over is compared with nothing", "[report]") {
+  const MixedScoredLab lab;
+  std::vector<store::ConfiguredRun> shown, hidden;
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.id == "llama-11" ? hidden : shown).push_back(run);
+  AblationOptions options;
+  options.archived = hidden;
+  const auto violations = [&] {
+    return build_ablation(scored_table(), shown, options).rows[0].violations;
+  };
+  REQUIRE(violations() ==
+          std::vector<std::string>{"runs of optimizer.lr 0.001 are archived, and the best of the "
+                                   "others is no best (--archived shows all)"});
+  std::swap(options.archived, options.filtered_out);
+  REQUIRE(violations() ==
+          std::vector<std::string>{"--where leaves out runs of optimizer.lr 0.001, and the best of "
+                                   "the others is no best"});
+  // Of another experiment, or by seeds that do not decide.
+  options.filtered_out[0].summary.config = "canon_b";
+  REQUIRE(violations().empty());
+  options.filtered_out = hidden;
+  TableSpec tuned = scored_table();
+  tuned.best_of->tuning_seeds = {7};
+  CHECK(build_ablation(tuned, shown, options).rows[0].violations.empty());
+}
+
 TEST_CASE("a row shows the best over the values of a key whatever is the newest", "[report]") {
   const MixedScoredLab lab;
   const Ablation ablation = lab.scored();
