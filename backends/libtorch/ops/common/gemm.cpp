@@ -66,13 +66,21 @@ OneDnnGemm<float> onednn_sgemm() {
   return function;
 }
 
+/// Whether oneDNN does it: not where DNNL_MAX_CPU_ISA keeps it from the instructions.
+bool multiplies(OneDnnGemm<at::BFloat16> function) {
+  const at::BFloat16 one(1);
+  float product = 0;
+  return function && function('N', 'N', 1, 1, 1, 1, &one, 1, &one, 1, 0, &product, 1) == 0;
+}
+
 /// Null too where the CPU has no instructions for it: oneDNN's own emulation is slower than
 /// float32.
 OneDnnGemm<at::BFloat16> onednn_bfloat16_gemm() {
-  static const auto function = has_bfloat16_instructions()
-                                   ? reinterpret_cast<OneDnnGemm<at::BFloat16>>(
-                                         ::dlsym(RTLD_DEFAULT, "dnnl_gemm_bf16bf16f32"))
-                                   : nullptr;
+  static const auto function = [] {
+    const auto found = reinterpret_cast<OneDnnGemm<at::BFloat16>>(
+        has_bfloat16_instructions() ? ::dlsym(RTLD_DEFAULT, "dnnl_gemm_bf16bf16f32") : nullptr);
+    return multiplies(found) ? found : nullptr;
+  }();
   return function;
 }
 
