@@ -21,6 +21,7 @@ Model::Model(const model::ModelConfig& config,
   norm_ = Norm(config, weights_, "model.norm");
   if (!config.tie_embeddings)
     lm_head_ = weights_.add_matrix({{"lm_head.weight", config.vocab_size}}, hidden);
+  stored_count_ = weights_.stored().size();
 }
 
 Model::Model(const model::ModelConfig& config, const at::TensorOptions& options)
@@ -105,15 +106,14 @@ at::Tensor Model::next_logits(const at::Tensor& ids,
 at::Tensor Model::stream(const at::Tensor& ids,
                          const ops::Documents& documents,
                          std::vector<at::Tensor>* residual_stream) const {
-  const size_t all = weights_.stored().size();
-  reads(residual_stream ? all : 1);
+  reads(residual_stream ? stored_count_ : 1);
   at::Tensor x = ops::embedding(embedding_, ids);
   if (!residual_stream) {
     for (const Part& part : parts_) {
       reads(part.weights_end);
       x = forward(part, x, documents);
     }
-    reads(all);
+    reads(stored_count_);
     return x;
   }
   for (const auto& block : blocks_) {

@@ -108,6 +108,7 @@ class Model {
   std::vector<Part> parts_;    ///< of the blocks, in order
   Norm norm_;                  ///< of the last block's output
   ops::WeightMatrix lm_head_;  ///< [V, hidden], undefined where the embedding is the head
+  size_t stored_count_ = 0;    ///< of trainable()
   std::function<void(size_t)> reads_;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/libtorch/worker/bench.h"
 #include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/process_group.h"
 #include "core/base/clock.h"
@@ -47,15 +48,12 @@ worker::Result measured_link(const Exchange& exchange,
   std::vector<double> seconds;
   for (int window = 0; window < link_windows; ++window)
     seconds.push_back(exchange_seconds(exchange, group, row, times) / times);
-  std::vector<double> sorted = seconds;
-  std::sort(sorted.begin(), sorted.end());
-  const double median = sorted[sorted.size() / 2];
   const double moved = double(bytes) * (group.count() - 1) / group.count();
   return {{{"operation", exchange.name},
            {"bytes", bytes},
-           {"seconds", median},
+           {"seconds", median(seconds)},
            {"windows", seconds},
-           {"bytes_per_second", moved / median}}};
+           {"bytes_per_second", moved / median(seconds)}}};
 }
 
 }  // namespace

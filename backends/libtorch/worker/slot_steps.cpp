@@ -168,14 +168,7 @@ void SlotSteps::complete_weights() {
 
 void SlotSteps::complete_stored() {
   complete_weights();
-  if (group_.count() == 1) return;
-  const auto& buckets = trainer_.flat().buckets();
-  for (size_t bucket = 0; bucket < buckets.size(); ++bucket) {
-    const at::Tensor& row = buckets[bucket].row;
-    if (return_.row(bucket).is_same(row)) continue;
-    Transfer transfer = exchange_.begin_gather(row);
-    exchange_.finish_gather(transfer, row);
-  }
+  if (group_.count() > 1) return_.complete_stored();
 }
 
 void SlotSteps::exchange_alone() {

@@ -32,4 +32,13 @@ void WeightReturn::finish(size_t count) {
   }
 }
 
+void WeightReturn::complete_stored() {
+  for (size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
+    const at::Tensor& stored = flat_.buckets()[bucket].row;
+    if (row(bucket).is_same(stored)) continue;
+    Transfer transfer = exchange_.begin_gather(stored);
+    exchange_.finish_gather(transfer, stored);
+  }
+}
+
 }  // namespace forge::libtorch

@@ -16,17 +16,19 @@ class WeightReturn {
   /// update has written; otherwise as they are stored, and are rounded here.
   WeightReturn(const FlatWeights& flat, GradientExchange& exchange, bool sends_rounded);
 
-  /// What the processes give each other of a bucket.
-  const at::Tensor& row(size_t bucket) const;
-
   /// Collective, as are the others: all buckets are on their way.
   void begin();
   /// The first `count` stored tensors are there; on a GPU for the current stream.
   void finish(size_t count);
   /// All are.
   void finish() { finish(flat_.stored().size()); }
+  /// What travelled as rounded copies is there as it is stored, too.
+  void complete_stored();
 
  private:
+  /// What the processes give each other of a bucket.
+  const at::Tensor& row(size_t bucket) const;
+
   const FlatWeights& flat_;
   GradientExchange& exchange_;
   const bool sends_rounded_;
