@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cmath>
 #include <iostream>
+#include <numeric>
 
 #include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/device.h"
@@ -118,7 +119,6 @@ class Bench {
     nlohmann::json values = memory();  // before anything else takes some
     if (trainer_.micro_batch_size() > 0) values["micro_batch_size"] = trainer_.micro_batch_size();
     if (group_->count() > 1 && !windows_.empty()) values["exchange"] = exchange();
-    if (!group_->is_first()) return;
     try {
       // Those of slots overlap.
       if (experiment_.train.gradient_slots == 1) values["parts"] = parts();
@@ -127,11 +127,9 @@ class Bench {
       std::cerr << "note: the parts of a step were not measured: "
                 << problem.what_without_backtrace() << "\n";
     }
-    const auto out_of_memory = run_or_out_of_memory(
-        [&] { values["ceiling"] = peak_matrix_product(experiment_.train.precision, device_); });
-    if (out_of_memory)
-      std::cerr << "note: the device's ceiling was not measured: " << *out_of_memory << "\n";
-    events_.send(worker::Result{values});
+    const nlohmann::json of_all = ceiling();
+    if (!of_all.is_null()) values["ceiling"] = of_all;
+    if (group_->is_first()) events_.send(worker::Result{values});
   }
 
  private:
@@ -244,6 +242,20 @@ class Bench {
     });
     slots_.reset();
     return {{"alone", alone}, {"visible", median(with) - without}};
+  }
+
+  /// What the processes' devices reach at most, all at the same time: processes on one CPU share
+  /// its cores. Null where memory does not suffice.
+  nlohmann::json ceiling() {
+    nlohmann::json own = {{"flops", 0.0}};
+    const auto out_of_memory = run_or_out_of_memory(
+        [&] { own = peak_matrix_product(experiment_.train.precision, device_); });
+    if (out_of_memory)
+      std::cerr << "note: the device's ceiling was not measured: " << *out_of_memory << "\n";
+    const std::vector<double> all = group_->gather(std::vector<double>{own.at("flops")});
+    if (std::count(all.begin(), all.end(), 0.0) > 0) return {};
+    own["flops"] = std::accumulate(all.begin(), all.end(), 0.0);
+    return own;
   }
 
   /// Medians of the parts of a step, with the device waited for between them.

@@ -198,17 +198,19 @@ Record make_record(const BenchInvocation& call,
 
 /// A ceiling is the highest speed seen, so the highest one of the call is everyone's.
 void share_ceilings(std::vector<Record>& records) {
-  std::map<std::string, PeakFlops> highest;  // by precision; all run on one device
+  const auto kind = [](const Record& record) {
+    return std::make_pair(record.precision, record.processes);
+  };
+  std::map<std::pair<std::string, int>, PeakFlops> highest;
   for (const Record& record : records) {
     if (!record.ceiling) continue;
-    PeakFlops& ceiling = highest[record.precision];
+    PeakFlops& ceiling = highest[kind(record)];
     if (record.ceiling->flops > ceiling.flops) ceiling = *record.ceiling;
   }
   for (Record& record : records) {
-    if (!record.ceiling || !(highest[record.precision].flops > 0)) continue;
-    record.ceiling = highest[record.precision];
-    const double of_all = record.ceiling->flops * record.processes;
-    record.mfu = record.flops_per_token * record.tokens_per_second / of_all;
+    if (!record.ceiling || !(highest[kind(record)].flops > 0)) continue;
+    record.ceiling = highest[kind(record)];
+    record.mfu = record.flops_per_token * record.tokens_per_second / record.ceiling->flops;
   }
 }
 

@@ -94,10 +94,14 @@ TEST_CASE("of several processes a record holds what their exchange costs", "[ben
   by_two.processes = 2;
   by_two.result["exchange"] = {{"alone", 0.5}, {"visible", 0.125}};
   const json experiment = config::to_json(small_experiment());
-  const Record record = make_records({}, {{"p", "a", experiment}}, {by_two})[0];
+  const MeasuredConfig config = {"p", "a", experiment};
+  const std::vector<Record> records =
+      make_records({}, {config, config}, {by_two, measured({1}, 3e9)});
+  const Record& record = records[0];
   REQUIRE(record.processes == 2);
   REQUIRE(record.exchange->hidden() == 0.75);
-  REQUIRE(*record.mfu == Approx(record.flops_per_token * 640 / 2e9));  // of both devices
+  REQUIRE(*record.mfu == Approx(record.flops_per_token * 640 / 1e9));
+  REQUIRE(*records[1].mfu == Approx(record.flops_per_token * 640 / 3e9));
   REQUIRE(to_json(record).at("processes") == 2);
   REQUIRE(record_from_json(to_json(record)).exchange->visible == 0.125);
   REQUIRE(StepExchange{0.5, 0.75}.hidden() == 0);   // it slows down the computation
