@@ -6,6 +6,7 @@
 
 #include "core/base/display_text.h"
 #include "core/base/files.h"
+#include "core/base/markdown_text.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/yaml/graph/read.h"

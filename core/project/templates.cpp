@@ -9,6 +9,7 @@
 
 #include "core/base/display_text.h"
 #include "core/base/files.h"
+#include "core/base/markdown_text.h"
 #include "core/base/text.h"
 #include "core/jinja/static_analysis.h"
 #include "core/project/origins.h"

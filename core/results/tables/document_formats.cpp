@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "core/base/display_text.h"
+#include "core/base/markdown_text.h"
 #include "core/base/text.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
