@@ -305,7 +305,8 @@ fs::path write_checkpoint_part(const fs::path& checkpoints,
       replace_folder(aside, folder);
       total += static_cast<int64_t>(manifest.size());
     } else {
-      write_file_atomic(mark_of(aside, part.rank), "");
+      // The last that is done with the folder: the first process may rename it from now on.
+      open_own_file(mark_of(aside, part.rank), O_WRONLY | O_CREAT);
     }
     if (bytes) *bytes = total;
   } catch (...) {

@@ -1,5 +1,7 @@
 // Checkpoints that several processes write together.
 
+#include <unistd.h>
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -105,6 +107,28 @@ TEST_CASE("what other processes have written ahead stays when an older checkpoin
   REQUIRE_FALSE(fs::exists(shared_folder(checkpoints, 5)));
   remove_shared_folders(checkpoints);
   REQUIRE_FALSE(fs::exists(shared_folder(checkpoints, 20)));
+}
+
+TEST_CASE("a process is done with a checkpoint as soon as it has said so") {
+  // The first one moves the folder at once: in few of many times within the same microsecond.
+  const TemporaryFolder run;
+  for (int64_t step = 1; step <= 200; ++step) {
+    const fs::path shared = shared_folder(run / "checkpoints", step);
+    std::atomic<bool> is_done{false};
+    std::thread first([&] {
+      const std::string mark = (shared / "written-1").string();
+      while (!is_done && ::access(mark.c_str(), F_OK) != 0) {
+      }
+      fs::rename(shared, run / checkpoint_name(step));
+    });
+    INFO("step " << step);
+    const std::string failure = error_of([&] {
+      write_checkpoint_part(run / "checkpoints", state_at(step), {}, {}, {1, 2}, never);
+    });
+    is_done = true;
+    first.join();
+    REQUIRE(failure == "");
+  }
 }
 
 }  // namespace
