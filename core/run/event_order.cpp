@@ -1,6 +1,7 @@
 #include "core/run/event_order.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -12,6 +13,15 @@ namespace {
 void require_first(const std::string& event, bool& said) {
   if (said) throw Error("it said '" + event + "' twice");
   said = true;
+}
+
+/// Of the last window's loss: it is no number in both, or in none.
+void require_same_kind(const worker::TrainMetrics& last, const worker::Finished& finished) {
+  const double said = finished.train_loss.value_or(last.loss);
+  if (std::isfinite(last.loss) == std::isfinite(said)) return;
+  throw Error("'finished' says that train_loss is " + shortest(said) + ", and 'train' of step " +
+                  std::to_string(last.step) + " said " + shortest(last.loss),
+              "train_loss is the loss of the last window");
 }
 
 void require_equal(const std::string& name, int64_t said, int64_t asked, const std::string& hint) {
@@ -59,6 +69,7 @@ void EventChecker::check(const worker::Event& event) {
     check_start(*started);
   } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
     take_step("train", metrics->step);
+    train_ = *metrics;
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     take_step("evaluation", evaluation->step);
     require_all_rows(*evaluation);
@@ -87,6 +98,7 @@ void EventChecker::check_start(const worker::Started& started) {
                 "the worker must train with the processes of its request, and say so");
   require_micro_batch(started.micro_batch_size.value_or(batch_size_));
   step_ = first_step_ = started.first_step;
+  parameters_ = started.parameters;
 }
 
 void EventChecker::check_end(const worker::Finished& finished) {
@@ -108,6 +120,12 @@ void EventChecker::check_end(const worker::Finished& finished) {
         "the config asks for an evaluation after the last step (train.eval_rows)");
   }
   if (is_evaluated) worker::require_same_loss(*evaluation_, finished);
+  if (train_) require_same_kind(*train_, finished);
+  if (started_ && finished.parameters != parameters_) {
+    throw Error("'parameters' of 'finished' is " + with_thousands(finished.parameters) +
+                    ", and of 'started' " + with_thousands(parameters_),
+                "both are the number of weights of the model");
+  }
 }
 
 void EventChecker::take_step(const std::string& event, int64_t step) {

@@ -41,8 +41,10 @@ class EventChecker {
   bool said_hello_ = false;
   bool started_ = false;
   int64_t first_step_ = 0;
-  int64_t step_ = 0;  ///< the newest that it told of
-  std::optional<worker::Evaluation> evaluation_;
+  int64_t parameters_ = 0;
+  int64_t step_ = 0;                              ///< the newest that it told of
+  std::optional<worker::TrainMetrics> train_;     ///< the last one
+  std::optional<worker::Evaluation> evaluation_;  ///< likewise
 };
 
 }  // namespace forge::run

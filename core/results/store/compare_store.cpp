@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -44,10 +45,18 @@ std::string value_text(const nlohmann::json& value) {
   return text.size() <= most_bytes ? text : text.substr(0, most_bytes) + "…";
 }
 
+/// A number that is none has no place in the index but that of a missing one.
+bool is_same_value(const nlohmann::json& a, const nlohmann::json& b) {
+  const auto is_none = [](const nlohmann::json& value) {
+    return value.is_null() || (value.is_number_float() && std::isnan(value.get<double>()));
+  };
+  return a == b || (is_none(a) && is_none(b));
+}
+
 void compare(const RunSummary& stored, const RunSummary& found, StoreComparison& comparison) {
   const nlohmann::json said = columns_of(stored), is = columns_of(found);
   for (const std::string& column : column_names()) {
-    if (said.at(column) == is.at(column)) continue;
+    if (is_same_value(said.at(column), is.at(column))) continue;
     comparison.differences.push_back({stored.id,
                                       column + " is " + value_text(said.at(column)) +
                                           " and by the folder " + value_text(is.at(column))});

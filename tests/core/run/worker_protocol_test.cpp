@@ -147,6 +147,11 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
   CHECK(contains(reason_of({Says{started(3, tokens + 1)}}), "'tokens_per_step' of 'started' is"));
   CHECK(contains(reason_of({Says{started(3, tokens)}, Says{started(3, tokens)}}),
                  "it said 'started' twice"));
+  CHECK(contains(reason_of({Says{started(3, tokens)}, Says{with(end, "meters\":1", "meters\":5")}}),
+                 "'parameters' of 'finished' is 5, and of 'started' 1"));
+  const std::string diverged = with(lines::train(3), "\"loss\":2.5", "\"loss\":\"nan\"");
+  CHECK(contains(reason_of({Says{diverged}, Says{with(end, "n_loss\":2.5", "n_loss\":1.5")}}),
+                 "'finished' says that train_loss is 1.5, and 'train' of step 3 said nan"));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_CASE("numbers of events that cannot be are refused", "[worker][plausible]")
 }
 
 TEST_CASE("the loss of the end is that of its evaluation", "[worker][plausible]") {
-  const Evaluation evaluation = evaluation_of(2.0, {}, {});
+  Evaluation evaluation = evaluation_of(2.0, {}, {});
   Finished finished;
   finished.step = 7;
   const auto fault = [&](std::optional<double> loss) {
@@ -79,6 +79,12 @@ TEST_CASE("the loss of the end is that of its evaluation", "[worker][plausible]"
   CHECK(fault(2.00001).empty());
   CHECK(fault(std::nullopt).empty());
   CHECK(contains(fault(2.5), "eval_loss is 2.5, and the evaluation of step 7 said 2"));
+  CHECK(contains(fault(std::nan("")), "eval_loss is nan, and the evaluation of step 7 said 2"));
+  evaluation.loss = std::nan("");
+  CHECK(contains(fault(3.0), "eval_loss is 3.0, and the evaluation of step 7 said nan"));
+  CHECK(fault(std::nan("")).empty());
+  CHECK(fault(std::numeric_limits<double>::infinity()).empty());
+  evaluation.loss = 2.0;
   finished.step = 8;  // not evaluated at this step
   CHECK(fault(2.5).empty());
 }

@@ -162,6 +162,16 @@ TEST_CASE("rows that say something else than the run folders are found", "[store
     CHECK_FALSE(is_aside_name(entry.filename().string()));
 }
 
+TEST_CASE("a loss that is no number is in the store as in the run folder", "[store][compare]") {
+  Workplace place;
+  Outcome diverged;
+  diverged.eval_loss = std::nan("");
+  make_completed_run(place.runs, made_as_forge("x"), diverged);
+  place.store.sync(place.runs);
+  REQUIRE(compare_store(place.database, place.runs).compared == 1);
+  REQUIRE(compare_store(place.database, place.runs).differences.empty());
+}
+
 TEST_CASE("runs that change while the store is compared are no differences", "[store][compare]") {
   Workplace place;
   const run::RunFolder noted = make_completed_run(place.runs, made_as_forge("x"));
