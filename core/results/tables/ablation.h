@@ -175,7 +175,8 @@ struct AblationOptions {
   std::vector<store::ConfiguredRun> other_models = {};
   /// All tables of the project, as they are declared now.
   std::vector<TableSpec> project_tables = {};
-  /// Runs of other projects that may be of the same experiments.
+  /// Runs of other projects: completed ones that may be of the same experiments, and all with names
+  /// of older runs that those of this project repeat (RunHistory::behind).
   std::vector<store::ConfiguredRun> elsewhere = {};
   /// Which runs are older ones, made again: of all in the store.
   FirstRuns repetitions = {};

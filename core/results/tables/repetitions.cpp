@@ -64,4 +64,44 @@ FirstRuns first_runs_of(const std::vector<RunSummary>& runs) {
   return first_runs;
 }
 
+namespace {
+
+std::array<std::string, 3> name_of(const RunSummary& run) {
+  return {run.workspace, run.project, run.config};
+}
+
+}  // namespace
+
+RunHistory::RunHistory(const Runs& runs, const FirstRuns& repetitions) : repetitions_(repetitions) {
+  for (const RunSummary* run : runs) {
+    by_name_[name_of(*run)].push_back(run);
+    if (run->status == run::RunState::completed) alike_[first_id_of(*run)].push_back(run);
+  }
+}
+
+std::set<std::string> RunHistory::behind(const Runs& runs,
+                                         const std::optional<std::string>& until) const {
+  std::set<std::string> ids;
+  Runs to_follow;
+  const auto add_name_of = [&](const RunSummary& run) {
+    for (const RunSummary* each : by_name_.at(name_of(run)))
+      if (ids.insert(each->id).second) to_follow.push_back(each);
+  };
+  for (const RunSummary* run : runs) add_name_of(*run);
+  while (!to_follow.empty()) {
+    const RunSummary& run = *to_follow.back();
+    to_follow.pop_back();
+    const auto alike = alike_.find(first_id_of(run));
+    if (alike == alike_.end() || (until && run.created > *until)) continue;
+    for (const RunSummary* other : alike->second)
+      if (other->updated <= run.created && ids.count(other->id) == 0) add_name_of(*other);
+  }
+  return ids;
+}
+
+const std::string& RunHistory::first_id_of(const RunSummary& run) const {
+  const auto first = repetitions_.find(run.id);
+  return first == repetitions_.end() ? run.id : first->second.id;
+}
+
 }  // namespace forge::tables

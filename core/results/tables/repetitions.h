@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,5 +25,27 @@ using FirstRuns = std::map<std::string, store::RunSummary>;
 /// are equal too. `runs`: of all configs, projects and workspaces, archived or not. Takes time in
 /// proportion to their number, but for their sorting.
 FirstRuns first_runs_of(const std::vector<store::RunSummary>& runs);
+
+/// Under which names runs were made, of which some are older ones made again: a config that was
+/// renamed, or copied into another project, is what it was before.
+class RunHistory {
+ public:
+  /// Both must outlive it.
+  RunHistory(const std::vector<const store::RunSummary*>& runs, const FirstRuns& repetitions);
+
+  /// The ids of all runs, whatever became of them, with the name of one of these, or of an older
+  /// run that one with such a name repeats, and so on. Runs made after `until` lead to no others.
+  std::set<std::string> behind(const std::vector<const store::RunSummary*>& runs,
+                               const std::optional<std::string>& until = {}) const;
+
+ private:
+  using Runs = std::vector<const store::RunSummary*>;
+
+  const std::string& first_id_of(const store::RunSummary& run) const;
+
+  const FirstRuns& repetitions_;
+  std::map<std::array<std::string, 3>, Runs> by_name_;  ///< workspace, project, config
+  std::map<std::string, Runs> alike_;                   ///< completed ones by the first one's id
+};
 
 }  // namespace forge::tables
