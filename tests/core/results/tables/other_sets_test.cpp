@@ -431,8 +431,16 @@ TEST_CASE("what was tried counts where a part of the runs is repeated", "[report
   baseline_alone.add("clean", "canon_a", 3, 21, {4, 5, 6});
   const Ablation ablation = baseline_alone.of("clean");
   CHECK(ablation.rows[0].sets.others.size() == 3);
-  CHECK(ablation.rows[1].sets.others.empty());
-  CHECK(factor_of_other_sets(ablation) == of_set(3));
+  CHECK(ablation.rows[1].sets.others.size() == 3);  // of the project that this is a copy of
+  CHECK(factor_of_other_sets(ablation) == of_set(4));
+
+  // A run of another name makes no copy.
+  const Names renamed;
+  renamed.add_four("scratch", "old_llama");
+  renamed.add("clean", "llama", 3, 21);
+  renamed.add("clean", "canon_a", 3, 21, {4, 5, 6});
+  CHECK(renamed.of("clean").rows[0].sets.others.size() == 3);
+  CHECK(renamed.of("clean").rows[1].sets.others.empty());
 }
 
 TEST_CASE("who repeats runs elsewhere changes no verdict on the older ones", "[report][plan]") {
