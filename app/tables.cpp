@@ -32,35 +32,38 @@ struct Findings {
   tables::FirstRuns repetitions;                   ///< among all runs of the store
 };
 
-/// Finds the completed runs of other projects, which may be of the experiments of these, and the
-/// runs that repeat older ones of any project. Another workspace may have a project of the same
-/// path, whose runs a reader would look for in the tables.
+/// Finds the runs of other projects that these have to do with: completed ones, which may be of the
+/// same experiments, and all under the names of those that these repeat. Another workspace may have
+/// a project of the same path, whose runs a reader would look for in the tables.
 void find_elsewhere(const store::ResultStore& store,
                     const project::Project& project,
                     const std::vector<store::ConfiguredRun>& runs,
                     Findings& findings) {
-  store::RunFilter completed;
-  completed.status = run::RunState::completed;
-  completed.archived = true;
-  std::set<std::string> own;
-  for (const store::ConfiguredRun& run : runs)
-    own.insert(tables::rough_experiment_key(run.summary));
-  std::map<std::string, bool> is_another;  // by the workspace
-  std::vector<store::RunSummary> all = store.runs(completed), others;
+  store::RunFilter every;
+  every.archived = true;
+  std::vector<store::RunSummary> all = store.runs(every), others;
   findings.repetitions = tables::first_runs_of(all);
+  std::set<std::string> own_ids, experiments;
+  for (const store::ConfiguredRun& run : runs) {
+    own_ids.insert(run.summary.id);
+    experiments.insert(tables::rough_experiment_key(run.summary));
+  }
+  std::vector<const store::RunSummary*> known, own;
+  for (const store::RunSummary& run : all) {
+    known.push_back(&run);
+    if (own_ids.count(run.id) > 0) own.push_back(&run);
+  }
+  const std::set<std::string> behind = tables::RunHistory(known, findings.repetitions).behind(own);
   for (store::RunSummary& other : all) {
-    if (other.project == project.path) {
-      const auto [known, is_new] = is_another.try_emplace(other.workspace);
-      if (is_new)
-        known->second =
-            project::is_another_workspace(other.workspace, project.workspace_root, project.path);
-      if (!known->second) continue;
-      if (other.archived == 0)
-        tables::exclude(other,
-                        "of the project of this path in the workspace " + other.workspace,
-                        findings.excluded);
-    }
-    if (own.count(tables::rough_experiment_key(other)) > 0) others.push_back(std::move(other));
+    if (own_ids.count(other.id) > 0) continue;
+    const bool is_completed = other.status == run::RunState::completed;
+    if (is_completed && other.project == project.path && other.archived == 0)
+      tables::exclude(other,
+                      "of the project of this path in the workspace " + other.workspace,
+                      findings.excluded);
+    const bool is_like_own =
+        is_completed && experiments.count(tables::rough_experiment_key(other)) > 0;
+    if (is_like_own || behind.count(other.id) > 0) others.push_back(std::move(other));
   }
   findings.elsewhere = store.with_configs(std::move(others));
 }

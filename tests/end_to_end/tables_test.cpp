@@ -103,5 +103,35 @@ TEST_CASE("a table has no runs of the project of its path in another workspace")
   CHECK(rows_with_runs(forge.folder() / "moved" / "p") == 2);
 }
 
+TEST_CASE("a copy of a project counts what was tried in it before") {
+  Program forge;
+  const std::filesystem::path first = make_table_workspace(forge, "w", "a cat sat on a mat"),
+                              copy = first.parent_path() / "copy";
+  const auto run_with = [&](const std::filesystem::path& project, const std::string& steps) {
+    forge.working_directory = project;
+    const Outcome outcome = forge.call({"run",
+                                        "one",
+                                        "two",
+                                        "--seeds",
+                                        "2",
+                                        "--backend",
+                                        "libtorch",
+                                        "--set",
+                                        "data.order=shuffled",
+                                        "--set",
+                                        "train.max_steps=" + steps});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  for (const char* steps : {"2", "3", "4"}) run_with(first, steps);
+  std::filesystem::copy(first, copy, std::filesystem::copy_options::recursive);
+  run_with(copy, "4");
+  const Outcome table = forge.call({"compare", "--table", "t", "--json"});
+  INFO(table.out);
+  const nlohmann::json setup = nlohmann::json::parse(table.out).at("setup");
+  CHECK(contains(setup.at("Repetitions").get<std::string>(), "4 of 4 runs repeat older ones"));
+  CHECK(contains(setup.at("Other runs").get<std::string>(), "they differ in train.max_steps"));
+}
+
 }  // namespace
 }  // namespace forge::tests

@@ -254,7 +254,14 @@ Ablation build_ablation(const TableSpec& declared,
   const Runs own = of_table(declared, newest_first(runs));
   Ablation ablation;
   ablation.table = declared;
-  if (declared.best_of) ablation.table.best_of->values = grid_with_runs(*declared.best_of, own);
+  if (declared.best_of) {
+    Runs made = own;  // a value that is hidden was tried all the same
+    for (const auto* hidden : {&options.filtered_out, &options.archived}) {
+      const Runs others = of_table(declared, newest_first(*hidden));
+      made.insert(made.end(), others.begin(), others.end());
+    }
+    ablation.table.best_of->values = grid_with_runs(*declared.best_of, made);
+  }
   ablation.profile = options.profile;
   ablation.published = options.published;
   const TableSpec& table = ablation.table;
@@ -275,9 +282,10 @@ Ablation build_ablation(const TableSpec& declared,
   ablation.setup = describe_setup(completed);
   if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
+  if (declared.best_of) mark_wanted(*declared.best_of, ablation.rows);
   for (AblationRow& row : ablation.rows)
     check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
-  count_other_sets(own, declared, options, ablation);
+  count_other_sets(runs, declared, options, ablation);
   add_other_seeds(runs, options, ablation);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
@@ -300,7 +308,7 @@ Ablation build_ablation(const TableSpec& declared,
   }
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   if (!completed.empty() && options.current_config)
-    add_run_options(*completed.front(), options.current_config, ablation);
+    add_run_options(completed, options.current_config, ablation);
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
     for (AblationRow& row : ablation.rows) {
@@ -422,7 +430,7 @@ bool same_setup(const Sample& a, const Sample& b) {
 std::string state_text(const AblationRow& row) {
   if (row.run) return state_text(*row.run);
   if (row.filtered_out > 0) return "left out";
-  return row.is_archived ? "archived" : "missing";
+  return row.archived.empty() ? "missing" : "archived";
 }
 
 }  // namespace forge::tables

@@ -54,6 +54,14 @@ struct Sample {
 /// The runs of a row with one value of best_of's key.
 struct SweepPoint : Sample {
   double value = 0;
+  /// Whether the row lacks something without it: best_of declares it, or its grid goes on to it.
+  bool is_wanted = true;
+  /// Whether completed runs that decide are not among these, because they are archived, or because
+  /// the filter leaves them out.
+  bool is_archived = false;
+  bool is_left_out = false;
+
+  bool is_hidden() const { return is_archived || is_left_out; }
 };
 
 /// Runs of a config that differ in nothing but their seeds and what the table varies itself.
@@ -101,7 +109,9 @@ struct AblationRow : Sample {
   /// Completed runs that the filter leaves out: of the sample that the row shows, or, if it shows
   /// none, of its config.
   size_t filtered_out = 0;
-  bool is_archived = false;  ///< it shows nothing, and archived runs of it completed
+  /// The ids of completed runs that it lacks because they are archived: of its sample, of those
+  /// that best_of chooses from, or, if it shows none, of its config.
+  std::set<std::string> archived;
   /// The number of seeds that was planned when the second one's run was made, before anything could
   /// be compared; below 2: nobody planned.
   size_t planned_seeds = 0;
@@ -175,7 +185,8 @@ struct AblationOptions {
   std::vector<store::ConfiguredRun> other_models = {};
   /// All tables of the project, as they are declared now.
   std::vector<TableSpec> project_tables = {};
-  /// Runs of other projects that may be of the same experiments.
+  /// Runs of other projects: completed ones that may be of the same experiments, and all with names
+  /// of older runs that those of this project repeat (RunHistory::behind).
   std::vector<store::ConfiguredRun> elsewhere = {};
   /// Which runs are older ones, made again: of all in the store.
   FirstRuns repetitions = {};

@@ -179,12 +179,52 @@ SetupEntry describe_choice(const TableSpec& table) {
   return {"Best of", text + note, "best of " + text + briefly};
 }
 
-std::vector<std::string> missing_values(const AblationRow& row) {
-  std::vector<std::string> values;
-  for (const SweepPoint& point : row.points) {
-    if (!point.completed()) values.push_back(shortest(point.value));
+void mark_wanted(const BestOfSpec& declared, std::vector<AblationRow>& rows) {
+  const auto [least, most] = std::minmax_element(declared.values.begin(), declared.values.end());
+  for (AblationRow& row : rows) {
+    for (size_t i = 0; i < row.points.size(); ++i) {  // sorted, where the grid goes on
+      const double value = row.points[i].value;
+      const bool upwards = value > *most;
+      if (!upwards && value >= *least) continue;
+      const double end = row.points[upwards ? i - 1 : i + 1].value;
+      row.points[i].is_wanted =
+          std::any_of(rows.begin(), rows.end(), [&](const AblationRow& other) {
+            return other.group == row.group && other.varied &&
+                   (upwards ? *other.varied >= end : *other.varied <= end);
+          });
+    }
   }
-  return values;
+}
+
+std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of) {
+  std::vector<std::string> archived, left_out, missing, ended_early;
+  size_t wanted = 0, whole = 0;
+  for (const SweepPoint& point : row.points) {
+    const std::string value = shortest(point.value);
+    if (point.is_archived) archived.push_back(value);
+    if (point.is_left_out) left_out.push_back(value);
+    if (!point.is_wanted && !point.is_hidden()) continue;
+    ++wanted;
+    const bool is_shown = best_of.tuning_seeds.empty() && row.varied == point.value;
+    const bool is_part = point.completed() && !point.ended_early.empty() && !is_shown;
+    if (is_part) ended_early.push_back(value);
+    if (!point.completed() && !point.is_hidden()) missing.push_back(value);
+    if (point.completed() && !point.is_hidden() && !is_part) ++whole;
+  }
+  std::vector<std::string> reasons;
+  const std::string runs = "with " + best_of.key + " ";
+  if (!left_out.empty())
+    reasons.push_back("--where leaves out runs " + runs + join(left_out, ", "));
+  if (!archived.empty())
+    reasons.push_back("runs " + runs + join(archived, ", ") +
+                      " are archived (--archived shows all)");
+  if (!missing.empty()) reasons.push_back("no run " + runs + join(missing, ", ") + " is completed");
+  if (!ended_early.empty())
+    reasons.push_back("seeds " + runs + join(ended_early, ", ") +
+                      " failed or were stopped (complete them: 'forge runs resume')");
+  if (reasons.empty()) return "";
+  return "the best of " + std::to_string(whole) + " of " + std::to_string(wanted) +
+         " values is no best: " + join(reasons, ", ");
 }
 
 }  // namespace forge::tables

@@ -52,7 +52,12 @@ void fill_best(const BestOfSpec& best_of,
 /// How the rows were chosen, for the table's setup.
 SetupEntry describe_choice(const TableSpec& table);
 
-/// The values of best_of for which the row has no completed run.
-std::vector<std::string> missing_values(const AblationRow& row);
+/// Marks the points that a row need not have: values beyond the declared ones that somebody ran,
+/// though no row has its best value at that end of the grid, so that it does not go on to them.
+void mark_wanted(const BestOfSpec& declared, std::vector<AblationRow>& rows);
+
+/// Why the value that the row shows is not the best of all: "the best of 1 of 3 values is no best:
+/// no run with optimizer.lr 0.001, 0.002 is completed". "" if it is.
+std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of);
 
 }  // namespace forge::tables

@@ -11,7 +11,6 @@
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
-#include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/estimate.h"
@@ -67,32 +66,33 @@ ClaimMetric sampled(const AblationRow& row,
   return metric;
 }
 
+/// Why nothing can be said of these rows, "" if it can.
+std::string missing_runs(const std::vector<const AblationRow*>& rows, const ClaimSpec& claim) {
+  std::vector<std::string> incomplete;
+  for (const AblationRow* row : rows) {
+    if (!row->is_comparable())
+      return row->spec.config + " cannot be compared: " + join(row->violations, "; ");
+    if (!row->completed()) incomplete.push_back(row->spec.config);
+  }
+  if (incomplete.empty()) return "";
+  return "no completed run of " + join(incomplete, " and ") + " in profile " + claim.profile;
+}
+
 /// Why the claim about these rows is not decidable, "" if it may be decidable.
-std::string missing_for(const std::vector<const AblationRow*>& rows,
-                        const ClaimSpec& claim,
-                        const Ablation& ablation) {
+std::string missing_for(const std::vector<const AblationRow*>& rows, const ClaimSpec& claim) {
+  const std::string missing = missing_runs(rows, claim);
+  if (!missing.empty()) return missing;
   const auto has_no_metric = [&](const AblationRow& row) {
     return std::any_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
       return !run.metric(claim.score);
     });
   };
-  const std::string in_profile = " in profile " + claim.profile;
-  std::vector<std::string> incomplete, without_metric;
-  for (const AblationRow* row : rows) {
-    if (!row->is_comparable())
-      return row->spec.config + " cannot be compared: " + join(row->violations, "; ");
-    if (!row->completed()) incomplete.push_back(row->spec.config);
+  std::vector<std::string> without_metric;
+  for (const AblationRow* row : rows)
     if (has_no_metric(*row)) without_metric.push_back(row->spec.config);
-  }
-  if (!incomplete.empty()) return "no completed run of " + join(incomplete, " and ") + in_profile;
-  for (const AblationRow* row : rows) {
-    const std::vector<std::string> values = missing_values(*row);
-    if (!values.empty())
-      return "no completed run of " + row->spec.config + " with " + ablation.table.best_of->key +
-             " " + join(values, ", ") + in_profile;
-  }
   if (!without_metric.empty())
-    return "no " + claim.score + " of " + join(without_metric, " and ") + in_profile;
+    return "no " + claim.score + " of " + join(without_metric, " and ") + " in profile " +
+           claim.profile;
   std::vector<std::string> diverged;
   for (const AblationRow* row : rows) {
     const std::string text =
@@ -302,9 +302,20 @@ std::string not_measured(const ClaimSpec& claim, const Ablation& ablation) {
          bench_command(ablation.table) + "' measures all rows in one call)";
 }
 
+/// The rows of which the claim is about runs: speeds that `forge bench` measured need none.
+std::vector<const AblationRow*> rows_with_runs_for(const ClaimSpec& claim,
+                                                   const Ablation& ablation) {
+  return rows_of(claim, ablation, [&](const std::string& metric) {
+    return ablation.table.tokens_per_second != SpeedSource::benchmark ||
+           metric != results::tokens_per_second_name;
+  });
+}
+
 JudgedClaim judge_expression(const ClaimSpec& claim, const Ablation& ablation, double confidence) {
   JudgedClaim judged;
   judged.reason = not_measured(claim, ablation);
+  if (judged.reason.empty())
+    judged.reason = missing_runs(rows_with_runs_for(claim, ablation), claim);
   if (judged.reason.empty()) {
     const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
     judged = claim.comparison ? judge_comparison(claim, samples, confidence)
@@ -349,7 +360,7 @@ JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation, dou
     judged.claim = claim_text(claim, own, other);
     return judged;
   }
-  judged.reason = missing_for(rows, claim, ablation);
+  judged.reason = missing_for(rows, claim);
   if (judged.reason.empty())
     judged = other ? judge_against_row(claim, own, *other, confidence)
                    : judge_against_number(claim, own, confidence);

@@ -141,37 +141,37 @@ size_t copies_in(const AblationRow& row) {
   return losses.size() - std::set<double>(losses.begin(), losses.end()).size();
 }
 
-/// The values of best_of of which completed runs that decide are hidden: who hid them chose.
-std::set<double> hidden_values_of(const std::vector<ConfiguredRun>& hidden,
-                                  const TableSpec& table,
-                                  const ConfiguredRun& shown,
-                                  const AblationRow& row) {
-  std::set<double> values;
-  if (!table.best_of || hidden.empty()) return values;
+/// Marks the values of best_of of which completed runs that decide are hidden: who hid them chose.
+/// Where the row shows runs, those are of its set (`shown`). Returns their ids.
+std::set<std::string> mark_hidden_values(const std::vector<ConfiguredRun>& hidden,
+                                         bool SweepPoint::*mark,
+                                         const TableSpec& table,
+                                         const ConfiguredRun* shown,
+                                         AblationRow& row) {
+  std::set<std::string> ids;
+  if (!table.best_of || hidden.empty()) return ids;
   const BestOfSpec& best_of = *table.best_of;
-  const std::string set = run::run_key(identity_of_set(shown, table));
+  const auto set_of = [&](const ConfiguredRun& run) {
+    return run::run_key(identity_of_set(run, table));
+  };
+  const std::string set = shown ? set_of(*shown) : "";
   for (const ConfiguredRun& run : hidden) {
     const int64_t seed = run.summary.seed;
     const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, seed);
     if (!decides || run.summary.config != row.spec.config || !is_completed(&run) ||
-        run::run_key(identity_of_set(run, table)) != set)
+        group_of(run, table) != row.group || !why_not_chosen(best_of, run).empty() ||
+        (shown && set_of(run) != set))
       continue;
     const nlohmann::json value = store::value_of(run, best_of.key);
-    for (const SweepPoint& point : row.points) {
+    for (SweepPoint& point : row.points) {
       const bool has_it = std::any_of(
           point.runs.begin(), point.runs.end(), [&](const auto& own) { return own.seed == seed; });
-      if (value.is_number() && value.get<double>() == point.value && !has_it)
-        values.insert(point.value);
+      if (value.get<double>() != point.value || has_it) continue;
+      point.*mark = true;
+      ids.insert(run.summary.id);
     }
   }
-  return values;
-}
-
-/// "runs of optimizer.lr 0.04, 0.08".
-std::string runs_of_values(const std::set<double>& values, const TableSpec& table) {
-  std::vector<std::string> texts;
-  for (const double value : values) texts.push_back(shortest(value));
-  return "runs of " + table.best_of->key + " " + join(texts, ", ");
+  return ids;
 }
 
 /// "3 of its 8 seeds".
@@ -187,13 +187,17 @@ void check_completeness(const TableSpec& table,
                         const AblationOptions& options,
                         const ConfiguredRun* shown,
                         AblationRow& row) {
-  if (row.runs.empty()) {
+  const ConfiguredRun* const of_set = row.completed() ? shown : nullptr;
+  mark_hidden_values(options.filtered_out, &SweepPoint::is_left_out, table, of_set, row);
+  row.archived = mark_hidden_values(options.archived, &SweepPoint::is_archived, table, of_set, row);
+  if (!row.completed()) {
     const auto is_of_row = [&](const ConfiguredRun& run) {
       return run.summary.config == row.spec.config && is_completed(&run);
     };
     row.filtered_out = static_cast<size_t>(
         std::count_if(options.filtered_out.begin(), options.filtered_out.end(), is_of_row));
-    row.is_archived = std::any_of(options.archived.begin(), options.archived.end(), is_of_row);
+    for (const ConfiguredRun& run : options.archived)
+      if (is_of_row(run)) row.archived.insert(run.summary.id);
     return;
   }
   const Runs filtered = of_its_sample(options.filtered_out, *shown, row);
@@ -206,15 +210,14 @@ void check_completeness(const TableSpec& table,
   const NotShown by_filter = not_shown_of(filtered, row), by_archive = not_shown_of(archived, row),
                  by_log = not_shown_of(logged, row);
   row.filtered_out = by_filter.seeds.size();
+  for (const ConfiguredRun* run : archived)
+    if (is_completed(run) && by_archive.seeds.count(run->summary.seed) > 0)
+      row.archived.insert(run->summary.id);
   const char* no_sample = ", and a chosen part is no sample";
-  const char* no_choice = ", and the best of the others is no best";
-  const std::set<double> left_out = hidden_values_of(options.filtered_out, table, *shown, row),
-                         archived_values = hidden_values_of(options.archived, table, *shown, row);
-  if (!left_out.empty())
-    row.violations.push_back("--where leaves out " + runs_of_values(left_out, table) + no_choice);
-  if (!archived_values.empty())
-    row.violations.push_back(runs_of_values(archived_values, table) + " are archived" + no_choice +
-                             " (--archived shows all)");
+  if (table.best_of) {
+    const std::string reason = incomplete_choice(row, *table.best_of);
+    if (!reason.empty()) row.violations.push_back(reason);
+  }
   if (!by_filter.seeds.empty())
     row.violations.push_back("--where leaves out " + part_of_seeds(by_filter.seeds.size(), row) +
                              no_sample);

@@ -15,10 +15,10 @@ size_t planned_seeds_of(std::vector<store::RunSummary> first_runs);
 /// Runs that somebody chose from a sample are no sample: chosen by their losses, any row could be
 /// made the best. A row that lacks runs of its sample, or results of a seed, because of a filter,
 /// because they are archived or because of their train.log_every is compared with nothing, and
-/// neither is one with seeds that failed or were stopped, or of which runs are hidden that best_of
-/// would choose from. The row's plan is that of its first runs,
-/// hidden or not, or made under another name (`options.repetitions`). `of_table`: the runs that
-/// rows were chosen from. `shown`: the run that `row.run` is the summary of; null if there is none.
+/// neither is one with seeds that failed or were stopped, or that is not the best of all values of
+/// best_of. The row's plan is that of its first runs, hidden or not, or made under another name
+/// (`options.repetitions`). `of_table`: the runs that rows were chosen from. `shown`: the run that
+/// `row.run` is the summary of; null if there is none.
 void check_completeness(const TableSpec& table,
                         const std::vector<const store::ConfiguredRun*>& of_table,
                         const AblationOptions& options,

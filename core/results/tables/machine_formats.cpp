@@ -173,8 +173,14 @@ Json scores_json(const AblationRow& row) {
   return scores;
 }
 
-std::string status_of(const std::optional<store::RunSummary>& run) {
-  return run ? run::name_of(run->status) : "missing";
+std::string status_of(const AblationRow& row) {
+  return row.run ? run::name_of(row.run->status) : state_text(row);
+}
+
+/// Of the runs with one value of best_of's key.
+std::string status_of(const SweepPoint& point) {
+  if (point.run) return run::name_of(point.run->status);
+  return point.is_archived ? "archived" : point.is_left_out ? "left out" : "missing";
 }
 
 /// The value of best_of that the row shows, and all that it was chosen from.
@@ -183,11 +189,11 @@ Json best_of_json(const AblationRow& row, const Ablation& ablation) {
   for (const SweepPoint& point : row.points) {
     Json json;
     json["value"] = point.value;
-    json["status"] = status_of(point.run);
+    json["status"] = status_of(point);
     json["run_id"] = point.run ? Json(point.run->id) : Json(nullptr);
     json["figure"] = value_or_null(mean_of(point.runs, ablation.table.best_of->by));
     if (point.completed()) json["seeds"] = point.runs.size();
-    if (!point.run) json["command"] = command_for(row, ablation, point.value);
+    if (!point.run && !point.is_hidden()) json["command"] = command_for(row, ablation, point.value);
     points.push_back(std::move(json));
   }
   return {{"value", value_or_null(row.varied)}, {"points", std::move(points)}};
@@ -233,7 +239,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   json["positions"] = row.spec.positions;
   json["notes"] = row.spec.notes;
   if (!ablation.table.by.empty()) json[ablation.table.by] = row.group;
-  json["status"] = status_of(row.run);
+  json["status"] = status_of(row);
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
   json.update(metrics_json(row, ablation.table));
   json["scores"] = scores_json(row);
@@ -254,7 +260,9 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
     json["progress_percent"] = store::progress_percent(*row.run);
     json["failure_reason"] = row.run->failure_reason;
   }
-  if (!row.run && !ablation.table.best_of) json["command"] = command_for(row, ablation);
+  if (!row.run && row.filtered_out == 0 && !ablation.table.best_of)
+    json["command"] =
+        row.archived.empty() ? command_for(row, ablation) : restore_command(row.archived);
   if (ablation.published)
     json["published"] = row.published ? published_of(*row.published) : Json(nullptr);
   return json;
@@ -285,7 +293,7 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
                                                       {"name", row.spec.name},
                                                       {"positions", row.spec.positions},
                                                       {"notes", row.spec.notes},
-                                                      {"status", status_of(row.run)},
+                                                      {"status", status_of(row)},
                                                       {"run_id", row.run ? row.run->id : ""}};
   const auto add = [&](const std::string& name, Json value) {
     fields.emplace_back(name, std::move(value));

@@ -1,6 +1,7 @@
 #include "core/results/tables/other_sets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "core/results/statistics/significance.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/repetitions.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
 
@@ -25,13 +27,10 @@ struct MadeSet {
   Runs runs;
 };
 
-/// All that were made, by their keys.
-std::map<std::string, MadeSet> sets_of(const std::string& config,
-                                       const Runs& runs,
-                                       const TableSpec& table) {
+/// The sets that runs make up, by their keys.
+std::map<std::string, MadeSet> sets_of(const Runs& runs, const TableSpec& table) {
   std::map<std::string, MadeSet> sets;
   for (const ConfiguredRun* run : runs) {
-    if (run->summary.config != config) continue;
     run::Identity identity = identity_of_set(*run, table);
     MadeSet& set = sets[run::run_key(identity)];
     set.identity = std::move(identity);
@@ -67,13 +66,17 @@ std::set<int64_t> telling_seeds(const MadeSet& set, const AblationRow& row) {
   return seeds;
 }
 
-/// When the run of its second seed was made.
-std::string second_run_of(const MadeSet& set) {
+/// When the run of the second seed was made: `repetitions` were made when their first ones were.
+std::string second_run_of(const Runs& runs, const FirstRuns& repetitions = {}) {
   std::map<int64_t, std::string> first_of_seed;
-  for (const ConfiguredRun* run : set.runs) {
+  for (const ConfiguredRun* run : runs) {
     if (!tells(*run)) continue;
-    const auto [found, is_new] = first_of_seed.emplace(run->summary.seed, run->summary.created);
-    if (!is_new) found->second = std::min(found->second, run->summary.created);
+    std::string created = run->summary.created;
+    const auto first = repetitions.find(run->summary.id);
+    if (first != repetitions.end() && have_same_loss(first->second, run->summary))
+      created = std::min(created, first->second.created);
+    const auto [found, is_new] = first_of_seed.emplace(run->summary.seed, created);
+    if (!is_new) found->second = std::min(found->second, created);
   }
   std::vector<std::string> times;
   for (const auto& [seed, time] : first_of_seed) times.push_back(time);
@@ -240,45 +243,120 @@ std::set<std::string> tables_declared_together(const Ablation& ablation) {
   return tables;
 }
 
+/// All runs that may have been tried for a table's rows.
+class MadeRuns {
+ public:
+  MadeRuns(const std::vector<ConfiguredRun>& shown, const AblationOptions& options)
+      : of_project_(
+            all_of({&shown, &options.filtered_out, &options.archived, &options.other_models})),
+        all_(all_of({&shown,
+                     &options.filtered_out,
+                     &options.archived,
+                     &options.other_models,
+                     &options.elsewhere})),
+        history_(summaries_of(all_), options.repetitions) {
+    for (const ConfiguredRun& run : options.other_models) of_other_models_.insert(&run);
+  }
+
+  /// Those of the config, under its name of now.
+  Runs of_config(const std::string& config) const {
+    Runs runs;
+    std::copy_if(of_project_.begin(),
+                 of_project_.end(),
+                 std::back_inserter(runs),
+                 [&](const ConfiguredRun* run) { return run->summary.config == config; });
+    return runs;
+  }
+
+  /// These and those under the names that the config had before the row's runs were made.
+  Runs behind(const Runs& of_config, const AblationRow& row) const {
+    std::string newest;
+    for (const store::RunSummary& run : row.runs) newest = std::max(newest, run.created);
+    const std::set<std::string> ids = history_.behind(summaries_of(of_config), newest);
+    Runs runs;
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(runs), [&](const ConfiguredRun* run) {
+      return ids.count(run->summary.id) > 0;
+    });
+    return runs;
+  }
+
+  bool is_of_other_model(const ConfiguredRun* run) const { return of_other_models_.count(run) > 0; }
+
+ private:
+  static Runs all_of(const std::vector<const std::vector<ConfiguredRun>*>& lists) {
+    Runs runs;
+    for (const auto* list : lists)
+      for (const ConfiguredRun& run : *list) runs.push_back(&run);
+    return runs;
+  }
+
+  static std::vector<const store::RunSummary*> summaries_of(const Runs& runs) {
+    std::vector<const store::RunSummary*> summaries;
+    for (const ConfiguredRun* run : runs) summaries.push_back(&run->summary);
+    return summaries;
+  }
+
+  Runs of_project_, all_;
+  std::set<const ConfiguredRun*> of_other_models_;
+  RunHistory history_;
+};
+
+/// Whether another row of the table shows the set.
+bool is_shown_by_another(const MadeSet& set, const AblationRow& row, const Ablation& ablation) {
+  if (set.group != row.group && find_row(ablation, row.spec.config, set.group)) return true;
+  return std::any_of(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& other) {
+    return &other != &row && shows_one_of(other, set);
+  });
+}
+
 }  // namespace
 
-void count_other_sets(const Runs& shown,
+void count_other_sets(const std::vector<ConfiguredRun>& runs,
                       const TableSpec& declared,
                       const AblationOptions& options,
                       Ablation& ablation) {
-  Runs of_models = shown, all;
-  for (const auto* hidden : {&options.filtered_out, &options.archived})
-    for (const ConfiguredRun& run : *hidden) of_models.push_back(&run);
-  all = of_models;
-  for (const ConfiguredRun& run : options.other_models) all.push_back(&run);
-  const std::set<const ConfiguredRun*> can_be_shown(of_models.begin(), of_models.end());
+  const MadeRuns made(runs, options);
   const Declarations declarations(declared, options.project_tables);
-  std::map<std::string, std::map<std::string, MadeSet>> sets_of_config;
+  std::map<Runs, std::map<std::string, MadeSet>> known_sets;
   for (AblationRow& row : ablation.rows) {
     if (row.runs.size() < 2) continue;
-    const auto [place, is_new] = sets_of_config.try_emplace(row.spec.config);
+    const Runs of_config = made.of_config(row.spec.config);
+    const Runs behind = made.behind(of_config, row);
+    const auto [place, is_new] = known_sets.try_emplace(behind);
     std::map<std::string, MadeSet>& sets = place->second;
-    if (is_new) sets = sets_of(row.spec.config, all, ablation.table);
+    if (is_new) sets = sets_of(behind, ablation.table);
     const auto own = std::find_if(
         sets.begin(), sets.end(), [&](const auto& set) { return shows_one_of(row, set.second); });
     if (own == sets.end()) continue;
-    row.sets.shown = {conditions_text(own->second, ablation.table), second_run_of(own->second)};
+    const std::set<const ConfiguredRun*> named_so(of_config.begin(), of_config.end());
+    const auto is_of_config = [&](const ConfiguredRun* run) { return named_so.count(run) > 0; };
+    Runs of_own_name;  // under another one there may be seeds that this row lacks
+    std::copy_if(own->second.runs.begin(),
+                 own->second.runs.end(),
+                 std::back_inserter(of_own_name),
+                 is_of_config);
+    row.sets.shown = {conditions_text(own->second, ablation.table),
+                      second_run_of(of_own_name, options.repetitions)};
     for (const auto& [key, set] : sets) {
-      const bool is_another_row =
-          set.group != row.group && find_row(ablation, row.spec.config, set.group);
-      if (is_another_row || shows_one_of(row, set) || telling_seeds(set, row).size() < 2) continue;
-      RunSet other = {conditions_text(set, ablation.table), second_run_of(set)};
+      if (shows_one_of(row, set) || is_shown_by_another(set, row, ablation) ||
+          telling_seeds(set, row).size() < 2)
+        continue;
+      RunSet other = {conditions_text(set, ablation.table), second_run_of(set.runs)};
       if (other.conditions != row.sets.shown.conditions) {
         const auto [made_for, table] = declarations.of(set, own->second, row);
         if (made_for == MadeFor::another_table && other.second_run <= row.sets.shown.second_run)
           row.sets.tables.insert(table);
         if (made_for != MadeFor::what_it_finds) continue;
       }
-      if (can_be_shown.count(set.runs.front()) == 0) other.conditions.clear();
+      bool is_of_other_model = made.is_of_other_model(set.runs.front());
+      for (const auto& difference : run::identity_differences(set.identity, own->second.identity)) {
+        row.sets.differ_in.insert(difference.what);
+        if (!is_of_config(set.runs.front()) && starts_with(difference.what, "model."))
+          is_of_other_model = true;
+      }
+      if (is_of_other_model) other.conditions.clear();
       row.sets.others.push_back(std::move(other));
       row.sets.unfinished += unfinished_seeds_of(set);
-      for (const auto& difference : run::identity_differences(set.identity, own->second.identity))
-        row.sets.differ_in.insert(difference.what);
     }
   }
 }
@@ -299,11 +377,12 @@ SetupEntry describe_other_sets(const Ablation& ablation) {
     if (most.before > 0) parts.push_back(counted(most.before, "earlier set") + " of runs counted");
     if (most.since > 0) parts.push_back(counted(most.since, "set") + " of runs made since");
     counts.push_back(join(parts, ", ") + " (" + differ_in + ")");
-    sentences.push_back(
-        counted(most.before + most.since, "other set") +
-        " of runs of these configs, shown or not, could stand here (they differ in " + differ_in +
-        "), " + std::to_string(most.before) +
-        " of them made before those shown: each of these counts as a look");
+    sentences.push_back(counted(most.before + most.since, "other set") +
+                        " of runs of these configs, under these names or older ones, shown or not, "
+                        "could stand here "
+                        "(they differ in " +
+                        differ_in + "), " + std::to_string(most.before) +
+                        " of them made before those shown: each of these counts as a look");
   }
   if (const std::set<std::string> tables = tables_declared_together(ablation); !tables.empty()) {
     const std::string names = join({tables.begin(), tables.end()}, ", ");

@@ -10,9 +10,10 @@ namespace forge::tables {
 
 /// Finds, for each row of several seeds, the other sets of runs of its config: with any setting
 /// that the table does not vary itself, other files, threads, devices or versions. It does not
-/// matter whether they are shown, archived, left out by a filter or of another model. A set counts
-/// if two of its seeds were trained and ended, however, and found another loss than the row's. Sets
-/// that other rows of the config show (`--by`) do not.
+/// matter whether they are shown, archived, left out by a filter or of another model. So do those
+/// of the configs and projects whose runs its own repeat (RunHistory::behind), for these are older
+/// names of it. A set counts if two of its seeds were trained and ended, however, and found another
+/// loss than the row's. Sets that other rows show do not.
 ///
 /// Neither do those that another table of the project, which its runs recorded as it is now,
 /// accounts for: they differ in nothing but what that table varies by `best_of` or `budget`, and
@@ -20,8 +21,8 @@ namespace forge::tables {
 /// does not show, nothing counts. Of others the table counts once, if the runs that are shown
 /// recorded it too, so that both were declared before anything was known: `RunSets::tables`.
 ///
-/// `shown`: the runs that rows were chosen from; `declared`: the table's file.
-void count_other_sets(const std::vector<const store::ConfiguredRun*>& shown,
+/// `runs`: of the project, as the table gets them; `declared`: the table's file.
+void count_other_sets(const std::vector<store::ConfiguredRun>& runs,
                       const TableSpec& declared,
                       const AblationOptions& options,
                       Ablation& ablation);

@@ -230,13 +230,12 @@ nlohmann::json computed_config(const nlohmann::json& config) {
 }
 
 /// "--seed 1,2" where the runs shown have other seeds than the config.
-std::string seed_option(const Ablation& ablation, const nlohmann::json& current) {
-  if (ablation.table.by == "seed") return "";
+std::string seed_option(const std::vector<const ConfiguredRun*>& shown,
+                        const TableSpec& table,
+                        const nlohmann::json& current) {
+  if (table.by == "seed") return "";
   std::set<int64_t> seeds;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.is_comparable()) continue;
-    for (const store::RunSummary& run : row.runs) seeds.insert(run.seed);
-  }
+  for (const ConfiguredRun* run : shown) seeds.insert(run->summary.seed);
   if (seeds.empty() || (seeds.size() == 1 && *seeds.begin() == current.value("seed", int64_t{0})))
     return "";
   std::vector<std::string> texts;
@@ -255,11 +254,11 @@ nlohmann::json with_found_paths(const nlohmann::json& own, const nlohmann::json&
   return config;
 }
 
-std::string run_options_for(const ConfiguredRun& shown,
+std::string run_options_for(const std::vector<const ConfiguredRun*>& shown,
                             const nlohmann::json& current,
                             const Ablation& ablation) {
   const TableSpec& table = ablation.table;
-  const nlohmann::json theirs = computed_config(with_found_paths(shown.config, current));
+  const nlohmann::json theirs = computed_config(with_found_paths(shown.front()->config, current));
   const nlohmann::json own = computed_config(current);
   std::string options;
   std::set<std::string> seen;
@@ -274,7 +273,7 @@ std::string run_options_for(const ConfiguredRun& shown,
   for (const std::string& key : common_keys(table)) {
     if (const nlohmann::json* const value = find_value(theirs, key)) visit_values(*value, key, add);
   }
-  options += seed_option(ablation, current);
+  options += seed_option(shown, table, current);
   return options + ablation.device_options;
 }
 
@@ -361,13 +360,13 @@ std::string command_for(const AblationRow& row,
   return run_command({row.spec.config}, row.group, ablation, value);
 }
 
-void add_run_options(const ConfiguredRun& shown,
+void add_run_options(const std::vector<const ConfiguredRun*>& shown,
                      const CurrentConfig& current_config,
                      Ablation& ablation) {
-  ablation.device_options = device_options_of(shown, ablation.table);
+  ablation.device_options = device_options_of(*shown.front(), ablation.table);
   for (const RowSpec& row : ablation.table.rows) {
     const nlohmann::json current =
-        current_config(row.config, ablation.profile, shown.summary.device_type);
+        current_config(row.config, ablation.profile, shown.front()->summary.device_type);
     if (current.is_object())
       ablation.run_options[row.config] = run_options_for(shown, current, ablation);
   }
@@ -388,30 +387,52 @@ bool depends_on_results(const TableSpec& table) {
          (table.best_of && (table.best_of->extend || !table.best_of->tuning_seeds.empty()));
 }
 
-/// Whether the row lacks a run: its own, or one of those that it is chosen from.
-bool lacks_runs(const AblationRow& row) {
-  return !row.run || std::any_of(row.points.begin(), row.points.end(), [](const auto& point) {
-    return !point.run;
-  });
+/// Whether the point lacks a run that a command would make: one that is hidden is there.
+bool lacks_run(const SweepPoint& point) {
+  return !point.run && point.is_wanted && !point.is_hidden();
+}
+
+/// Whether the row itself does.
+bool lacks_run(const AblationRow& row) {
+  return !row.run && row.filtered_out == 0 && row.archived.empty();
+}
+
+/// The commands that make the missing runs.
+std::vector<std::string> run_commands(const Ablation& ablation) {
+  const std::vector<AblationRow>& rows = ablation.rows;
+  if (depends_on_results(ablation.table)) {
+    const bool lacks_any = std::any_of(rows.begin(), rows.end(), [](const AblationRow& row) {
+      return lacks_run(row) ||
+             std::any_of(row.points.begin(), row.points.end(), [](const SweepPoint& point) {
+               return lacks_run(point);
+             });
+    });
+    return lacks_any ? std::vector<std::string>{table_command(ablation)}
+                     : std::vector<std::string>();
+  }
+  if (ablation.table.best_of)
+    return commands_by_value(ablation, [&](const AblationRow& row, const SweepPoint& point) {
+      return lacks_run(point) && row.filtered_out == 0 && !would_lack_metric(row, ablation);
+    });
+  std::vector<std::string> commands;
+  for (const AblationRow& row : rows)
+    if (lacks_run(row)) commands.push_back(command_for(row, ablation));
+  return commands;
 }
 
 }  // namespace
 
+std::string restore_command(const std::set<std::string>& archived) {
+  return "forge runs archive --restore " +
+         shell_quoted(std::vector<std::string>(archived.begin(), archived.end()));
+}
+
 std::vector<std::string> missing_commands(const Ablation& ablation) {
-  if (depends_on_results(ablation.table)) {
-    const std::vector<AblationRow>& rows = ablation.rows;
-    if (std::none_of(rows.begin(), rows.end(), lacks_runs)) return {};
-    return {table_command(ablation)};
-  }
-  if (ablation.table.best_of)
-    return commands_by_value(ablation, [&](const AblationRow& row, const SweepPoint& point) {
-      return !point.run && row.filtered_out == 0 && !would_lack_metric(row, ablation);
-    });
-  std::vector<std::string> commands;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.run && row.filtered_out == 0 && !row.is_archived)
-      commands.push_back(command_for(row, ablation));
-  }
+  std::vector<std::string> commands = run_commands(ablation);
+  std::set<std::string> archived;
+  for (const AblationRow& row : ablation.rows)
+    archived.insert(row.archived.begin(), row.archived.end());
+  if (!archived.empty()) commands.push_back(restore_command(archived));
   return commands;
 }
 

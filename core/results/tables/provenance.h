@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,16 +22,20 @@ std::string command_for(const AblationRow& row,
                         const Ablation& ablation,
                         std::optional<double> value = std::nullopt);
 
+/// The command that shows archived runs again, by their ids.
+std::string restore_command(const std::set<std::string>& archived);
+
 /// The command that makes what the table lacks of all its rows, on the device of the runs shown.
 std::string table_command(const Ablation& ablation);
 
-/// Fills in `run_options` and `device_options` of the table's configs: `shown` is a run that the
-/// table shows, and what it was told beyond its config's own values a missing run must be told too.
-void add_run_options(const store::ConfiguredRun& shown,
+/// Fills in `run_options` and `device_options` of the table's configs: `shown` are the runs that
+/// the table shows, at least one, and what they were told beyond their config's own values a
+/// missing run must be told too.
+void add_run_options(const std::vector<const store::ConfiguredRun*>& shown,
                      const CurrentConfig& current_config,
                      Ablation& ablation);
 
-/// The commands that make every run that the table lacks.
+/// The commands that make every run that the table lacks, or show it again.
 std::vector<std::string> missing_commands(const Ablation& ablation);
 
 /// Those that make every run of the tables and print them.

@@ -64,4 +64,65 @@ FirstRuns first_runs_of(const std::vector<RunSummary>& runs) {
   return first_runs;
 }
 
+RunHistory::RunHistory(const Runs& runs, const FirstRuns& repetitions) : repetitions_(repetitions) {
+  for (const RunSummary* run : runs) {
+    by_name_[name_of(*run)].push_back(run);
+    if (run->status == run::RunState::completed) alike_[first_id_of(*run)].push_back(run);
+  }
+  for (const RunSummary* run : runs) {
+    const auto [project, config] = name_of(*run);
+    for (const RunSummary* older : older_ones_of(*run)) {
+      const auto [original, its_config] = name_of(*older);
+      if (original == project || its_config != config) continue;
+      const auto [time, is_new] = copied_[project].emplace(original, run->created);
+      if (!is_new) time->second = std::min(time->second, run->created);
+    }
+  }
+}
+
+std::set<std::string> RunHistory::behind(const Runs& runs,
+                                         const std::optional<std::string>& until) const {
+  std::set<Name> names;
+  std::vector<Name> to_follow;
+  const auto add = [&](const Name& name) {
+    if (names.insert(name).second) to_follow.push_back(name);
+  };
+  const auto is_later = [&](const std::string& time) { return until && time > *until; };
+  for (const RunSummary* run : runs) add(name_of(*run));
+  std::set<std::string> ids;
+  while (!to_follow.empty()) {
+    const Name name = to_follow.back();
+    to_follow.pop_back();
+    if (const auto copy = copied_.find(name.first); copy != copied_.end())
+      for (const auto& [original, time] : copy->second)
+        if (!is_later(time)) add({original, name.second});
+    const auto named_so = by_name_.find(name);
+    if (named_so == by_name_.end()) continue;
+    for (const RunSummary* run : named_so->second) {
+      ids.insert(run->id);
+      if (is_later(run->created)) continue;
+      for (const RunSummary* older : older_ones_of(*run)) add(name_of(*older));
+    }
+  }
+  return ids;
+}
+
+RunHistory::Name RunHistory::name_of(const RunSummary& run) {
+  return {{run.workspace, run.project}, run.config};
+}
+
+const std::string& RunHistory::first_id_of(const RunSummary& run) const {
+  const auto first = repetitions_.find(run.id);
+  return first == repetitions_.end() ? run.id : first->second.id;
+}
+
+RunHistory::Runs RunHistory::older_ones_of(const RunSummary& run) const {
+  Runs older;
+  const auto alike = alike_.find(first_id_of(run));
+  if (alike == alike_.end()) return older;
+  for (const RunSummary* other : alike->second)
+    if (other->id != run.id && other->updated <= run.created) older.push_back(other);
+  return older;
+}
+
 }  // namespace forge::tables

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/results/store/run_summary.h"
@@ -22,5 +25,35 @@ using FirstRuns = std::map<std::string, store::RunSummary>;
 /// are equal too. `runs`: of all configs, projects and workspaces, archived or not. Takes time in
 /// proportion to their number, but for their sorting.
 FirstRuns first_runs_of(const std::vector<store::RunSummary>& runs);
+
+/// Under which names runs were made, of which some are older ones made again: a config that was
+/// renamed, or copied into another project, is what it was before. A project is a copy of another
+/// one from the time on when it repeated a run of a config of the same name: then all its configs
+/// are what those of their names were there.
+class RunHistory {
+ public:
+  /// Both must outlive it.
+  RunHistory(const std::vector<const store::RunSummary*>& runs, const FirstRuns& repetitions);
+
+  /// The ids of all runs, whatever became of them, with the name of one of these, with an older
+  /// name of it, and so on. Repetitions made after `until` lead to no others.
+  std::set<std::string> behind(const std::vector<const store::RunSummary*>& runs,
+                               const std::optional<std::string>& until = {}) const;
+
+ private:
+  using Runs = std::vector<const store::RunSummary*>;
+  using Project = std::pair<std::string, std::string>;  ///< workspace, path
+  using Name = std::pair<Project, std::string>;         ///< config
+
+  static Name name_of(const store::RunSummary& run);
+  const std::string& first_id_of(const store::RunSummary& run) const;
+  Runs older_ones_of(const store::RunSummary& run) const;
+
+  const FirstRuns& repetitions_;
+  std::map<Name, Runs> by_name_;
+  std::map<std::string, Runs> alike_;  ///< completed ones by the first one's id
+  /// By a copy, when it first repeated a run of each project that it is a copy of.
+  std::map<Project, std::map<Project, std::string>> copied_;
+};
 
 }  // namespace forge::tables

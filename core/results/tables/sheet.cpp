@@ -168,15 +168,6 @@ SheetCell cell_of(size_t index,
   return measured_cell(index, column, cells_of_metric, ablation);
 }
 
-/// What a completed row is the best of, where runs are lacking; else "".
-std::string missing_values_note(const AblationRow& row, const Ablation& ablation) {
-  const std::vector<std::string> values = missing_values(row);
-  if (values.empty()) return "";
-  return "the best of " + std::to_string(row.points.size() - values.size()) + " of " +
-         std::to_string(row.points.size()) + "; not completed with " + ablation.table.best_of->key +
-         " " + join(values, ", ");
-}
-
 /// That a better value may lie beyond those that were tried, which are the ones with a completed
 /// run; "" where the best lies between others, or nothing else was tried.
 std::string edge_note(const AblationRow& row, const Ablation& ablation) {
@@ -192,22 +183,9 @@ std::string edge_note(const AblationRow& row, const Ablation& ablation) {
          " of those completed: a better one may lie beyond";
 }
 
-/// That the row was chosen from more values than the baseline, which lacks some; else "". A row
-/// that lacks values itself says so.
-std::string tuning_note(const AblationRow& row, const Ablation& ablation) {
-  const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.group);
-  if (!baseline || !row.completed() || !baseline->completed()) return "";
-  const size_t theirs = baseline->points.size() - missing_values(*baseline).size();
-  if (!missing_values(row).empty() || theirs == row.points.size()) return "";
-  return "chosen from " + std::to_string(row.points.size()) + " values of " +
-         ablation.table.best_of->key + ", " + baseline->spec.name + " from " +
-         std::to_string(theirs) + ": the comparison favours the row";
-}
-
 /// Why the row has no metrics, in a sentence; "" where its state says all.
-std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
-  if (!row.run) return "";
-  if (row.completed()) return missing_values_note(row, ablation);
+std::string footnote_of(const AblationRow& row) {
+  if (!row.run || row.completed()) return "";
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
     return run.config + ": stopped; " +
@@ -401,14 +379,13 @@ std::vector<SheetCell> row_cells(size_t index,
                                  std::vector<std::string>& footnotes) {
   const AblationRow& row = ablation.rows[index];
   const std::string state_mark =
-      mark_of(footnote_of(row, ablation), footnotes) + mark_of(violation_note(row), footnotes) +
+      mark_of(footnote_of(row), footnotes) + mark_of(violation_note(row), footnotes) +
       mark_of(config_note(row), footnotes) + mark_of(changed_inputs_text(row), footnotes);
   const bool shows_cost =
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return column.kind == ColumnKind::overhead || depends_on_way_of_computing(column, ablation);
       });
-  const std::string edge_mark =
-      mark_of(edge_note(row, ablation), footnotes) + mark_of(tuning_note(row, ablation), footnotes);
+  const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
   const bool shows_value =
       std::any_of(columns.begin(), columns.end(), [](const ColumnSpec& column) {
         return column.kind == ColumnKind::varied;
@@ -490,9 +467,12 @@ std::vector<std::string> sweep_lines(const Ablation& ablation) {
       const std::optional<double> mean = mean_of(point.runs, spec.by);
       const std::string seeds =
           point.runs.size() > 1 ? " (" + std::to_string(point.runs.size()) + " seeds)" : "";
-      points.push_back(
-          shortest(point.value) + ": " +
-          (mean ? results::text(*mean, results::metric_named(spec.by)) : missing_text) + seeds);
+      const std::string without = point.is_archived   ? "archived"
+                                  : point.is_left_out ? "left out"
+                                                      : missing_text;
+      points.push_back(shortest(point.value) + ": " +
+                       (mean ? results::text(*mean, results::metric_named(spec.by)) : without) +
+                       seeds);
     }
     lines.push_back(row.spec.name + ": " + spec.by + " by " + spec.key + " " + join(points, ", "));
   }

@@ -79,12 +79,12 @@ void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verd
     for (const TestedP p : *tests) *p = std::min(1.0, factor * **p);
   std::vector<statistics::WeightedTest> weighted, of_hidden;
   add(of_primary, hidden, all, weighted, of_hidden);
-  if (!others.empty()) {
+  const auto claims = static_cast<size_t>(
+      std::count_if(verdicts.claims.begin(), verdicts.claims.end(), [](const auto& claim) {
+        return claim.waits_for_runs;
+      }));
+  if (!others.empty() || claims > 0) {
     const size_t columns = verdicts.cells.size() - 1;
-    const auto claims = static_cast<size_t>(
-        std::count_if(verdicts.claims.begin(), verdicts.claims.end(), [](const auto& claim) {
-          return claim.waits_for_runs;
-        }));
     add(others, hidden * columns + claims, all, weighted, of_hidden);
   }
   weighted.insert(weighted.end(), of_hidden.begin(), of_hidden.end());

@@ -1,8 +1,10 @@
 #include <cmath>
 
 #include "core/base/text.h"
+#include "core/config/experiment.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/estimate.h"
+#include "core/results/tables/expression.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
 #include "tests/core/results/tables/lab.h"
@@ -63,23 +65,138 @@ TEST_CASE("the best of the values that somebody left over is compared with nothi
     (run.summary.id == "llama-11" ? hidden : shown).push_back(run);
   AblationOptions options;
   options.archived = hidden;
-  const auto violations = [&] {
-    return build_ablation(scored_table(), shown, options).rows[0].violations;
-  };
+  const auto built = [&] { return build_ablation(scored_table(), shown, options); };
+  const auto violations = [&] { return join(built().rows[0].violations, "; "); };
+  const auto point = [&] { return to_json(built())["rows"][0]["best_of"]["points"][1]; };
+  const std::string best_of_two = "the best of 2 of 3 values is no best: ";
   REQUIRE(violations() ==
-          std::vector<std::string>{"runs of optimizer.lr 0.001 are archived, and the best of the "
-                                   "others is no best (--archived shows all)"});
+          best_of_two + "runs with optimizer.lr 0.001 are archived (--archived shows all)");
+  CHECK(contains(to_terminal(built(), {false, 200}), "llama cannot be compared: " + best_of_two));
+  CHECK(contains(to_terminal(built(), {false, 200, true}), "0.001: archived, 0.002: 50.0 %"));
+  CHECK(point()["status"] == "archived");
+  CHECK_FALSE(point().contains("command"));
+  // A command that runs them anew would train nothing.
+  const std::string commands = join(missing_commands(built()), "\n");
+  CHECK(contains(commands, "forge runs archive --restore llama-11"));
+  CHECK_FALSE(contains(commands, "forge run llama"));
+
   std::swap(options.archived, options.filtered_out);
-  REQUIRE(violations() ==
-          std::vector<std::string>{"--where leaves out runs of optimizer.lr 0.001, and the best of "
-                                   "the others is no best"});
+  REQUIRE(violations() == best_of_two + "--where leaves out runs with optimizer.lr 0.001");
+  CHECK(point()["status"] == "left out");
+  CHECK_FALSE(contains(join(missing_commands(built()), "\n"), "llama"));
+
+  // One of several seeds is enough.
+  MadeRun second = ScoredLab::with_rate("llama", 13, 1e-3);
+  second.experiment.seed = 43;
+  make_completed_run(lab.runs, second, {1.5, 4300, 1 << 30, {{"token_accuracy", {0.4, 640}}}});
+  for (const store::ConfiguredRun& run : lab.read())
+    if (run.summary.id == "llama-13") shown.push_back(run);
+  REQUIRE(violations() == best_of_two + "--where leaves out runs with optimizer.lr 0.001");
+  shown.pop_back();
+
   // Of another experiment, or by seeds that do not decide.
   options.filtered_out[0].summary.config = "canon_b";
-  REQUIRE(violations().empty());
+  REQUIRE(violations() == best_of_two + "no run with optimizer.lr 0.001 is completed");
+  CHECK(
+      contains(join(missing_commands(built()), "\n"), "forge run llama --set optimizer.lr=0.001"));
   options.filtered_out = hidden;
   TableSpec tuned = scored_table();
   tuned.best_of->tuning_seeds = {7};
   CHECK(build_ablation(tuned, shown, options).rows[0].violations.empty());
+}
+
+/// Three seeds of each value, Canon-A better at all of them; the baseline lacks `lacking`.
+struct LackingLab : ScoredLab {
+  TableSpec table = scored_table();
+
+  explicit LackingLab(double lacking) {
+    table.rows.pop_back();
+    table.columns.push_back({ColumnKind::difference, "D", "eval_loss"});
+    table.must_be_equal = {"profile", "data"};
+    table.best_of->by = "eval_loss";
+    table.best_of->take = Extreme::lowest;
+    ClaimSpec below, expression;
+    below.config = "canon_a";
+    below.below = "llama";
+    expression.claim = "It pays";
+    expression.holds = "eval_loss[canon_a] < eval_loss[llama]";
+    expression.comparison = parse_comparison(expression.holds);
+    expression.expression = difference_of(*expression.comparison);
+    below.profile = expression.profile = "quick";
+    table.claims = {below, expression};
+    int day = 10;
+    for (const double lr : table.best_of->values) {
+      for (const char* config : {"llama", "canon_a"}) {
+        if (config == std::string("llama") && lr == lacking) continue;
+        for (const int seed : {1, 2, 3}) {
+          MadeRun made = with_rate(config, day, lr);
+          made.id += "-" + std::to_string(seed);
+          made.experiment.seed = seed;
+          made.planned_seeds = {1, 2, 3};
+          make_completed_run(runs,
+                             made,
+                             {config[0] == 'l' ? 3.00112345 + lr + 0.01012345 * seed * seed
+                                               : 2.00298765 + lr + 0.01087654 * seed,
+                              4300,
+                              1 << 30,
+                              {{"token_accuracy", {0.5, 640}}}});
+        }
+      }
+      ++day;
+    }
+  }
+};
+
+TEST_CASE("nothing is concluded of a row that lacks a value of best_of", "[report]") {
+  const LackingLab whole(0);
+  const Ablation compared = whole.scored(whole.table);
+  CHECK(contains(to_latex(compared), "\\textbf"));
+  for (const JudgedClaim& claim : judge_claims(compared)) CHECK(claim.verdict == Verdict::holds);
+
+  const LackingLab lab(2e-3);
+  const Ablation ablation = lab.scored(lab.table);
+  const std::string reason =
+      "llama cannot be compared: the best of 2 of 3 values is no best: no run with optimizer.lr "
+      "0.002 is completed";
+  for (const JudgedClaim& claim : judge_claims(ablation)) {
+    CHECK(claim.verdict == Verdict::not_decidable);
+    CHECK(claim.reason == reason);
+  }
+  CHECK(cells_of(ablation, "eval_loss")[1].standing == Standing::not_comparable);
+  const auto row = to_json(ablation)["rows"][1]["statistics"]["eval_loss"];
+  CHECK_FALSE(row.value("best", false));
+  for (const std::string& text : {to_latex(ablation),
+                                  to_markdown(ablation),
+                                  to_terminal(ablation, {true, 200}),
+                                  to_csv(ablation)}) {
+    INFO(text);
+    CHECK_FALSE(contains(text, "\\textbf"));
+    CHECK_FALSE(contains(text, "**"));
+    CHECK_FALSE(contains(text, "p 0"));
+    CHECK(contains(text, "the best of 2 of 3"));
+  }
+}
+
+TEST_CASE("a value of which seeds were stopped is no value that was tried", "[report]") {
+  const LackingLab lab(0);
+  MadeRun stopped = ScoredLab::with_rate("llama", 13, 2e-3);
+  stopped.experiment.seed = 4;
+  make_stopped_run(lab.runs, stopped, 10);
+  CHECK(
+      join(lab.scored(lab.table).rows[0].violations, "; ") ==
+      "the best of 2 of 3 values is no best: seeds with optimizer.lr 0.002 failed or were stopped "
+      "(complete them: 'forge runs resume')");
+}
+
+TEST_CASE("the command for a value that rows lack names the seeds of the others", "[report]") {
+  const LackingLab lab(2e-3);
+  AblationOptions options;
+  options.current_config = [](const std::string& config, const std::string&, const std::string&) {
+    return nlohmann::json(config::to_json(Lab::run(config, 1).experiment));
+  };
+  CHECK(missing_commands(build_ablation(lab.table, lab.read(), options)) ==
+        std::vector<std::string>{
+            "forge run llama --set optimizer.lr=0.002 --set profile=quick --seed 1,2,3"});
 }
 
 TEST_CASE("a row shows the best over the values of a key whatever is the newest", "[report]") {
@@ -90,10 +207,11 @@ TEST_CASE("a row shows the best over the values of a key whatever is the newest"
   CHECK(llama.varied == 1e-3);
   REQUIRE(llama.points.size() == 3);
   CHECK(llama.points[2].run->id == "llama-12");
-  CHECK(missing_values(llama).empty());
+  CHECK(llama.is_comparable());
   CHECK(ablation.excluded.empty());
   CHECK(ablation.rows[1].run->id == "canon_a-10");
-  CHECK(missing_values(ablation.rows[1]) == std::vector<std::string>{"0.001", "0.002"});
+  CHECK(incomplete_choice(ablation.rows[1], *scored_table().best_of) ==
+        "the best of 1 of 3 values is no best: no run with optimizer.lr 0.001, 0.002 is completed");
   CHECK_FALSE(ablation.rows[2].run.has_value());
   CHECK(ablation.setup[0].value == "quick");
 
@@ -172,7 +290,9 @@ TEST_CASE("only runs with the rows that best_of declares are chosen from", "[rep
   add("canon_b", 13, 1e-3, 1.0, 0);
   const Ablation ablation = lab.scored(table);
   CHECK(ablation.rows[0].run->id == "llama-10");
-  CHECK(ablation.rows[0].is_comparable());
+  CHECK(
+      join(ablation.rows[0].violations, "; ") ==
+      "the best of 1 of 3 values is no best: no run with optimizer.lr 0.0005, 0.002 is completed");
   CHECK_FALSE(ablation.rows[1].completed());
   CHECK_FALSE(ablation.rows[2].completed());
   std::string reasons;
@@ -260,7 +380,6 @@ TEST_CASE("a row of which nothing is completed says how its newest run stands", 
   make_failed_run(lab.runs, ScoredLab::with_rate("llama", 10, 2e-3), 10, "out of memory");
   const Ablation ablation = lab.scored();
   CHECK(state_text(ablation.rows[0]) == "stopped at 33 %");
-  CHECK(missing_values(ablation.rows[0]).size() == 3);
 }
 
 TEST_CASE("every run that a table lacks is asked for by value", "[report]") {
@@ -291,7 +410,7 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
                  "Canon-A      0.0005 [2]  75.0 %  \u2014 [1]     1.5000\n"
                  "Canon-B         missing       \u2014      \u2014          \u2014\n"));
   CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
-  CHECK(contains(text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
+  CHECK(contains(text, "[2] canon_a cannot be compared: the best of 1 of 3 values is no best: "));
   CHECK_FALSE(contains(text, "of those completed"));  // no other value was
   CHECK(contains(to_terminal(lab.scored(), {false, 100, true}),
                  "\nChosen from\n  Llama 4M: token_accuracy by optimizer.lr 0.0005: 25.0 %, 0.001: "
@@ -351,8 +470,9 @@ TEST_CASE("a claim on the best of several runs waits for all of them", "[report]
   CHECK(contains(verdict_line(judge_claims(lab.scored(table))[0]), "one seed, for it: "));
   table.claims[0].config = "canon_a";
   CHECK(contains(verdict_line(judge_claims(lab.scored(table))[0]),
-                 "not decidable: Canon-A has token_accuracy of at least 90 % (no completed run of "
-                 "canon_a with optimizer.lr 0.001, 0.002 in profile quick)"));
+                 "not decidable: Canon-A has token_accuracy of at least 90 % (canon_a cannot be "
+                 "compared: the best of 1 of 3 values is no best: no run with optimizer.lr 0.001, "
+                 "0.002 is completed)"));
 }
 
 /// Runs of a model tuned by validation loss with seed 901, and shown with seeds 1 and 2.
@@ -426,17 +546,49 @@ TEST_CASE("a grid goes on by its ratio as far as there are runs", "[report]") {
   const Ablation ablation = lab.scored(table);
   CHECK(ablation.table.best_of->values == std::vector<double>{5e-4, 1e-3, 2e-3, 4e-3});
   CHECK(ablation.rows[0].varied == 4e-3);
-  CHECK(missing_values(ablation.rows[1]).size() == 4);  // every row is tuned alike
+  REQUIRE(ablation.rows[1].points.size() == 4);  // every row is tuned alike
+  CHECK(ablation.rows[1].points[3].is_wanted);
+
+  // Who hides the runs at an end has tried them all the same.
+  std::vector<store::ConfiguredRun> shown;
+  AblationOptions options;
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.id == "llama-12" ? options.archived : shown).push_back(run);
+  CHECK(join(build_ablation(table, shown, options).rows[0].violations, "; ") ==
+        "the best of 2 of 4 values is no best: runs with optimizer.lr 0.004 are archived "
+        "(--archived shows all), no run with optimizer.lr 0.001 is completed");
 }
 
-TEST_CASE("a row that was chosen from more values than the baseline says so", "[report]") {
+TEST_CASE("a value beyond the grid at which no row has its best is asked of nobody", "[report]") {
+  ScoredLab lab;
+  int day = 10;
+  for (const double lr : {5e-4, 1e-3, 2e-3}) {
+    lab.add("llama", day, lr, lr == 1e-3 ? 0.75 : 0.5);
+    lab.add("canon_a", day++, lr, lr == 1e-3 ? 0.75 : 0.5);
+  }
+  lab.add("llama", day, 4e-3, 0.25);
+  TableSpec table = scored_table();
+  table.best_of->extend = true;
+  table.rows.pop_back();
+  const Ablation ablation = lab.scored(table);
+  REQUIRE(ablation.rows[1].points.size() == 4);
+  CHECK(ablation.rows[1].is_comparable());
+  CHECK(missing_commands(ablation).empty());
+  lab.add("canon_a", 20, 2e-3, 0.875);  // at the end of the declared ones: the grid goes on
+  CHECK_FALSE(lab.scored(table).rows[1].is_comparable());
+  CHECK(missing_commands(lab.scored(table)).size() == 1);
+}
+
+TEST_CASE("no row is compared with a baseline that was chosen from fewer values", "[report]") {
   ScoredLab lab;
   lab.add("llama", 10, 1e-3, 0.25);
   for (const double lr : {5e-4, 1e-3, 2e-3})
     lab.add("canon_a", static_cast<int>(10 + lr * 1000), lr, 0.5 + lr);
   const std::string text = to_terminal(lab.scored(), {false, 200});
   INFO(text);
-  CHECK(contains(text, "chosen from 3 values of optimizer.lr, Llama 4M from 1: the comparison"));
+  CHECK(contains(text,
+                 "llama cannot be compared: the best of 1 of 3 values is no best: no run with "
+                 "optimizer.lr 0.0005, 0.002 is completed"));
 }
 
 TEST_CASE("rows divided by the key that best_of varies have nothing to choose", "[report]") {

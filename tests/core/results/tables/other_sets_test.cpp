@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/results/tables/repetitions.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/table_design.h"
 #include "tests/core/results/tables/lab.h"
@@ -305,6 +307,166 @@ TEST_CASE("a table that was declared together with another counts once", "[repor
   const Ablation attempt = later.beside({later.own, later.grid});
   CHECK(attempt.rows[1].sets.tables.empty());
   CHECK(factor_of_other_sets(attempt) == Approx(2 / 0.05));
+}
+
+/// Sets of runs by optimizer.eps, under several names. What a run finds depends on eps, the seed
+/// and whether it is the baseline.
+struct Names {
+  Lab lab;
+
+  static MadeRun made(
+      const std::string& project, const std::string& config, int eps, int seed, int day) {
+    MadeRun run = Lab::run(config, day);
+    run.project = project;
+    run.id = join({std::to_string(day), project, config, std::to_string(eps), std::to_string(seed)},
+                  "-");
+    run.experiment.seed = static_cast<uint64_t>(seed);
+    run.experiment.optimizer.eps = 1e-8 * eps;
+    run.planned_seeds = {1, 2, 3};
+    return run;
+  }
+
+  void add(const std::string& project,
+           const std::string& config,
+           int eps,
+           int day,
+           const std::vector<int>& seeds = {1, 2, 3}) const {
+    const bool is_baseline = contains(config, "llama");
+    for (const int seed : seeds)
+      make_completed_run(lab.runs,
+                         made(project, config, eps, seed, day),
+                         {3.0000001234 + 0.01 * seed * seed + 0.001 * eps + is_baseline});
+  }
+
+  /// Four sets, on the days from 10 on.
+  void add_four(const std::string& project,
+                const std::string& baseline = "llama",
+                const std::string& other = "canon_a") const {
+    for (int eps = 1; eps <= 4; ++eps) {
+      add(project, baseline, eps, 9 + eps);
+      add(project, other, eps, 9 + eps);
+    }
+  }
+
+  /// The table of a project, of whose runs those with `archived` in their names are.
+  Ablation of(const std::string& project,
+              const std::string& archived = "none",
+              const TableSpec& table = strict_table()) const {
+    AblationOptions options;
+    std::vector<store::ConfiguredRun> shown;
+    std::vector<store::RunSummary> all;
+    for (const store::ConfiguredRun& run : lab.read()) {
+      all.push_back(run.summary);
+      (run.summary.project != project       ? options.elsewhere
+       : contains(run.summary.id, archived) ? options.archived
+                                            : shown)
+          .push_back(run);
+    }
+    options.repetitions = first_runs_of(all);
+    return build_ablation(table, shown, options);
+  }
+};
+
+/// The factor of the k-th set.
+Approx of_set(int k) { return Approx(k * (k - 1) / 0.05); }
+
+TEST_CASE("what was tried in another project counts where its runs are repeated",
+          "[report][plan]") {
+  const Names names;
+  names.add_four("scratch");
+  names.add("clean", "llama", 3, 21);
+  names.add("clean", "canon_a", 3, 21);
+  const std::string counted =
+      "2 earlier sets of runs counted, 1 set of runs made since (optimizer.eps)";
+  const Ablation ablation = names.of("clean");
+  CHECK(setup_of(ablation, "Repetitions") == "6 of 6 runs repeat older ones");
+  CHECK(setup_of(ablation, "Other runs") == counted);
+  CHECK(factor_of_other_sets(ablation) == of_set(3));
+  // A set that was given up there may have been poor.
+  for (const int seed : {1, 2})
+    make_failed_run(
+        names.lab.runs, Names::made("scratch", "llama", 9, seed, 9), 20, "the loss is no number");
+  CHECK(factor_of_other_sets(names.of("clean")) == of_set(4));
+  CHECK(setup_of(names.of("clean"), "Plan") ==
+        "not as planned: 3 seeds of other sets of runs did not complete");
+  // What nobody ran there is new here.
+  names.add("new", "llama", 5, 21);
+  names.add("new", "canon_a", 5, 21);
+  CHECK(factor_of_other_sets(names.of("new")) == 1);
+}
+
+TEST_CASE("what was tried before a config was renamed counts", "[report][plan]") {
+  const Names names;
+  names.add_four("canon", "old_llama", "old_canon");
+  names.add("canon", "llama", 3, 21);
+  names.add("canon", "canon_a", 3, 21);
+  CHECK(factor_of_other_sets(names.of("canon")) == of_set(3));
+}
+
+TEST_CASE("what was tried before the copy of a copy counts", "[report][plan]") {
+  const Names names;
+  names.add_four("scratch");
+  for (const char* config : {"llama", "canon_a"}) {
+    for (const int eps : {3, 5, 6}) names.add("copy", config, eps, 19 + eps);
+    names.add("clean", config, 6, 26);
+  }
+  const Ablation ablation = names.of("clean");
+  CHECK(setup_of(ablation, "Other runs") == "5 earlier sets of runs counted (optimizer.eps)");
+  CHECK(factor_of_other_sets(ablation) == of_set(6));
+  CHECK(factor_of_other_sets(names.of("copy")) == of_set(6));
+}
+
+TEST_CASE("what was tried counts where a part of the runs is repeated", "[report][plan]") {
+  const Names some_seeds;
+  some_seeds.add_four("scratch");
+  for (const char* config : {"llama", "canon_a"})
+    some_seeds.add("clean", config, 3, 21, {1, 11, 12});
+  // Of seeds that nobody has run it is new: all four were known, of which it is one.
+  CHECK(setup_of(some_seeds.of("clean"), "Other runs") ==
+        "3 earlier sets of runs counted (optimizer.eps)");
+
+  const Names baseline_alone;
+  baseline_alone.add_four("scratch");
+  baseline_alone.add("clean", "llama", 3, 21);
+  baseline_alone.add("clean", "canon_a", 3, 21, {4, 5, 6});
+  const Ablation ablation = baseline_alone.of("clean");
+  CHECK(ablation.rows[0].sets.others.size() == 3);
+  CHECK(ablation.rows[1].sets.others.size() == 3);  // of the project that this is a copy of
+  CHECK(factor_of_other_sets(ablation) == of_set(4));
+
+  // A run of another name makes no copy.
+  const Names renamed;
+  renamed.add_four("scratch", "old_llama");
+  renamed.add("clean", "llama", 3, 21);
+  renamed.add("clean", "canon_a", 3, 21, {4, 5, 6});
+  CHECK(renamed.of("clean").rows[0].sets.others.size() == 3);
+  CHECK(renamed.of("clean").rows[1].sets.others.empty());
+}
+
+TEST_CASE("who repeats runs elsewhere changes no verdict on the older ones", "[report][plan]") {
+  const Names names;
+  names.add("first", "llama", 1, 10);
+  names.add("first", "canon_a", 1, 10);
+  names.add_four("second");
+  for (const char* config : {"llama", "canon_a"}) names.add("second", config, 1, 21);
+  CHECK(setup_of(names.of("first"), "Other runs") == "");
+  // Nor does one who does so under the same name, when the row's runs are there.
+  names.add("first", "llama", 4, 22);
+  names.add("first", "canon_a", 4, 22);
+  CHECK(factor_of_other_sets(names.of("first", "-4-")) == 1);
+}
+
+TEST_CASE("what another row shows was not tried for this one", "[report][plan]") {
+  const Names names;
+  names.add("clean", "llama", 1, 10);
+  names.add("clean", "llama", 2, 11);  // by --set, and then by a config of that name
+  for (const int seed : {1, 2, 3})
+    make_completed_run(names.lab.runs,
+                       Names::made("clean", "canon_a", 2, seed, 21),
+                       {3.0000001234 + 0.01 * seed * seed + 0.001 * 2 + 1});
+  const Ablation ablation = names.of("clean", "llama-2", small_table());
+  CHECK(setup_of(ablation, "Repetitions") == "3 of 6 runs repeat older ones");
+  CHECK(ablation.rows[1].sets.others.empty());
 }
 
 TEST_CASE("seeds that were run under another name are told of", "[report][plan]") {

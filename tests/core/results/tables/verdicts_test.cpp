@@ -302,6 +302,17 @@ TEST_CASE("rows that are declared count as tested, whatever hides them", "[verdi
   CHECK(*cells_of(verdicts_of(table))[1].p == Approx(4 * alone));
 }
 
+TEST_CASE("a claim counts as tested where all claims wait for their rows", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  AblationRow other = row_of("other", better, 5);
+  other.spec.config = "other";
+  table.rows.push_back(other);
+  table.table.claims = {below("other", "llama")};
+  const double with_all = *cells_of(verdicts_of(table))[1].p;
+  table.rows[2].violations = {"it was hidden"};
+  CHECK(*cells_of(verdicts_of(table))[1].p >= with_all);
+}
+
 TEST_CASE("a claim about the model alone is no test", "[verdicts]") {
   Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
   for (AblationRow& row : table.rows)
