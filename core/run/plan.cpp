@@ -106,7 +106,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
   std::string hint = "start a new run";
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
-      const int64_t step = weights::read_checkpoint_state(*folder).step;
+      const int64_t step = other.read_checkpoint(*folder).step;
       config::check_resumable(before, now, step);
       return {fs::absolute(*folder), other.events_file(), step, before.train.log_every};
     } catch (const Error& problem) {

@@ -290,6 +290,16 @@ config::Experiment RunFolder::experiment() const {
   }
 }
 
+weights::CheckpointState RunFolder::read_checkpoint(const fs::path& checkpoint) const {
+  weights::CheckpointState state = weights::read_checkpoint_state(checkpoint);
+  if (!state.identity.empty() && state.identity != record().key)
+    throw Error(
+        "checkpoint '" + shown_path(checkpoint) + "' is of another run, with key " + state.identity,
+        "move it back to that run, or remove it",
+        ExitCode::failed);
+  return state;
+}
+
 FoundCheckpoint RunFolder::find_checkpoint() const {
   const std::set<int64_t> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
@@ -299,11 +309,7 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
       const int64_t step = *weights::checkpoint_step(*folder);
       if ((recorded.count(step) != 0) != among_recorded) continue;
       try {
-        const std::string identity = weights::read_checkpoint_state(*folder).identity;
-        if (!identity.empty() && identity != record().key) {
-          throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " +
-                      identity);
-        }
+        read_checkpoint(*folder);
         found.folder = folder->string();
         return true;
       } catch (const Error& problem) {

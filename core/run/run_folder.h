@@ -12,6 +12,10 @@
 #include "core/config/experiment.h"
 #include "core/run/identity.h"
 
+namespace forge::weights {
+struct CheckpointState;
+}
+
 namespace forge::run {
 
 /// run.json: which run a folder holds. Written once, before the supervisor starts; only the
@@ -186,7 +190,10 @@ class RunFolder {
   nlohmann::json config(const RunRecord& record) const;  ///< the same; `record` is this run's
   /// The config, read. Throws Error where another version of forge wrote it.
   config::Experiment experiment() const;
-  /// Every file of it is read and compared with its hash.
+  /// Reads the state of one of the run's checkpoints; every file of it is compared with its hash.
+  /// Throws Error where it is damaged, has the name of another step, or is of another run.
+  weights::CheckpointState read_checkpoint(const std::filesystem::path& checkpoint) const;
+  /// The newest one that can be read so.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
   StderrSizes stderr_sizes() const;
