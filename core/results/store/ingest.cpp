@@ -347,17 +347,28 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
   return known;
 }
 
-/// Folders below `runs_dir`, sorted, without those whose name begins with a dot. The directory
-/// lists the kind of each entry, which saves ten thousand calls of stat.
-std::vector<std::string> folder_names(const fs::path& runs_dir) {
-  std::vector<std::string> names;
+/// Folders below a runs folder, sorted, without those whose name begins with a dot.
+struct FolderNames {
+  std::vector<std::string> own;
+  std::vector<std::string> linked;  ///< links to runs
+};
+
+/// The directory lists the kind of each entry, which saves ten thousand calls of stat.
+FolderNames folder_names(const fs::path& runs_dir) {
+  FolderNames names;
   std::error_code unreadable;
   for (const auto& entry : fs::directory_iterator(runs_dir, unreadable)) {
     if (!entry.is_directory(unreadable)) continue;
     std::string name = entry.path().filename().string();
-    if (name[0] != '.') names.push_back(std::move(name));
+    if (name[0] == '.') continue;
+    if (!entry.is_symlink(unreadable)) {
+      names.own.push_back(std::move(name));
+    } else if (path_exists(run::RunFolder(entry.path()).record_file())) {
+      names.linked.push_back(std::move(name));
+    }
   }
-  std::sort(names.begin(), names.end());
+  std::sort(names.own.begin(), names.own.end());
+  std::sort(names.linked.begin(), names.linked.end());
   return names;
 }
 
@@ -471,6 +482,7 @@ struct Changes {
   std::vector<std::string> removed;
   std::vector<std::string> misnamed;  ///< folders with a run's files whose name no run can have
   std::vector<std::string> unnamed;   ///< folders with a run's log and without run.json
+  std::vector<std::string> linked;    ///< links in the place of a run folder
   std::map<std::string, std::vector<std::string>> closed;  ///< that cannot be read, by the reason
 
   bool none() const { return changed.empty() && removed.empty(); }
@@ -493,7 +505,9 @@ Changes find_changes(SQLite::Database& database,
                      const CountProgress& looking) {
   std::map<std::string, KnownRun> known = read_known_runs(database);
   Changes changes;
-  const std::vector<std::string> names = folder_names(runs_dir);
+  FolderNames found = folder_names(runs_dir);
+  changes.linked = std::move(found.linked);
+  const std::vector<std::string>& names = found.own;
   // Three files of each run, on all cores: a network file system is slow.
   std::vector<FileState> states(names.size());
   parallel_for(
@@ -513,14 +527,14 @@ Changes find_changes(SQLite::Database& database,
       continue;
     }
     run::RunFolder folder(runs_dir / names[i]);
-    const auto found = known.find(names[i]);
-    if (found == known.end()) {
+    const auto before = known.find(names[i]);
+    if (before == known.end()) {
       changes.changed.push_back({std::move(folder)});
       continue;
     }
-    if (is_changed(folder, now, found->second))
-      changes.changed.push_back({std::move(folder), false, found->second.files.events_offset});
-    known.erase(found);
+    if (is_changed(folder, now, before->second))
+      changes.changed.push_back({std::move(folder), false, before->second.files.events_offset});
+    known.erase(before);
   }
   for (const auto& [run_id, run] : known) changes.removed.push_back(run_id);
   return changes;
@@ -539,6 +553,7 @@ void sync_runs(SQLite::Database& database,
   if (!changes.unnamed.empty())
     report.left_out["the folder has no run.json; restore the file, or remove the folder"] =
         changes.unnamed;
+  if (!changes.linked.empty()) report.left_out[run::linked_run_text] = changes.linked;
   for (const auto& [reason, names] : changes.closed) report.left_out[reason] = names;
   if (changes.none()) return;
   std::optional<FileLock> lock = writer_lock(store, watch);
