@@ -36,6 +36,10 @@ namespace {
 class RunView {
  public:
   void take(const worker::Event& event, double time) {
+    if (const auto* started = std::get_if<worker::Started>(&event)) {
+      // What was said of later steps is about weights that are gone.
+      if (started->first_step < pace_.step()) *this = RunView();
+    }
     pace_.take(event, time);
     if (const auto* progress = std::get_if<worker::Progress>(&event)) {
       phase_ = progress->phase;
