@@ -318,6 +318,8 @@ RunRecord record_of(const RunInputs& inputs) {
   record.planned_claims = inputs.planned_claims;
   record.planned_tables = inputs.planned_tables;
   if (inputs.train_tokens.size() == 1) record.train_rows = inputs.train_tokens[0].rows;
+  for (const worker::TokenSource& source : inputs.evaluation_tokens)
+    record.evaluation_rows += source.rows;
   record.entropy_floor = inputs.evaluation_text.entropy_floor;
   record.repeated_sentences = inputs.evaluation_text.repeated_sentences;
   record.identity = identity_of(inputs);

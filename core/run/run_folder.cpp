@@ -53,6 +53,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.optional("planned_tables", record.planned_tables);
   visit.optional("planned_inputs", record.inputs_hash);
   visit.optional("train_rows", record.train_rows);
+  visit.optional("evaluation_rows", record.evaluation_rows);
   visit.optional("entropy_floor", record.entropy_floor);
   visit.optional("repeated_sentences", record.repeated_sentences);
   visit.field("identity", record.identity);

@@ -41,6 +41,7 @@ struct RunRecord {
   std::optional<std::map<std::string, std::string>> planned_tables = {};
   std::string inputs_hash = {};  ///< of the request that it was planned with, "": not recorded
   int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
+  int64_t evaluation_rows = 0;  ///< that there are of train.eval_rows; 0: not known
   /// Nats a token that no model can predict of the text evaluated on; none: not known.
   std::optional<double> entropy_floor;
   /// Of the sentences evaluated on, the fraction that the training rows hold too; none: not known.

@@ -495,6 +495,7 @@ TEST_CASE("a run keeps the seeds that its command planned", "[run][plan]") {
   const PlannedRun planned = plan_run(inputs, folder.path(), false);
   REQUIRE(write_run_folder(planned, inputs));
   REQUIRE(planned.folder.record().planned_seeds == inputs.planned_seeds);
+  REQUIRE(planned.folder.record().evaluation_rows == inputs.evaluation_tokens.at(0).rows);
   // They are no part of what it computes: the same run with another plan is the same run.
   inputs.planned_seeds = {42};
   REQUIRE(plan_run(inputs, folder.path(), false).record.key == planned.record.key);
