@@ -511,6 +511,7 @@ std::set<std::string> enqueue(const Context& context,
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
     entry.stop_after = run.stop_after;
+    entry.variables = run::numerics_variables();
   }
   std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
   if (!queue || interrupts.count() > 0) return {};
