@@ -49,6 +49,13 @@ int run_exit_code(const run::RunStatus& status) {
   return status.storage ? run::supervised_storage : run::supervised_failed;
 }
 
+/// Of two exit codes of runs the one to tell: a failure, which may be why others were stopped, goes
+/// before a stop, and a full disk before all.
+int worse(int a, int b) {
+  const auto weight = [](int code) { return code == run::supervised_stopped ? 0.5 : code; };
+  return weight(a) < weight(b) ? b : a;
+}
+
 void print_queued(const std::vector<PendingRun>& runs, bool json) {
   if (json) {
     print_json(json_list(runs, [](const PendingRun& run) -> nlohmann::json {
@@ -153,7 +160,7 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
     } else if (outcome.status.state == run::RunState::stopped) {
       stopped.push_back(id);
     }
-    worst = std::max(worst, run_exit_code(outcome.status));
+    worst = worse(worst, run_exit_code(outcome.status));
   }
   if (!halved.empty())
     std::cerr << quoted_command("forge runs resume " + shell_quoted(halved))
