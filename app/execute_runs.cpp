@@ -10,6 +10,7 @@
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/results/store/result_store.h"
 #include "core/run/queue/dispatch.h"
@@ -132,6 +133,14 @@ std::vector<EndedRun> last_ends(std::vector<EndedRun> ended) {
   return last;
 }
 
+/// Another command's process may have tried, and not been allowed: ": would start a program …".
+std::string why_not_started(const run::RunFolder& folder) {
+  if (!path_exists(folder.supervisor_log())) return "";
+  for (const std::string& line : last_lines(folder.supervisor_log(), 0, 10, 400))
+    if (starts_with(line, "error: ")) return ": " + tables::printable(line.substr(7));
+  return "";
+}
+
 /// `halves`: whether a run that halving stopped has ended as it should.
 ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
   std::vector<std::string> ended;
@@ -144,7 +153,8 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
       some_are_open = true;
       std::cerr << (outcome.ending == Ending::left
                         ? left_text(run.planned.folder)
-                        : run.label + ": not started; the same command starts it")
+                        : run.label + ": not started" + why_not_started(run.planned.folder) +
+                              "; the same command starts it")
                 << "\n";
       continue;
     }
