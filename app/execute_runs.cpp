@@ -10,6 +10,7 @@
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/results/store/result_store.h"
 #include "core/run/queue/dispatch.h"
@@ -47,6 +48,13 @@ int run_exit_code(const run::RunStatus& status) {
   if (status.state == run::RunState::completed) return run::supervised_completed;
   if (status.state == run::RunState::stopped) return run::supervised_stopped;
   return status.storage ? run::supervised_storage : run::supervised_failed;
+}
+
+/// Of two exit codes of runs the one to tell: a failure, which may be why others were stopped, goes
+/// before a stop, and a full disk before all.
+int worse(int a, int b) {
+  const auto weight = [](int code) { return code == run::supervised_stopped ? 0.5 : code; };
+  return weight(a) < weight(b) ? b : a;
 }
 
 void print_queued(const std::vector<PendingRun>& runs, bool json) {
@@ -125,6 +133,14 @@ std::vector<EndedRun> last_ends(std::vector<EndedRun> ended) {
   return last;
 }
 
+/// Another command's process may have tried, and not been allowed: ": would start a program …".
+std::string why_not_started(const run::RunFolder& folder) {
+  if (!path_exists(folder.supervisor_log())) return "";
+  for (const std::string& line : last_lines(folder.supervisor_log(), 0, 10, 400))
+    if (starts_with(line, "error: ")) return ": " + tables::printable(line.substr(7));
+  return "";
+}
+
 /// `halves`: whether a run that halving stopped has ended as it should.
 ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
   std::vector<std::string> ended;
@@ -141,7 +157,8 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
       some_are_open = true;
       std::cerr << (outcome.ending == Ending::left
                         ? left_text(run.planned.folder)
-                        : run.label + ": not started; the same command starts it")
+                        : run.label + ": not started" + why_not_started(run.planned.folder) +
+                              "; the same command starts it")
                 << "\n";
       continue;
     }
@@ -157,7 +174,7 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
     } else if (outcome.status.state == run::RunState::stopped) {
       stopped.push_back(id);
     }
-    worst = std::max(worst, run_exit_code(outcome.status));
+    worst = worse(worst, run_exit_code(outcome.status));
   }
   if (!halved.empty())
     std::cerr << quoted_command("forge runs resume " + shell_quoted(halved))

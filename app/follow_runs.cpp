@@ -36,6 +36,10 @@ namespace {
 class RunView {
  public:
   void take(const worker::Event& event, double time) {
+    if (const auto* started = std::get_if<worker::Started>(&event)) {
+      // What was said of later steps is about weights that are gone.
+      if (started->first_step < pace_.step()) *this = RunView();
+    }
     pace_.take(event, time);
     if (const auto* progress = std::get_if<worker::Progress>(&event)) {
       phase_ = progress->phase;
@@ -507,6 +511,7 @@ std::set<std::string> enqueue(const Context& context,
     entry.jobs = options.jobs;
     entry.fail_fast = options.fail_fast;
     entry.stop_after = run.stop_after;
+    entry.variables = run::numerics_variables();
   }
   std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
   if (!queue || interrupts.count() > 0) return {};

@@ -250,15 +250,13 @@ std::string HalvingSearch::summary() const {
 }
 
 std::string HalvingSearch::best_text(const Group& group) const {
-  const run::Contestant* best = nullptr;
-  for (const run::Contestant& contestant : group.contestants) {
-    if (contestant.losses.size() < group.rung_steps.size()) continue;
-    if (!best || contestant.losses.back() < best->losses.back()) best = &contestant;
-  }
-  if (!best) return "";
-  const auto place = size_t(best - group.contestants.data());
-  return "the best is " + tables::printable(runs_[group.runs[place]].pending.label) + " with " +
-         value_text(rule_, best->losses.back()) + "\n";
+  const std::optional<size_t> best =
+      run::best_contestant(group.contestants, int(group.rung_steps.size()));
+  if (!best)
+    return "there is no best: no run has a finite " + rule_.by + " after " +
+           with_thousands(group.rung_steps.back()) + " steps\n";
+  return "the best is " + tables::printable(runs_[group.runs[*best]].pending.label) + " with " +
+         value_text(rule_, group.contestants[*best].losses.back()) + "\n";
 }
 
 std::string halving_plan_text(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {

@@ -417,19 +417,15 @@ struct TablePlan {
   std::map<std::string, std::string> tables;  ///< their names and designs
 };
 
-/// By config. What is wrong with a table keeps nobody from training.
+/// By config.
 std::map<std::string, TablePlan> table_plans(const project::Project& project) {
   std::map<std::string, TablePlan> plans;
-  for (const std::string& name : table_names(project)) {
-    try {
-      const tables::TableSpec table = read_table(project, name);
-      for (const tables::RowSpec& row : table.rows) {
-        TablePlan& plan = plans[row.config];
-        plan.tables[name] = tables::design_key(table);
-        for (const tables::ClaimSpec& claim : table.claims)
-          plan.claims.insert(tables::claim_key(claim));
-      }
-    } catch (const Error&) {
+  for (const tables::TableSpec& table : readable_tables(project)) {
+    for (const tables::RowSpec& row : table.rows) {
+      TablePlan& plan = plans[row.config];
+      plan.tables[table.name] = tables::design_key(table);
+      for (const tables::ClaimSpec& claim : table.claims)
+        plan.claims.insert(tables::claim_key(claim));
     }
   }
   return plans;

@@ -293,10 +293,6 @@ tables::TableSpec read_table(const project::Project& project, const std::string&
                             texts_of(project.configs, &project::Config::name));
 }
 
-namespace {
-
-/// Those of the project's tables that can be read: what is wrong with another table keeps nobody
-/// from this one.
 std::vector<tables::TableSpec> readable_tables(const project::Project& project) {
   std::vector<tables::TableSpec> readable;
   for (const std::string& name : table_names(project)) {
@@ -307,8 +303,6 @@ std::vector<tables::TableSpec> readable_tables(const project::Project& project) 
   }
   return readable;
 }
-
-}  // namespace
 
 std::vector<tables::Ablation> build_tables(const Context& context,
                                            const project::Project& project,

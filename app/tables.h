@@ -42,6 +42,10 @@ std::vector<std::string> chosen_tables(const project::Project& project, const st
 /// name.
 tables::TableSpec read_table(const project::Project& project, const std::string& name);
 
+/// All tables of the project that can be read: what is wrong with one keeps nobody from training,
+/// or from another table.
+std::vector<tables::TableSpec> readable_tables(const project::Project& project);
+
 /// The tables of those names, filled from the runs of the project; new run folders are read first.
 /// Throws Error with near misses for an unknown name.
 std::vector<tables::Ablation> build_tables(const Context& context,

@@ -14,6 +14,10 @@ import threading
 import time
 import traceback
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+if HERE not in sys.path:  # PYTHONSAFEPATH leaves it out
+    sys.path.insert(0, HERE)
+
 import protocol
 from protocol import Diverged, TrainingFailed, WrongRequest
 

@@ -81,6 +81,19 @@ FileLock lock_signed(const fs::path& file, const std::function<void(const std::s
   }
 }
 
+FileLock lock_made_folder(const fs::path& folder,
+                          const std::function<void(const std::string&)>& waiting) {
+  while (true) {
+    make_directories(folder);
+    try {
+      FileLock lock = lock_signed(folder / "lock", waiting);
+      if (lock.is_at(folder / "lock")) return lock;  // else it is that of a folder that was removed
+    } catch (const Error&) {
+      if (path_exists(folder)) throw;
+    }
+  }
+}
+
 FileLock lock_signed(const fs::path& file, const std::string& what) {
   const int before = interrupts_so_far();
   std::string said;

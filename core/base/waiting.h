@@ -37,6 +37,11 @@ int local_holder(const std::filesystem::path& file);
 FileLock lock_signed(const std::filesystem::path& file,
                      const std::function<void(const std::string& holder)>& waiting);
 
+/// The same for the file "lock" of a folder, which it makes; made again where another process has
+/// removed the folder meanwhile ('forge gc').
+FileLock lock_made_folder(const std::filesystem::path& folder,
+                          const std::function<void(const std::string& holder)>& waiting);
+
 /// Waits for that lock. After a second it says so by the process's Waiting, whose interrupts end
 /// it: "waiting for WHAT: process 4711 on node3".
 FileLock lock_signed(const std::filesystem::path& file, const std::string& what);

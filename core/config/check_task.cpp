@@ -105,6 +105,20 @@ void complete_vocabulary(Draft& draft) {
   derive(draft, "tokenizer.vocab_size", "model.vocab_size", std::to_string(e.model.vocab_size));
 }
 
+/// A worker answers a row of lano with every log probability, in one line of 2^20 bytes at most.
+constexpr int64_t most_row_probabilities = 1 << 16;
+
+void check_row_length(const Draft& draft) {
+  const Experiment& e = draft.experiment;
+  const int64_t most = most_row_probabilities / task_vocab_size(e.data.task);
+  if (e.data.task.name != "lano" || e.train.seq_len <= most) return;
+  throw complaint(draft,
+                  {"train.seq_len", "data.task.name"},
+                  quoted("train.seq_len", e.train.seq_len) + " is more than " +
+                      with_thousands(most) + ", the longest rows that the task lano is scored on",
+                  "set train.seq_len to " + std::to_string(most) + " or less");
+}
+
 }  // namespace
 
 void check_and_complete_task(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
@@ -120,6 +134,7 @@ void check_and_complete_task(Draft& draft, const PathBases& bases, const Problem
   if (!sized || !data.has_own_ids()) return;
   attempt(on_problem, Kind::disagreement, [&] { check_own_ids(draft); });
   attempt(on_problem, Kind::disagreement, [&] { complete_vocabulary(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { check_row_length(draft); });
 }
 
 }  // namespace forge::config

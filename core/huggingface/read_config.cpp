@@ -69,8 +69,14 @@ void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architectu
   const Json& parameters = keys.value("rope_parameters");
   const Json none = Json::object();
   ConfigKeys inner(parameters.is_object() ? parameters : none);
-  if (keys.value("rope_theta").is_null())
-    model.attention.position.theta = inner.number("rope_theta", model.attention.position.theta);
+  const double theta = inner.number("rope_theta", model.attention.position.theta);
+  const Json& outer = keys.value("rope_theta");
+  if (outer.is_null()) {
+    model.attention.position.theta = theta;
+  } else if (!inner.value("rope_theta").is_null() && outer != inner.value("rope_theta")) {
+    throw Error("rope_theta is " + shown(outer) + ", and in rope_parameters " + shortest(theta),
+                "one of the two is the model's: remove the other one");
+  }
   const double factor =
       keys.number("partial_rotary_factor", inner.number("partial_rotary_factor", 1));
   if (architecture == Architecture::llama) {

@@ -201,7 +201,7 @@ void free_one(const fs::path& runs_dir, const Garbage& garbage) {
   if (garbage.kind == GarbageKind::prepared_data) {
     // A process that prepares it holds the lock; one that reads it has mapped it.
     const auto lock = try_lock_signed(garbage.path / "lock");
-    if (!lock) throw Error("is being prepared");
+    if (!lock || !lock->is_at(garbage.path / "lock")) throw Error("is being prepared");
     aside = move_aside(garbage.path);
   } else {
     const queue::Queue queue(runs_dir);

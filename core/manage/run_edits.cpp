@@ -17,10 +17,21 @@
 #include "core/worker/json_fields.h"
 
 namespace forge::manage {
+namespace {
+
+/// Throws Error for a run that has gone since it was found.
+void require_there(const run::RunFolder& folder) {
+  if (path_exists(folder.path())) return;
+  throw Error("run '" + folder.id() + "' is gone: another command removed it meanwhile",
+              "'forge runs undo --list' lists removed runs");
+}
+
+}  // namespace
 
 FileLock lock_idle_run(const queue::Queue& queue,
                        const run::RunFolder& folder,
                        const std::string& consequence) {
+  require_there(folder);
   std::string state = "is running";
   // Another process may hold the lock for a moment, only to see whether it is held.
   while (!folder.is_running()) {
@@ -218,13 +229,6 @@ Removal read_removal(const fs::path& folder) {
 fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
 
 namespace {
-
-/// Throws Error for a run that has gone since it was found.
-void require_there(const run::RunFolder& folder) {
-  if (path_exists(folder.path())) return;
-  throw Error("run '" + folder.id() + "' is gone: another command removed it meanwhile",
-              "'forge runs undo --list' lists removed runs");
-}
 
 /// The runs whose weights a run starts from, by train.initial_weights or as one that goes on.
 std::vector<fs::path> origins_of(const run::RunFolder& folder) {

@@ -152,6 +152,8 @@ class Attempt {
     if (const auto* said = std::get_if<worker::Environment>(&event)) on_environment(*said);
     if (!verdict_ && std::holds_alternative<worker::Started>(event)) require_unchanged_program();
     if (verdict_) return;
+    // Starting up is not done again: how long it took says nothing of a step.
+    if (std::holds_alternative<worker::Started>(event)) longest_silence_ = 0;
     // Right where training begins, and while the worker that ends still has its times.
     if (std::holds_alternative<worker::Started>(event) ||
         std::holds_alternative<worker::Finished>(event))
@@ -386,7 +388,9 @@ class Attempt {
                        std::to_string(std::llround(run_.options.silence_seconds)) + ")";
     if (run_.folder.stderr_sizes().of(0) > stderr_before_.of(0))
       hint = "see " + run_.folder.stderr_file().string() + "; " + hint;
-    const std::string silence = " made no progress for " + human_duration(quiet_seconds);
+    std::string silence = " made no progress for " + human_duration(quiet_seconds);
+    if (patience() > run_.options.silence_seconds)
+      silence += ", twice as long as ever before (" + human_duration(longest_silence_) + ")";
     const std::vector<worker::Member> members = worker_.members();
     if (members.empty()) return fail("the worker" + silence + " and was killed", hint);
     const Suspicion suspicion = suspicion_of(members);
@@ -488,7 +492,7 @@ class Attempt {
   double watched_ = 0;          ///< seconds that this process has followed the worker
   double looked_at_;            ///< by the clock, when it last did
   double last_sign_ = 0;        ///< of life, in watched seconds
-  double longest_silence_ = 0;  ///< that ended
+  double longest_silence_ = 0;  ///< that ended since training began
   StderrSizes stderr_before_;   ///< when the worker began
   bool stepped_ = false;
   std::optional<double> cpu_used_;  ///< by the worker when it was last asked, at cpu_asked_at_

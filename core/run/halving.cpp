@@ -49,6 +49,15 @@ bool is_on_its_way(const Contestant& contestant, int rung) {
 
 }  // namespace
 
+std::optional<size_t> best_contestant(const std::vector<Contestant>& contestants, int rungs) {
+  std::optional<size_t> best;
+  for (size_t i = 0; i < contestants.size(); ++i) {
+    const double loss = loss_at(contestants[i], rungs - 1);
+    if (loss < (best ? loss_at(contestants[*best], rungs - 1) : worst)) best = i;
+  }
+  return best;
+}
+
 std::vector<int64_t> rung_steps(const HalvingRule& rule, int64_t max_steps) {
   if (rule.first >= max_steps)
     throw Error("halving compares runs after " + std::to_string(rule.first) +

@@ -55,6 +55,10 @@ struct NextRun {
   bool is_certain = true;
 };
 
+/// Of those that have a loss after the last rung the one with the lowest, the earlier of equal
+/// ones; none where no such loss is finite.
+std::optional<size_t> best_contestant(const std::vector<Contestant>& contestants, int rungs);
+
 /// The runs that may begin or go on now, in this order: those that have not begun or were
 /// interrupted, then the promotions of the lowest rung, best first. Where all that can reach a rung
 /// have, its best 1/eta go on, at least one; before, the best 1/eta of those that have. Among equal

@@ -21,7 +21,10 @@ FoundCheckpoint checkpoint_of(const RunFolder& folder, std::optional<int64_t> st
   std::vector<std::string> steps;
   for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
     const int64_t at = *weights::checkpoint_step(checkpoint);
-    if (step == at) return {checkpoint.string(), {}, false};
+    if (step == at) {
+      folder.read_checkpoint(checkpoint);
+      return {checkpoint.string(), {}, false};
+    }
     steps.push_back(std::to_string(at));
   }
   const std::string run = "run '" + folder.id() + "'";

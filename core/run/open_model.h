@@ -31,9 +31,9 @@ struct RunModel {
   std::vector<std::string> skipped_checkpoints = {};
 };
 
-/// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is taken
-/// (of which every byte is read). The tokenizer is the run folder's copy. Throws Error where the
-/// run has no such checkpoint.
+/// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is
+/// taken. Every byte of it is read. The tokenizer is the run folder's copy. Throws Error where the
+/// run has no such checkpoint, or it is not sound.
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step = std::nullopt);
 
 /// Throws Error unless the run folder's copy of the tokenizer is that of the run's identity.

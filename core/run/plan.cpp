@@ -106,7 +106,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
   std::string hint = "start a new run";
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
-      const int64_t step = weights::read_checkpoint_state(*folder).step;
+      const int64_t step = other.read_checkpoint(*folder).step;
       config::check_resumable(before, now, step);
       return {fs::absolute(*folder), other.events_file(), step, before.train.log_every};
     } catch (const Error& problem) {
@@ -162,10 +162,10 @@ int number_of(const std::string& id, const std::string& name) {
   return number > 1 && name == with_suffix(id, number) ? number : 0;
 }
 
-/// Whether a run may be there: one that cannot be looked at counts.
+/// Whether the name is taken: what cannot be looked at counts.
 bool may_be_run(const RunFolder& folder) {
   try {
-    return folder.has_record();
+    return folder.is_linked() || folder.has_record();
   } catch (const Error&) {
     return true;
   }
@@ -197,6 +197,7 @@ std::vector<std::string> names_of_runs(const std::string& id, const fs::path& ru
 /// name; or was renamed. Projects have runs of their
 /// own, since each project's tables show its own runs.
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
+  if (folder.is_linked()) return true;
   try {
     const RunRecord record = folder.record();
     return record.project != planned.project || record.config != planned.config ||
@@ -234,6 +235,7 @@ std::string orphan_of(const RunRecord& planned,
                       const fs::path& runs_dir) {
   for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
     const RunFolder folder(runs_dir / with_suffix(id, *number));
+    if (folder.is_linked()) continue;
     try {
       const RunRecord record = folder.record();
       if (record.config == planned.config && record.project != planned.project &&
@@ -316,6 +318,8 @@ RunRecord record_of(const RunInputs& inputs) {
   record.planned_claims = inputs.planned_claims;
   record.planned_tables = inputs.planned_tables;
   if (inputs.train_tokens.size() == 1) record.train_rows = inputs.train_tokens[0].rows;
+  for (const worker::TokenSource& source : inputs.evaluation_tokens)
+    record.evaluation_rows += source.rows;
   record.entropy_floor = inputs.evaluation_text.entropy_floor;
   record.repeated_sentences = inputs.evaluation_text.repeated_sentences;
   record.identity = identity_of(inputs);

@@ -53,6 +53,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.optional("planned_tables", record.planned_tables);
   visit.optional("planned_inputs", record.inputs_hash);
   visit.optional("train_rows", record.train_rows);
+  visit.optional("evaluation_rows", record.evaluation_rows);
   visit.optional("entropy_floor", record.entropy_floor);
   visit.optional("repeated_sentences", record.repeated_sentences);
   visit.field("identity", record.identity);
@@ -227,6 +228,11 @@ bool names_its_config(const RunRecord& record) {
                             }));
 }
 
+bool RunFolder::is_linked() const {
+  std::error_code unreadable;
+  return fs::is_symlink(path_, unreadable);
+}
+
 bool RunFolder::has_record() const {
   std::error_code problem;
   const bool there = fs::exists(record_file(), problem);
@@ -291,6 +297,16 @@ config::Experiment RunFolder::experiment() const {
   }
 }
 
+weights::CheckpointState RunFolder::read_checkpoint(const fs::path& checkpoint) const {
+  weights::CheckpointState state = weights::read_checkpoint_state(checkpoint);
+  if (!state.identity.empty() && state.identity != record().key)
+    throw Error(
+        "checkpoint '" + shown_path(checkpoint) + "' is of another run, with key " + state.identity,
+        "move it back to that run, or remove it",
+        ExitCode::failed);
+  return state;
+}
+
 FoundCheckpoint RunFolder::find_checkpoint() const {
   const std::set<int64_t> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
@@ -300,11 +316,7 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
       const int64_t step = *weights::checkpoint_step(*folder);
       if ((recorded.count(step) != 0) != among_recorded) continue;
       try {
-        const std::string identity = weights::read_checkpoint_state(*folder).identity;
-        if (!identity.empty() && identity != record().key) {
-          throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " +
-                      identity);
-        }
+        read_checkpoint(*folder);
         found.folder = folder->string();
         return true;
       } catch (const Error& problem) {
@@ -461,7 +473,7 @@ std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;
   for (const fs::path& entry : folder_entries(runs_dir)) {
     RunFolder folder(entry);
-    if (is_run_name(folder.id()) && path_exists(folder.record_file()))
+    if (is_run_name(folder.id()) && path_exists(folder.record_file()) && !folder.is_linked())
       runs.push_back(std::move(folder));
   }
   return runs;
@@ -472,11 +484,16 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   if (!is_name) return std::nullopt;
   // A whole id, which scripts give, needs no list of all runs.
   RunFolder whole(runs_dir / id);
-  if (is_run_name(id) && whole.has_record()) return whole;
+  if (is_run_name(id) && whole.has_record()) {
+    if (!whole.is_linked()) return whole;
+    throw Error("'" + id + "' is no run: " + linked_run_text,
+                "a run of another runs folder is named by its path, or listed with FORGE_RUNS_DIR");
+  }
   std::vector<RunFolder> found;
   for (const fs::path& entry : folder_entries(runs_dir)) {
     RunFolder folder(entry);
-    if (starts_with(folder.id(), id) && is_run_name(folder.id()) && folder.has_record())
+    if (starts_with(folder.id(), id) && is_run_name(folder.id()) && !folder.is_linked() &&
+        folder.has_record())
       found.push_back(std::move(folder));
   }
   if (found.empty()) return std::nullopt;

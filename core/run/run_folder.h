@@ -12,6 +12,10 @@
 #include "core/config/experiment.h"
 #include "core/run/identity.h"
 
+namespace forge::weights {
+struct CheckpointState;
+}
+
 namespace forge::run {
 
 /// run.json: which run a folder holds. Written once, before the supervisor starts; only the
@@ -37,6 +41,7 @@ struct RunRecord {
   std::optional<std::map<std::string, std::string>> planned_tables = {};
   std::string inputs_hash = {};  ///< of the request that it was planned with, "": not recorded
   int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
+  int64_t evaluation_rows = 0;  ///< that there are of train.eval_rows; 0: not known
   /// Nats a token that no model can predict of the text evaluated on; none: not known.
   std::optional<double> entropy_floor;
   /// Of the sentences evaluated on, the fraction that the training rows hold too; none: not known.
@@ -175,6 +180,9 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
+  /// Whether a symbolic link stands in the folder's place: that is no run of the runs folder,
+  /// whatever it leads to.
+  bool is_linked() const;
   /// Whether run.json is there. Throws Error where that cannot be looked at: the folder is closed
   /// to this user, say.
   bool has_record() const;
@@ -187,7 +195,10 @@ class RunFolder {
   nlohmann::json config(const RunRecord& record) const;  ///< the same; `record` is this run's
   /// The config, read. Throws Error where another version of forge wrote it.
   config::Experiment experiment() const;
-  /// Every file of it is read and compared with its hash.
+  /// Reads the state of one of the run's checkpoints; every file of it is compared with its hash.
+  /// Throws Error where it is damaged, has the name of another step, or is of another run.
+  weights::CheckpointState read_checkpoint(const std::filesystem::path& checkpoint) const;
+  /// The newest one that can be read so.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
   StderrSizes stderr_sizes() const;
@@ -224,11 +235,16 @@ RunRecord record_from_json(const nlohmann::json& json);
 /// Why a supervisor ended without an "ended" event: the last lines of supervisor.log.
 std::string supervisor_error(const RunFolder& folder);
 
+/// What is wrong with a link in the place of a run folder, and what mends it.
+constexpr const char* linked_run_text =
+    "a symbolic link stands in the place of its folder; remove the link, or put what it leads to "
+    "in its place";
+
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 
 /// The run of that id, or the only one whose id begins so; none if there is none. Throws Error with
-/// the candidates if there are several.
+/// the candidates if there are several, and where that id is a link.
 std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);
 
 /// Notes and tags that people add to a run: remarks.json. They are not part of its identity.

@@ -286,7 +286,13 @@ class Supervisor {
     // They may have been removed before the worker had read them.
     const bool names_others = !others.empty() && end.reason.find(others) != std::string::npos;
     if (end.state == RunState::failed && names_others) require_not_removed(others);
+    if (end.retryable && end.saved) end.saved = next_begins_elsewhere();
     return end;
+  }
+
+  /// Whether what this worker saved is whole, so that the next one begins with it.
+  bool next_begins_elsewhere() const {
+    return folder_.find_checkpoint().folder != request_.resume_from;
   }
 
   /// Of each process of the worker, by rank.

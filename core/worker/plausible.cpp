@@ -66,8 +66,7 @@ void require_rows_of(const Evaluation& evaluation) {
                 ExitCode::failed);
   constexpr double rounding = 1e-4;  // of sums in 32 bits
   const double mean = sum / static_cast<double>(std::max<int64_t>(1, scored));
-  const bool is_known = std::isfinite(evaluation.loss) && std::isfinite(mean);
-  if (!is_known || is_rounded(evaluation.loss, mean, rounding)) return;
+  if (!std::isfinite(evaluation.loss) || is_rounded(evaluation.loss, mean, rounding)) return;
   throw Error("row_losses" + of_step + " have the mean " + shortest(mean) + ", and its loss is " +
                   shortest(evaluation.loss),
               "the loss is the mean of row_losses, each weighted by its row_tokens",
@@ -79,19 +78,19 @@ struct NumberCheck {
     require_not_negative("loss", metrics.loss);
     require_not_negative("gradient_norm", metrics.gradient_norm);
     require_speed(metrics.tokens_per_second);
-    require_not_negative("elapsed_seconds", metrics.elapsed_seconds);
+    require_duration("elapsed_seconds", metrics.elapsed_seconds);
   }
   void operator()(const Evaluation& evaluation) const {
     require_not_negative("loss", evaluation.loss);
     require_not_negative("validation_loss", evaluation.validation_loss.value_or(0));
     require_rows_of(evaluation);
-    require_not_negative("seconds", evaluation.seconds);
+    require_duration("seconds", evaluation.seconds);
   }
   void operator()(const Finished& finished) const {
     require_not_negative("eval_loss", finished.eval_loss.value_or(0));
     require_not_negative("train_loss", finished.train_loss.value_or(0));
     require_speed(finished.tokens_per_second.value_or(0));
-    require_not_negative("wall_seconds", finished.wall_seconds);
+    require_duration("wall_seconds", finished.wall_seconds);
   }
   void operator()(const MicroBatch& reduced) const {
     if (reduced.rows >= 1 && reduced.rows <= reduced.of) return;

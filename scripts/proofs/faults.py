@@ -13,7 +13,8 @@ from .progress import Progress
 from .runs import COMPLETED, STORAGE, Forge, check, same_as
 
 SOURCE = Path(__file__).resolve().parent / "fault_shim.c"
-SETTINGS = {"train.max_steps": 60, "train.checkpoint_every": 20, "train.eval_every": 20}
+# Nothing hangs here: the long patience is that of a machine with much else to do.
+SETTINGS = {"train.max_steps": 60, "train.checkpoint_every": 20, "train.eval_every": 20, "train.hung_after_seconds": 60}
 SAID = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
 SQLITE_SAYS = ("disk I/O error", "database or disk is full")
 WRITES = ("write", "writev", "pwrite")

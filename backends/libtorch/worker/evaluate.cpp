@@ -174,9 +174,10 @@ AnswerSender::AnswerSender(const worker::Request& request,
     throw Error("only rows of a task that has ids of its own have a first text to ask about");
   }
   if (wants(AnswerKind::log_probabilities) &&
-      int64_t{seq_len_} * experiment.model.vocab_size > most_probabilities) {
+      int64_t{seq_len_} * task_->vocab_size() > most_probabilities) {
     throw Error("log probabilities of " + std::to_string(seq_len_) + " positions and " +
-                std::to_string(experiment.model.vocab_size) + " ids are too many for a line");
+                    std::to_string(task_->vocab_size()) + " ids are too many for a line",
+                "set train.seq_len lower");
   }
 }
 

@@ -141,8 +141,7 @@ std::optional<fs::path> find_tokenizer_folder(const fs::path& text_folder,
 TokenCacheEntry::TokenCacheEntry(fs::path path, const Progress& progress, bool verify_hashes)
     : path_(std::move(path)), progress_(progress), verify_hashes_(verify_hashes) {
   if (is_read_only(path_)) return;
-  make_directories(path_);
-  lock_ = lock_signed(path_ / "lock", [&](const std::string& holder) {
+  lock_ = lock_made_folder(path_, [&](const std::string& holder) {
     if (progress) progress(0, "waiting for " + holder + ", which prepares the same data");
   });
   remove_leftovers(path_);

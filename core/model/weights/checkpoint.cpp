@@ -317,9 +317,25 @@ fs::path write_checkpoint_part(const fs::path& checkpoints,
   return folder;
 }
 
+namespace {
+
+/// Somebody may have renamed or copied a whole checkpoint.
+void require_named_step(const fs::path& folder, const CheckpointState& state) {
+  const std::optional<int64_t> named = checkpoint_step(folder);
+  if (!named || named == state.step) return;
+  throw Error("it is the one of step " + std::to_string(state.step) + ", under the name of step " +
+                  std::to_string(*named),
+              "rename the folder to " + checkpoint_name(state.step) +
+                  ", or remove it if there is one of that name");
+}
+
+}  // namespace
+
 CheckpointState read_checkpoint_state(const fs::path& folder, FileCheck check) {
   try {
-    return read_manifest(folder, check);
+    CheckpointState state = read_manifest(folder, check);
+    require_named_step(folder, state);
+    return state;
   } catch (const Error& error) {
     throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
                 error.hint(),
@@ -335,11 +351,10 @@ void acknowledge_checkpoint(const fs::path& folder, const CheckpointState& state
   }
   seal_checkpoint(folder, state);
   const CheckpointState found = read_checkpoint_state(folder, FileCheck::size);
-  const std::string name = "checkpoint '" + shown_path(folder) + "'";
-  if (found.step != state.step)
-    throw Error(name + " is one of step " + std::to_string(found.step), ExitCode::failed);
   if (!found.identity.empty() && found.identity != state.identity)
-    throw Error(name + " is of another run, with key " + found.identity, ExitCode::failed);
+    throw Error(
+        "checkpoint '" + shown_path(folder) + "' is of another run, with key " + found.identity,
+        ExitCode::failed);
   open_own_file(folder / acknowledged_file, O_WRONLY | O_CREAT);
 }
 

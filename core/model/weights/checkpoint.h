@@ -88,7 +88,7 @@ bool is_acknowledged(const std::filesystem::path& folder);
 enum class FileCheck { content, size, none };
 
 /// Reads and checks the manifest and, as `check` asks, the files that it lists. Throws Error naming
-/// what is damaged or missing.
+/// what is damaged or missing, and where the folder has the name of another step.
 CheckpointState read_checkpoint_state(const std::filesystem::path& folder,
                                       FileCheck check = FileCheck::content);
 

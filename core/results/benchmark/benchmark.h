@@ -225,7 +225,8 @@ std::filesystem::path benchmarks_dir(const std::filesystem::path& runs_dir);
 /// missing.
 std::filesystem::path write_record(const std::filesystem::path& runs_dir, Record& record);
 
-/// Throws Error naming the file where it cannot be read.
+/// Throws Error naming the file where it cannot be read, or where its numbers are not those of its
+/// windows.
 Record read_record(const std::filesystem::path& file);
 
 /// The files of all measurements, by name.

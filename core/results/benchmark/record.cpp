@@ -1,5 +1,6 @@
 #include <unistd.h>
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/base/clock.h"
@@ -314,6 +315,24 @@ fs::path write_record(const fs::path& runs_dir, Record& record) {
   return file;
 }
 
+namespace {
+
+/// The numbers that follow from the windows: who edits one of them forgets the others.
+void require_consistent(const Record& record) {
+  const auto require = [](const std::string& name, double is, double follows) {
+    constexpr double rounding = 1e-6;
+    if (std::abs(is - follows) <= rounding * std::max(1.0, std::abs(follows))) return;
+    throw Error(name + " is " + shortest(is) + ", and by its windows " + shortest(follows));
+  };
+  require("tokens_per_second", record.tokens_per_second, median(record.windows));
+  require("spread", record.spread, spread(record.windows));
+  require("step_seconds",
+          record.step_seconds,
+          double(record.tokens_per_step) / record.tokens_per_second);
+}
+
+}  // namespace
+
 Record read_record(const fs::path& file) {
   const auto refuse = [&](const std::string& why) -> Error {
     return Error("'" + file.string() + "' is no benchmark: " + why, ExitCode::failed);
@@ -323,6 +342,7 @@ Record read_record(const fs::path& file) {
     if (json.is_discarded()) throw Error("it is not JSON");
     Record record = record_from_json(json);
     if (record.id != file.stem().string()) throw Error("it calls itself '" + record.id + "'");
+    if (record.kind == Kind::training) require_consistent(record);
     return record;
   } catch (const nlohmann::json::exception&) {
     throw refuse("a value in it is of another kind than it should be");

@@ -78,10 +78,22 @@ class Ingester {
         upsert_environment_(database, upsert_sql("environments", "run_id, environment")),
         upsert_train_metrics_(
             database, upsert_sql("train_metrics", std::string("run_id, ") + train_metrics_columns)),
-        upsert_evaluation_(database,
-                           upsert_sql("evaluations", "run_id, step, loss, tokens, seconds, rows")),
+        upsert_evaluation_(
+            database,
+            upsert_sql("evaluations",
+                       "run_id, step, loss, validation_loss, tokens, seconds, rows")),
         delete_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step = ?"),
-        insert_score_(database, upsert_sql("scores", "run_id, step, name, value, count")) {
+        insert_score_(database, upsert_sql("scores", "run_id, step, name, value, count")),
+        select_last_metrics_(database,
+                             std::string("SELECT ") + train_metrics_columns +
+                                 " FROM train_metrics WHERE run_id = ? ORDER BY step DESC LIMIT 1"),
+        select_last_speed_(database,
+                           "SELECT tokens_per_second FROM train_metrics WHERE run_id = ? AND "
+                           "tokens_per_second > 0 ORDER BY step DESC LIMIT 1"),
+        select_last_evaluation_(
+            database,
+            "SELECT step, loss, validation_loss FROM evaluations WHERE run_id = ? "
+            "ORDER BY step DESC LIMIT 1") {
     for (const char* table : {"train_metrics", "evaluations", "scores"})
       delete_later_.emplace_back(
           database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
@@ -254,8 +266,11 @@ class Ingester {
                     RunSummary& run) {
     for (const run::ReadLine& line : lines) {
       if (line.event) {
+        const auto& event = line.event->event;
+        const auto* started = event ? std::get_if<worker::Started>(&*event) : nullptr;
+        if (started) forget_later_steps(started->first_step, run);
         apply(*line.event, run);
-        if (line.event->event) write_event(*line.event->event, run.id);
+        if (event) write_event(*event, run.id);
         continue;
       }
       add_damaged_line(folder, line);
@@ -263,13 +278,40 @@ class Ingester {
     apply_times(lines, run);
   }
 
+  /// A resumed run repeats the steps after its checkpoint, and may stop before it reaches the step
+  /// at which the earlier attempt died: what that said of them is about weights that are gone.
+  void forget_later_steps(int64_t first_step, RunSummary& run) {
+    for (SQLite::Statement& statement : delete_later_) execute(statement, run.id, first_step);
+    if (run.step <= first_step) return;
+    KeptMetrics kept;
+    read_first(select_last_metrics_, run.id, [&](RowReader& row) {
+      train_metrics_values(row, kept.train.emplace());
+    });
+    read_first(
+        select_last_speed_, run.id, [&](RowReader& row) { row.value(kept.tokens_per_second); });
+    read_first(select_last_evaluation_, run.id, [&](RowReader& row) {
+      worker::Evaluation& evaluation = kept.evaluation.emplace();
+      row.value(evaluation.step);
+      row.value(evaluation.loss);
+      row.value(evaluation.validation_loss);
+    });
+    go_back(kept, run);
+  }
+
+  /// Reads the first row that the statement finds for a run, if there is one.
+  template <class Read>
+  static void read_first(SQLite::Statement& statement, const std::string& run_id, Read read) {
+    statement.reset();
+    statement.bind(1, run_id);
+    if (statement.executeStep()) {
+      RowReader row(statement);
+      read(row);
+    }
+    statement.reset();
+  }
+
   void write_event(const worker::Event& event, const std::string& run_id) {
-    if (const auto* started = std::get_if<worker::Started>(&event)) {
-      // A resumed run repeats the steps after its checkpoint, and may stop before it reaches the
-      // step at which the earlier attempt died.
-      for (SQLite::Statement& statement : delete_later_)
-        execute(statement, run_id, started->first_step);
-    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+    if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
       upsert_train_metrics_.reset();
       Binder row(upsert_train_metrics_);
       row.value(run_id);
@@ -292,6 +334,7 @@ class Ingester {
             run_id,
             evaluation.step,
             evaluation.loss,
+            evaluation.validation_loss,
             evaluation.tokens,
             evaluation.seconds,
             rows);
@@ -319,6 +362,9 @@ class Ingester {
   SQLite::Statement upsert_evaluation_;
   SQLite::Statement delete_scores_;
   SQLite::Statement insert_score_;
+  SQLite::Statement select_last_metrics_;
+  SQLite::Statement select_last_speed_;
+  SQLite::Statement select_last_evaluation_;
   std::vector<SQLite::Statement> delete_later_;  ///< rows behind a step
 };
 
@@ -348,17 +394,28 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
   return known;
 }
 
-/// Folders below `runs_dir`, sorted, without those whose name begins with a dot. The directory
-/// lists the kind of each entry, which saves ten thousand calls of stat.
-std::vector<std::string> folder_names(const fs::path& runs_dir) {
-  std::vector<std::string> names;
+/// Folders below a runs folder, sorted, without those whose name begins with a dot.
+struct FolderNames {
+  std::vector<std::string> own;
+  std::vector<std::string> linked;  ///< links to runs
+};
+
+/// The directory lists the kind of each entry, which saves ten thousand calls of stat.
+FolderNames folder_names(const fs::path& runs_dir) {
+  FolderNames names;
   std::error_code unreadable;
   for (const auto& entry : fs::directory_iterator(runs_dir, unreadable)) {
     if (!entry.is_directory(unreadable)) continue;
     std::string name = entry.path().filename().string();
-    if (name[0] != '.') names.push_back(std::move(name));
+    if (name[0] == '.') continue;
+    if (!entry.is_symlink(unreadable)) {
+      names.own.push_back(std::move(name));
+    } else if (path_exists(run::RunFolder(entry.path()).record_file())) {
+      names.linked.push_back(std::move(name));
+    }
   }
-  std::sort(names.begin(), names.end());
+  std::sort(names.own.begin(), names.own.end());
+  std::sort(names.linked.begin(), names.linked.end());
   return names;
 }
 
@@ -472,6 +529,7 @@ struct Changes {
   std::vector<std::string> removed;
   std::vector<std::string> misnamed;  ///< folders with a run's files whose name no run can have
   std::vector<std::string> unnamed;   ///< folders with a run's log and without run.json
+  std::vector<std::string> linked;    ///< links in the place of a run folder
   std::map<std::string, std::vector<std::string>> closed;  ///< that cannot be read, by the reason
 
   bool none() const { return changed.empty() && removed.empty(); }
@@ -494,7 +552,9 @@ Changes find_changes(SQLite::Database& database,
                      const CountProgress& looking) {
   std::map<std::string, KnownRun> known = read_known_runs(database);
   Changes changes;
-  const std::vector<std::string> names = folder_names(runs_dir);
+  FolderNames found = folder_names(runs_dir);
+  changes.linked = std::move(found.linked);
+  const std::vector<std::string>& names = found.own;
   // Three files of each run, on all cores: a network file system is slow.
   std::vector<FileState> states(names.size());
   parallel_for(
@@ -514,14 +574,14 @@ Changes find_changes(SQLite::Database& database,
       continue;
     }
     run::RunFolder folder(runs_dir / names[i]);
-    const auto found = known.find(names[i]);
-    if (found == known.end()) {
+    const auto before = known.find(names[i]);
+    if (before == known.end()) {
       changes.changed.push_back({std::move(folder)});
       continue;
     }
-    if (is_changed(folder, now, found->second))
-      changes.changed.push_back({std::move(folder), false, found->second.files.events_offset});
-    known.erase(found);
+    if (is_changed(folder, now, before->second))
+      changes.changed.push_back({std::move(folder), false, before->second.files.events_offset});
+    known.erase(before);
   }
   for (const auto& [run_id, run] : known) changes.removed.push_back(run_id);
   return changes;
@@ -540,6 +600,7 @@ void sync_runs(SQLite::Database& database,
   if (!changes.unnamed.empty())
     report.left_out["the folder has no run.json; restore the file, or remove the folder"] =
         changes.unnamed;
+  if (!changes.linked.empty()) report.left_out[run::linked_run_text] = changes.linked;
   for (const auto& [reason, names] : changes.closed) report.left_out[reason] = names;
   if (changes.none()) return;
   std::optional<FileLock> lock = writer_lock(store, watch);

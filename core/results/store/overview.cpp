@@ -232,9 +232,10 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
       overview.running.push_back(running(run, runs_dir, device));
       if (entry != queued.end()) queued.erase(entry);
     } else if (is_final(run.status)) {
+      // One that goes on waits; but it may have ended since the queue was read.
+      if (queued.count(run.id) > 0 && queue::is_queued(runs_dir, run.id)) continue;
+      queued.erase(run.id);
       if (overview.ended.size() < max_ended) overview.ended.push_back(run);
-      // It may have ended since the queue was read.
-      if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
     }
   }
   if (!queued.empty()) {

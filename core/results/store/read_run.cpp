@@ -74,7 +74,9 @@ Description describe(const run::RunFolder& folder) {
   run.tokenizer_fingerprint = record.identity.tokenizer_fingerprint;
   run.initial_weights_hash = record.identity.initial_weights;
   run.program = record.identity.program;
-  run.evaluation = std::to_string(experiment.train.eval_rows) + " rows of " +
+  const int64_t evaluated =
+      record.evaluation_rows > 0 ? record.evaluation_rows : experiment.train.eval_rows;
+  run.evaluation = std::to_string(evaluated) + " rows of " +
                    std::to_string(experiment.train.seq_len) + " tokens";
   run.max_steps = experiment.train.max_steps;
   const model::StateSize state = model::generation_state(experiment.model);

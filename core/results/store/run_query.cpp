@@ -280,13 +280,25 @@ std::map<std::string, std::string> texts_by_key(const Json& config) {
   return texts;
 }
 
+/// What the run has found in the file that a key names, "" for another key.
+std::string content_of(const RunSummary& run, const std::string& key) {
+  if (key == "train.initial_weights") return run.initial_weights_hash;
+  if (key == "tokenizer.path") return run.tokenizer_fingerprint;
+  const bool is_of_data = starts_with(key, "data.") && ends_with(key, "path");
+  return is_of_data ? run.data_fingerprint : "";
+}
+
+/// The values of a key that runs of one config have.
+struct Values {
+  size_t runs = 0;
+  std::set<std::string> texts, contents;  ///< contents: of the files that they name
+
+  bool vary() const { return texts.size() > 1 && contents.size() != 1; }
+};
+
 }  // namespace
 
 std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, size_t most) {
-  struct Values {
-    size_t runs = 0;
-    std::set<std::string> texts;
-  };
   std::map<std::string, size_t> counts;  // of the values of a key that varies
   std::map<std::tuple<std::string, std::string, std::string>, std::map<std::string, Values>> alike;
   std::map<std::tuple<std::string, std::string, std::string>, size_t> sizes;
@@ -295,16 +307,21 @@ std::vector<std::string> varied_keys(const std::vector<ConfiguredRun>& runs, siz
     const auto config =
         std::make_tuple(run.summary.project, run.summary.config, run.summary.profile);
     ++sizes[config];
-    for (const auto& [key, text] : texts_by_key(run::identity_config(run.config))) {
+    auto texts = texts_by_key(run::identity_config(run.config));
+    for (const auto& [key, text] : texts_by_key(run.config))  // the identity names no file
+      if (!content_of(run.summary, key).empty()) texts.try_emplace(key, text);
+    for (const auto& [key, text] : texts) {
       Values& values = alike[config][key];
       ++values.runs;
       values.texts.insert(text);
+      const std::string content = content_of(run.summary, key);
+      if (!content.empty()) values.contents.insert(content);
     }
   }
   for (const auto& [config, keys] : alike) {
     for (const auto& [key, values] : keys) {
       // A key that some runs lack is one of another version of forge.
-      if (key != "seed" && values.texts.size() > 1 && values.runs == sizes[config])
+      if (key != "seed" && values.vary() && values.runs == sizes[config])
         counts[key] = std::max(counts[key], values.texts.size());
     }
   }

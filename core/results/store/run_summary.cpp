@@ -244,6 +244,18 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
   if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }
 
+void go_back(const KeptMetrics& kept, RunSummary& run) {
+  run.metrics.clear();
+  run.eval_step.reset();
+  const auto update = [&](const worker::Event& event) {
+    std::visit(SummaryUpdate(run, event), event);
+  };
+  if (kept.train) update(*kept.train);
+  if (kept.tokens_per_second)
+    run.metrics[results::tokens_per_second_name] = *kept.tokens_per_second;
+  if (kept.evaluation) update(*kept.evaluation);
+}
+
 void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const double time = line->event ? line->event->time : -1;

@@ -195,6 +195,17 @@ std::string processes_text(const RunSummary& run);
 /// RunFolder::status() knows it from more than the log.
 void apply(const run::StoredEvent& stored, RunSummary& run);
 
+/// The last values that a run reported up to some step.
+struct KeptMetrics {
+  std::optional<worker::TrainMetrics> train;
+  std::optional<double> tokens_per_second;  ///< of a window that was measured
+  std::optional<worker::Evaluation> evaluation;
+};
+
+/// The run went back to a step before its last one: of its metrics these are left, and what was
+/// said at the end of an attempt, such as its memory, is not.
+void go_back(const KeptMetrics& kept, RunSummary& run);
+
 /// The newest time of these lines becomes that of the run.
 void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run);
 

@@ -116,12 +116,13 @@ CREATE TABLE train_metrics (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE evaluations (
-  run_id  TEXT NOT NULL,
-  step    INTEGER NOT NULL,
-  loss    REAL,
-  tokens  INTEGER NOT NULL,
-  seconds REAL,
-  rows    TEXT CHECK (rows IS NULL OR json_valid(rows)),  -- after the last step: [losses, scored tokens] of each row
+  run_id          TEXT NOT NULL,
+  step            INTEGER NOT NULL,
+  loss            REAL,
+  validation_loss REAL,             -- NULL: not measured
+  tokens          INTEGER NOT NULL,
+  seconds         REAL,
+  rows            TEXT CHECK (rows IS NULL OR json_valid(rows)),  -- after the last step: [losses, scored tokens] of each row
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 

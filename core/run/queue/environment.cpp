@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <set>
 #include <vector>
 
 #include "core/base/error.h"
@@ -34,6 +35,16 @@ bool is_of_this_user(const fs::path& file) {
 bool is_file_name(const std::string& group) {
   return !group.empty() && group.size() <= 200 && group[0] != '.' &&
          group.find('/') == std::string::npos;
+}
+
+Environment parsed(const std::vector<std::string>& variables) {
+  Environment environment;
+  for (const std::string& variable : variables) {
+    const size_t end = variable.find('=');
+    if (end != std::string::npos && end > 0)
+      environment[variable.substr(0, end)] = variable.substr(end + 1);
+  }
+  return environment;
 }
 
 std::string own_variables() {
@@ -75,16 +86,30 @@ std::optional<Environment> kept_environment(const fs::path& queue_folder,
   try {
     const std::vector<std::string> lines = split(read_file_within(file, most_bytes), '\0');
     if (lines.empty() || lines[0] != run::host_name()) return std::nullopt;
-    Environment environment;
-    for (size_t i = 1; i < lines.size(); ++i) {
-      const size_t end = lines[i].find('=');
-      if (end != std::string::npos && end > 0)
-        environment[lines[i].substr(0, end)] = lines[i].substr(end + 1);
-    }
-    return environment;
+    return parsed({lines.begin() + 1, lines.end()});
   } catch (const Error&) {
     return std::nullopt;  // it is the starter's then, as where nothing was kept
   }
+}
+
+Environment own_environment_with(const Environment& numerics_variables) {
+  static const std::set<std::string> believed = {"ATEN_CPU_CAPABILITY",
+                                                 "CUBLAS_WORKSPACE_CONFIG",
+                                                 "DNNL_CPU_ISA_HINTS",
+                                                 "DNNL_DEFAULT_FPMATH_MODE",
+                                                 "DNNL_MAX_CPU_ISA",
+                                                 "FORGE_PYTORCH_COMPILE",
+                                                 "MKL_CBWR",
+                                                 "NVIDIA_TF32_OVERRIDE",
+                                                 "ONEDNN_CPU_ISA_HINTS",
+                                                 "ONEDNN_DEFAULT_FPMATH_MODE",
+                                                 "ONEDNN_MAX_CPU_ISA",
+                                                 "OPENBLAS_CORETYPE"};
+  Environment environment = parsed(split(own_variables(), '\0'));
+  for (const auto& [name, value] : run::numerics_variables()) environment.erase(name);
+  for (const auto& [name, value] : numerics_variables)
+    if (believed.count(name) > 0) environment[name] = value;
+  return environment;
 }
 
 void forget_environments(const fs::path& queue_folder,

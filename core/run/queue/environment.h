@@ -25,6 +25,11 @@ void keep_own_environment(const std::filesystem::path& queue_folder, const std::
 std::optional<Environment> kept_environment(const std::filesystem::path& queue_folder,
                                             const std::string& group);
 
+/// This process's environment with the numerics variables of another command in place of its own.
+/// Of these only what chooses a CPU's instructions or the precision of products is believed: an
+/// entry of the queue may come from anybody.
+Environment own_environment_with(const Environment& numerics_variables);
+
 /// Removes what is kept for groups of which `is_needed` says no. To be called while the queue is
 /// locked.
 void forget_environments(const std::filesystem::path& queue_folder,

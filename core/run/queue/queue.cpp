@@ -141,6 +141,7 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.optional("supervisor", entry.supervisor);
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
+  visit.optional("variables", entry.variables);
 }
 
 std::string devices_text(const QueueEntry& entry) {
@@ -358,7 +359,9 @@ void Queue::forget_other_environments() const {
 }
 
 std::optional<Environment> Queue::environment_of(const QueueEntry& entry) const {
-  return kept_environment(folder_, entry.group);
+  if (std::optional<Environment> kept = kept_environment(folder_, entry.group)) return kept;
+  if (!entry.variables) return std::nullopt;
+  return own_environment_with(*entry.variables);
 }
 
 void Queue::forget(const std::string& run) {

@@ -96,6 +96,8 @@ struct QueueEntry {
   int supervisor = 0;                ///< process id of the newest one, 0: none yet
   int starts = 0;                    ///< supervisors that were started for it
   int attempt = 0;                   ///< the run's last attempt before the newest start
+  /// run::numerics_variables() of the command that asked for it, none: not recorded.
+  std::optional<Environment> variables = {};
 };
 
 /// "cuda:0 or cuda:1", or "2 of cuda:0, cuda:1, cuda:2": where the run may be.
@@ -138,8 +140,9 @@ class Queue {
   /// Adds the entry, or writes it anew.
   void put(const QueueEntry& entry);
   void remove(const std::string& run);
-  /// The variables of the command that asked for the run here, none where they are not known. It is
-  /// started in them, whoever starts it: another one's might change what it computes.
+  /// The variables of the command that asked for the run here. It is started in them, whoever
+  /// starts it: another one's might change what it computes. Where they are not in this user's
+  /// cache they are this process's own but for those that decide what it computes; none: all are.
   std::optional<Environment> environment_of(const QueueEntry& entry) const;
 
  private:

@@ -77,6 +77,22 @@ TEST_CASE("a lock that another holds is waited for in words, and a Ctrl-C ends t
   CHECK(FileLock::holder(file) == this_process());
 }
 
+TEST_CASE("a folder that is removed while its lock is waited for is made again", "[waiting]") {
+  const TemporaryFolder place;
+  const fs::path folder = place / "cache/data";
+  std::optional<FileLock> held = lock_made_folder(folder, {});
+  const FileLock lock = lock_made_folder(folder, [&](const std::string& holder) {
+    CHECK(holder == this_process());
+    remove_tree(folder);
+    held.reset();
+  });
+  CHECK_FALSE(held);
+  CHECK(lock.is_at(folder / "lock"));
+  // What is wrong with the folder itself is said.
+  place.write("file", "");
+  CHECK_THROWS_AS(lock_made_folder(place / "file", {}), Error);
+}
+
 TEST_CASE("commands say for whom they wait at the store and at the queue", "[waiting]") {
   const TemporaryFolder runs;
   queue::Queue(runs.path());

@@ -454,6 +454,15 @@ TEST_CASE("a grammar's path is meant from its project and made absolute") {
                    "relative to the current folder"));
 }
 
+TEST_CASE("rows of lano are as long as they can be scored") {
+  const ConfigFixture fixture;
+  const std::string lano = task_text("name: lano, grammar_seed: 5");
+  CHECK_NOTHROW(fixture.resolve(lano, {"train.seq_len=16384", "model.vocab_size=2000"}));
+  const std::string error = fixture.error(lano, {"train.seq_len=16385"});
+  CHECK(contains(error, "train.seq_len 16385 is more than 16,384, the longest rows"));
+  CHECK(contains(error, "set train.seq_len to 16384 or less"));
+}
+
 TEST_CASE("a grammar is either read or drawn from a seed") {
   const ConfigFixture fixture;
   fixture.files.folder.write("projects/p/g.json", "{}");

@@ -133,6 +133,8 @@ TEST_CASE("a value under which transformers computes something else is refused w
       {R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}})", "'rope_scaling' has factor"},
       {R"({"rope_scaling": {"type": "linear"}})", "'rope_scaling' has type \"linear\""},
       {R"({"rope_parameters": {"rope_type": "yarn"}})", "has rope_type \"yarn\""},
+      {R"({"rope_theta": 10000, "rope_parameters": {"rope_theta": 5e5, "rope_type": "default"}})",
+       "rope_theta is 10000, and in rope_parameters 500000"},
       {R"({"rope_scaling": 2})", "'rope_scaling' is 2"}};
   for (const auto& [change, reason] : cases) {
     INFO(change);

@@ -102,6 +102,15 @@ TEST_CASE("of equal losses the earlier run is better", "[run][halving]") {
           Texts{"1>1"});
 }
 
+TEST_CASE("the best of a search has the lowest finite loss of those that reached the end",
+          "[run][halving]") {
+  const double nan = std::nan("");
+  REQUIRE(best_contestant({arrived_run({1, nan}), arrived_run({1, 3}), arrived_run({1, 2})}, 2) ==
+          2U);
+  REQUIRE(best_contestant({arrived_run({1, 2}), arrived_run({1, 2}), arrived_run({0.5})}, 2) == 0U);
+  REQUIRE_FALSE(best_contestant({arrived_run({1, nan}), arrived_run({1})}, 2));
+}
+
 TEST_CASE("a run that failed is the worst of its rung, and no loss that is not finite goes on",
           "[run][halving]") {
   Contestant failed = active_run({});

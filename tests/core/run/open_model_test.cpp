@@ -89,6 +89,30 @@ TEST_CASE("a damaged checkpoint is passed over for an older one", "[run]") {
   REQUIRE(contains(error_of([&] { open_run(folder); }), "has no checkpoint"));
 }
 
+TEST_CASE("a checkpoint under the name of another step is refused", "[run][hostile]") {
+  const Runs runs({"train_a-1234"});
+  const RunFolder folder = runs.only();
+  const fs::path copy = folder.checkpoints() / "000000010";
+  fs::copy(folder.checkpoints() / "000000030", copy);
+  CHECK(open_run(folder, 30).step == 30);
+  const std::string said = error_of([&] { open_run(folder, 10); });
+  CHECK(contains(said, "is the one of step 30, under the name of step 10"));
+  CHECK(contains(said, "rename the folder to 000000030"));
+  // The newest of the run is not taken by its name alone, either.
+  fs::rename(copy, folder.checkpoints() / "000000050");
+  const RunModel newest = open_run(folder);
+  CHECK(newest.step == 30);
+  REQUIRE(newest.skipped_checkpoints.size() == 1);
+  CHECK(contains(newest.skipped_checkpoints[0], "under the name of step 50"));
+}
+
+TEST_CASE("a checkpoint that is named must be whole", "[run][hostile]") {
+  const Runs runs({"train_a-1234"});
+  const fs::path weights = runs.only().checkpoints() / "000000030/weights.safetensors";
+  write_file_atomic(weights, "x");
+  CHECK(contains(error_of([&] { open_run(runs.only(), 30); }), "weights.safetensors has 1 bytes"));
+}
+
 TEST_CASE("what is opened in the place of a newer checkpoint is told with the reason",
           "[run][hostile]") {
   const Runs runs({"train_a-1234"});

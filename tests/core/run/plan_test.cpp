@@ -129,6 +129,21 @@ TEST_CASE("force plans a run of its own, which then counts", "[run][plan]") {
   REQUIRE(plan_run(inputs, runs.path(), false).record.id == first.record.id + "-3");
 }
 
+TEST_CASE("a run that is only linked here is not taken for one's own", "[run][plan][hostile]") {
+  const TemporaryFolder runs, others;
+  const RunInputs inputs = small_inputs();
+  const RunFolder elsewhere = tests::new_run(others.path());
+  tests::complete(elsewhere);
+  fs::create_directory_symlink(elsewhere.path(), runs / elsewhere.id());
+  const PlannedRun planned = plan_run(inputs, runs.path(), false);
+  CHECK(planned.action == Action::start);
+  CHECK(planned.record.id == elsewhere.id() + "-2");
+  fs::remove(runs / elsewhere.id());
+  fs::create_directory_symlink(others / "none", runs / elsewhere.id());
+  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+  CHECK(list_runs(runs.path()).size() == 1);
+}
+
 TEST_CASE("a project has runs of its own, which its tables show", "[run][plan]") {
   const TemporaryFolder runs;
   const RunInputs ours = small_inputs();
@@ -480,6 +495,7 @@ TEST_CASE("a run keeps the seeds that its command planned", "[run][plan]") {
   const PlannedRun planned = plan_run(inputs, folder.path(), false);
   REQUIRE(write_run_folder(planned, inputs));
   REQUIRE(planned.folder.record().planned_seeds == inputs.planned_seeds);
+  REQUIRE(planned.folder.record().evaluation_rows == inputs.evaluation_tokens.at(0).rows);
   // They are no part of what it computes: the same run with another plan is the same run.
   inputs.planned_seeds = {42};
   REQUIRE(plan_run(inputs, folder.path(), false).record.key == planned.record.key);

@@ -162,6 +162,18 @@ TEST_CASE("a worker that saves a checkpoint has got further and waits begin anew
   REQUIRE(waits_of(scene) == "2.0 10.0 2.0 -");
 }
 
+TEST_CASE("a checkpoint that the next worker cannot begin with is no progress",
+          "[run][supervisor]") {
+  SupervisedScene scene({});
+  const auto damage = [&] {
+    write_file_atomic(scene.folder.checkpoints() / "000000001" / "manifest.json", "{");
+  };
+  for (int i = 0; i < 5; ++i)
+    scene.launcher.add({then(greeting(), {Saves{1}, Does{damage}, Exits{{0, SIGKILL}}}), {}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(waits_of(scene) == "2.0 10.0 60.0 -");
+}
+
 TEST_CASE("a failure is tried again where the worker says that this may mend it",
           "[run][supervisor]") {
   const std::string busy = R"({"event":"failed","message":"all devices are busy","retry":true})";

@@ -6,6 +6,7 @@
 #include "core/run/queue/queue.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
 
 namespace forge::run {
 namespace {
@@ -338,6 +339,23 @@ TEST_CASE("runs are listed by name and half-written ones are not", "[run][run_fo
   std::vector<std::string> names;
   for (const RunFolder& run : list_runs(runs.path())) names.push_back(run.id());
   REQUIRE(names == std::vector<std::string>{"a-1", "b-1"});
+}
+
+TEST_CASE("a link in the place of a run folder is no run", "[run][run_folder][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  tests::MadeRun made;
+  made.id = "train_a-1";
+  tests::make_completed_run(runs, made);
+  const RunFolder elsewhere = tests::make_completed_run(folder / "others", made);
+  fs::create_directory_symlink(elsewhere.path(), runs / "train_a-2");
+  REQUIRE(list_runs(runs).size() == 1);
+  CHECK(find_run(runs, "train_a")->id() == "train_a-1");
+  const std::string said = error_of([&] { find_run(runs, "train_a-2"); });
+  CHECK(contains(said, "a symbolic link stands in the place of its folder"));
+  // The runs folder itself may be one.
+  fs::create_directory_symlink(runs, folder / "link");
+  CHECK(find_run(folder / "link", "train_a-1").has_value());
 }
 
 TEST_CASE("a run is found by its id or a beginning that no other has", "[run][run_folder]") {

@@ -122,10 +122,11 @@ TEST_CASE("a run with links in place of its own files is not begun", "[run][supe
   REQUIRE_FALSE(fs::exists(elsewhere / "new"));
   REQUIRE(fs::exists(elsewhere / "000000001/mine"));
   REQUIRE(scene.launcher.launches.empty());
-  // The folder itself.
+  // The folder itself: it is no run of this runs folder, and the plan is another one.
   const fs::path away = elsewhere / run.id();
   fs::rename(run.path(), away);
-  is_refused(run.path(), away);
+  fs::create_symlink(away, run.path());
+  CHECK(contains(error_of([&] { scene.supervise(); }), "is a symbolic link"));
   REQUIRE_FALSE(fs::exists(away / "lock"));
 }
 

@@ -48,11 +48,12 @@ TEST_CASE("a checkpoint that is none does not count, and the older one stays",
     std::function<void(const fs::path&)> write;
     std::string said;
   };
-  for (const Case& that : std::vector<Case>{{nothing, "there is no folder"},
-                                            {a_file, "there is no folder"},
-                                            {unfinished, "weights.safetensors has 1 bytes"},
-                                            {of_other_step, "is one of step 3"},
-                                            {of_other_run, "is of another run"}}) {
+  for (const Case& that :
+       std::vector<Case>{{nothing, "there is no folder"},
+                         {a_file, "there is no folder"},
+                         {unfinished, "weights.safetensors has 1 bytes"},
+                         {of_other_step, "is the one of step 3, under the name of step 2"},
+                         {of_other_run, "is of another run"}}) {
     SupervisedScene scene({});
     const fs::path all = scene.folder.checkpoints();
     auto request = nlohmann::json::parse(read_file(scene.folder.request_file()));

@@ -25,6 +25,34 @@ TEST_CASE("a silent worker is killed at the limit and not before", "[run][superv
   REQUIRE(contains(failure_of({IsSilent{122}, Says{lines::hello}}).at("reason"), "no progress"));
 }
 
+TEST_CASE("what was long before is waited for twice as long, which the reason says",
+          "[run][supervisor]") {
+  const auto stepping = [](double first, double second) {
+    return then(greeting(),
+                {Says{lines::progress(0)},
+                 IsSilent{first},
+                 Says{lines::progress(1)},
+                 IsSilent{second},
+                 Says{lines::finished(true)}});
+  };
+  CHECK(contains(failure_of(stepping(100, 210)).at("reason"),
+                 "made no progress for 3m 20s, twice as long as ever before (1m 40s)"));
+  // The time that it took to start up is not that of a step.
+  const config::TrainConfig train = config::experiment_from_json(small_inputs().experiment).train;
+  worker::Started started{1000, 0, train.max_steps, train.batch_size * train.seq_len};
+  started.gradient_slots = train.gradient_slots;
+  const Script slow_start = {Says{lines::hello},
+                             Says{lines::environment},
+                             IsSilent{100},
+                             Says{worker::to_line(worker::to_json(started))},
+                             Says{lines::progress(0)},
+                             IsSilent{1},
+                             Says{lines::progress(1)},
+                             IsSilent{130},
+                             Says{lines::finished(true)}};
+  CHECK(contains(failure_of(slow_start).at("reason"), "made no progress for 2m 00s and was"));
+}
+
 TEST_CASE("the config says how long a worker may be silent", "[run][supervisor]") {
   for (const double patience : {40.0, 400.0}) {
     SupervisedScene scene(

@@ -39,6 +39,8 @@ TEST_CASE("the rows of an evaluation are those of its loss", "[worker][plausible
                  "2 numbers of row_losses and 1 of row_tokens of the evaluation of step 7"));
   CHECK(contains(fault_of(evaluation_of(2.0, {}, {1})), "0 numbers of row_losses"));
   CHECK(contains(fault_of(evaluation_of(2.0, {-1.0, 5.0}, {1, 1})), "'row_losses' is negative"));
+  CHECK(contains(fault_of(evaluation_of(2.0, {std::nan(""), 2.0}, {1, 1})),
+                 "row_losses of the evaluation of step 7 have the mean nan, and its loss is 2"));
   Evaluation fewer = evaluation_of(2.0, {2.0, 2.0}, {1, 1});
   fewer.tokens = 256;
   CHECK(contains(fault_of(fewer),
@@ -72,6 +74,9 @@ TEST_CASE("numbers of events that cannot be are refused", "[worker][plausible]")
   CHECK(fault_of(finished).empty());
   finished.eval_loss = -5;
   CHECK(contains(fault_of(finished), "'eval_loss' is negative: -5"));
+  finished.eval_loss = 5;
+  finished.wall_seconds = infinite;
+  CHECK(contains(fault_of(finished), "'wall_seconds' is no number of seconds"));
   CHECK(fault_of(MicroBatch{4, "train", 1, 2, ""}).empty());
   CHECK(contains(fault_of(MicroBatch{4, "train", 99, 2, ""}), "99 rows of 2"));
   CHECK(contains(fault_of(MicroBatch{4, "train", 0, 2, ""}), "0 rows of 2"));

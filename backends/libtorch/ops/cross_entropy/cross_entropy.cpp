@@ -24,7 +24,7 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits,
   const at::Tensor total = at::where(kept, n, at::zeros_like(n)).sum();
   const at::Tensor& counted = options.counted(targets);
   if (options.z_loss == CrossEntropyOptions::ZLoss::lingua_code) return total / counted.numel();
-  return total / counted.ne(ignored_target).sum();
+  return total / counted.ne(ignored_target).sum().clamp_min(1);
 }
 
 namespace {

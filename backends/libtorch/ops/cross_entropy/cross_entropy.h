@@ -27,7 +27,7 @@ struct CrossEntropyOptions {
 
 /// Next-token loss of logits [N, V] and int32 targets [N] by plain Torch operations, on any device
 /// and dtype; a target of -100 is not scored. Returns a scalar in the logits' dtype (float32 at
-/// least); NaN if no target is scored. Differentiable. Training uses linear_cross_entropy.
+/// least); 0 if no target is scored. Differentiable. Training uses linear_cross_entropy.
 at::Tensor cross_entropy_reference(const at::Tensor& logits,
                                    const at::Tensor& targets,
                                    const CrossEntropyOptions& options = {});

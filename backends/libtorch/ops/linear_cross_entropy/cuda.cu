@@ -191,7 +191,7 @@ __global__ void count_scored_kernel(const int32_t* targets, int64_t rows, float*
   int scored = 0;
   for (int64_t i = threadIdx.x; i < rows; i += sum_threads) scored += targets[i] != unscored;
   scored = block_sum(scored);
-  if (threadIdx.x == 0) *count = static_cast<float>(scored);
+  if (threadIdx.x == 0) *count = static_cast<float>(max(scored, 1));
 }
 
 /// loss = (sum of losses, in double) / count.

@@ -25,7 +25,7 @@ struct LossRows {
 template <class T>
 void loss_rows(const LossRows<T>& in, cudaStream_t stream);
 
-/// count[0] = the number of targets that are scored.
+/// count[0] = the number of targets that are scored, 1 where none is.
 void count_scored(const int32_t* targets, int64_t rows, float* count, cudaStream_t stream);
 
 /// loss[0] = the sum of losses, in double, divided by count[0].

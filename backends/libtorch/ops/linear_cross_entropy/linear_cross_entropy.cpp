@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/libtorch/ops/common/autograd.h"
@@ -85,7 +86,8 @@ FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
 int64_t divisor(const at::Tensor& targets, const CrossEntropyOptions& options) {
   const at::Tensor& counted = options.counted(targets);
   if (options.z_loss == ZLoss::lingua_code) return counted.numel();
-  return counted.ne(ignored_target).sum().item<int64_t>();
+  // Where nothing is scored the loss is 0 and no weight has a gradient.
+  return std::max<int64_t>(1, counted.ne(ignored_target).sum().item<int64_t>());
 }
 
 /// Losses of all rows, and the gradients of their sum divided by `count`, where those are defined.

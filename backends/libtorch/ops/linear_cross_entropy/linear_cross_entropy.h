@@ -7,8 +7,9 @@
 namespace forge::ops {
 
 /// cross_entropy(linear(x, w), targets): the loss of hidden states x [N, C] under a head w [V, C]
-/// and int32 targets [N], a scalar, float32 at least. Differentiable in x and w. The logits are
-/// never whole: a chunk of rows after the other becomes logits, loss and gradient at once.
+/// and int32 targets [N], a scalar, float32 at least; 0 where no target is scored. Differentiable
+/// in x and w. The logits are never whole: a chunk of rows after the other becomes logits, loss and
+/// gradient at once.
 at::Tensor linear_cross_entropy(const at::Tensor& x,
                                 const WeightMatrix& w,
                                 const at::Tensor& targets,

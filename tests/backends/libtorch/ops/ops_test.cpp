@@ -222,15 +222,25 @@ TEST_CASE("rotary rotates the pair at position p by p times its frequency", "[op
   REQUIRE(y[3].item<double>() == Approx(2 * std::cos(0.3)));
 }
 
-TEST_CASE("linear_cross_entropy of no scored row is no number", "[ops]") {
+TEST_CASE("linear_cross_entropy of no scored row is 0 and has no gradient", "[ops]") {
+  const at::TensorOptions options = at::TensorOptions(test_device());
+  const at::Tensor x = at::randn({3, 4}, options).requires_grad_(true);
+  const at::Tensor w = at::randn({5, 4}, options).requires_grad_(true);
+  const at::Tensor unscored = at::full({3}, ops::ignored_target, options.dtype(at::kInt));
+  const at::Tensor loss = ops::linear_cross_entropy(x, w, unscored);
+  REQUIRE(loss.item<double>() == 0);
+  loss.backward();
+  REQUIRE(x.grad().abs().max().item<double>() == 0);
+  REQUIRE(w.grad().abs().max().item<double>() == 0);
+}
+
+TEST_CASE("linear_cross_entropy refuses a target outside the vocabulary", "[ops]") {
   const at::Tensor x = at::randn({3, 4}), w = at::randn({5, 4});
   const at::Tensor unscored = at::full({3}, ops::ignored_target, at::kInt);
-  REQUIRE(std::isnan(ops::linear_cross_entropy(x, w, unscored).item<double>()));
   const at::Tensor none = at::empty({0}, at::kInt);
-  REQUIRE(std::isnan(ops::linear_cross_entropy(x.narrow(0, 0, 0), w, none).item<double>()));
+  REQUIRE(ops::linear_cross_entropy(x.narrow(0, 0, 0), w, none).item<double>() == 0);
   REQUIRE(fails_with("outside the vocabulary of 5",
                      [&] { ops::linear_cross_entropy(x, w, at::full({3}, 5, at::kInt)); }));
-  // Each by itself is one.
   REQUIRE(ops::linear_cross_entropy_losses(x, w, unscored).sum().item<double>() == 0);
   REQUIRE(fails_with("outside the vocabulary of 5",
                      [&] { ops::linear_cross_entropy_losses(x, w, at::full({3}, 5, at::kInt)); }));

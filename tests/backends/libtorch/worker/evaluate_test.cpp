@@ -189,6 +189,12 @@ TEST_CASE("log probabilities reach from a row's beginning to behind its first te
   }
 }
 
+TEST_CASE("a vocabulary that is larger than the task's makes its rows no longer", "[worker]") {
+  AnswersJob job(lano_task, 64, {AnswerKind::log_probabilities});
+  job.experiment.model.vocab_size = 2000;
+  CHECK(job.run().size() == 5);
+}
+
 TEST_CASE("a task's scorer takes what the worker answers", "[worker]") {
   for (const json& task : {copy_task, lano_task, brevo_task}) {
     INFO(task.dump());

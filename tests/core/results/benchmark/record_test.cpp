@@ -214,6 +214,27 @@ TEST_CASE("a file that is no measurement is refused by name", "[benchmark]") {
   REQUIRE(contains(error(to_json(made_record("a", 1, 1)).dump()), "calls itself '2026-11-01-a'"));
 }
 
+TEST_CASE("a measurement whose numbers are not those of its windows is refused", "[benchmark]") {
+  const TemporaryFolder folder;
+  Record record = made_record("train_x", 21, 1000);
+  const fs::path file = write_record(folder.path(), record);
+  const json written = json::parse(read_file(file));
+  const auto error = [&](const char* key, const json& value) {
+    json edited = written;
+    edited[key] = value;
+    write_file_atomic(file, edited.dump());
+    return error_of([&] { read_record(file); });
+  };
+  CHECK(read_record(file).tokens_per_second == 1000);
+  const std::string fast = error("tokens_per_second", 9e9);
+  CHECK(contains(fast, file.string() + "' is no benchmark"));
+  CHECK(contains(fast, "tokens_per_second is 9000000000.0, and by its windows 1000.0"));
+  CHECK(contains(error("windows", {2000, 1, 2}), "tokens_per_second is 1000"));
+  CHECK(contains(error("windows", json::array()), "tokens_per_second is 1000"));
+  CHECK(contains(error("spread", 0.001), "spread is 0.001, and by its windows 0.005"));
+  CHECK(contains(error("step_seconds", 1), "step_seconds is 1.0, and by its windows 16.384"));
+}
+
 TEST_CASE("without measurements there are none to list", "[benchmark]") {
   const TemporaryFolder folder;
   REQUIRE(list_records(folder.path()).empty());

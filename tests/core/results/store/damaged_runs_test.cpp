@@ -74,6 +74,24 @@ TEST_CASE("a log that is written anew in place is read anew", "[store][hostile]"
   REQUIRE(contains(warnings[0], "events.jsonl', byte 0: "));
 }
 
+TEST_CASE("a link in the place of a run folder is told and no run", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder own = make_completed_run(place.runs, made_as_forge("x"));
+  const run::RunFolder elsewhere = make_completed_run(place.folder / "others", made("y"));
+  fs::create_directory_symlink(elsewhere.path(), place.runs / "z-1");
+  fs::create_directory_symlink(place.folder.path(), place.runs / "no-run");
+  const std::vector<std::string> warnings = place.store.sync(place.runs).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "run 'z-1' is left out: a symbolic link stands in the place"));
+  CHECK(place.store.runs({}).size() == 1);
+  CHECK(compare_store(place.database, place.runs).differences.empty());
+  // What was a run of its own is none any more.
+  fs::rename(own.path(), place.folder / "moved");
+  fs::create_directory_symlink(place.folder / "moved", own.path());
+  place.store.sync(place.runs);
+  CHECK(place.store.runs({}).empty());
+}
+
 TEST_CASE("a log of rubbish is told in a few lines", "[store][hostile]") {
   Workplace place;
   const run::RunFolder folder = make_completed_run(place.runs, made("x"));

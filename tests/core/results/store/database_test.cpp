@@ -289,7 +289,7 @@ TEST_CASE("what a killed writer had not committed is rolled back", "[store]") {
     database.exec("DELETE FROM train_metrics");
     database.exec(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) "
-        "INSERT INTO evaluations SELECT 'run-1', 1000 + i, 1, 1, 1, NULL FROM n");
+        "INSERT INTO evaluations SELECT 'run-1', 1000 + i, 1, NULL, 1, 1, NULL FROM n");
     ::raise(SIGKILL);
   });
   REQUIRE(WIFSIGNALED(status));

@@ -184,6 +184,19 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   REQUIRE(now.warnings.empty());
 }
 
+TEST_CASE("a run that failed and waits to go on has not ended", "[store][overview]") {
+  TemporaryFolder runs;
+  make_failed_run(runs.path(), made_with_steps("again"), 10, "its supervisor was killed");
+  make_failed_run(runs.path(), made_with_steps("broken"), 10, "no");
+  queue::Queue(runs.path()).put(entry("again"));
+  ResultStore store(runs / "forge.sqlite");
+  const Overview now = overview(store, runs.path(), 5);
+  REQUIRE(now.waiting.size() == 1);
+  CHECK(now.waiting[0].entry.run == "again");
+  REQUIRE(now.ended.size() == 1);
+  CHECK(now.ended[0].id == "broken");
+}
+
 TEST_CASE("a run that waits on another host tells when that gave its last sign of life",
           "[store][overview]") {
   TemporaryFolder runs;

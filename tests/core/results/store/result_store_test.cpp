@@ -159,6 +159,86 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   REQUIRE_FALSE(summary.exit_status.has_value());
 }
 
+/// The run as the store knows it, and as one that reads all of its log at once does.
+RunSummary synced(Workplace& place, const std::string& run_id) {
+  place.store.sync(place.runs);
+  const std::filesystem::path anew = place.folder / "anew.sqlite";
+  remove_tree(anew);
+  ResultStore(anew).sync(place.runs);
+  REQUIRE(dump_store(anew) == dump_store(place.database));
+  return place.store.run(run_id).value();
+}
+
+TEST_CASE("a run that went back to its start has the losses of no lost attempt", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGKILL");
+  append_event(folder, worker::Evaluation{30, 3.0, 100, 1});
+  const bool synced_between = GENERATE(true, false);
+  if (synced_between) place.store.sync(place.runs);
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 0, 30, 1024}, 2);
+  worker::Finished finished;
+  finished.step = 5;
+  append_event(folder, finished, 2);
+  append_ended(folder, "stopped");
+  const RunSummary summary = synced(place, run.id);
+  CHECK(summary.step == 5);
+  CHECK_FALSE(summary.eval_step.has_value());
+  for (const char* name : {"eval_loss", "train_loss", "tokens_per_second"}) {
+    CAPTURE(name);
+    CHECK_FALSE(summary.metric(name).has_value());
+  }
+}
+
+TEST_CASE("a run that went back has the newest values that its weights have passed", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 20, "worker killed by SIGKILL");
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 0, 60, 1024}, 2);
+  worker::TrainMetrics slow = metrics_at(20);
+  slow.tokens_per_second = 0;  // not measured
+  append_event(folder, metrics_at(10), 2);
+  worker::Evaluation kept{10, 4.0, 100, 1}, later{40, 3.0, 100, 1};
+  kept.validation_loss = 4.1;
+  later.validation_loss = 3.1;
+  append_event(folder, kept, 2);
+  append_event(folder, slow, 2);
+  append_event(folder, metrics_at(30), 2);
+  append_event(folder, later, 2);
+  worker::Finished finished;
+  finished.step = 40;
+  finished.peak_memory_bytes = 1000;
+  append_event(folder, finished, 2);
+  append_ended(folder, "stopped");
+  CHECK(synced(place, run.id).metric("validation_loss") == 3.1);
+  CHECK(place.store.run(run.id)->metric("peak_memory_bytes") == 1000);
+
+  append_attempt(folder, 3);
+  append_event(folder, worker::Started{4434176, 25, 60, 1024}, 3);
+  const RunSummary summary = synced(place, run.id);
+  CHECK(summary.step == 25);
+  CHECK(summary.eval_step == 10);
+  CHECK(summary.metric("eval_loss") == 4.0);
+  CHECK(summary.metric("train_loss") == slow.loss);
+  CHECK(summary.metric("wall_seconds") == slow.elapsed_seconds);
+  CHECK(summary.metric("tokens_per_second") == metrics_at(10).tokens_per_second);
+  CHECK(summary.metric("validation_loss") == 4.1);
+  CHECK_FALSE(summary.metric("peak_memory_bytes").has_value());
+}
+
+TEST_CASE("a run that goes on where it was stopped keeps what it had", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_stopped_run(place.runs, run, 20);
+  place.store.sync(place.runs);
+  const RunSummary stopped = place.store.run(run.id).value();
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 20, 60, 1024}, 2);
+  CHECK(synced(place, run.id).metrics == stopped.metrics);
+}
+
 TEST_CASE("what a run ran on is that of all attempts that its weights come from", "[store]") {
   Workplace place;
   const MadeRun run = made("x");

@@ -149,6 +149,20 @@ TEST_CASE("runs are chosen and sorted by keys of their configs, and show those t
   REQUIRE(varied_keys(runs, 4).empty());
 }
 
+TEST_CASE("a file varies where its content does", "[store][query]") {
+  std::vector<ConfiguredRun> runs(2);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].config = config::to_json(tests::MadeRun().experiment);
+    runs[i].config["data"]["path"] = "/texts/" + std::to_string(i);
+    runs[i].summary.data_fingerprint = "one text";
+  }
+  REQUIRE(varied_keys(runs, 4).empty());  // it was moved
+  runs[1].summary.data_fingerprint = "another";
+  REQUIRE(varied_keys(runs, 4) == Texts{"data.path"});
+  runs[1].config["data"]["path"] = "/texts/0";  // and other settings of data
+  REQUIRE(varied_keys(runs, 4).empty());
+}
+
 TEST_CASE("a list that varies is one column, which can be asked for", "[store][query]") {
   std::vector<ConfiguredRun> runs(2);
   for (ConfiguredRun& run : runs) {

@@ -10,7 +10,7 @@
 namespace forge::store {
 namespace {
 
-TEST_CASE("the rows of the last evaluation are kept, and those that are no numbers are not",
+TEST_CASE("the rows of the last evaluation are kept, and one whose rows cannot be its own is none",
           "[store]") {
   Workplace place;
   const MadeRun run = made("x");
@@ -26,11 +26,14 @@ TEST_CASE("the rows of the last evaluation are kept, and those that are no numbe
   place.store.sync(place.runs);
   REQUIRE(place.store.evaluation_rows(run.id).losses == std::vector<double>{3.5, 4.25});
   REQUIRE(place.store.evaluation_rows(run.id).tokens == std::vector<int64_t>{50, 50});
+  for (const std::vector<double>& others : {std::vector<double>{NAN, 4.25}, {4.25}}) {
+    evaluation.row_losses = others;
+    append_event(folder, evaluation);
+    place.store.sync(place.runs);
+    REQUIRE(place.store.evaluation_rows(run.id).losses == std::vector<double>{3.5, 4.25});
+  }
+  evaluation.loss = NAN;
   evaluation.row_losses = {NAN, 4.25};
-  append_event(folder, evaluation);
-  place.store.sync(place.runs);
-  REQUIRE(place.store.evaluation_rows(run.id).losses.empty());
-  evaluation.row_losses = {4.25};
   append_event(folder, evaluation);
   place.store.sync(place.runs);
   REQUIRE(place.store.evaluation_rows(run.id).losses.empty());

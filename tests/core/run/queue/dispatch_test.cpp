@@ -532,6 +532,27 @@ TEST_CASE("a run is started in the environment of the command that asked for it"
   REQUIRE(folder_entries(file.parent_path()).empty());
 }
 
+TEST_CASE("a run that another cache's process starts has its own command's numerics",
+          "[queue][hostile]") {
+  Scene scene("echo \"$OPENBLAS_CORETYPE $MKL_CBWR $LD_AUDIT $FORGE_TEST_WHO\" > \"$2/who\"\n" +
+              holds_the_lock);
+  QueueEntry entry = scene.add(1);
+  entry.variables = {{"OPENBLAS_CORETYPE", "Haswell"}, {"LD_AUDIT", "/tmp/theirs.so"}};
+  {
+    Queue queue(scene.path());
+    queue.remove(entry.run);
+    queue.add(entry);
+  }
+  remove_tree(environments_folder(scene.path() / ".queue"));
+  ::setenv("MKL_CBWR", "AVX2", 1);
+  ::setenv("FORGE_TEST_WHO", "second", 1);
+  REQUIRE(scene.started() == std::vector<std::string>{entry.run});
+  REQUIRE(until([&] { return path_exists(scene.run(entry).path() / "who"); }));
+  ::unsetenv("MKL_CBWR");
+  ::unsetenv("FORGE_TEST_WHO");
+  REQUIRE(read_file(scene.run(entry).path() / "who") == "Haswell   second\n");
+}
+
 TEST_CASE("the environment of another machine is none here", "[queue]") {
   const TemporaryFolder folder;
   const fs::path queue = folder / ".queue";
