@@ -146,9 +146,13 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
   std::vector<std::string> ended;
   int worst = run::supervised_completed;
   bool some_are_open = false;  // not started, or left
+  bool all_told = true;        // completed, or diverged
   std::vector<std::string> stopped, halved;
   for (const auto& [run, outcome] : last_ends(all)) {
     const std::string& id = run.planned.record.id;
+    const bool is_completed = outcome.status.state == run::RunState::completed;
+    all_told =
+        all_told && outcome.ending == Ending::ended && (is_completed || outcome.status.diverged);
     if (outcome.ending != Ending::ended) {
       some_are_open = true;
       std::cerr << (outcome.ending == Ending::left
@@ -180,7 +184,7 @@ ExecutedRuns report_ends(const std::vector<EndedRun>& all, bool halves) {
               << (stopped.size() == 1 ? " continues it from its" : " continues them from their")
               << " newest checkpoint\n";
   if (worst == run::supervised_completed && some_are_open) worst = run::supervised_stopped;
-  return {worst, false, std::move(ended)};
+  return {worst, false, std::move(ended), all_told && worst != run::supervised_completed};
 }
 
 ExecutedRuns follow_and_report(const Context& context,

@@ -18,6 +18,7 @@ struct ExecutedRuns {
   int exit_code = 0;  ///< 1 a run failed, 3 one was stopped, not started or left, 4 the disk failed
   bool detached = false;           ///< they were only queued
   std::vector<std::string> ended;  ///< their ids
+  bool diverged = false;           ///< some did, and all others completed
   bool interrupted = false;        ///< by Ctrl-C, also where it came too late to stop one
 };
 

@@ -72,10 +72,44 @@ std::vector<CheckedRun> check(const TableRequest& request,
   return runs;
 }
 
-/// The means of the deciding metric, by config and value.
+/// The runs of the request's project, by id.
+std::vector<store::RunSummary> runs_of_project(const TableRequest& request) {
+  store::RunFilter of_project;
+  of_project.project = request.project.path;
+  of_project.workspace = request.project.workspace_root.string();
+  return stored_runs(request.context, of_project);
+}
+
+/// The runs but those that diverged, which would do so again, and which a table knows as values
+/// that are no best. --force repeats them.
+std::vector<CheckedRun> without_diverged(const TableRequest& request,
+                                         std::vector<CheckedRun> runs) {
+  std::set<std::string> diverged;
+  for (const store::RunSummary& run : runs_of_project(request))
+    if (run.diverged != 0) diverged.insert(run.id);
+  if (diverged.empty() || request.options.force) return runs;
+  std::vector<std::string> labels;
+  const auto has_diverged = [&](const CheckedRun& run) {
+    const ForeseenRun foreseen = foresee_run(request.context, run, request.options);
+    if (!foreseen.planned || diverged.count(foreseen.planned->record.id) == 0) return false;
+    labels.push_back(run.label);
+    return true;
+  };
+  runs.erase(std::remove_if(runs.begin(), runs.end(), has_diverged), runs.end());
+  if (labels.empty()) return runs;
+  const std::string which = tables::first_of(labels);
+  if (runs.empty())
+    throw Error("all runs of table '" + request.table.name + "' diverged: " + which,
+                "give best_of other values; --force repeats the runs");
+  std::cerr << "diverged before, and not run again (--force repeats them): "
+            << tables::printable(which) << "\n";
+  return runs;
+}
+
+/// The means of the deciding metric, by config and value; none of a value that diverged.
 using TunedMeans = std::map<std::string, std::map<double, std::optional<double>>>;
 
-/// Those of the runs, once all of them are completed.
+/// Those of the runs, once all of them are completed or diverged.
 std::optional<TunedMeans> means_of(const TableRequest& request,
                                    const std::vector<CheckedRun>& runs) {
   const tables::BestOfSpec& best_of = *request.table.best_of;
@@ -83,19 +117,26 @@ std::optional<TunedMeans> means_of(const TableRequest& request,
   as_they_are.force = false;
   const std::optional<store::ResultStore> store = find_store(request.context);
   if (!store) return std::nullopt;
-  std::map<std::string, std::map<double, std::vector<store::RunSummary>>> completed;
+  std::map<std::string, std::map<double, std::vector<store::RunSummary>>> ended;
   for (const CheckedRun& run : runs) {
     const ForeseenRun foreseen = foresee_run(request.context, run, as_they_are);
-    if (!foreseen.planned || foreseen.planned->action != run::Action::cached) return std::nullopt;
+    if (!foreseen.planned) return std::nullopt;
     auto summary = store->run(foreseen.planned->record.id);
     const nlohmann::json* const value = find_value(run.resolved.json, best_of.key);
     if (!summary || !value) return std::nullopt;
-    completed[run.resolved.config_name][value->get<double>()].push_back(std::move(*summary));
+    if (foreseen.planned->action != run::Action::cached && summary->diverged == 0)
+      return std::nullopt;
+    ended[run.resolved.config_name][value->get<double>()].push_back(std::move(*summary));
   }
   TunedMeans means;
-  for (const auto& [config, of_value] : completed) {
-    for (const auto& [value, summaries] : of_value)
-      means[config][value] = tables::mean_of(summaries, best_of.by);
+  for (const auto& [config, of_value] : ended) {
+    for (const auto& [value, summaries] : of_value) {
+      const bool has_diverged =
+          std::any_of(summaries.begin(), summaries.end(), [](const store::RunSummary& run) {
+            return run.diverged != 0;
+          });
+      means[config][value] = has_diverged ? std::nullopt : tables::mean_of(summaries, best_of.by);
+    }
   }
   return means;
 }
@@ -185,12 +226,12 @@ SelectedRuns tuned_runs(const TableRequest& request) {
       if (!tuning.empty())
         later += std::string(later.empty() ? "" : ", and then ") +
                  "the runs of the rows, with the value that is the best";
-      return {std::move(runs), later};
+      return {without_diverged(request, std::move(runs)), later};
     }
     for (const auto& [config, of_value] : *means)
       chosen[config] = best_value(best_of, config, grid, of_value);
     const std::vector<double> added = values_beyond(best_of, grid, chosen);
-    if (added.empty() && tuning.empty()) return {std::move(runs), ""};
+    if (added.empty() && tuning.empty()) return {without_diverged(request, std::move(runs)), ""};
     if (added.empty()) break;
     grid.insert(grid.end(), added.begin(), added.end());
     std::sort(grid.begin(), grid.end());
@@ -200,7 +241,7 @@ SelectedRuns tuned_runs(const TableRequest& request) {
   const std::vector<SelectedConfig> rows = rows_with(request, [&](const tables::RowSpec& row) {
     return sweeps_of(best_of, {chosen.at(row.config)});
   });
-  return {check(request, rows, request.selection), ""};
+  return {without_diverged(request, check(request, rows, request.selection)), ""};
 }
 
 /// A run of the row that keeps the budget already, by a measurement of its speed that was as good.
@@ -248,10 +289,7 @@ SelectedRuns budgeted_runs(const TableRequest& request) {
   const std::string& reference = tables::reference_of(table);
   const std::map<std::string, RowTraining> training = training_of(request);
   const RowTraining& theirs = training.at(reference);
-  store::RunFilter of_project;
-  of_project.project = request.project.path;
-  of_project.workspace = request.project.workspace_root.string();
-  const std::vector<store::RunSummary> stored = stored_runs(request.context, of_project);
+  const std::vector<store::RunSummary> stored = runs_of_project(request);
   const auto sweeps = [&](const tables::RowSpec& row) -> std::vector<run::Sweep> {
     if (row.config == reference) return {};
     const RowTraining& own = training.at(row.config);
@@ -296,7 +334,8 @@ SelectedRuns runs_of_table(const Context& context,
     return table.best_of ? sweeps_of(*table.best_of, table.best_of->values)
                          : std::vector<run::Sweep>();
   });
-  return {check(request, rows, request.selection), ""};
+  std::vector<CheckedRun> runs = check(request, rows, request.selection);
+  return {table.best_of ? without_diverged(request, std::move(runs)) : std::move(runs), ""};
 }
 
 }  // namespace forge::app

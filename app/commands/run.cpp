@@ -299,8 +299,10 @@ ExecutedRuns prepare_and_execute(const Context& context,
   ExecutedRuns executed =
       selected.halving ? execute_search(context, prepared, *selected.halving, options, interrupts)
                        : execute_runs(context, runs, options.queue, interrupts, options.json);
-  if (prepared.some_are_damaged)
+  if (prepared.some_are_damaged) {
     executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
+    executed.diverged = false;  // nor are all others completed
+  }
   if (interrupts.count() > 0) executed.interrupted = true;
   return executed;
 }
@@ -369,17 +371,20 @@ int run_configs(const Context& context, RunOptions options) {
   open_store(context);  // a damaged or newer store is found before anything is prepared
   allow_detaching();
   std::vector<std::string> ended;
+  bool some_diverged = false;
   for (;;) {
     ExecutedRuns executed = prepare_and_execute(context, selected, options, ended);
     if (!selected.later.empty() && executed.interrupted && executed.exit_code == 0)
       executed.exit_code = run::supervised_stopped;
     ended.insert(ended.end(), executed.ended.begin(), executed.ended.end());
-    const bool goes_on = executed.exit_code == 0 && !executed.detached;
+    some_diverged = some_diverged || executed.diverged;
+    const bool is_done = executed.exit_code == 0 || executed.diverged;
+    const bool goes_on = is_done && !executed.detached && !executed.interrupted;
     if (!selected.later.empty() && !goes_on)
       std::cerr << "the same command goes on when they are completed: " << selected.later << "\n";
     if (selected.later.empty() || !goes_on) {
       if (!executed.detached) print_results(context, ended, options.json);
-      return executed.exit_code;
+      return executed.exit_code == 0 && some_diverged ? run::supervised_failed : executed.exit_code;
     }
     selected = next_runs(context, options);
   }

@@ -2,7 +2,7 @@
 import torch
 
 import own_blocks
-from protocol import TrainingFailed
+from protocol import Diverged
 
 
 HINT = "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip"
@@ -13,13 +13,13 @@ def is_finite(value):
 
 
 def not_finite(model, inputs, what):
-    """The TrainingFailed for a loss that is no number: where that begins in a forward pass."""
+    """The Diverged for a loss that is no number: where that begins in a forward pass."""
     for name, weight in model.named_parameters():
         if not is_finite(weight.detach()):
-            return TrainingFailed(f"{what}: '{name}' has values that are not finite", "", HINT)
+            return Diverged(f"{what}: '{name}' has values that are not finite", "", HINT)
     found = first_module(model, inputs)
     if found is None:
-        return TrainingFailed(what, "", HINT)
+        return Diverged(what, "", HINT)
     name, module = found
     return said(name, module, f"{what}: it gives values that are not finite for finite inputs", what)
 
@@ -34,8 +34,8 @@ def of_gradients(model, norm):
             if owner:
                 return said(owner, owners[owner],
                             f"{what}: its backward pass gives '{name}' a gradient that is not finite", what)
-            return TrainingFailed(f"{what}, first that of '{name}'", "", HINT)
-    return TrainingFailed(what, "", HINT)
+            return Diverged(f"{what}, first that of '{name}'", "", HINT)
+    return Diverged(what, "", HINT)
 
 
 def prefixes(name):
@@ -50,12 +50,12 @@ def is_own(module):
 def said(name, module, message, otherwise):
     """Of a block of the user's own, or of a part of forge's model."""
     if not is_own(module):
-        return TrainingFailed(f"{otherwise}, first in '{name}'", "", HINT)
+        return Diverged(f"{otherwise}, first in '{name}'", "", HINT)
     block = type(module).__module__[len(own_blocks.MODULE_PREFIX):]
     layer = next((part for part in name.split(".") if part.isdigit()), "?")
-    return TrainingFailed(f"block '{block}' in layer {layer}: {message}", f"model.blocks.{block}.file",
-                     "for example a division by a sum that is 0, a logarithm of 0, or an exponential that "
-                     f"grows without bound; else {HINT}")
+    return Diverged(f"block '{block}' in layer {layer}: {message}", f"model.blocks.{block}.file",
+                    "for example a division by a sum that is 0, a logarithm of 0, or an exponential that "
+                    f"grows without bound; else {HINT}")
 
 
 def first_module(model, inputs):

@@ -25,6 +25,10 @@ class TrainingFailed(Exception):
         self.field, self.hint = field, hint
 
 
+class Diverged(TrainingFailed):
+    """The numbers of training no longer make sense: the same run would come to that again."""
+
+
 def as_json(value):
     """JSON has no word for numbers that are not finite."""
     if isinstance(value, float) and not math.isfinite(value):

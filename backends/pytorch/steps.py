@@ -138,7 +138,7 @@ class Step:
         self.totals += torch.stack((loss.double(), norm.double()))
 
     def require_finite(self, loss, norm):
-        """Throws TrainingFailed where a number is none. The weights are still those that it is of. On a CPU
+        """Throws Diverged where a number is none. The weights are still those that it is of. On a CPU
         it costs nothing to look at each step."""
         if not divergence.is_finite(loss):
             raise divergence.not_finite(self.model, self.inputs, f"the training loss is {loss.item()}")

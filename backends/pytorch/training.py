@@ -272,7 +272,7 @@ class Training:
         self.state["window_loss"], self.state["window_norm"] = self.steps.read_totals()
 
     def require_finite_totals(self):
-        """Throws TrainingFailed where a loss since the last report was no number."""
+        """Throws Diverged where a loss since the last report was no number."""
         state = self.state
         if not math.isfinite(state["window_loss"]) or not math.isfinite(state["window_norm"]):
             raise divergence.not_finite(

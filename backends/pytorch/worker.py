@@ -19,7 +19,7 @@ if HERE not in sys.path:  # PYTHONSAFEPATH leaves it out
     sys.path.insert(0, HERE)
 
 import protocol
-from protocol import TrainingFailed, WrongRequest
+from protocol import Diverged, TrainingFailed, WrongRequest
 
 VERSION = "1.0"
 NUMERICS_VERSION = 3
@@ -281,7 +281,8 @@ def main():
         events.send("failed", message=str(problem), field=problem.field, hint=problem.hint)
         return protocol.WRONG_REQUEST
     except TrainingFailed as problem:
-        events.send("failed", message=str(problem), field=problem.field, hint=problem.hint)
+        events.send("failed", message=str(problem), field=problem.field, hint=problem.hint,
+                    diverged=isinstance(problem, Diverged))
         return protocol.FAILED
     except KeyError as problem:
         events.send("failed", message=f"the request lacks {problem}", field="", hint="")

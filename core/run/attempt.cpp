@@ -73,6 +73,7 @@ AttemptEnd verdict_of(const worker::Failed& failed) {
   end.rank = static_cast<int>(failed.rank.value_or(0));
   end.hint = failed.hint;
   end.retryable = failed.retry;
+  end.diverged = failed.diverged;
   return end;
 }
 

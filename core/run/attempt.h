@@ -25,6 +25,7 @@ struct AttemptEnd {
   std::string hint;
   bool retryable = false;                         ///< a fresh worker may succeed
   bool storage = false;                           ///< the disk is full or fails
+  bool diverged = false;                          ///< its numbers no longer make sense
   bool saved = false;                             ///< the worker saved a checkpoint, a whole one
   int rank = 0;                                   ///< of several processes the one to blame
   bool halved = false;                            ///< stopped at SupervisorOptions::stop_after

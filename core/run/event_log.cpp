@@ -102,6 +102,7 @@ void fields(Visitor& visit, AttemptEnded& ended) {
   visit.optional("retry", ended.retry);
   visit.optional("wait_seconds", ended.wait_seconds);
   visit.optional("storage", ended.storage);
+  visit.optional("diverged", ended.diverged);
   visit.optional("busy_elsewhere", ended.busy_elsewhere);
   visit.optional("changed_inputs", ended.changed_inputs);
   fields(visit, ended.stderr_sizes);

@@ -77,6 +77,7 @@ struct AttemptEnded {
   bool retry = false;                            ///< another worker starts
   std::optional<double> wait_seconds = {};       ///< before it does
   bool storage = false;                          ///< failed because the disk is full or fails
+  bool diverged = false;                         ///< failed because its numbers make no sense
   std::optional<double> busy_elsewhere = {};     ///< fraction of the cores that others kept busy
   std::vector<std::string> changed_inputs = {};  ///< InputFiles::changed, at the end
   StderrSizes stderr_sizes = {};

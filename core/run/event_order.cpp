@@ -78,6 +78,8 @@ void EventChecker::check(const worker::Event& event) {
     require_within("checkpoint", saved->step);  // it may be older than the last step
   } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
     check_end(*finished);
+  } else if (const auto* failed = std::get_if<worker::Failed>(&event)) {
+    check_failure(*failed);
   }
 }
 
@@ -126,6 +128,12 @@ void EventChecker::check_end(const worker::Finished& finished) {
                     ", and of 'started' " + with_thousands(parameters_),
                 "both are the number of weights of the model");
   }
+}
+
+void EventChecker::check_failure(const worker::Failed& failed) const {
+  if (!failed.diverged || started_) return;
+  throw Error("it said that it diverged before it said 'started': " + failed.message,
+              "'diverged' is of numbers that training came to");
 }
 
 void EventChecker::take_step(const std::string& event, int64_t step) {

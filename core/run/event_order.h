@@ -25,6 +25,7 @@ class EventChecker {
  private:
   void check_start(const worker::Started& started);
   void check_end(const worker::Finished& finished);
+  void check_failure(const worker::Failed& failed) const;
   void take_step(const std::string& event, int64_t step);
   void require_within(const std::string& event, int64_t step) const;
   void require_micro_batch(int64_t rows) const;

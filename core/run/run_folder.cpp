@@ -174,6 +174,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
       status.stderr_lines = ended->stderr_lines;
       status.rank = ended->rank;
       status.storage = ended->storage;
+      status.diverged = status.state == RunState::failed && ended->diverged;
       status.halved = status.state == RunState::stopped && ended->stop_after;
       status.interrupted = ended->retry;  // the end of a worker, and not yet of the run
     } else {

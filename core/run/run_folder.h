@@ -65,6 +65,7 @@ struct RunStatus {
   int exit_status = 0;       ///< of the last worker
   int signal = 0;            ///< that killed the last worker, 0: none
   bool storage = false;      ///< failed because the disk is full or fails
+  bool diverged = false;     ///< failed because the numbers of training no longer made sense
   bool interrupted = false;  ///< failed without an end: the supervisor was killed
   bool halved = false;       ///< stopped at a step up to which it was to train (core/run/halving.h)
   /// Failed because it was completed and its files do not say so any more: numbers would be those

@@ -388,6 +388,7 @@ class Supervisor {
     ended.retry = retry_after.has_value();
     ended.wait_seconds = retry_after;
     ended.storage = end.storage;
+    ended.diverged = end.diverged;
     if (end.other_process_load)
       ended.busy_elsewhere = std::round(*end.other_process_load * 1e4) / 1e4;
     ended.changed_inputs = end.changed_inputs;

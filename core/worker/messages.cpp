@@ -231,6 +231,7 @@ void fields(Visitor& visit, Failed& failed) {
   visit.optional("retry", failed.retry);
   visit.optional("rank", failed.rank);
   visit.optional("lost", failed.lost);
+  visit.optional("diverged", failed.diverged);
 }
 
 template <class Visitor>

@@ -283,6 +283,8 @@ struct Failed {
   bool retry = false;                ///< the cause may be gone when the same is tried again later
   std::optional<int64_t> rank = {};  ///< of several processes the one that failed
   bool lost = false;  ///< another process is gone, which has the cause: this one knows none
+  /// The numbers of training no longer make sense: the same run would come to that again.
+  bool diverged = false;
 };
 
 /// One more token of each sample that goes on. Sample s of prompt p has the number p * samples + s.

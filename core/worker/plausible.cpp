@@ -99,6 +99,13 @@ struct NumberCheck {
                 "'rows' are at least 1 and at most 'of'",
                 ExitCode::failed);
   }
+  void operator()(const Failed& failed) const {
+    if (!failed.diverged || (!failed.retry && !failed.lost)) return;
+    throw Error(std::string("'failed' says both 'diverged' and '") +
+                    (failed.retry ? "retry" : "lost") + "': " + failed.message,
+                "a run that diverged would do so again, in all of its processes",
+                ExitCode::failed);
+  }
   template <class Other>
   void operator()(const Other&) const {}
 };

@@ -18,7 +18,8 @@ void require_speed(double tokens_per_second);
 void require_pace(int64_t tokens, double seconds);
 
 /// The numbers of a train, evaluation, micro_batch or finished event: each by itself, and the rows
-/// of an evaluation beside its loss, which is their mean, each weighted by its scored tokens.
+/// of an evaluation beside its loss, which is their mean, each weighted by its scored tokens. What
+/// failed because it diverged would do so again.
 void require_plausible(const Event& event);
 /// `eval_loss` of a finished event is the loss of the evaluation of its step.
 void require_same_loss(const Evaluation& evaluation, const Finished& finished);

@@ -284,6 +284,57 @@ TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows
   REQUIRE(contains(forge.call(same_seed).err, "seed 901 is a tuning seed of table 'tuned'"));
 }
 
+TEST_CASE("a value that diverges is tried and no best, and its runs are made once") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path tables = forge.working_directory / "projects/canon/tables";
+  const std::string table =
+      "title: Rates\nbaseline: train_llama\nseeds: 2\n"
+      "rows: [{config: train_llama, name: Llama}, {config: train_baseline, name: Canon}]\n"
+      "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
+      "must_be_equal: [profile, train]\nparameters_within: null\nflops_within: null\n"
+      "best_of: {key: optimizer.lr, values: [1e-3, 1e30], by: eval_loss, take: lowest";
+  std::ofstream(tables / "rates.yaml") << table << "}\n";
+  std::ofstream(tables / "tuned.yaml") << table << ", tuning_seeds: [901]}\n";
+  const auto run = [&](const std::string& name) {
+    const Outcome outcome =
+        forge.call({"run", "-p", "canon", "--table", name, "--set", "train.max_steps=6", "--json"});
+    INFO(outcome.err);
+    std::set<std::string> states;
+    for (const json& made : json::parse(outcome.out)) states.insert(made.at("status"));
+    return std::make_tuple(outcome.exit_code, states, outcome.err);
+  };
+  const auto require_compared = [&](const std::string& name, size_t seeds) {
+    const Outcome compared = forge.call({"compare", "-p", "canon", "--table", name, "--json"});
+    INFO(compared.out);
+    for (const json& row : json::parse(compared.out).at("rows")) {
+      CHECK(row.at("breaks").empty());
+      CHECK(row.at("runs").size() == 2);
+      CHECK(row.at("best_of").at("value") == 1e-3);
+      const json& diverged = row.at("best_of").at("points").at(1);
+      CHECK(diverged.at("status") == "diverged");
+      CHECK(diverged.at("diverged_seeds") == seeds);
+    }
+    const std::string text = forge.call({"compare", "-p", "canon", "--table", name}).out;
+    CHECK(contains(text, "diverged with optimizer.lr 1e+30 (" + std::to_string(seeds) + " of "));
+    CHECK_FALSE(contains(text, "cannot be compared"));
+  };
+  const std::set<std::string> completed = {"completed"}, both = {"completed", "failed"};
+  CHECK(std::get<0>(run("rates")) == 1);
+  require_compared("rates", 2);
+  const auto [again, states, said] = run("rates");
+  CHECK(again == 0);
+  CHECK(states == completed);
+  CHECK(contains(said, "diverged before, and not run again (--force repeats them)"));
+  // The runs of the rows are made although some that they are tuned with diverge.
+  const auto [tuned, all_states, told] = run("tuned");
+  INFO(told);
+  CHECK(tuned == 1);
+  CHECK(all_states == both);
+  require_compared("tuned", 1);
+  CHECK(std::get<0>(run("tuned")) == 0);
+}
+
 TEST_CASE("a table with a budget trains each row as long as it allows") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());

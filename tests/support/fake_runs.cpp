@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/event_log.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::tests {
@@ -274,6 +275,23 @@ run::RunFolder make_failed_run(const std::filesystem::path& runs_dir,
   const run::RunFolder folder = make_unstarted_run(runs_dir, run);
   append_training(folder, run, step);
   append_ended(folder, "failed", reason);
+  return folder;
+}
+
+run::RunFolder make_diverged_run(const std::filesystem::path& runs_dir,
+                                 const MadeRun& run,
+                                 int64_t step) {
+  const run::RunFolder folder = make_unstarted_run(runs_dir, run);
+  append_training(folder, run, step);
+  worker::Failed failed{"the training loss is nan", "", ""};
+  failed.diverged = true;
+  append_event(folder, failed);
+  run::AttemptEnded ended;
+  ended.exit_status = 1;
+  ended.signal = 0;
+  ended.reason = failed.message;
+  ended.diverged = true;
+  run::EventLog(folder.events_file()).append(ended, 1);
   return folder;
 }
 

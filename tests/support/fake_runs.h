@@ -122,6 +122,11 @@ run::RunFolder make_failed_run(const std::filesystem::path& runs_dir,
                                int64_t step,
                                const std::string& reason);
 
+/// A run that ended after `step` steps because its loss was no number.
+run::RunFolder make_diverged_run(const std::filesystem::path& runs_dir,
+                                 const MadeRun& run,
+                                 int64_t step);
+
 /// A run that was stopped on request after `step` steps.
 run::RunFolder make_stopped_run(const std::filesystem::path& runs_dir,
                                 const MadeRun& run,

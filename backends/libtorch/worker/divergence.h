@@ -3,9 +3,16 @@
 #include <string>
 
 #include "backends/libtorch/model/model.h"
+#include "core/base/error.h"
 #include "core/config/experiment.h"
 
 namespace forge::libtorch {
+
+/// The numbers of training no longer make sense: the same run would come to that again.
+class Diverged : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Sums over consecutive steps.
 struct StepWindow {

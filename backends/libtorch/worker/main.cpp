@@ -3,6 +3,7 @@
 
 #include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/divergence.h"
 #include "backends/libtorch/worker/events.h"
 #include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/memory.h"
@@ -115,6 +116,10 @@ int run() {
   } catch (const LostProcess& error) {
     worker::Failed failed{error.message(), "", error.hint(), true};
     failed.lost = true;
+    return fail(events, failed, exit_failed);
+  } catch (const Diverged& error) {
+    worker::Failed failed{error.message(), "", error.hint()};
+    failed.diverged = true;
     return fail(events, failed, exit_failed);
   } catch (const Error& error) {
     return fail(

@@ -279,9 +279,10 @@ class TrainingRun {
                                  ? "the checkpoint of step " + std::to_string(last_written_) +
                                        " is the last one before that; "
                                  : "";
-    throw Error(diagnosis,
-                kept + "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
-                ExitCode::failed);
+    throw Diverged(
+        diagnosis,
+        kept + "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
+        ExitCode::failed);
   }
 
   void report_window() {

@@ -148,6 +148,7 @@ class Ingester {
     const run::RunStatus status = folder.status(max_steps);
     run.status = status.state;
     run.damaged = status.damaged ? 1 : 0;
+    run.diverged = status.diverged ? 1 : 0;
     const bool is_completed = status.state == run::RunState::completed;  // with a remark, perhaps
     run.failure_reason = is_completed ? "" : status.reason;
     run.failure_hint = is_completed ? "" : status.hint;

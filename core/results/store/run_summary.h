@@ -54,7 +54,8 @@ struct RunSummary {
   std::string program;     ///< hash of the files of an external backend's command, "": forge's own
   std::string evaluation;  ///< e.g. "500 rows of 512 tokens"
   run::RunState status = run::RunState::not_started;
-  int64_t damaged = 0;  ///< 1: failed, and was completed: run::RunStatus::damaged
+  int64_t damaged = 0;   ///< 1: failed, and was completed: run::RunStatus::damaged
+  int64_t diverged = 0;  ///< 1: failed, and the same run would again: run::RunStatus::diverged
   int64_t attempts = 0;
   int64_t failed_attempts = 0;
   int64_t step = 0;
@@ -128,6 +129,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("evaluation", run.evaluation);
   visit.column("status", run.status);
   visit.column("damaged", run.damaged);
+  visit.column("diverged", run.diverged);
   visit.column("attempts", run.attempts);
   visit.column("failed_attempts", run.failed_attempts);
   visit.column("step", run.step);

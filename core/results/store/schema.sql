@@ -39,6 +39,7 @@ CREATE TABLE runs (
   status                TEXT NOT NULL
     CHECK (status IN ('not started', 'queued', 'running', 'completed', 'stopped', 'failed')),
   damaged               INTEGER NOT NULL,   -- 1: failed, since its files do not say any more that it was completed
+  diverged              INTEGER NOT NULL,   -- 1: failed, since the numbers of training no longer made sense
   attempts              INTEGER NOT NULL,
   failed_attempts       INTEGER NOT NULL,   -- of them; the run was tried again by itself or by a command
   step                  INTEGER NOT NULL,

@@ -45,6 +45,8 @@ struct Sample {
   std::vector<store::RunSummary> first_runs;
   /// Further seeds whose runs failed or were stopped, and were not completed since.
   std::set<int64_t> ended_early;
+  /// Those of them of which a run diverged: completing it would change nothing.
+  std::set<int64_t> diverged;
   /// Seeds shown of which another run failed or was stopped.
   std::set<int64_t> repeated;
 
@@ -60,8 +62,14 @@ struct SweepPoint : Sample {
   /// the filter leaves them out.
   bool is_archived = false;
   bool is_left_out = false;
+  /// Whether runs of `diverged` are hidden so: that they diverged counts all the same.
+  bool hides_diverged = false;
 
   bool is_hidden() const { return is_archived || is_left_out; }
+  /// Whether the value is known to be no best, whatever its other seeds give.
+  bool has_diverged() const { return !diverged.empty(); }
+  /// Whether the value counts as tried.
+  bool is_tried() const { return completed() || has_diverged(); }
 };
 
 /// Runs of a config that differ in nothing but their seeds and what the table varies itself.

@@ -28,10 +28,30 @@ double rounded(double value) {
   return std::strtod(text, nullptr);
 }
 
+/// Whether it is the best value of the row at least as far out as the end of a grid.
+bool is_best_beyond(const AblationRow& row, double end, bool upwards) {
+  if (!row.varied || (upwards ? *row.varied < end : *row.varied > end)) return false;
+  return std::none_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
+    return point.value == *row.varied && point.has_diverged();
+  });
+}
+
+/// "(3 of 3 seeds)".
+std::string diverged_seeds_text(const SweepPoint& point) {
+  std::set<int64_t> ended = point.ended_early;
+  ended.insert(point.diverged.begin(), point.diverged.end());
+  return "(" + std::to_string(point.diverged.size()) + " of " +
+         counted(point.runs.size() + ended.size(), "seed") +
+         (point.hides_diverged ? ", in runs that are archived or left out)" : ")");
+}
+
 /// Whether the point is to be shown rather than the other one: it is completed and has the better
-/// mean, or neither is completed and it has the newer run.
+/// mean, or neither is completed and it has the newer run. Of a value that diverged with a seed the
+/// others may be good: it is behind all that did not.
 bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpec& best_of) {
   if (point.completed() != other.completed()) return point.completed();
+  if (point.completed() && point.has_diverged() != other.has_diverged())
+    return other.has_diverged();
   if (!point.completed()) return point.run->created > other.run->created;
   return is_preferred(best_of, mean_of(point.runs, best_of.by), mean_of(other.runs, best_of.by));
 }
@@ -189,15 +209,26 @@ void mark_wanted(const BestOfSpec& declared, std::vector<AblationRow>& rows) {
       const double end = row.points[upwards ? i - 1 : i + 1].value;
       row.points[i].is_wanted =
           std::any_of(rows.begin(), rows.end(), [&](const AblationRow& other) {
-            return other.group == row.group && other.varied &&
-                   (upwards ? *other.varied >= end : *other.varied <= end);
+            return other.group == row.group && is_best_beyond(other, end, upwards);
           });
     }
   }
 }
 
+std::string divergence_text(const SweepPoint& point) {
+  return point.has_diverged() ? "diverged " + diverged_seeds_text(point) : "";
+}
+
+std::string divergence_text(const AblationRow& row, const BestOfSpec& best_of) {
+  std::vector<std::string> values;
+  for (const SweepPoint& point : row.points)
+    if (point.has_diverged())
+      values.push_back(shortest(point.value) + " " + diverged_seeds_text(point));
+  return values.empty() ? "" : "diverged with " + best_of.key + " " + join(values, ", ");
+}
+
 std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of) {
-  std::vector<std::string> archived, left_out, missing, ended_early;
+  std::vector<std::string> archived, left_out, missing, ended_early, diverged;
   size_t wanted = 0, whole = 0;
   for (const SweepPoint& point : row.points) {
     const std::string value = shortest(point.value);
@@ -206,10 +237,13 @@ std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of)
     if (!point.is_wanted && !point.is_hidden()) continue;
     ++wanted;
     const bool is_shown = best_of.tuning_seeds.empty() && row.varied == point.value;
-    const bool is_part = point.completed() && !point.ended_early.empty() && !is_shown;
+    const bool is_part =
+        point.completed() && !point.has_diverged() && !point.ended_early.empty() && !is_shown;
+    const bool is_no_best = point.has_diverged() && row.varied == point.value;
     if (is_part) ended_early.push_back(value);
-    if (!point.completed() && !point.is_hidden()) missing.push_back(value);
-    if (point.completed() && !point.is_hidden() && !is_part) ++whole;
+    if (is_no_best) diverged.push_back(value);
+    if (!point.is_tried() && !point.is_hidden()) missing.push_back(value);
+    if (point.is_tried() && !point.is_hidden() && !is_part && !is_no_best) ++whole;
   }
   std::vector<std::string> reasons;
   const std::string runs = "with " + best_of.key + " ";
@@ -222,6 +256,8 @@ std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of)
   if (!ended_early.empty())
     reasons.push_back("seeds " + runs + join(ended_early, ", ") +
                       " failed or were stopped (complete them: 'forge runs resume')");
+  if (!diverged.empty())
+    reasons.push_back("runs " + runs + join(diverged, ", ") + ", which it shows, diverged");
   if (reasons.empty()) return "";
   return "the best of " + std::to_string(whole) + " of " + std::to_string(wanted) +
          " values is no best: " + join(reasons, ", ");

@@ -56,6 +56,13 @@ SetupEntry describe_choice(const TableSpec& table);
 /// though no row has its best value at that end of the grid, so that it does not go on to them.
 void mark_wanted(const BestOfSpec& declared, std::vector<AblationRow>& rows);
 
+/// "diverged (3 of 3 seeds)"; "" if no seed of the value did.
+std::string divergence_text(const SweepPoint& point);
+
+/// The values that diverged: "diverged with optimizer.lr 0.32 (1 of 3 seeds), 0.64 (3 of 3 seeds)".
+/// "" if none did.
+std::string divergence_text(const AblationRow& row, const BestOfSpec& best_of);
+
 /// Why the value that the row shows is not the best of all: "the best of 1 of 3 values is no best:
 /// no run with optimizer.lr 0.001, 0.002 is completed". "" if it is.
 std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of);

@@ -106,6 +106,7 @@ void remember_hidden(const Runs& hidden, AblationRow& row) {
     const bool is_shown = shown_of_seed(row, summary.seed) != nullptr;
     if (summary.status == run::RunState::failed || summary.status == run::RunState::stopped)
       (is_shown ? row.repeated : row.ended_early).insert(summary.seed);
+    if (summary.diverged != 0 && !is_shown) row.diverged.insert(summary.seed);
     for (store::RunSummary& first : row.first_runs) {
       if (is_completed(run) && first.seed == summary.seed &&
           std::tie(summary.created, summary.id) < std::tie(first.created, first.id))
@@ -141,6 +142,25 @@ size_t copies_in(const AblationRow& row) {
   return losses.size() - std::set<double>(losses.begin(), losses.end()).size();
 }
 
+/// The value of best_of of which the hidden run would decide; null where it decides of none, or
+/// another run of its seed completed.
+SweepPoint* point_decided_by(const ConfiguredRun& hidden,
+                             const BestOfSpec& best_of,
+                             AblationRow& row) {
+  const int64_t seed = hidden.summary.seed;
+  const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, seed);
+  if (!decides || hidden.summary.config != row.spec.config ||
+      !why_not_chosen(best_of, hidden).empty())
+    return nullptr;
+  const auto value = store::value_of(hidden, best_of.key).get<double>();
+  for (SweepPoint& point : row.points) {
+    const bool has_it = std::any_of(
+        point.runs.begin(), point.runs.end(), [&](const auto& own) { return own.seed == seed; });
+    if (point.value == value && !has_it) return &point;
+  }
+  return nullptr;
+}
+
 /// Marks the values of best_of of which completed runs that decide are hidden: who hid them chose.
 /// Where the row shows runs, those are of its set (`shown`). Returns their ids.
 std::set<std::string> mark_hidden_values(const std::vector<ConfiguredRun>& hidden,
@@ -156,22 +176,40 @@ std::set<std::string> mark_hidden_values(const std::vector<ConfiguredRun>& hidde
   };
   const std::string set = shown ? set_of(*shown) : "";
   for (const ConfiguredRun& run : hidden) {
-    const int64_t seed = run.summary.seed;
-    const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, seed);
-    if (!decides || run.summary.config != row.spec.config || !is_completed(&run) ||
-        group_of(run, table) != row.group || !why_not_chosen(best_of, run).empty() ||
-        (shown && set_of(run) != set))
-      continue;
-    const nlohmann::json value = store::value_of(run, best_of.key);
-    for (SweepPoint& point : row.points) {
-      const bool has_it = std::any_of(
-          point.runs.begin(), point.runs.end(), [&](const auto& own) { return own.seed == seed; });
-      if (value.get<double>() != point.value || has_it) continue;
-      point.*mark = true;
-      ids.insert(run.summary.id);
-    }
+    SweepPoint* const point = is_completed(&run) ? point_decided_by(run, best_of, row) : nullptr;
+    if (!point || group_of(run, table) != row.group || (shown && set_of(run) != set)) continue;
+    point->*mark = true;
+    ids.insert(run.summary.id);
   }
   return ids;
+}
+
+/// Leaves of the values that diverged those of which runs that the row may show did, and adds those
+/// of hidden ones: who hides them hides nothing, for they are no best.
+void settle_diverged_values(const TableSpec& table,
+                            const Runs& of_table,
+                            const AblationOptions& options,
+                            const ConfiguredRun& shown,
+                            AblationRow& row) {
+  if (!table.best_of) return;
+  const BestOfSpec& best_of = *table.best_of;
+  const auto find = [&](const std::string& id) {
+    return *std::find_if(of_table.begin(), of_table.end(), [&](const ConfiguredRun* run) {
+      return run->summary.id == id;
+    });
+  };
+  for (SweepPoint& point : row.points)
+    if (point.has_diverged() && !are_tuned_alike(*find(point.run->id), shown, table))
+      point.diverged.clear();
+  for (const auto* hidden : {&options.filtered_out, &options.archived}) {
+    for (const ConfiguredRun& run : *hidden) {
+      SweepPoint* const point =
+          run.summary.diverged != 0 ? point_decided_by(run, best_of, row) : nullptr;
+      if (!point || group_of(run, table) != row.group || !are_tuned_alike(run, shown, table))
+        continue;
+      if (point->diverged.insert(run.summary.seed).second) point->hides_diverged = true;
+    }
+  }
 }
 
 /// "3 of its 8 seeds".
@@ -200,6 +238,7 @@ void check_completeness(const TableSpec& table,
       if (is_of_row(run)) row.archived.insert(run.summary.id);
     return;
   }
+  settle_diverged_values(table, of_table, options, *shown, row);
   const Runs filtered = of_its_sample(options.filtered_out, *shown, row);
   const Runs archived = of_its_sample(options.archived, *shown, row);
   const Runs logged = logged_otherwise(table, of_table, *shown, row);
@@ -242,10 +281,14 @@ void check_completeness(const TableSpec& table,
         " have the loss of another to the last bit: they are no draws of their "
         "own");
   // A model that diverges fails, a poor run is stopped: those that remain are the better ones.
-  if (row.runs.size() > 1 && !row.ended_early.empty())
+  if (row.runs.size() > 1 && !row.ended_early.empty()) {
+    const bool diverged_all = row.diverged == row.ended_early;
     row.violations.push_back(part_of_seeds(row.ended_early.size(), row) +
-                             " failed or were stopped, and those that remain are no sample "
-                             "(complete them: 'forge runs resume')");
+                             (diverged_all
+                                  ? " diverged, and those that remain are no sample"
+                                  : " failed or were stopped, and those that remain are no sample "
+                                    "(complete them: 'forge runs resume')"));
+  }
   trace_back(options.repetitions, row);
   row.planned_seeds = planned_seeds_of(row.first_runs);
   for (const std::string& id : ids_of(row.first_runs))

@@ -179,6 +179,7 @@ std::string status_of(const AblationRow& row) {
 
 /// Of the runs with one value of best_of's key.
 std::string status_of(const SweepPoint& point) {
+  if (point.has_diverged()) return "diverged";
   if (point.run) return run::name_of(point.run->status);
   return point.is_archived ? "archived" : point.is_left_out ? "left out" : "missing";
 }
@@ -191,9 +192,13 @@ Json best_of_json(const AblationRow& row, const Ablation& ablation) {
     json["value"] = point.value;
     json["status"] = status_of(point);
     json["run_id"] = point.run ? Json(point.run->id) : Json(nullptr);
-    json["figure"] = value_or_null(mean_of(point.runs, ablation.table.best_of->by));
+    json["figure"] = point.has_diverged()
+                         ? Json(nullptr)
+                         : value_or_null(mean_of(point.runs, ablation.table.best_of->by));
     if (point.completed()) json["seeds"] = point.runs.size();
-    if (!point.run && !point.is_hidden()) json["command"] = command_for(row, ablation, point.value);
+    if (point.has_diverged()) json["diverged_seeds"] = point.diverged.size();
+    if (!point.run && !point.is_hidden() && !point.has_diverged())
+      json["command"] = command_for(row, ablation, point.value);
     points.push_back(std::move(json));
   }
   return {{"value", value_or_null(row.varied)}, {"points", std::move(points)}};

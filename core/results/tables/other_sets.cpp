@@ -50,7 +50,9 @@ bool shows_one_of(const AblationRow& row, const MadeSet& set) {
 /// Whether it told something. A poor run is stopped, and one that diverges fails: they do as well,
 /// unless they ended before their first step.
 bool tells(const ConfiguredRun& run) {
-  return is_completed(&run) || (store::is_final(run.summary.status) && run.summary.step > 0);
+  const store::RunSummary& summary = run.summary;
+  return is_completed(&run) || summary.diverged != 0 ||
+         (store::is_final(summary.status) && summary.step > 0);
 }
 
 /// The seeds that told something which the row does not show.

@@ -389,7 +389,7 @@ bool depends_on_results(const TableSpec& table) {
 
 /// Whether the point lacks a run that a command would make: one that is hidden is there.
 bool lacks_run(const SweepPoint& point) {
-  return !point.run && point.is_wanted && !point.is_hidden();
+  return !point.run && point.is_wanted && !point.is_hidden() && !point.has_diverged();
 }
 
 /// Whether the row itself does.

@@ -34,6 +34,16 @@ run::Identity identity_without_seed(const store::ConfiguredRun& run) {
   return identity;
 }
 
+bool are_tuned_alike(const ConfiguredRun& a, const ConfiguredRun& b, const TableSpec& table) {
+  const auto set_of = [&](const ConfiguredRun& run) {
+    run::Identity identity = identity_of_set(run, table);
+    identity.threads = 0;
+    for (const char* what : {"device name", "environment"}) identity.experiment.erase(what);
+    return run::run_key(identity);
+  };
+  return set_of(a) == set_of(b);
+}
+
 std::string experiment_key(const ConfiguredRun& run) {
   return run::run_key(identity_without_seed(run));
 }
@@ -82,6 +92,7 @@ std::string state_text(const store::RunSummary& run) {
   switch (run.status) {
     case run::RunState::running: return "running " + percent;
     case run::RunState::stopped: return "stopped at " + percent;
+    case run::RunState::failed: return run.diverged != 0 ? "diverged" : "failed";
     default: return run::name_of(run.status);
   }
 }
@@ -238,11 +249,14 @@ Sample sample_of(const Runs& candidates,
     const run::RunState state = each->summary.status;
     if (state != run::RunState::failed && state != run::RunState::stopped) continue;
     const int64_t seed = each->summary.seed;
-    (seeds.count(seed) == 0 ? sample.ended_early : sample.repeated).insert(seed);
+    const bool is_shown = seeds.count(seed) > 0;
+    (is_shown ? sample.repeated : sample.ended_early).insert(seed);
+    if (!is_shown && each->summary.diverged != 0) sample.diverged.insert(seed);
   }
   if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
   for (const auto& [run, reason] : not_shown) {
-    if (run->id != sample.run->id) exclude(*run, reason, excluded);
+    const bool is_told = !sample.completed() && run->diverged != 0;  // that all of it diverged
+    if (run->id != sample.run->id && !is_told) exclude(*run, reason, excluded);
   }
   std::sort(sample.runs.begin(), sample.runs.end(), [](const auto& a, const auto& b) {
     return a.seed < b.seed;

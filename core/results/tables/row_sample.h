@@ -25,6 +25,12 @@ std::string experiment_key(const store::ConfiguredRun& run);  ///< its run_key
 /// show either. The experiment has its leaves by dotted keys.
 run::Identity identity_of_set(const store::ConfiguredRun& run, const TableSpec& table);
 
+/// Whether runs of a config differ in nothing but the seed, what the table itself varies, and the
+/// machine: one that diverged says of the other's settings that they diverge with its value.
+bool are_tuned_alike(const store::ConfiguredRun& a,
+                     const store::ConfiguredRun& b,
+                     const TableSpec& table);
+
 /// Newest first; the names decide between runs of one moment, so that the order is always the same.
 std::vector<const store::ConfiguredRun*> newest_first(
     const std::vector<store::ConfiguredRun>& runs);

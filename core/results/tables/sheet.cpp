@@ -169,12 +169,12 @@ SheetCell cell_of(size_t index,
 }
 
 /// That a better value may lie beyond those that were tried, which are the ones with a completed
-/// run; "" where the best lies between others, or nothing else was tried.
+/// run or one that diverged; "" where the best lies between others, or nothing else was tried.
 std::string edge_note(const AblationRow& row, const Ablation& ablation) {
   if (!row.completed() || !row.varied) return "";
   std::vector<double> values;
   for (const SweepPoint& point : row.points) {
-    if (point.completed()) values.push_back(point.value);
+    if (point.is_tried()) values.push_back(point.value);
   }
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   if (values.size() < 2 || (*row.varied != *least && *row.varied != *most)) return "";
@@ -385,7 +385,10 @@ std::vector<SheetCell> row_cells(size_t index,
       std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
         return column.kind == ColumnKind::overhead || depends_on_way_of_computing(column, ablation);
       });
-  const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
+  const std::string diverged =
+      ablation.table.best_of ? divergence_text(row, *ablation.table.best_of) : "";
+  const std::string choice_mark =
+      mark_of(diverged, footnotes) + mark_of(edge_note(row, ablation), footnotes);
   const bool shows_value =
       std::any_of(columns.begin(), columns.end(), [](const ColumnSpec& column) {
         return column.kind == ColumnKind::varied;
@@ -407,10 +410,10 @@ std::vector<SheetCell> row_cells(size_t index,
     SheetCell cell = cell_of(index, column, cells_of_metric, ablation);
     if (is_of_runs(column, ablation) && !state_shown) {
       if (!row.completed()) cell.text = state_text(row);
-      cell.text += state_mark + (shows_value ? "" : edge_mark) + (shows_cost ? "" : way_mark);
+      cell.text += state_mark + (shows_value ? "" : choice_mark) + (shows_cost ? "" : way_mark);
       state_shown = true;
     }
-    if (column.kind == ColumnKind::varied) cell.text += edge_mark;
+    if (column.kind == ColumnKind::varied) cell.text += choice_mark;
     if (!lacking_runs(row, column).empty()) cell.text += score_mark;
     const bool depends = depends_on_way_of_computing(column, ablation);
     if (depends || column.kind == ColumnKind::overhead) cell.text += micro_batch_mark + way_mark;
@@ -464,6 +467,10 @@ std::vector<std::string> sweep_lines(const Ablation& ablation) {
   for (const AblationRow& row : ablation.rows) {
     std::vector<std::string> points;
     for (const SweepPoint& point : row.points) {
+      if (point.has_diverged()) {
+        points.push_back(shortest(point.value) + ": " + divergence_text(point));
+        continue;
+      }
       const std::optional<double> mean = mean_of(point.runs, spec.by);
       const std::string seeds =
           point.runs.size() > 1 ? " (" + std::to_string(point.runs.size()) + " seeds)" : "";

@@ -275,6 +275,9 @@ void require_refusal(const Transcript& transcript, const std::string& of_what) {
     throw Error("there was no 'failed' with a message for " + of_what,
                 "say what cannot be done before leaving");
   }
+  if (failed->diverged)
+    throw Error("'failed' says 'diverged' for " + of_what,
+                "'diverged' is of numbers that training came to");
   require_exit(transcript, worker::exit_wrong_request);
 }
 

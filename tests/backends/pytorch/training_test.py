@@ -22,7 +22,7 @@ import compilation  # noqa: E402
 import safetensors_files  # noqa: E402
 import training  # noqa: E402
 import worker  # noqa: E402
-from protocol import TrainingFailed, WrongRequest  # noqa: E402
+from protocol import Diverged, WrongRequest  # noqa: E402
 from steps import Step  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -203,7 +203,7 @@ class Recomputing(unittest.TestCase):
 
 class NotFinite(unittest.TestCase):
     def said_of(self, source, **settings):
-        with self.assertRaises(TrainingFailed) as caught:
+        with self.assertRaises(Diverged) as caught:
             Run(experiment_of(["my_mixer"], source, **settings)).losses(0, 3)
         return caught.exception
 
@@ -222,7 +222,7 @@ class NotFinite(unittest.TestCase):
         run = Run(experiment_of())
         with torch.no_grad():
             run.model.model.norm.weight[3] = float("inf")
-        with self.assertRaises(TrainingFailed) as caught:
+        with self.assertRaises(Diverged) as caught:
             run.losses(0, 1)
         self.assertIn("'model.norm.weight' has values that are not finite", str(caught.exception))
 

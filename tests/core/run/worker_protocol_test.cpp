@@ -154,5 +154,33 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
                  "'finished' says that train_loss is 1.5, and 'train' of step 3 said nan"));
 }
 
+TEST_CASE("a run that diverged is one until another attempt of it ends", "[run][supervisor]") {
+  const config::TrainConfig train;
+  const std::string started =
+      R"({"event":"started","parameters":1,"first_step":0,"max_steps":3,"tokens_per_step":)" +
+      std::to_string(int64_t{train.batch_size} * train.seq_len) + "}";
+  const std::string failed = R"({"event":"failed","message":"loss nan","diverged":true})";
+  SupervisedScene scene({{then(greeting(), {Says{started}, Says{failed}, Exits{{1, 0}}}), {}}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  CHECK(scene.folder.status().state == RunState::failed);
+  CHECK(scene.folder.status().diverged);
+  CHECK(scene.last_event().at("diverged") == true);
+  CHECK(scene.last_event().at("retry") == false);
+  scene.launcher.add({{Exits{{1, 0}}}, {}});  // for another reason
+  REQUIRE(scene.supervise() == supervised_failed);
+  CHECK_FALSE(scene.folder.status().diverged);
+  scene.launcher.add({good_run(), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  CHECK_FALSE(scene.folder.status().diverged);
+}
+
+TEST_CASE("a worker that says that it diverged is believed where that can be",
+          "[run][supervisor]") {
+  const auto ended = failure_of(
+      {{Says{lines::hello}, Says{R"({"event":"failed","message":"nan","diverged":true})"}}});
+  CHECK(contains(ended.at("reason"), "it said that it diverged before it said 'started': nan"));
+  CHECK(ended.at("diverged") == false);
+}
+
 }  // namespace
 }  // namespace forge::run

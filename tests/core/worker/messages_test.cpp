@@ -39,7 +39,7 @@ std::vector<Event> every_event() {
                      {512, 511}},
           CheckpointSaved{100, "checkpoints/000000100", 53210112, 0.031},
           finished,
-          Failed{"disk full", "train.checkpoint_every", "free some space", true, 1, true},
+          Failed{"disk full", "train.checkpoint_every", "free some space", true, 1, true, true},
           Tokens{{0, 2}, {411, 97}, {FinishReason::none, FinishReason::stop_text}},
           Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
           Ready{12, 4096},

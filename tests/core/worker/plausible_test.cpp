@@ -47,6 +47,19 @@ TEST_CASE("the rows of an evaluation are those of its loss", "[worker][plausible
                  "row_tokens of the evaluation of step 7 add up to 2, and its tokens are 256"));
 }
 
+TEST_CASE("a run that diverged would do so again", "[worker][plausible]") {
+  Failed failed{"the loss is nan", "", ""};
+  failed.diverged = true;
+  CHECK(fault_of(failed).empty());
+  failed.retry = true;
+  CHECK(contains(fault_of(failed), "'failed' says both 'diverged' and 'retry': the loss is nan"));
+  failed.retry = false;
+  failed.lost = true;
+  CHECK(contains(fault_of(failed), "'failed' says both 'diverged' and 'lost'"));
+  failed.diverged = false;
+  CHECK(fault_of(failed).empty());
+}
+
 TEST_CASE("numbers of events that cannot be are refused", "[worker][plausible]") {
   const double infinite = std::numeric_limits<double>::infinity();
   TrainMetrics train;

@@ -279,6 +279,20 @@ TEST_CASE("what a run ran on is that of all attempts that its weights come from"
   CHECK(summary.recompute == "blocks");
 }
 
+TEST_CASE("a run is one that diverged until another attempt of it ends", "[store]") {
+  Workplace place;
+  const run::RunFolder folder = make_diverged_run(place.runs, made("x"), 10);
+  make_failed_run(place.runs, made("y"), 10, "out of memory");
+  place.store.sync(place.runs);
+  CHECK(place.store.run("x-20")->diverged == 1);
+  CHECK(place.store.run("x-20")->status == run::RunState::failed);
+  CHECK(place.store.run("y-20")->diverged == 0);
+  append_attempt(folder, 2);
+  append_ended(folder, "failed", "out of memory");
+  place.store.sync(place.runs);
+  CHECK(place.store.run("x-20")->diverged == 0);
+}
+
 TEST_CASE("what a worker reports of its own accord stays in the events alone", "[store]") {
   Workplace place;
   const run::RunFolder folder = make_queued_run(place.runs, made("x"));

@@ -188,6 +188,189 @@ TEST_CASE("a value of which seeds were stopped is no value that was tried", "[re
       "(complete them: 'forge runs resume')");
 }
 
+/// Whole but for 0.002, with which three seeds of the baseline diverged.
+struct DivergedLab : LackingLab {
+  DivergedLab() : LackingLab(2e-3) {
+    for (const int seed : {1, 2, 3}) make_diverged_run(runs, diverging(seed), 10);
+  }
+  static MadeRun diverging(int seed) {
+    MadeRun made = with_rate("llama", 20 + seed, 2e-3);
+    made.id += "-" + std::to_string(seed);
+    made.experiment.seed = seed;
+    made.planned_seeds = {1, 2, 3};
+    return made;
+  }
+};
+
+TEST_CASE("a value that diverged was tried and is no best", "[report]") {
+  const DivergedLab lab;
+  const Ablation ablation = lab.scored(lab.table);
+  const AblationRow& llama = ablation.rows[0];
+  CHECK(join(llama.violations, "; ").empty());
+  CHECK(llama.varied == 5e-4);
+  CHECK(llama.runs.size() == 3);
+  for (const JudgedClaim& claim : judge_claims(ablation)) CHECK(claim.verdict == Verdict::holds);
+  CHECK(missing_commands(ablation).empty());
+  CHECK(ablation.excluded.empty());
+  const std::string note = "diverged with optimizer.lr 0.002 (3 of 3 seeds)";
+  CHECK(contains(to_terminal(ablation, {false, 200}), note));
+  CHECK(contains(to_terminal(ablation, {false, 200, true}), "0.002: diverged (3 of 3 seeds)"));
+  CHECK(contains(to_markdown(ablation), note));
+  CHECK(contains(to_markdown(ablation), "0.002: diverged (3 of 3 seeds)"));
+  const auto point = to_json(ablation)["rows"][0]["best_of"]["points"][2];
+  CHECK(point["status"] == "diverged");
+  CHECK(point["diverged_seeds"] == 3);
+  CHECK(point["figure"].is_null());
+  CHECK_FALSE(point.contains("command"));
+}
+
+TEST_CASE("one seed that diverged decides of a value", "[report]") {
+  LackingLab lab(0);
+  MadeRun diverged = DivergedLab::diverging(4);
+  diverged.experiment.optimizer.lr = 5e-4;  // the best of the others
+  make_diverged_run(lab.runs, diverged, 10);
+  const Ablation ablation = lab.scored(lab.table);
+  CHECK(join(ablation.rows[0].violations, "; ").empty());
+  CHECK(ablation.rows[0].varied == 1e-3);
+  CHECK(contains(to_terminal(ablation, {false, 200, true}), "0.0005: diverged (1 of 4 seeds)"));
+  CHECK(to_json(ablation)["rows"][0]["best_of"]["points"][0]["figure"].is_null());
+}
+
+TEST_CASE("a value of which runs failed otherwise is not tried", "[report]") {
+  LackingLab lab(2e-3);
+  make_failed_run(lab.runs, DivergedLab::diverging(1), 10, "out of memory");
+  CHECK(join(lab.scored(lab.table).rows[0].violations, "; ") ==
+        "the best of 2 of 3 values is no best: no run with optimizer.lr 0.002 is completed");
+}
+
+TEST_CASE("a value that diverged with other settings is not tried", "[report]") {
+  LackingLab lab(2e-3);
+  lab.table.must_be_equal = {"profile", "data"};
+  MadeRun other = DivergedLab::diverging(1);
+  other.experiment.optimizer.weight_decay = 7;
+  make_diverged_run(lab.runs, other, 10);
+  CHECK(contains(join(lab.scored(lab.table).rows[0].violations, "; "),
+                 "no run with optimizer.lr 0.002 is completed"));
+}
+
+TEST_CASE("who hides runs that diverged hides nothing", "[report]") {
+  const DivergedLab lab;
+  std::vector<store::ConfiguredRun> shown;
+  AblationOptions options;
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.diverged != 0 ? options.archived : shown).push_back(run);
+  REQUIRE(options.archived.size() == 3);
+  const auto check = [&] {
+    const Ablation ablation = build_ablation(lab.table, shown, options);
+    CHECK(join(ablation.rows[0].violations, "; ").empty());
+    CHECK(missing_commands(ablation).empty());
+    CHECK(contains(to_terminal(ablation, {false, 200}),
+                   "diverged with optimizer.lr 0.002 (3 of 3 seeds, in runs that are archived or "
+                   "left out)"));
+  };
+  check();
+  std::swap(options.archived, options.filtered_out);
+  check();
+
+  // A completed run that somebody hides chooses, whatever became of another one.
+  options.filtered_out[0].summary.status = run::RunState::completed;
+  options.filtered_out[0].summary.diverged = 0;
+  options.filtered_out[0].summary.metrics["eval_loss"] = 1;
+  CHECK(contains(join(build_ablation(lab.table, shown, options).rows[0].violations, "; "),
+                 "--where leaves out runs with optimizer.lr 0.002"));
+}
+
+TEST_CASE("seeds shown that diverged leave no sample", "[report]") {
+  LackingLab lab(0);
+  lab.table.best_of.reset();
+  lab.table.must_be_equal = {"profile", "data", "optimizer"};
+  lab.table.columns.erase(
+      std::remove_if(lab.table.columns.begin(),
+                     lab.table.columns.end(),
+                     [](const ColumnSpec& column) { return column.kind == ColumnKind::varied; }),
+      lab.table.columns.end());
+  make_diverged_run(lab.runs, DivergedLab::diverging(4), 10);
+  CHECK(contains(join(lab.scored(lab.table).rows[0].violations, "; "),
+                 "1 of its 4 seeds diverged, and those that remain are no sample"));
+}
+
+TEST_CASE("the best of values of which a hidden seed diverged is no best", "[report]") {
+  LackingLab lab(0);
+  MadeRun diverged = DivergedLab::diverging(4);
+  diverged.experiment.optimizer.lr = 5e-4;  // the best of the others
+  make_diverged_run(lab.runs, diverged, 10);
+  std::vector<store::ConfiguredRun> shown;
+  AblationOptions options;
+  for (const store::ConfiguredRun& run : lab.read())
+    (run.summary.diverged != 0 ? options.archived : shown).push_back(run);
+  const AblationRow row = build_ablation(lab.table, shown, options).rows[0];
+  CHECK(row.varied == 5e-4);
+  CHECK(join(row.violations, "; ") ==
+        "the best of 2 of 3 values is no best: runs with optimizer.lr 0.0005, which it shows, "
+        "diverged; 1 of its 4 seeds diverged, and those that remain are no sample");
+}
+
+TEST_CASE("a best beside a value that diverged is at no edge", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.25);
+  lab.add("llama", 11, 1e-3, 0.5);
+  make_diverged_run(lab.runs, ScoredLab::with_rate("llama", 12, 2e-3), 10);
+  CHECK_FALSE(contains(to_terminal(lab.scored(), {false, 200}), "may lie beyond"));
+  ScoredLab other;
+  other.add("llama", 11, 1e-3, 0.5);
+  make_diverged_run(other.runs, ScoredLab::with_rate("llama", 12, 2e-3), 10);
+  make_failed_run(other.runs, ScoredLab::with_rate("llama", 10, 5e-4), 10, "out of memory");
+  CHECK(contains(to_terminal(other.scored(), {false, 200}), "is the smallest of those completed"));
+}
+
+TEST_CASE("a row of which all values diverged shows none of them", "[report]") {
+  ScoredLab lab;
+  for (const int day : {10, 11, 12})
+    make_diverged_run(lab.runs, ScoredLab::with_rate("llama", day, (day - 9) * 5e-4), 10);
+  CHECK(state_text(lab.scored().rows[0]) == "diverged");
+
+  // Of a value that was tuned with a seed that diverged others may look good.
+  TableSpec table = scored_table();
+  table.best_of->values = {5e-4, 1e-3};
+  table.best_of->tuning_seeds = {901, 902};
+  ScoredLab tuned;
+  int day = 10;
+  for (const double lr : {5e-4, 1e-3}) {
+    for (const int seed : {901, 902, 1}) {
+      MadeRun made = ScoredLab::with_rate("llama", day++, lr);
+      made.experiment.seed = seed;
+      if (seed == 902) {
+        make_diverged_run(tuned.runs, made, 10);
+      } else {
+        make_completed_run(
+            tuned.runs, made, {1.5, 4300, 1 << 30, {{"token_accuracy", {lr * 100, 640}}}});
+      }
+    }
+  }
+  CHECK(join(tuned.scored(table).rows[0].violations, "; ") ==
+        "the best of 1 of 2 values is no best: runs with optimizer.lr 0.001, which it shows, "
+        "diverged");
+}
+
+TEST_CASE("a grid does not go on beyond a value that diverged", "[report]") {
+  ScoredLab lab;
+  int day = 10;
+  for (const double lr : {5e-4, 1e-3}) {
+    lab.add("llama", day, lr, lr * 100);
+    lab.add("canon_a", day++, lr, 0.75 - lr * 100);
+  }
+  make_diverged_run(lab.runs, ScoredLab::with_rate("llama", day++, 2e-3), 10);
+  make_diverged_run(lab.runs, ScoredLab::with_rate("canon_a", day++, 2e-3), 10);
+  TableSpec table = scored_table();
+  table.best_of->extend = true;
+  table.rows.pop_back();
+  lab.add("llama", day++, 4e-3, 0.01);  // somebody made it all the same
+  const Ablation ablation = lab.scored(table);
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK(ablation.rows[1].is_comparable());
+  CHECK(missing_commands(ablation).empty());
+}
+
 TEST_CASE("the command for a value that rows lack names the seeds of the others", "[report]") {
   const LackingLab lab(2e-3);
   AblationOptions options;
