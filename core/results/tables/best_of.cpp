@@ -106,6 +106,11 @@ bool is_tuning_seed(const BestOfSpec& best_of, int64_t seed) {
   return std::find(seeds.begin(), seeds.end(), seed) != seeds.end();
 }
 
+bool lists_value_of(const BestOfSpec& best_of, const ConfiguredRun& run) {
+  const std::vector<double>& values = best_of.values;
+  return std::find(values.begin(), values.end(), number_of(run, best_of.key)) != values.end();
+}
+
 std::string no_metric_reason(const BestOfSpec& best_of) {
   const bool holds_out_none =
       best_of.by == results::validation_loss_name && best_of.validation_rows == 0;

@@ -34,6 +34,9 @@ bool is_preferred(const BestOfSpec& best_of,
 /// Whether runs of the seed are those that the value is chosen with, and are not shown.
 bool is_tuning_seed(const BestOfSpec& best_of, int64_t seed);
 
+/// Whether the run has one of the values that a row is the best of.
+bool lists_value_of(const BestOfSpec& best_of, const store::ConfiguredRun& run);
+
 /// Why best_of cannot choose the run; "" where it can.
 std::string why_not_chosen(const BestOfSpec& best_of, const store::ConfiguredRun& run);
 

@@ -27,11 +27,30 @@ struct MadeSet {
   Runs runs;
 };
 
+/// What the run has another value of than the table varies it over.
+std::vector<std::string> keys_not_varied(const ConfiguredRun& run, const TableSpec& table) {
+  if (table.best_of && !lists_value_of(*table.best_of, run)) return {table.best_of->key};
+  if (table.budget && !table.best_of) return {"train.max_steps"};
+  return {};
+}
+
+/// What runs of a set have in common. A table varies no other values than those that it lists, and
+/// of a row with a budget one length: who tries others does what the table does not.
+run::Identity identity_of_try(const ConfiguredRun& run, const TableSpec& table) {
+  run::Identity identity = identity_of_set(run, table);
+  const auto keep = [&](const std::string& key) {
+    if (const nlohmann::json* const value = find_value(run.config, key))
+      identity.experiment[key] = *value;
+  };
+  for (const std::string& key : keys_not_varied(run, table)) keep(key);
+  return identity;
+}
+
 /// The sets that runs make up, by their keys.
 std::map<std::string, MadeSet> sets_of(const Runs& runs, const TableSpec& table) {
   std::map<std::string, MadeSet> sets;
   for (const ConfiguredRun* run : runs) {
-    run::Identity identity = identity_of_set(*run, table);
+    run::Identity identity = identity_of_try(*run, table);
     MadeSet& set = sets[run::run_key(identity)];
     set.identity = std::move(identity);
     set.group = group_of(*run, table);
@@ -55,6 +74,17 @@ bool tells(const ConfiguredRun& run) {
          (store::is_final(summary.status) && summary.step > 0);
 }
 
+/// Whether they have one loss, and one value of each score that both have: settings of the
+/// evaluation change scores alone.
+bool have_same_result(const store::RunSummary& a, const store::RunSummary& b) {
+  return have_same_loss(a, b) &&
+         std::none_of(a.scores.begin(), a.scores.end(), [&](const auto& score) {
+           const auto other = b.scores.find(score.first);
+           return other != b.scores.end() && (other->second.value != score.second.value ||
+                                              other->second.count != score.second.count);
+         });
+}
+
 /// The seeds that told something which the row does not show.
 std::set<int64_t> telling_seeds(const MadeSet& set, const AblationRow& row) {
   std::set<int64_t> seeds;
@@ -62,10 +92,25 @@ std::set<int64_t> telling_seeds(const MadeSet& set, const AblationRow& row) {
     const store::RunSummary& summary = run->summary;
     if (!tells(*run)) continue;
     const store::RunSummary* shown = shown_of_seed(row, summary.seed);
-    if (shown && is_completed(run) && have_same_loss(*shown, summary)) continue;
+    if (shown && is_completed(run) && have_same_result(*shown, summary)) continue;
     seeds.insert(summary.seed);
   }
   return seeds;
+}
+
+/// Whether the set is one more value that was tried by seeds which no row shows.
+bool is_tried_by_tuning_seeds(const MadeSet& set,
+                              const MadeSet& own,
+                              const TableSpec& table,
+                              const std::set<int64_t>& telling) {
+  if (!table.best_of) return false;
+  const auto differences = run::identity_differences(set.identity, own.identity);
+  const auto is_of_key = [&](const auto& difference) {
+    return difference.what == table.best_of->key;
+  };
+  const auto is_tuning = [&](int64_t seed) { return is_tuning_seed(*table.best_of, seed); };
+  return std::all_of(differences.begin(), differences.end(), is_of_key) &&
+         std::all_of(telling.begin(), telling.end(), is_tuning);
 }
 
 /// When the run of the second seed was made: `repetitions` were made when their first ones were.
@@ -106,6 +151,9 @@ std::string conditions_text(const MadeSet& set, const TableSpec& table) {
   const auto completed = std::find_if(set.runs.begin(), set.runs.end(), is_completed);
   const ConfiguredRun& run = completed == set.runs.end() ? *set.runs.front() : **completed;
   std::string text = set.group + '\n';
+  if (table.best_of)  // rows are the best of the same values
+    for (const std::string& key : keys_not_varied(run, table))
+      text += key + '\n' + json_text(store::value_of(run, key)) + '\n';
   for (const Condition& condition : conditions_of(run, table)) {
     if (!is_program(condition)) text += condition.name + '\n' + condition.value + '\n';
   }
@@ -340,8 +388,9 @@ void count_other_sets(const std::vector<ConfiguredRun>& runs,
     row.sets.shown = {conditions_text(own->second, ablation.table),
                       second_run_of(of_own_name, options.repetitions)};
     for (const auto& [key, set] : sets) {
-      if (shows_one_of(row, set) || is_shown_by_another(set, row, ablation) ||
-          telling_seeds(set, row).size() < 2)
+      const std::set<int64_t> telling = telling_seeds(set, row);
+      if (shows_one_of(row, set) || is_shown_by_another(set, row, ablation) || telling.size() < 2 ||
+          is_tried_by_tuning_seeds(set, own->second, ablation.table, telling))
         continue;
       RunSet other = {conditions_text(set, ablation.table), second_run_of(set.runs)};
       if (other.conditions != row.sets.shown.conditions) {

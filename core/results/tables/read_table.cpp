@@ -402,7 +402,8 @@ void check_best_of(const yaml::Node& node, const TableSpec& table) {
     throw Error("the value " + shortest(best_of.values[i]) + " is given twice",
                 item(place, "values", i).origin);
   }
-  if (best_of.key == "seed")
+  const std::set<std::string> draws = {"seed", "train.initial_weights_seed", "data.order_seed"};
+  if (draws.count(best_of.key) > 0)
     throw Error("a row cannot be the best of its seeds: that is chance",
                 place.find("key")->origin,
                 "seeds: 5 in the table makes a sample of them");

@@ -193,6 +193,11 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
   TableSpec table = strict_table();
   table.best_of = BestOfSpec{"optimizer.lr", {0.001, 0.002, 0.003}, "eval_loss", Extreme::lowest};
   CHECK(build_ablation(table, sets.lab.read(), {}).rows[1].sets.others.empty());
+  table.best_of->values = {0.003};  // those of the other values were made before
+  CHECK(setup_of(build_ablation(table, sets.lab.read(), {}), "Other runs") ==
+        "2 earlier sets of runs counted (optimizer.lr)");
+  table.best_of->tuning_seeds = {2, 3};  // of the others only one seed could be shown
+  CHECK(setup_of(build_ablation(table, sets.lab.read(), {}), "Other runs") == "");
   table = strict_table();
   group_by(table, "optimizer.lr");
   const Ablation by_lr = build_ablation(table, sets.lab.read(), {});
@@ -201,6 +206,36 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
   // Those of which it shows no row are hidden.
   CHECK(setup_of(sets.showing_from(2, &AblationOptions::filtered_out, table), "Other runs") ==
         "2 earlier sets of runs counted (optimizer.lr)");
+}
+
+TEST_CASE("other lengths than that of a row with a budget are looks", "[report][plan]") {
+  const Sets sets(3, [](int set, MadeRun& run) {
+    if (run.config == "canon_a") run.experiment.train.max_steps = 2000 + set;
+  });
+  TableSpec table = strict_table();
+  table.budget = BudgetSpec{Budget::flops, ""};
+  const Ablation ablation = build_ablation(table, sets.lab.read(), {});
+  CHECK(ablation.rows[1].sets.others.size() == 2);
+}
+
+TEST_CASE("a set whose scores alone are others is a look", "[report][plan]") {
+  Lab lab;
+  for (int set = 0; set < 3; ++set) {
+    for (const char* config : {"llama", "canon_a"}) {
+      for (const int seed : {1, 2, 3}) {
+        MadeRun run = Lab::run(config, 10 + set);
+        run.id = config + std::to_string(seed) + "-" + std::to_string(set);
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.experiment.train.eval_prompts = 40 + set;
+        Outcome outcome;
+        outcome.eval_loss = 3 + 0.01 * seed + (config[0] == 'l');
+        outcome.scores = {{"token_accuracy", {0.5 + 0.01 * set, 640}}};
+        make_completed_run(lab.runs, run, outcome);
+      }
+    }
+  }
+  CHECK(setup_of(lab.table(), "Other runs") ==
+        "2 earlier sets of runs counted (train.eval_prompts)");
 }
 
 /// Runs of a table and of another one, which tunes the learning rate with seeds of its own.
