@@ -142,7 +142,8 @@ CheckedRun check_config(const Context& context,
                  saved,
                  saved.planned_seeds,
                  saved.planned_claims,
-                 saved.planned_tables};
+                 saved.planned_tables,
+                 saved.planned_config};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
   check_backend(context, run, options);
   return run;
@@ -189,6 +190,7 @@ run::RunInputs inputs_without_data(const Context& context,
   inputs.planned_seeds = run.planned_seeds;
   inputs.planned_claims = run.planned_claims;
   inputs.planned_tables = run.planned_tables;
+  inputs.planned_config = run.planned_config;
   inputs.initial_weights = run.initial_weights;
   inputs.device = options.device;
   inputs.backend = run.backend;
@@ -380,6 +382,34 @@ run::Sweep selected_seeds(const RunSelection& selection, int64_t own_seed) {
   return run::seeds_from(std::stoll(named.front()), selection.seed_count);
 }
 
+/// The key of the config by its files alone, in the profile of a run of it; "" where it is none
+/// without settings.
+std::string own_config_key(const Context& context,
+                           const config::Document& document,
+                           const CheckedRun& run,
+                           const LaunchOptions& options) {
+  std::vector<std::string> profile;
+  bool is_alone = true;
+  for (const std::string& setting : options.overrides) {
+    if (starts_with(setting, "profile=")) profile.push_back(setting);
+    is_alone = is_alone && (starts_with(setting, "profile=") || starts_with(setting, "seed="));
+  }
+  if (is_alone) return run::config_key(run.resolved.json);
+  const std::string& device_type = run.backend.environment.device_type;
+  config::ResolveOptions resolve_options = context.resolve_options(profile);
+  resolve_options.block_texts = options.block_texts;
+  resolve_options.backend_has_gpu = device_type != "cpu";
+  try {
+    config::ResolvedConfig own = config::resolve(document, resolve_options);
+    config::require_no_obstacles(own);
+    config::settle_for_device(own, device_type);
+    context.describe_own_blocks(own);
+    return run::config_key(own.json);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 /// The runs of a config, one for each combination of swept values; none of a model that --all
 /// selects.
 std::vector<CheckedRun> config_runs(const Context& context,
@@ -404,6 +434,7 @@ std::vector<CheckedRun> config_runs(const Context& context,
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
     runs.push_back(check_config(context, document, changed));
+    runs.back().planned_config = own_config_key(context, document, runs.back(), changed);
     if (!variation.empty()) runs.back().label += " (" + join(variation, ", ") + ")";
     planned_seeds.insert(runs.back().resolved.experiment.seed);
   }

@@ -39,7 +39,8 @@ struct CheckedRun {
   std::vector<int64_t> planned_seeds;       ///< with which the command trains this config
   std::vector<std::string> planned_claims;  ///< of the project's tables, about this config
   std::optional<std::map<std::string, std::string>> planned_tables =
-      {};  ///< those with a row of it (run::RunRecord)
+      {};                           ///< those with a row of it (run::RunRecord)
+  std::string planned_config = {};  ///< of the config by itself (run::RunRecord)
 };
 
 /// Resolves and checks a config for its backend on this machine. Starts a worker at most to list

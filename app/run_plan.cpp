@@ -201,7 +201,8 @@ void save_plan(const Context& context,
                           record.identity,
                           record.planned_seeds,
                           record.planned_claims,
-                          record.planned_tables});
+                          record.planned_tables,
+                          record.planned_config});
   }
   run::write_plan(file, saved);
   std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";

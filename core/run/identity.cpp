@@ -75,6 +75,12 @@ std::vector<Json::json_pointer> places_of_data(const Json& config) {
   return places;
 }
 
+std::string config_key(const Json& experiment) {
+  Json part = identity_config(experiment);
+  part.erase("seed");
+  return hash_hex(json_text(part)).substr(0, 12);
+}
+
 std::string run_key(Identity identity) {
   // Keys are sorted and numbers written in their shortest form: one text for one identity.
   Json experiment = std::move(identity.experiment);

@@ -46,6 +46,9 @@ void fields(Visitor& visit, Identity& identity) {
 /// description. train.deterministic is there as it came out on the run's device.
 nlohmann::json identity_config(const nlohmann::json& experiment);
 
+/// A key of identity_config without the seed: what all seeds of a config have in common.
+std::string config_key(const nlohmann::json& experiment);
+
 /// Where a config names files of text or a tokenizer's, those of the sources of a mixture too: of
 /// these paths an identity knows nothing.
 std::vector<nlohmann::json::json_pointer> places_of_data(const nlohmann::json& config);

@@ -53,7 +53,8 @@ struct RunInputs {
   std::vector<int64_t> planned_seeds;       ///< with which the command trains the config
   std::vector<std::string> planned_claims;  ///< of the project's tables, about the config
   std::optional<std::map<std::string, std::string>> planned_tables =
-      {};  ///< those with a row of the config (RunRecord)
+      {};                           ///< those with a row of the config (RunRecord)
+  std::string planned_config = {};  ///< of the config by itself (RunRecord)
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json; the run folder gets a copy
@@ -124,6 +125,7 @@ struct SavedRun {
   std::vector<int64_t> planned_seeds;                                     ///< see RunInputs
   std::vector<std::string> planned_claims;                                ///< the same
   std::optional<std::map<std::string, std::string>> planned_tables = {};  ///< the same
+  std::string planned_config = {};                                        ///< the same
 };
 
 /// A plan of runs that can be read, kept and executed as it is, even if its templates change.

@@ -39,6 +39,8 @@ struct RunRecord {
   /// The project's tables with a row of this config when the run was made, each with its
   /// tables::design_key; none: not recorded.
   std::optional<std::map<std::string, std::string>> planned_tables = {};
+  /// config_key of its config as its files had it then, without --set; "": not recorded.
+  std::string planned_config = {};
   std::string inputs_hash = {};  ///< of the request that it was planned with, "": not recorded
   int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
   int64_t evaluation_rows = 0;  ///< that there are of train.eval_rows; 0: not known

@@ -86,7 +86,8 @@ struct MadeRun {
   int64_t parameters = 4434176;
   std::vector<int64_t> planned_seeds;  ///< that the command asked for
   std::optional<std::map<std::string, std::string>> planned_tables =
-      {};  ///< when it was made; none: not recorded
+      {};                           ///< when it was made; none: not recorded
+  std::string planned_config = {};  ///< the same; "": not recorded
   std::optional<double> entropy_floor;
   std::optional<double> repeated_sentences;
   config::Experiment experiment;

@@ -170,6 +170,15 @@ bool knew(const MadeSet& set, const std::string& name, const std::string& design
   });
 }
 
+/// Whether the config by itself was what `shown` is when the set was made, or that is not recorded.
+bool stood_for(const MadeSet& set, const MadeSet& shown) {
+  const std::string own = run::config_key(shown.runs.front()->config);
+  return std::all_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
+    const std::string& then = run->summary.planned_config;
+    return then.empty() || then == own;
+  });
+}
+
 /// Why another set was made.
 enum class MadeFor {
   what_it_finds,
@@ -197,7 +206,10 @@ class Declarations {
       if (!varies_all(*other.table, set, shown) || !knew(set, other.table->name, other.design))
         continue;
       if (is_tuning(*other.table, set, row)) return {MadeFor::tuning, other.table->name};
-      if (knew(shown, other.table->name, other.design) && knew(set, own_.table->name, own_.design))
+      // A value that the other table found is no row that this one was to show.
+      const bool varies = own_.table->best_of || own_.table->budget || !own_.table->by.empty();
+      if (knew(shown, other.table->name, other.design) &&
+          knew(set, own_.table->name, own_.design) && (varies || stood_for(set, shown)))
         return {MadeFor::another_table, other.table->name};
     }
     return {};

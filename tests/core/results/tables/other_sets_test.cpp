@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/results/tables/repetitions.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/table_design.h"
+#include "core/run/identity.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -243,6 +245,7 @@ struct TwoTables {
   Lab lab;
   TableSpec own = strict_table(), grid = strict_table();
   std::map<std::string, std::string> recorded;  ///< by the runs that are made next
+  std::optional<double> planned_lr;             ///< of the configs when these are made
 
   TwoTables() {
     grid.name = "grid";
@@ -259,6 +262,11 @@ struct TwoTables {
         run.experiment.seed = static_cast<uint64_t>(seed);
         run.experiment.optimizer.lr = lr;
         run.planned_tables = recorded;
+        if (planned_lr) {
+          config::Experiment plain = run.experiment;
+          plain.optimizer.lr = *planned_lr;
+          run.planned_config = run::config_key(config::to_json(plain));
+        }
         make_completed_run(lab.runs, run, {3 + 0.01 * (seed % 7) + lr + (config[0] == 'l')});
       }
     }
@@ -326,6 +334,17 @@ TEST_CASE("a table that was declared together with another counts once", "[repor
   CHECK(second.rows[1].sets.tables == std::set<std::string>{"grid"});
   CHECK(factor_of_other_sets(second) == 2);
   CHECK(setup_of(second, "Other runs") == "runs of 1 other table counted (grid)");
+
+  // With a config that has become what the other table found its grid is as many attempts.
+  for (const double then : {own_lr, 0.1}) {
+    TwoTables found;
+    found.planned_lr = then;
+    found.make(0.002, {1, 2, 3}, 10);
+    found.make(0.004, {1, 2, 3}, 11);
+    found.make(own_lr, {1, 2, 3}, 12);
+    const Ablation picked = found.beside({found.own, found.grid});
+    CHECK(picked.rows[1].sets.others.size() == (then == own_lr ? 0 : 2));
+  }
 
   // Runs of it that come later change nothing.
   TwoTables first;
