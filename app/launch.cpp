@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "app/halving_search.h"
 #include "app/process_options.h"
@@ -429,14 +430,19 @@ std::vector<CheckedRun> config_runs(const Context& context,
   sweeps.insert(sweeps.end(), swept.begin(), swept.end());
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
+  std::map<std::pair<std::string, std::string>, std::string> own_keys;  // by profile and device
   std::set<uint64_t> planned_seeds;
   for (const run::Overrides& variation : run::sweep_points(sweeps, selection.samples)) {
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
     runs.push_back(check_config(context, document, changed));
-    runs.back().planned_config = own_config_key(context, document, runs.back(), changed);
-    if (!variation.empty()) runs.back().label += " (" + join(variation, ", ") + ")";
-    planned_seeds.insert(runs.back().resolved.experiment.seed);
+    CheckedRun& run = runs.back();
+    const auto [own_key, is_new] = own_keys.try_emplace(
+        {run.resolved.experiment.profile, run.backend.environment.device_type});
+    if (is_new) own_key->second = own_config_key(context, document, run, changed);
+    run.planned_config = own_key->second;
+    if (!variation.empty()) run.label += " (" + join(variation, ", ") + ")";
+    planned_seeds.insert(run.resolved.experiment.seed);
   }
   for (CheckedRun& run : runs) run.planned_seeds.assign(planned_seeds.begin(), planned_seeds.end());
   return runs;

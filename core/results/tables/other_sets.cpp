@@ -38,11 +38,9 @@ std::vector<std::string> keys_not_varied(const ConfiguredRun& run, const TableSp
 /// of a row with a budget one length: who tries others does what the table does not.
 run::Identity identity_of_try(const ConfiguredRun& run, const TableSpec& table) {
   run::Identity identity = identity_of_set(run, table);
-  const auto keep = [&](const std::string& key) {
+  for (const std::string& key : keys_not_varied(run, table))
     if (const nlohmann::json* const value = find_value(run.config, key))
       identity.experiment[key] = *value;
-  };
-  for (const std::string& key : keys_not_varied(run, table)) keep(key);
   return identity;
 }
 
