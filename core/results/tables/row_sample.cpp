@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/comparability.h"
