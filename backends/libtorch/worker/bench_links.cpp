@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "backends/libtorch/worker/bench.h"
+#include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/process_group.h"
-#include "core/base/clock.h"
 #include "core/base/error.h"
 
 namespace forge::libtorch {
@@ -15,14 +15,17 @@ constexpr int link_windows = 5;
 /// What a group does with a row of numbers, of which each process has or gets a part.
 struct Exchange {
   const char* name;
-  void (*run)(ProcessGroup& group, const at::Tensor& row);
+  void (*run)(ProcessGroup& group, const at::Tensor& row, const at::Tensor& landing);
 };
 
 constexpr Exchange exchanges[] = {
-    {"all_to_all", [](ProcessGroup& group, const at::Tensor& row) { group.exchange(row); }},
+    {"all_to_all",
+     [](ProcessGroup& group, const at::Tensor& row, const at::Tensor& landing) {
+       group.begin_exchange(row, landing).finish();
+     }},
     {"all_gather",
-     [](ProcessGroup& group, const at::Tensor& row) {
-       group.gather(row.narrow(0, 0, row.numel() / group.count()));
+     [](ProcessGroup& group, const at::Tensor& row, const at::Tensor& landing) {
+       group.begin_gather(row.narrow(0, 0, row.numel() / group.count()), landing).finish();
      }},
 };
 
@@ -30,11 +33,13 @@ constexpr Exchange exchanges[] = {
 double exchange_seconds(const Exchange& exchange,
                         ProcessGroup& group,
                         const at::Tensor& row,
+                        const at::Tensor& landing,
                         int times) {
-  group.of_first(0);  // all begin together; both gathers wait for the device
-  const double began = steady_seconds();
-  for (int i = 0; i < times; ++i) exchange.run(group, row);
-  return group.largest(steady_seconds() - began);
+  group.of_first(0);  // all begin together
+  Timer timer(row.device());
+  timer.resume();
+  for (int i = 0; i < times; ++i) exchange.run(group, row, landing);
+  return group.largest(timer.pause());
 }
 
 worker::Result measured_link(const Exchange& exchange,
@@ -42,12 +47,14 @@ worker::Result measured_link(const Exchange& exchange,
                              int64_t bytes,
                              const at::Device& device) {
   const at::Tensor row = at::zeros({bytes}, at::TensorOptions(device).dtype(at::kByte));
-  exchange_seconds(exchange, group, row, 1);  // connections and memory are new
-  const double once = exchange_seconds(exchange, group, row, 1);
+  const at::Tensor landing = at::zeros_like(row);
+  group.share(landing);  // as training does
+  exchange_seconds(exchange, group, row, landing, 1);  // connections and memory are new
+  const double once = exchange_seconds(exchange, group, row, landing, 1);
   const int times = std::max(1, int(link_window_seconds / std::max(once, 1e-6)));
   std::vector<double> seconds;
   for (int window = 0; window < link_windows; ++window)
-    seconds.push_back(exchange_seconds(exchange, group, row, times) / times);
+    seconds.push_back(exchange_seconds(exchange, group, row, landing, times) / times);
   const double moved = double(bytes) * (group.count() - 1) / group.count();
   return {{{"operation", exchange.name},
            {"bytes", bytes},

@@ -1,5 +1,7 @@
 #include "backends/libtorch/worker/gradient_buckets.h"
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -30,13 +32,32 @@ struct GradientBuckets::State {
   std::vector<Bucket> buckets;
   size_t unsent = 0;  ///< buckets of the open slot: the first ones
   std::deque<UnderWay> under_way;
+  std::array<at::Tensor, 2> landings;  ///< where gradients come, in turn: one is read, one written
+  size_t next_landing = 0;
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  ///< kept, with their hooks
 
   State(const FlatWeights& weights, GradientExchange& processes)
       : flat(weights),
         exchange(processes),
         found(weights.stored().size()),
-        buckets(weights.buckets().size()) {}
+        buckets(weights.buckets().size()) {
+    if (weights.place().count == 1) return;
+    size_t most = 0;
+    for (const FlatWeights::Bucket& bucket : weights.buckets())
+      most = std::max<size_t>(most, bucket.row.nbytes());
+    for (at::Tensor& landing : landings) {
+      landing = at::empty({int64_t(most)}, weights.buckets()[0].row.options().dtype(at::kByte));
+      exchange.share(landing);
+    }
+  }
+
+  at::Tensor landing_of(size_t bucket) {
+    const at::Tensor& row = flat.buckets()[bucket].row;
+    const at::Tensor& landing = landings[next_landing];
+    if (!landing.defined()) return {};
+    next_landing = 1 - next_landing;
+    return landing.narrow(0, 0, int64_t(row.nbytes())).view(row.scalar_type());
+  }
 
   /// A backward pass has left a gradient in a tensor.
   void arrived(size_t stored) {
@@ -62,7 +83,7 @@ struct GradientBuckets::State {
   void send_next() {
     const size_t index = unsent - 1;
     fill_gaps(index);
-    under_way.push_back({index, exchange.begin(buckets[index].row)});
+    under_way.push_back({index, exchange.begin(buckets[index].row, landing_of(index))});
     buckets[index].row = at::Tensor();
     --unsent;
     while (under_way.size() > 1) add_oldest();
@@ -156,6 +177,10 @@ void GradientBuckets::forget() {
   const at::NoGradGuard no_grad;
   state_->add_all();
   for (State::Bucket& bucket : state_->buckets) bucket.tree = GradientTree();
+}
+
+void GradientBuckets::exchange_alone(ProcessGroup& group, size_t bucket) {
+  group.begin_exchange(state_->flat.buckets()[bucket].row, state_->landing_of(bucket)).finish();
 }
 
 void GradientBuckets::open_rehearsal() { state_->mode = State::Mode::rehearsing; }

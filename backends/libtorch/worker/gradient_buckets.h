@@ -32,6 +32,9 @@ class GradientBuckets {
   /// Begins anew without the slots since take().
   void forget();
 
+  /// Collective, for measurements: sends a bucket's weights, and adds nothing.
+  void exchange_alone(ProcessGroup& group, size_t bucket);
+
   /// A slot whose gradients are thrown away as they come, to see whether memory suffices.
   void open_rehearsal();
   void close_rehearsal();

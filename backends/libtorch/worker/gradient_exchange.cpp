@@ -25,8 +25,12 @@ GradientExchange::GradientExchange(ProcessGroup& group, int hosts) : group_(grou
   peers_ = group.part("place " + std::to_string(place), host, hosts);
 }
 
-Transfer GradientExchange::begin(const at::Tensor& all) {
-  if (!host_) return group_.begin_exchange(all);
+void GradientExchange::share(const at::Tensor& memory) {
+  if (!host_) group_.share(memory);
+}
+
+Transfer GradientExchange::begin(const at::Tensor& all, const at::Tensor& landing) {
+  if (!host_) return group_.begin_exchange(all, landing);
   // A process gets the pieces of all processes with its place from its host, adds them, and sends
   // each to the host that it is for.
   const at::Tensor by_place = all.view({hosts_, host_->count(), -1}).transpose(0, 1).contiguous();

@@ -16,9 +16,12 @@ class GradientExchange {
   /// Collective. The group outlives it. Throws Error where the hosts do not divide the processes.
   GradientExchange(ProcessGroup& group, int hosts = 1);
 
+  /// ProcessGroup::share.
+  void share(const at::Tensor& memory);
+
   /// Begins to send `all` [count * n]: process r is to get the sum over processes of its r-th
-  /// piece.
-  Transfer begin(const at::Tensor& all);
+  /// piece. What comes may be put into `landing`, as large as `all`.
+  Transfer begin(const at::Tensor& all, const at::Tensor& landing = {});
   /// That sum at this process, [n], float32 where numbers are narrower. `all` may be overwritten.
   at::Tensor finish(Transfer& begun);
   /// Begins to give every process's own piece of `all` [count * n] to the others.

@@ -12,7 +12,9 @@ namespace {
 class Alone : public ProcessGroup {
  public:
   Alone() : ProcessGroup(0, 1) {}
-  Transfer begin_exchange(const at::Tensor& sent) override { return {sent.unsqueeze(0), {}, {}}; }
+  Transfer begin_exchange(const at::Tensor& sent, const at::Tensor&) override {
+    return {sent.unsqueeze(0), {}, {}};
+  }
   Transfer begin_gather(const at::Tensor& own, const at::Tensor&) override {
     return {own.unsqueeze(0), {}, {}};
   }
@@ -24,7 +26,7 @@ class Alone : public ProcessGroup {
 class Mute : public ProcessGroup {
  public:
   explicit Mute(const ProcessGroup& like) : ProcessGroup(like.rank(), like.count()) {}
-  Transfer begin_exchange(const at::Tensor& sent) override {
+  Transfer begin_exchange(const at::Tensor& sent, const at::Tensor&) override {
     return {sent.view({count(), -1}).narrow(0, rank(), 1).expand({count(), -1}), {}, {}};
   }
   Transfer begin_gather(const at::Tensor& own, const at::Tensor& all) override {

@@ -48,11 +48,17 @@ class ProcessGroup {
   bool is_first() const { return rank_ == 0; }
 
   /// Sends piece r of `sent` [count * n] to process r, and receives [count, n]: what each process
-  /// has sent here, in their order. `sent` must not change before that. Throws LostProcess.
-  virtual Transfer begin_exchange(const at::Tensor& sent) = 0;
+  /// has sent here, in their order. `sent` must not change before that. Where `all` [count * n] is
+  /// given, what is received is there. Throws LostProcess.
+  virtual Transfer begin_exchange(const at::Tensor& sent, const at::Tensor& all = {}) = 0;
   /// Receives every process's `own` [n], in their order: [count, n]. Where `all` [count * n] is
   /// given, it is there; `own` may be its own piece of it. Throws LostProcess.
   virtual Transfer begin_gather(const at::Tensor& own, const at::Tensor& all = {}) = 0;
+
+  /// Memory of this size, contiguous, into which processes receive again and again, for as long as
+  /// the group is there. Where GPUs reach each other's memory, transfers into it are copies that
+  /// leave all of a GPU to what is computed meanwhile. Throws LostProcess.
+  virtual void share(const at::Tensor&) {}
 
   at::Tensor exchange(const at::Tensor& sent) { return begin_exchange(sent).finish(); }
   at::Tensor gather(const at::Tensor& own) { return begin_gather(own).finish(); }

@@ -31,8 +31,8 @@ class Gloo : public ProcessGroup {
   explicit Gloo(const worker::Processes& processes)
       : Gloo(meet_processes(processes), processes.rank, processes.count) {}
 
-  Transfer begin_exchange(const at::Tensor& sent) override {
-    return begin_all_to_all(*group_, count(), sent);
+  Transfer begin_exchange(const at::Tensor& sent, const at::Tensor& into) override {
+    return begin_all_to_all(*group_, count(), sent, into);
   }
 
   Transfer begin_gather(const at::Tensor& own, const at::Tensor& into) override {

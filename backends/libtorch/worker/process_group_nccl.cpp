@@ -10,6 +10,7 @@
 
 #include <chrono>
 
+#include "backends/libtorch/worker/peer_copies.h"
 #include "backends/libtorch/worker/process_meeting.h"
 #endif
 
@@ -34,9 +35,12 @@ void prepare_environment() {
 class Nccl : public ProcessGroup {
  public:
   Nccl(const worker::Processes& processes, const at::Device& device)
-      : Nccl(meet_processes(processes), device, processes.rank, processes.count) {}
+      : Nccl(meet_processes(processes), device, processes.rank, processes.count) {
+    copies_ = PeerCopies::connect(*this, device);
+  }
 
   ~Nccl() override {
+    copies_.reset();
     try {
       group_->shutdown();
     } catch (const std::exception&) {
@@ -44,18 +48,24 @@ class Nccl : public ProcessGroup {
     }
   }
 
-  Transfer begin_exchange(const at::Tensor& sent) override {
+  Transfer begin_exchange(const at::Tensor& sent, const at::Tensor& into) override {
     if (!sent.is_cuda()) return {exchange(sent.to(device_)).cpu(), {}, {}};
-    return begin_all_to_all(*group_, count(), sent);
+    if (is_copied(into)) return copies_->begin_exchange(sent, into);
+    return begin_all_to_all(*group_, count(), sent, into);
   }
 
   Transfer begin_gather(const at::Tensor& own, const at::Tensor& into) override {
     if (!own.is_cuda()) return {gather(own.to(device_)).cpu(), {}, {}};
+    if (is_copied(into)) return copies_->begin_gather(own, into);
     at::Tensor in = bytes_of(own.contiguous());
     at::Tensor all = into.defined() ? bytes_of(into).view({count(), -1})
                                     : at::empty({count(), in.numel()}, in.options());
     return transfer(
         all.view(own.scalar_type()), in, [&] { return group_->_allgather_base(all, in); });
+  }
+
+  void share(const at::Tensor& memory) override {
+    if (copies_) copies_->share(*this, memory);
   }
 
   std::unique_ptr<ProcessGroup> part(const std::string& name, int rank, int count) override {
@@ -90,9 +100,14 @@ class Nccl : public ProcessGroup {
     }
   }
 
+  bool is_copied(const at::Tensor& into) const {
+    return copies_ && into.defined() && copies_->reaches(into);
+  }
+
   const MeetingPlace place_;
   const at::Device device_;
   const Group group_;
+  std::shared_ptr<PeerCopies> copies_;  ///< where GPUs reach each other's memory
 };
 
 }  // namespace

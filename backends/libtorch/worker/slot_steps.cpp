@@ -172,9 +172,9 @@ void SlotSteps::complete_stored() {
 }
 
 void SlotSteps::exchange_alone() {
-  const auto& buckets = trainer_.flat().buckets();
   for (int slot = 0; slot < slots_; ++slot)
-    for (const FlatWeights::Bucket& bucket : buckets) group_.exchange(bucket.row);
+    for (size_t bucket = 0; bucket < trainer_.flat().buckets().size(); ++bucket)
+      buckets_.exchange_alone(group_, bucket);
   return_.begin();
   return_.finish();
 }

@@ -7,7 +7,9 @@ WeightReturn::WeightReturn(const FlatWeights& flat, GradientExchange& exchange, 
       exchange_(exchange),
       sends_rounded_(sends_rounded),
       under_way_(flat.buckets().size()),
-      first_(under_way_.size()) {}
+      first_(under_way_.size()) {
+  for (size_t bucket = 0; bucket < under_way_.size(); ++bucket) exchange_.share(row(bucket));
+}
 
 const at::Tensor& WeightReturn::row(size_t bucket) const {
   const FlatWeights::Bucket& of = flat_.buckets()[bucket];
