@@ -174,8 +174,8 @@ int64_t exchange_bytes(const ModelConfig& model, const TrainingShape& shape) {
   const int64_t wide = bytes_of_wide(shape.precision), all = parameter_count(model) * wide;
   int64_t levels = 1;
   for (int slots = shape.gradient_slots / shape.processes; slots > 1; slots /= 2) ++levels;
-  const int64_t buckets = shape.processes > 1 ? 2 * std::min(all, exchange_bucket_bytes) : 0;
-  return levels * part_of(shape, all) + buckets;
+  const int64_t bucket = shape.processes > 1 ? std::min(all, exchange_bucket_bytes) : 0;
+  return levels * part_of(shape, all) + exchange_buckets * bucket;
 }
 
 int64_t loss_chunk_rows(int64_t vocab_size) {

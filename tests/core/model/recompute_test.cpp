@@ -162,7 +162,7 @@ TEST_CASE("memory of a process is that of the published shapes", "[recompute]") 
     const auto state_of = [&](int processes) {
       training.processes = processes;
       const TrainingBytes bytes = training_bytes(model, training);
-      const int64_t sums = bytes.exchange > 0 ? bytes.exchange - 2 * exchange_bucket_bytes : 0;
+      const int64_t sums = bytes.exchange > 0 ? bytes.exchange - exchange_buckets * exchange_bucket_bytes : 0;
       return billions(bytes.weights + bytes.gradients + bytes.optimizer + sums);
     };
     REQUIRE(state_of(1) == Approx(shape.one).margin(0.06));
@@ -234,7 +234,7 @@ TEST_CASE("a large model's gradients go in buckets", "[recompute]") {
   TrainingShape shape{1, 8, Precision::bfloat16};
   shape.processes = shape.gradient_slots = 8;
   REQUIRE(exchange_bytes(model, shape) ==
-          4 * parameter_count(model) / 8 + 2 * exchange_bucket_bytes);
+          4 * parameter_count(model) / 8 + exchange_buckets * exchange_bucket_bytes);
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ TEST_CASE("short_conv agrees with its reference", "[ops]") {
             for (const bool with_silu : {false, true}) {
               INFO(types.name << " W " << width << " T " << length << " kernel " << kernel
                               << " bias " << with_bias << " silu " << with_silu);
+              // The gradient of a bias is a sum over positions: that of two may cancel.
+              const double bound = (length == 1 ? 2 : 1) * types.tolerance;
               const auto call = [&](const auto& operation) {
                 return [&](const Tensors& in) {
                   const ops::ShortConv conv{
@@ -58,7 +60,7 @@ TEST_CASE("short_conv agrees with its reference", "[ops]") {
                                               call(ops::short_conv_reference),
                                               {activation({2, length, width}),
                                                weight({mixed, 1, std::max<int64_t>(kernel, 1)}),
-                                               weight({mixed})}) <= types.tolerance);
+                                               weight({mixed})}) <= bound);
             }
           }
         }
