@@ -1,6 +1,7 @@
 #include "core/results/tables/comparability.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/budget.h"
 #include "core/run/identity.h"
@@ -98,13 +100,15 @@ std::string begins_with(const store::RunSummary& run) {
 }
 
 /// An external backend's program, by its command: rows of other commands have programs of their
-/// own, while one command stands for one program in a whole table.
+/// own, while one command stands for one program in a whole table, or, where each backend has rows
+/// of its own, in all rows of one backend.
 constexpr const char* program_condition = "program of ";
 
-std::optional<Condition> program_of(const ConfiguredRun& run) {
+std::optional<Condition> program_of(const ConfiguredRun& run, const TableSpec& table) {
   const nlohmann::json* const command = find_value(run.config, "external.command");
   if (run.summary.program.empty() || !command) return std::nullopt;
-  return Condition{program_condition + plain_text(*command), run.summary.program};
+  const std::string backend = table.by == "backend" ? "backend " + run.summary.backend + ": " : "";
+  return Condition{program_condition + backend + plain_text(*command), run.summary.program};
 }
 
 /// Whether the key says how long to train.
@@ -174,8 +178,10 @@ std::vector<std::string> differences_from_config(const ConfiguredRun& run,
                                                  const CurrentFiles& files,
                                                  const TableSpec& table) {
   std::vector<std::string> differences;
-  const std::optional<Condition> program = program_of(run);
-  if (program && !files.program.empty() && program->value != files.program)
+  const std::optional<Condition> program = program_of(run, table);
+  // Of another backend's program it is not known what it holds now.
+  const bool is_its_backend = current.value("backend", run.summary.backend) == run.summary.backend;
+  if (program && is_its_backend && !files.program.empty() && program->value != files.program)
     differences.push_back(with_change(program->name, program->value, files.program));
   const auto compare_fingerprints =
       [&](const char* what, const std::string& its, const std::string& now) {
@@ -212,6 +218,19 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
   for (const auto& [key, different] : values)
     if (different.size() > 1) keys.push_back(key);
   return keys;
+}
+
+std::string evaluation_of(const ConfiguredRun& run) {
+  const std::string& rows = run.summary.evaluation;
+  const nlohmann::json* const task = find_value(run.config, "data.task.name");
+  const nlohmann::json* const source = find_value(run.config, "data.source");
+  if (rows.empty() || !task || !source || *source != "task") return rows;
+  config::TaskConfig config;
+  config.name = plain_text(*task);
+  if (!config.is_scored_by_prompts()) return rows;
+  const nlohmann::json* const asked = find_value(run.config, "train.eval_prompts");
+  const int64_t prompts = asked ? asked->get<int64_t>() : config::TrainConfig().eval_prompts;
+  return rows + ", " + counted(std::min<int64_t>(prompts, std::atoll(rows.c_str())), "prompt");
 }
 
 std::string numerics_variables_of(const store::ConfiguredRun& run) {
@@ -259,7 +278,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   const std::map<std::string, std::vector<Condition>> of_word = {
       {"data", std::move(data)},
       {"tokenizer", {{"tokenizer", summary.tokenizer_fingerprint}}},
-      {"evaluation", {{"evaluation", summary.evaluation}}},
+      {"evaluation", {{"evaluation", evaluation_of(run)}}},
       {"code", {{"code", summary.backend_version}}},
       {"train.initial_weights",
        {{"initial weights",
@@ -285,17 +304,19 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   conditions.push_back({"seeds vary", varied_by_seed(run.config)});
   conditions.push_back({"backend", summary.backend});
   conditions.push_back({"numerics", std::to_string(summary.numerics_version)});
-  // Each backend counts the changes of its own arithmetic.
+  // Each backend counts its own versions.
   const auto divides = [&](const Condition& c) {
     return c.name == table.by ||
-           (table.by == "backend" && (c.name == "numerics" || is_library(c))) ||
+           (table.by == "backend" &&
+            (c.name == "numerics" || c.name == "code" || is_library(c))) ||
            (c.name == "seeds vary" && (table.by == "data.order_seed" || table.by == "data.order" ||
                                        table.by == "train.initial_weights_seed")) ||
            (table.by == "train.initial_weights" &&
             (c.name == "begins with" || c.name == "seeds vary"));
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
-  if (std::optional<Condition> program = program_of(run)) conditions.push_back(std::move(*program));
+  if (std::optional<Condition> program = program_of(run, table))
+    conditions.push_back(std::move(*program));
   return conditions;
 }
 
@@ -359,7 +380,7 @@ std::optional<std::vector<Condition>> choose_group(
       key += condition.name + '\n' + condition.value + '\n';
     Group& group = groups[key];
     group.conditions = std::move(conditions);
-    if (const std::optional<Condition> name = program_of(*run)) {
+    if (const std::optional<Condition> name = program_of(*run, table)) {
       ProgramRuns& program = group.programs[*name];
       program.newest = std::max(program.newest, summary.created);
       if (is_completed(run)) {

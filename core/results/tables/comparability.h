@@ -19,6 +19,10 @@ struct Condition {
   std::string value;  ///< "": not known (yet)
 };
 
+/// What a run was evaluated on: "256 rows of 16 tokens", or, where scores are of what it generates,
+/// "256 rows of 16 tokens, 40 prompts".
+std::string evaluation_of(const store::ConfiguredRun& run);
+
 /// The variables that chose how the run's libraries computed, "DNNL_MAX_CPU_ISA=SSE41", as its
 /// environment records them; "" for none.
 std::string numerics_variables_of(const store::ConfiguredRun& run);
@@ -30,7 +34,8 @@ std::string numerics_variables_of(const store::ConfiguredRun& run);
 /// table names it: runs of several seeds are a sample.
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
 
-/// Whether it is an external backend's program, of which each command has one of its own.
+/// Whether it is an external backend's program, of which each command has one of its own, and in a
+/// table with a row per backend each backend.
 bool is_program(const Condition& condition);
 
 /// Whether the table gives the runs of a config another value of the key than the config has.
