@@ -220,6 +220,26 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
   return keys;
 }
 
+namespace {
+
+/// Of a hash as many digits as a reader can compare.
+std::string shortened(const std::string& value) {
+  const bool is_hash =
+      value.size() == 32 && value.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_hash ? value.substr(0, 12) : value;
+}
+
+/// The name of the run's text: of a file its own, of a task the task's.
+std::string source_of(const ConfiguredRun& run) {
+  for (const char* key : {"data.path", "data.task.name", "data.source"}) {
+    const nlohmann::json* const name = find_value(run.config, key);
+    if (name && name->is_string() && *name != "") return file_name_of(*name);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string evaluation_of(const ConfiguredRun& run) {
   const std::string& rows = run.summary.evaluation;
   const nlohmann::json* const task = find_value(run.config, "data.task.name");
@@ -273,7 +293,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   const store::RunSummary& summary = run.summary;
   const nlohmann::json config = run::identity_config(run.config);
   // The fingerprint is the text's: how rows are made of it and in what order is in the section.
-  std::vector<Condition> data = {{"data", summary.data_fingerprint}};
+  std::vector<Condition> data = {{"data", summary.data_fingerprint, source_of(run)}};
   add_config_key(config, "data", data);
   const std::map<std::string, std::vector<Condition>> of_word = {
       {"data", std::move(data)},
@@ -307,8 +327,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   // Each backend counts its own versions.
   const auto divides = [&](const Condition& c) {
     return c.name == table.by ||
-           (table.by == "backend" &&
-            (c.name == "numerics" || c.name == "code" || is_library(c))) ||
+           (table.by == "backend" && (c.name == "numerics" || c.name == "code" || is_library(c))) ||
            (c.name == "seeds vary" && (table.by == "data.order_seed" || table.by == "data.order" ||
                                        table.by == "train.initial_weights_seed")) ||
            (table.by == "train.initial_weights" &&
@@ -337,13 +356,17 @@ std::string group_of(const store::ConfiguredRun& run, const TableSpec& table) {
 
 std::vector<std::string> violations(const std::vector<Condition>& run,
                                     const std::vector<Condition>& group) {
-  std::map<std::string, std::string> wanted;
-  for (const Condition& condition : group) wanted[condition.name] = condition.value;
+  std::map<std::string, const Condition*> wanted;
+  for (const Condition& condition : group) wanted[condition.name] = &condition;
   std::vector<std::string> found;
-  for (const Condition& condition : run) {
-    const std::string& shown = wanted[condition.name];
-    if (condition.value.empty() || shown.empty() || condition.value == shown) continue;
-    found.push_back(condition.name + " " + condition.value + ", this table shows " + shown);
+  for (const Condition& own : run) {
+    const Condition* const shown = wanted[own.name];
+    if (!shown || own.value.empty() || shown->value.empty() || own.value == shown->value) continue;
+    const auto text = [&](const Condition& condition) {
+      const std::string value = shortened(condition.value);
+      return own.source == shown->source ? value : condition.source + " (" + value + ")";
+    };
+    found.push_back(own.name + " " + text(own) + ", this table shows " + text(*shown));
   }
   return found;
 }

@@ -269,8 +269,7 @@ TEST_CASE("a table that is divided by backend has a row for each, against its ow
   CHECK(contains(to_csv(ablation), ",backend\r\n"));
 }
 
-TEST_CASE("a table that is divided by backend shows each backend of the user's own",
-          "[report]") {
+TEST_CASE("a table that is divided by backend shows each backend of the user's own", "[report]") {
   const auto run_by = [](const std::string& config, const std::string& backend, int64_t seed = 1) {
     store::ConfiguredRun run = run_of(config, backend, 10);
     run.summary.id += "-" + std::to_string(seed);
@@ -409,6 +408,43 @@ TEST_CASE("the same text in other rows or in another order is other data", "[rep
     const Ablation ablation = build_ablation(strict, all);
     CHECK(ablation.rows[1].violations == std::vector<std::string>{reason});
   }
+}
+
+TEST_CASE("scores of other numbers of prompts are of another evaluation", "[report]") {
+  const auto run_with = [](const std::string& config, int64_t prompts, const char* task) {
+    store::ConfiguredRun run = run_of(config, "a", 100);
+    run.summary.evaluation = "256 rows of 16 tokens";
+    run.config["data"] = {{"source", "task"}, {"task", {{"name", task}}}};
+    run.config["train"] = {{"eval_prompts", prompts}};
+    return run;
+  };
+  TableSpec equal = table();
+  equal.must_be_equal = {"evaluation"};
+  const Ablation ablation =
+      build_ablation(equal, {run_with("llama", 40, "brevo1"), run_with("canon", 300, "brevo1")});
+  CHECK(ablation.rows[0].is_comparable() != ablation.rows[1].is_comparable());
+  const bool is_first = ablation.rows[0].is_comparable();
+  CHECK(setup_of(ablation, "Evaluation") == std::string("evaluated on 256 rows of 16 tokens, ") +
+                                                (is_first ? "40 prompts" : "256 prompts"));
+  CHECK(contains(ablation.rows[is_first ? 1 : 0].violations.at(0), " prompts, this table shows "));
+  CHECK(build_ablation(equal, {run_with("llama", 40, "mano"), run_with("canon", 300, "mano")})
+            .rows[1]
+            .is_comparable());
+}
+
+TEST_CASE("a fingerprint that differs is short, with the name of its text where that differs, too",
+          "[report]") {
+  const std::string ours = "41497efb12345678aaaaaaaaaaaaaaaa", theirs(32, 'c');
+  CHECK(
+      violations({{"data", ours, "a.txt"}}, {{"data", theirs, "b.txt"}}) ==
+      std::vector<std::string>{"data a.txt (41497efb1234), this table shows b.txt (cccccccccccc)"});
+  CHECK(violations({{"data", ours, "a.txt"}}, {{"data", theirs, "a.txt"}}) ==
+        std::vector<std::string>{"data 41497efb1234, this table shows cccccccccccc"});
+  store::ConfiguredRun run = run_of("llama", "a", 100);
+  run.config["data"] = {{"source", "text"}, {"path", "/texts/tiny.txt"}};
+  TableSpec equal = table();
+  equal.must_be_equal = {"data"};
+  CHECK(conditions_of(run, equal).front().source == "tiny.txt");
 }
 
 TEST_CASE("a row that went on from trained weights is not compared with drawn ones", "[report]") {

@@ -325,10 +325,14 @@ TEST_CASE("machines get every column of a table under a name", "[report]") {
   Ablation ablation = build_ablation(table, lab.read());
   ablation.rows[1].loss_at_equal_time = {3.3, 3.4, 3.5};
   ablation.rows[1].loss_at_equal_flops = {3.5, 3.6, 3.7};
+  ablation.setup.push_back({"Other runs", "\u2026", "4 earlier sets of runs counted"});
+  ablation.setup.push_back({"Repetitions", "\u2026", "3 of 6 runs repeat older ones"});
   const std::string key = "100*(1 - eval_loss/baseline.eval_loss)";
 
   const auto fields = csv_line_by_name(to_csv(ablation), 2);
   CHECK(fields.at("notes") == "with Canon");
+  CHECK(fields.at("other_runs") == "4 earlier sets of runs counted");
+  CHECK(fields.at("repetitions") == "3 of 6 runs repeat older ones");
   CHECK(std::stod(fields.at("validation_loss")) == Approx(3.04));
   CHECK_FALSE(fields.at("validation_loss_low").empty());
   CHECK(std::stod(fields.at("eval_loss_at_equal_time")) == Approx(3.4));
