@@ -272,18 +272,19 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
           "eval_loss_p,eval_loss_standing,tokens_per_second_sd,tokens_per_second_low,"
           "tokens_per_second_high,tokens_per_second_difference,tokens_per_second_difference_low,"
           "tokens_per_second_difference_high,tokens_per_second_p,tokens_per_second_standing,"
-          "plan,table,filter,left_out,breaks,differs_from_config,"
+          "plan,table,repetitions,other_runs,filter,left_out,breaks,differs_from_config,"
           "published_eval_loss,published_tokens_per_second,published_peak_memory_gib\r");
   REQUIRE(lines[1] ==
           "llama,\"Llama, "
           "\"\"4M\"\"\",,reference,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
-          "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,,1.3011,291000.0,1.5\r");
-  REQUIRE(lines[2] ==
-          "canon_a,Canon-A,A,before "
-          "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,1.2643,316000.0,1.56\r");
+          "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,,,,1.3011,291000.0,1.5\r");
+  REQUIRE(
+      lines[2] ==
+      "canon_a,Canon-A,A,before "
+      "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,1.2643,316000.0,1.56\r");
   REQUIRE(lines[3] ==
           "canon_b,Canon-B,B,\"on queries, keys and "
-          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,"
+          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,"
           "\"profile full, this table shows quick (1 run)\",,,,,\r");
   REQUIRE(lines[4].empty());
 }
