@@ -360,10 +360,14 @@ Summary summarize(const std::vector<double>& values,
 namespace {
 
 double step_of_multiples(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::fabs(value));
+  if (largest < 1e-12) largest = 0;  // differences of equal numbers
   // Of printed numbers, and of floating-point numbers with few bits.
   for (const double steps_in_one :
        {1.0,   2.0,   4.0,    8.0,    10.0,   16.0,   32.0,   64.0,    100.0, 128.0,
         256.0, 512.0, 1000.0, 1024.0, 2048.0, 4096.0, 8192.0, 10000.0, 1e5,   1e6}) {
+    if (largest > 0 && largest * steps_in_one < 0.5) continue;  // small numbers are no multiples
     const bool fits = std::all_of(values.begin(), values.end(), [&](double value) {
       const double steps = value * steps_in_one;
       return std::fabs(steps - std::round(steps)) < 1e-6;
@@ -377,11 +381,13 @@ double step_of_multiples(const std::vector<double>& values) {
 
 double rounding_step(const std::vector<double>& values) {
   if (const double step = step_of_multiples(values); step > 0) return step;
+  constexpr double largest_loss = 20;  // beyond, a perplexity has no digits behind the point
   std::vector<double> bits, perplexities;
   double mean = 0;
   for (const double value : values) {
+    if (value < 0 || value > largest_loss) return 0;
     bits.push_back(value / std::log(2.0));
-    perplexities.push_back(std::exp(value));
+    perplexities.push_back(std::expm1(value));  // as good for multiples, and small for small ones
     mean += value / static_cast<double>(values.size());
   }
   if (const double step = step_of_multiples(bits); step > 0) return step * std::log(2.0);

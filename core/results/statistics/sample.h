@@ -132,8 +132,9 @@ double student_t_critical_value(double confidence, double degrees_of_freedom);
 double hedges_correction(double degrees_of_freedom);
 
 /// The coarsest power of ten, from 1 down to 1e-6, or of two, down to 1/8192, that all values are
-/// multiples of: they were rounded to it. So are losses in nats of which the bits or the
-/// perplexities are such multiples; theirs is the step at their mean. 0 where there is none.
+/// multiples of: they were rounded to it. So are losses in nats, from 0 to 20, of which
+/// the bits or the perplexities are such multiples; theirs is the step at their mean. 0 where there
+/// is none.
 double rounding_step(const std::vector<double>& values);
 
 /// Whether several values vary less than rounding alone lets them, so that their spread says

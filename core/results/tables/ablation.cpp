@@ -261,6 +261,19 @@ SetupEntry describe_uncertainty(const Ablation& ablation) {
           "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline + shown_alone};
 }
 
+/// Whether rows go on from different trained weights. No name: all from the same, or from drawn
+/// ones.
+SetupEntry describe_beginnings(const std::vector<AblationRow>& rows, const TableSpec& table) {
+  std::set<std::string> weights;
+  for (const AblationRow& row : rows)
+    if (row.is_comparable() && row.run) weights.insert(row.run->initial_weights_hash);
+  if (weights.size() < 2 || table.by == "train.initial_weights") return {};
+  const std::string text = "rows begin from trained weights of their own, each a single draw";
+  return {"Initial weights",
+          text + ": a difference is one of these weights, too, and no number of seeds removes that",
+          text};
+}
+
 }  // namespace
 
 Ablation build_ablation(const TableSpec& declared,
@@ -297,6 +310,8 @@ Ablation build_ablation(const TableSpec& declared,
   ablation.setup = describe_setup(completed);
   if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});
+  if (SetupEntry entry = describe_beginnings(ablation.rows, table); !entry.name.empty())
+    ablation.setup.push_back(std::move(entry));
   if (declared.best_of) mark_wanted(*declared.best_of, ablation.rows);
   for (AblationRow& row : ablation.rows)
     check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);

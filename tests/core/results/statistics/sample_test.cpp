@@ -318,6 +318,10 @@ TEST_CASE("rounded values are known by their step", "[statistics]") {
   CHECK_FALSE(is_hidden_by_rounding({0.01, 0.01, 0.02}));
   CHECK_FALSE(is_hidden_by_rounding({0.0100213, 0.0100297, 0.0100251}));
   CHECK_FALSE(is_hidden_by_rounding({0.01}));
+  // Neither are small numbers multiples of a large step, nor negative ones losses.
+  CHECK(rounding_step({7.1e-7, 7.3e-7, 7.2e-7}) == 0);
+  CHECK(rounding_step({-19.6514237, -20.0231178, -19.9102334}) == 0);
+  CHECK(rounding_step({4e-16, 0, 0}) == 1);
 }
 
 TEST_CASE("losses of rounded bits and perplexities are known by their step", "[statistics]") {

@@ -82,6 +82,28 @@ TEST_CASE("a table says what its conditions leave open", "[report]") {
   CHECK(differs() == "");  // only one row is left to compare
 }
 
+TEST_CASE("a table says that rows go on from weights of their own", "[report]") {
+  Lab lab;
+  const auto make = [&](const std::string& config, int day, const std::string& weights) {
+    MadeRun made = Lab::run(config, day);
+    made.experiment.train.initial_weights = "/models/" + weights;
+    made.initial_weights = weights;
+    make_completed_run(lab.runs, made, {3.0});
+  };
+  make("llama", 10, "aa");
+  make("canon_a", 11, "aa");
+  TableSpec table = small_table();
+  table.must_be_equal = {"train"};
+  const auto beginnings = [&] {
+    return setup_of(build_ablation(table, lab.read(), {}), "Initial weights");
+  };
+  CHECK(beginnings() == "");
+  make("canon_b", 12, "bb");
+  CHECK(beginnings() == "rows begin from trained weights of their own, each a single draw");
+  table.must_be_equal = {"train.initial_weights"};
+  CHECK(beginnings() == "");  // canon_b is left out
+}
+
 /// As when memory ran out after the run's first steps.
 void halve(const run::RunFolder& folder, int64_t rows) {
   // Before the two lines that a completed run's log ends with.

@@ -228,6 +228,20 @@ TEST_CASE("what bends within the noise decides nothing", "[judge]") {
   CHECK(result("log(loss[c]) > log(loss[b])", equal).verdict == Verdict::holds);
 }
 
+TEST_CASE("a claim holds at any scale and in both directions", "[judge]") {
+  const Table table = Table()
+                          .add("loss[low]", {2.1013, 2.3121, 2.1942, 2.2517})
+                          .add("loss[high]", {4.1247, 4.3352, 4.2189, 4.2731});
+  for (const double scale : {1e-7, 1.0, 20.0, 1e4, 1e8}) {
+    const std::string factor = std::to_string(scale * 1e7) + "/10000000*";
+    INFO(factor);
+    CHECK(result(factor + "loss[low] < " + factor + "loss[high]", table).verdict == Verdict::holds);
+    CHECK(result(factor + "loss[high] > " + factor + "loss[low]", table).verdict == Verdict::holds);
+    CHECK(estimated(factor + "(loss[low] - loss[high])", table).interval);
+    CHECK(estimated(factor + "(loss[high] - loss[low])", table).interval);
+  }
+}
+
 TEST_CASE("an expression is that of the means, whatever the number of seeds",
           "[judge][simulation]") {
   const char* chosen = std::getenv("FORGE_TEST_SEED");
