@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
+#include "core/manage/written_files.h"
 #include "core/results/metrics.h"
 #include "core/run/evaluate.h"
 #include "core/run/logits.h"
@@ -141,10 +142,13 @@ struct LogitsOptions {
   std::string model;
   std::string output;
   run::LogitsQuestion question;
+  bool force = false;
   bool json = false;
 };
 
 int logits(const Context& context, const LogitsOptions& options) {
+  if (!options.force)
+    manage::require_replaceable(options.output, "name another file, or give --force");
   run::RunModel model = run::open_model(context.runs_dir(), options.model);
   context.find_files(model);
   print_skipped_checkpoints(model);
@@ -212,6 +216,7 @@ void add_logits(const Command& app) {
   command.add_option("--seed", options.question.seed, "Seed of the token ids").show_default();
   add_device_options(command, options.question.device, options.question.threads);
   add_allow_command_option(command);
+  command.add_flag("--force", options.force, "Replace a file that holds anything but logits");
   add_json_option(command, options.json);
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/files.h"
 #include "core/base/own_hash.h"
 #include "core/base/text.h"
+#include "core/model/weights/safetensors.h"
 #include "core/results/tables/run_metrics.h"
 
 namespace forge::manage {
@@ -66,6 +67,17 @@ bool has_lines_of_csv(const fs::path& file) {
   return before == '\n';
 }
 
+/// Whether it holds the logits of `forge logits`, and nothing else.
+bool holds_logits(const fs::path& file) {
+  try {
+    const weights::SafetensorsFile contents(file);
+    const auto& tensors = contents.tensors();
+    return tensors.size() == 2 && tensors.count("input_ids") == 1 && tensors.count("logits") == 1;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 bool is_as_written(const fs::path& file) {
@@ -73,6 +85,7 @@ bool is_as_written(const fs::path& file) {
   if (fs::file_size(file, unknown) == 0 && !unknown) return true;
   const std::string ends = ends_of(file);
   if (begins_as_csv(ends)) return has_lines_of_csv(file);
+  if (holds_logits(file)) return true;
   return ends.find(own_hash_name) != std::string::npos && has_own_hash(read_file(file));
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/files.h"
 #include "core/base/own_hash.h"
+#include "core/model/weights/safetensors.h"
 #include "core/results/tables/run_metrics.h"
 #include "core/results/tables/sheet.h"
 #include "core/run/plan.h"
@@ -52,6 +53,18 @@ TEST_CASE("CSV that forge wrote is known by its header, its fields and the ends 
   CHECK(is_as_written(metrics + line + "\r\n"));
   CHECK_FALSE(is_as_written(metrics + line + "\n"));
   CHECK_FALSE(is_as_written(metrics + line + "\r\nx,y\r\n"));
+}
+
+TEST_CASE("logits are known by their tensors, and weights are none") {
+  const TemporaryFolder folder;
+  const float number = 1;
+  const weights::TensorView tensor{
+      weights::Dtype::f32, {1}, reinterpret_cast<const std::byte*>(&number), sizeof number};
+  const auto file = folder / "file.safetensors";
+  weights::write_safetensors(file, {{"input_ids", tensor}, {"logits", tensor}});
+  CHECK(manage::is_as_written(file));
+  weights::write_safetensors(file, {{"lm_head.weight", tensor}, {"logits", tensor}});
+  CHECK_FALSE(manage::is_as_written(file));
 }
 
 TEST_CASE("what people wrote or edited is not replaced") {
