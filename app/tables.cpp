@@ -145,6 +145,9 @@ class CurrentConfigs {
     return entry->second;
   }
 
+  /// Throws Error if the config does not resolve.
+  void require_resolves(const std::string& config) { context_.resolve(document(config), {}); }
+
   /// The profiles that the config declares; none of a config that is gone.
   std::vector<std::string> profiles(const std::string& config) {
     return project_.find(config) ? config::profiles_of(document(config))
@@ -218,6 +221,20 @@ void require_claimed_profiles(CurrentConfigs& configs, const tables::TableSpec& 
     throw Error("table '" + table.name + "': a claim is about profile '" + claim.profile +
                     "', which none of its configs has",
                 did_you_mean(claim.profile, names, "there are " + join(names, ", ")));
+  }
+}
+
+/// Throws Error for a row without runs whose config does not resolve: the command for its missing
+/// runs would fail. Configs of runs are resolved to be compared with these.
+void require_runnable_rows(CurrentConfigs& configs,
+                           const Findings& findings,
+                           const tables::TableSpec& table) {
+  for (const tables::RowSpec& row : table.rows) {
+    const bool has_runs = std::any_of(
+        findings.runs.begin(), findings.runs.end(), [&](const store::ConfiguredRun& run) {
+          return run.summary.config == row.config;
+        });
+    if (!has_runs) configs.require_resolves(row.config);
   }
 }
 
@@ -316,7 +333,10 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     specs.back().project_option = context.project_option();
   }
   require_profile(configs, findings, specs, options.profile);
-  for (const tables::TableSpec& table : specs) require_claimed_profiles(configs, table);
+  for (const tables::TableSpec& table : specs) {
+    require_claimed_profiles(configs, table);
+    require_runnable_rows(configs, findings, table);
+  }
   remove_other_models(configs, findings);
   const std::vector<tables::TableSpec> project_tables = readable_tables(project);
   std::vector<tables::Ablation> tables;

@@ -92,6 +92,10 @@ std::string exchange_lines(const std::vector<Record>& records) {
                " ms a step by itself and makes a step " +
                milliseconds(std::max(0.0, record.exchange->visible)) +
                " ms longer: " + percent(record.exchange->hidden()) + " of it is hidden";
+      if (record.exchange->waiting) {
+        lines += "; they wait " + milliseconds(std::max(0.0, *record.exchange->waiting)) +
+                 " ms a step for the slowest of them";
+      }
     }
     lines += "\n";
   }

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/own_hash.h"
 #include "core/base/text.h"
 #include "core/manage/written_files.h"
 #include "core/results/page/page.h"
@@ -43,14 +44,14 @@ struct WrittenFiles {
   size_t metrics = 0;
 };
 
-/// Throws Error where the output would replace a file that a person wrote.
+/// Throws Error where the output would replace a file that a person wrote or edited.
 void require_output(const std::string& output, bool force) {
   if (output != "-" && !force)
     manage::require_replaceable(output, "name another file with -o, or give --force");
 }
 
 void add_force_flag(const Command& command, bool& force) {
-  command.add_flag("--force", force, "Replace a file that forge did not write");
+  command.add_flag("--force", force, "Replace a file that forge did not write, or that was edited");
 }
 
 /// Returns whether the text was written to a file; "-" prints it.
@@ -61,6 +62,22 @@ bool write_text(const std::string& output, const std::string& text) {
   }
   write_output_file(output, text);
   return true;
+}
+
+/// A file's text with its own hash in a last line, which is a comment.
+std::string with_hash_line(const std::string& text, const char* begin, const char* end) {
+  return with_own_hash(text + begin + own_hash_mark() + end + "\n");
+}
+
+std::string with_html_hash(const std::string& text) {
+  return with_hash_line(text, "<!-- ", " -->");
+}
+
+/// All tables as a list, or the one that was asked for; each has the hash of the whole text.
+std::string json_document(const std::vector<tables::Ablation>& tables, bool is_list) {
+  auto list = json_list(tables, [](const auto& table) { return tables::to_json(table); });
+  for (auto& table : list) table["hash"] = own_hash_mark();
+  return with_own_hash(tables::printable_json(json_text(is_list ? list : list.front(), 2)) + "\n");
 }
 
 page::Page collect_page(const Context& context,
@@ -115,13 +132,15 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
   } else if (options.format == "html") {
     const page::Page page = collect_page(context, project, tables);
     written.runs = page.runs.size();
-    text = page::to_html(page);
+    text = with_html_hash(page::to_html(page));
   } else if (options.format == "json") {
-    const auto list = json_list(tables, [](const auto& table) { return tables::to_json(table); });
-    text = tables::printable_json(json_text(options.table.empty() ? list : list.front(), 2)) + "\n";
+    text = json_document(tables, options.table.empty());
   } else {
-    text = tables::latex_document_part(
-        texts_of(tables, [](const tables::Ablation& table) { return tables::to_latex(table); }));
+    text = with_hash_line(
+        tables::latex_document_part(texts_of(
+            tables, [](const tables::Ablation& table) { return tables::to_latex(table); })),
+        "% ",
+        "");
   }
   if (write_text(options.output, text)) written.files.push_back(options.output);
   return written;
@@ -369,8 +388,8 @@ void add_page_options(const Command& command, PageOptions& options, const std::s
 int export_markdown(const Context& context, const PageOptions& options) {
   require_output(options.output, options.force);
   const project::Project project = context.project();
-  const std::string text = tables::export_markdown(
-      project.name, build_tables(context, project, chosen_tables(project, ""), options.tables));
+  const std::string text = with_html_hash(tables::export_markdown(
+      project.name, build_tables(context, project, chosen_tables(project, ""), options.tables)));
   if (write_text(options.output, text)) std::cerr << "wrote " << options.output << "\n";
   return 0;
 }
@@ -383,7 +402,7 @@ int write_report(const Context& context, const PageOptions& options) {
   const project::Project project = context.project();
   const page::Page page = collect_page(
       context, project, build_tables(context, project, table_names(project), options.tables));
-  const std::string html = page::to_html(page);
+  const std::string html = with_html_hash(page::to_html(page));
   if (!write_text(options.output, html)) return 0;
   if (options.json) {
     const nlohmann::ordered_json result = {

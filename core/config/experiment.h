@@ -49,6 +49,10 @@ struct TaskConfig {
 
   /// A task of text, which a tokenizer turns into ids; the others have ids of their own.
   bool is_text() const { return name == "capo"; }
+  /// Its scores are of what a model generates, for the first train.eval_prompts questions alone.
+  bool is_scored_by_prompts() const {
+    return name == "brevo1" || name == "brevo2" || name == "lano";
+  }
 };
 
 /// A text, and what of it is for training and for evaluation.

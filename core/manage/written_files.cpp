@@ -2,79 +2,92 @@
 
 #include <algorithm>
 #include <fstream>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/own_hash.h"
 #include "core/base/text.h"
 #include "core/results/tables/run_metrics.h"
 
 namespace forge::manage {
 namespace {
 
-/// What is read of either end of a file: enough for all marks, also of a file of many gigabytes.
-constexpr std::streamoff mark_reach = 1 << 16;
+/// What is read of either end of a file to find a hash: enough for all formats, also of a file of
+/// many gigabytes.
+constexpr std::streamoff reach = 1 << 16;
 
-struct Ends {
-  std::string beginning;
-  std::string end;
-};
-
-Ends read_ends(const fs::path& file) {
-  Ends ends;
+/// Its beginning and, where that is not all, its end.
+std::string ends_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   stream.seekg(0, std::ios::end);
   const std::streamoff size = stream.tellg();
-  const auto read = [&](std::streamoff from) {
-    std::string text(static_cast<size_t>(std::min(size, mark_reach)), '\0');
+  std::string ends;
+  const auto add = [&](std::streamoff from, std::streamoff bytes) {
+    std::string text(static_cast<size_t>(bytes), '\0');
     stream.seekg(from);
-    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-    return text;
+    stream.read(text.data(), bytes);
+    ends += text;
   };
   if (!stream || size <= 0) return ends;
-  ends.beginning = read(0);
-  ends.end = read(size - std::min(size, mark_reach));
-  return stream ? ends : Ends();
+  add(0, std::min(size, reach));
+  if (size > reach) add(std::max(reach, size - reach), std::min(reach, size - reach));
+  return stream ? ends : "";
 }
 
-bool has_text(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
+bool begins_as_csv(const std::string& text) {
+  const std::string header = text.substr(0, text.find('\n'));
+  return header + "\n" == tables::metrics_csv_header() ||
+         (starts_with(header, "config,name,positions,") &&
+          header.find(",run_id,") != std::string::npos);
 }
 
-bool is_marked_json(std::string beginning) {
-  beginning.erase(
-      std::remove_if(
-          beginning.begin(), beginning.end(), [](char c) { return c == ' ' || c == '\n'; }),
-      beginning.end());
-  const bool is_table =
-      starts_with(beginning, "{\"table\":") || starts_with(beginning, "[{\"table\":");
-  if (is_table) return has_text(beginning, "\"baseline\":");
-  return starts_with(beginning, "{\"") && has_text(beginning, "\"forge_plan\":");
-}
-
-bool is_marked_csv(const std::string& beginning) {
-  const std::string header = beginning.substr(0, beginning.find('\n'));
-  if (header + "\n" == tables::metrics_csv_header()) return true;
-  return starts_with(header, "config,name,positions,") && has_text(header, ",run_id,");
+/// Whether all lines end as forge ends them and have the fields of the first. CSV has no place for
+/// a hash.
+bool has_lines_of_csv(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::vector<char> piece(reach);
+  size_t in_header = 0, fields = 1;
+  char before = 0;
+  bool is_quoted = false;
+  while (stream.read(piece.data(), reach) || stream.gcount() > 0) {
+    for (std::streamsize i = 0; i < stream.gcount(); ++i) {
+      const char c = piece[size_t(i)];
+      if (c == '"') is_quoted = !is_quoted;
+      if (c == ',' && !is_quoted) ++fields;
+      if (c == '\n' && !is_quoted) {
+        if (in_header == 0) in_header = fields;
+        if (before != '\r' || fields != in_header) return false;
+        fields = 1;
+      }
+      before = c;
+    }
+  }
+  return before == '\n';
 }
 
 }  // namespace
 
-bool is_written_by_forge(const fs::path& file) {
+bool is_as_written(const fs::path& file) {
   std::error_code unknown;
   if (fs::file_size(file, unknown) == 0 && !unknown) return true;
-  const auto [beginning, end] = read_ends(file);
-  const bool is_html = starts_with(beginning, "<!DOCTYPE html>");
-  return starts_with(beginning, "% Written by 'forge export") || is_marked_csv(beginning) ||
-         is_marked_json(beginning) ||
-         (is_html && has_text(beginning, "<meta name=\"generator\" content=\"forge\">")) ||
-         ends_with(std::string(trim(end)), "\nforge export-markdown\n```");
+  const std::string ends = ends_of(file);
+  if (begins_as_csv(ends)) return has_lines_of_csv(file);
+  return ends.find(own_hash_name) != std::string::npos && has_own_hash(read_file(file));
 }
 
 void require_replaceable(const fs::path& file, const std::string& how) {
   const std::string path = file.string();
-  if (!is_file(file) || starts_with(path, "/dev/") || starts_with(path, "/proc/")) return;
-  if (is_written_by_forge(file)) return;
-  throw Error("'" + path + "' was not written by forge: it is not replaced", how, ExitCode::usage);
+  if (starts_with(path, "/dev/") || starts_with(path, "/proc/")) return;
+  std::error_code unknown;
+  if (fs::is_symlink(file, unknown) && !path_exists(file))
+    throw Error("'" + path + "' is a link to a file that is not there: nothing is written to it",
+                "remove the link, or " + how,
+                ExitCode::usage);
+  if (!is_file(file) || is_as_written(file)) return;
+  throw Error("'" + path + "' was not written by forge, or was edited since: it is not replaced",
+              how,
+              ExitCode::usage);
 }
 
 }  // namespace forge::manage

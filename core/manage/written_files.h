@@ -7,13 +7,13 @@
 /// already may be a person's own.
 namespace forge::manage {
 
-/// Whether forge wrote a file of this kind: a document of tables, a report, tables in LaTeX, CSV or
-/// JSON, metrics, or a plan. It is known by what stands at its beginning or its end, so also by
-/// files of older versions. An empty file counts as written: nothing is lost.
-bool is_written_by_forge(const std::filesystem::path& file);
+/// Whether the file is as forge wrote it: the hash that it has of itself is right (own_hash.h), or,
+/// of CSV, which has no place for one, it has the header of a table or of metrics, and all lines
+/// have as many fields and end as forge ends them. An empty file counts, too: nothing is lost.
+bool is_as_written(const std::filesystem::path& file);
 
-/// Throws Error where `file` is a file that forge did not write, with `how` as the hint. Devices
-/// and pipes are written to and never replaced.
+/// Throws Error where `file` is not as forge wrote it, or is a link to a file that is not there,
+/// with `how` as the hint. Devices and pipes are written to and never replaced.
 void require_replaceable(const std::filesystem::path& file, const std::string& how);
 
 }  // namespace forge::manage

@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/own_hash.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
@@ -518,7 +519,8 @@ void fields(Visitor& visit, SavedPlan& plan) {
 void write_plan(const std::filesystem::path& file, const SavedPlan& plan) {
   Json json = worker::write_fields(plan);
   json["forge_plan"] = plan_version;
-  write_file_atomic(file, json_text(json, 1) + "\n");
+  json["hash"] = own_hash_mark();
+  write_file_atomic(file, with_own_hash(json_text(json, 1) + "\n"));
 }
 
 SavedPlan read_plan(const std::filesystem::path& file) {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -460,7 +461,8 @@ TEST_CASE("a file that a person wrote is replaced only with --force") {
     whole.push_back(file.string());
     const Outcome refused = forge.call(whole);
     CHECK(refused.exit_code == 2);
-    CHECK(contains(refused.err, "was not written by forge: it is not replaced"));
+    CHECK(
+        contains(refused.err, "was not written by forge, or was edited since: it is not replaced"));
     CHECK(read_file(file) == "my notes\n");
   }
   const Outcome forced =
@@ -470,6 +472,33 @@ TEST_CASE("a file that a person wrote is replaced only with --force") {
   const Outcome again =
       forge.call({"export", "-p", "canon", "--format", "latex", "-o", file.string()});
   CHECK(again.exit_code == 0);
+}
+
+TEST_CASE("what forge exported is replaced until it is edited") {
+  Program forge;
+  const fs::path file = forge.folder() / "tables";
+  for (const std::vector<std::string>& format :
+       {std::vector<std::string>{"export", "--format", "latex"},
+        {"export", "--format", "json"},
+        {"export", "--format", "json", "-t", "positions"},
+        {"export", "--format", "csv", "-t", "positions"},
+        {"export", "--format", "html"},
+        {"export-markdown"},
+        {"report"}}) {
+    CAPTURE(join(format, " "));
+    std::vector<std::string> command = format;
+    command.insert(command.end(), {"-p", "canon", "-o", file.string()});
+    REQUIRE(forge.call(command).exit_code == 0);
+    const std::string written = read_file(file);
+    REQUIRE(forge.call(command).exit_code == 0);
+    CHECK(read_file(file) == written);
+    write_file_atomic(file, written + "mine\n");
+    const Outcome refused = forge.call(command);
+    CHECK(refused.exit_code == 2);
+    CHECK(contains(refused.err, "was edited since"));
+    CHECK(read_file(file) == written + "mine\n");
+    fs::remove(file);
+  }
 }
 
 TEST_CASE("a dry run knows the model and writes nothing") {
@@ -506,6 +535,17 @@ TEST_CASE("a Pareto front of no runs lists its rows as not shown") {
   std::vector<std::string> as_json = words;
   as_json.emplace_back("--json");
   REQUIRE(json::parse(forge.call(as_json).out).at("pareto_missing").size() == 2);
+}
+
+TEST_CASE("a table names what is wrong in the config of a missing row") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path config =
+      forge.working_directory / "projects/canon/templates/configs/train_canon_b.yaml";
+  write_file_atomic(config, read_file(config) + "nonsense: {\n");
+  const Outcome outcome = forge.call({"compare", "-p", "canon", "--table", "positions"});
+  CHECK(outcome.exit_code == 2);
+  CHECK(contains(outcome.err, "train_canon_b.yaml:"));
 }
 
 TEST_CASE("a table's runs are those of its rows") {

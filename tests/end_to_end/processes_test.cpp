@@ -216,9 +216,12 @@ TEST_CASE("forge bench measures a config by several processes") {
   CHECK(record.at("windows").size() == 2);
   CHECK(record.at("exchange").at("alone") > 0);
   CHECK(record.at("exchange").at("visible").is_number());
+  CHECK(record.at("exchange").at("waiting").is_number());
   CHECK(record.at("parts").is_null());
   CHECK(record.at("peak_memory_bytes") > 0);
-  CHECK(contains(call({"--processes", "2"}).out, "2 processes; what they send each other takes "));
+  const std::string shown = call({"--processes", "2"}).out;
+  CHECK(contains(shown, "2 processes; what they send each other takes "));
+  CHECK(contains(shown, "ms a step for the slowest of them"));
   const Outcome one = call({"--processes", "1"});
   CHECK(one.exit_code == 0);
   CHECK_FALSE(contains(one.out, "processes;"));

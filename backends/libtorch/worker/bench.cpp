@@ -195,9 +195,9 @@ class Bench {
             {"peak_resident_bytes", largest(peak_resident_bytes())}};
   }
 
-  /// Seconds that what the processes send each other in a step takes by itself, and by which it
-  /// makes a step longer: against steps in which nothing is sent. The weights are of no use
-  /// afterwards.
+  /// Seconds that the gradients and weights that processes send each other in a step take by
+  /// themselves, by which they make a step longer, and by which it is longer because the processes
+  /// wait for the slowest of them. The weights are of no use afterwards.
   nlohmann::json exchange() {
     std::vector<double> with;
     for (const worker::Window& window : windows_)
@@ -214,15 +214,19 @@ class Bench {
     seconds_of(steps_before_recorded, "exchange", [&] { graph.run(recorded); });
     const double alone = median_of([&] { graph.run(recorded); });
     graph.reset();
-    const std::unique_ptr<ProcessGroup> mute = make_mute_group(*group_);
-    slots_.emplace(experiment_, trainer_, *mute, device_, /*counts=*/false);
-    run_steps(steps_before_recorded, "exchange");
-    const double without = median_of([&] {
-      train_one_step();
-      ++step_;
-    });
-    slots_.reset();
-    return {{"alone", alone}, {"visible", median(with) - without}};
+    const auto without = [&](bool tells) {
+      const std::unique_ptr<ProcessGroup> mute = make_mute_group(*group_, tells);
+      slots_.emplace(experiment_, trainer_, *mute, device_, /*counts=*/false);
+      run_steps(steps_before_recorded, "exchange");
+      const double seconds = median_of([&] {
+        train_one_step();
+        ++step_;
+      });
+      slots_.reset();
+      return seconds;
+    };
+    const double together = without(/*tells=*/true), apart = without(/*tells=*/false);
+    return {{"alone", alone}, {"visible", median(with) - together}, {"waiting", together - apart}};
   }
 
   /// What the processes' devices reach at most, all at the same time: processes on one CPU share

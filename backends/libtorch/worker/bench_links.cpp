@@ -48,7 +48,7 @@ worker::Result measured_link(const Exchange& exchange,
                              const at::Device& device) {
   const at::Tensor row = at::zeros({bytes}, at::TensorOptions(device).dtype(at::kByte));
   const at::Tensor landing = at::zeros_like(row);
-  group.share(landing);  // as training does
+  group.share(landing);                                // as training does
   exchange_seconds(exchange, group, row, landing, 1);  // connections and memory are new
   const double once = exchange_seconds(exchange, group, row, landing, 1);
   const int times = std::max(1, int(link_window_seconds / std::max(once, 1e-6)));

@@ -20,7 +20,8 @@ namespace {
 
 using Operation = CUstreamBatchMemOpParams;
 
-/// Functions of CUDA's driver. Programs that are not on a GPU start without it, so it is not linked.
+/// Functions of CUDA's driver. Programs that are not on a GPU start without it, so it is not
+/// linked.
 struct Driver {
   decltype(&::cuStreamBatchMemOp) operate = nullptr;
   decltype(&::cuMemGetAddressRange) allocation_of = nullptr;
@@ -120,8 +121,8 @@ struct PeerCopies::State {
   char* accept(const Invitation& invitation) {
     if (!invitation.is_valid) return nullptr;
     void* allocation = nullptr;
-    if (::cudaIpcOpenMemHandle(
-            &allocation, invitation.handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) {
+    if (::cudaIpcOpenMemHandle(&allocation, invitation.handle, cudaIpcMemLazyEnablePeerAccess) !=
+        cudaSuccess) {
       static_cast<void>(::cudaGetLastError());
       return nullptr;
     }
@@ -257,13 +258,15 @@ Transfer PeerCopies::begin_exchange(const at::Tensor& sent, const at::Tensor& in
   const at::Tensor all = sent.contiguous();
   const char* first = address_of(all);
   const int64_t bytes = bytes_in(into) / state_->count;
-  return state_->begin(all, [first, bytes](int process) { return first + process * bytes; }, into);
+  return state_->begin(
+      all, [first, bytes](int process) { return first + process * bytes; }, into);
 }
 
 Transfer PeerCopies::begin_gather(const at::Tensor& own, const at::Tensor& into) {
   const at::Tensor piece = own.contiguous();
   const char* first = address_of(piece);
-  return state_->begin(piece, [first](int) { return first; }, into);
+  return state_->begin(
+      piece, [first](int) { return first; }, into);
 }
 
 }  // namespace forge::libtorch

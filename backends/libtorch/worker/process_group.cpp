@@ -25,17 +25,23 @@ class Alone : public ProcessGroup {
 
 class Mute : public ProcessGroup {
  public:
-  explicit Mute(const ProcessGroup& like) : ProcessGroup(like.rank(), like.count()) {}
+  Mute(ProcessGroup& group, bool tells)
+      : ProcessGroup(group.rank(), group.count()), group_(group), tells_(tells) {}
   Transfer begin_exchange(const at::Tensor& sent, const at::Tensor&) override {
     return {sent.view({count(), -1}).narrow(0, rank(), 1).expand({count(), -1}), {}, {}};
   }
   Transfer begin_gather(const at::Tensor& own, const at::Tensor& all) override {
-    return {
-        all.defined() ? all.view({count(), -1}) : own.unsqueeze(0).repeat({count(), 1}), {}, {}};
+    if (all.defined()) return {all.view({count(), -1}), {}, {}};
+    if (tells_) return group_.begin_gather(own);
+    return {own.unsqueeze(0).repeat({count(), 1}), {}, {}};
   }
   std::unique_ptr<ProcessGroup> part(const std::string&, int, int) override {
     throw Error("a group that exchanges nothing has no parts");
   }
+
+ private:
+  ProcessGroup& group_;
+  const bool tells_;
 };
 
 /// A whole number of the environment; `otherwise` where it is not set.
@@ -64,8 +70,8 @@ double ProcessGroup::largest(double own) {
 
 double ProcessGroup::of_first(double own) { return gather(std::vector<double>{own}).front(); }
 
-std::unique_ptr<ProcessGroup> make_mute_group(const ProcessGroup& like) {
-  return std::make_unique<Mute>(like);
+std::unique_ptr<ProcessGroup> make_mute_group(ProcessGroup& group, bool tells) {
+  return std::make_unique<Mute>(group, tells);
 }
 
 int rank_by_environment() {

@@ -84,9 +84,11 @@ class ProcessGroup {
 std::unique_ptr<ProcessGroup> make_process_group(const worker::Request& request,
                                                  const at::Device& device);
 
-/// For measurements: processes of which each hears what it says itself, at once, in place of what
-/// the others say. A step by such a group takes as long as one in which exchanges cost nothing.
-std::unique_ptr<ProcessGroup> make_mute_group(const ProcessGroup& like);
+/// For measurements: the processes of a group, which outlives it, of which each hears at once what
+/// it says itself in place of what the others say. With `tells`, gathers without memory for them
+/// are real, so a step's message is: then processes wait for the slowest of them as in training,
+/// and a step takes as long as one in which gradients and weights travel in no time.
+std::unique_ptr<ProcessGroup> make_mute_group(ProcessGroup& group, bool tells);
 
 /// This process's rank among those of its run, by FORGE_RANK; 0 where it is not set. Throws Error
 /// where that is no rank among FORGE_RANKS.

@@ -38,10 +38,7 @@ Transfer transfer(const at::Tensor& received, const at::Tensor& sent, const Begi
 
 /// ProcessGroup::begin_exchange by one of LibTorch's groups.
 template <class Group>
-Transfer begin_all_to_all(Group& group,
-                          int count,
-                          const at::Tensor& sent,
-                          const at::Tensor& into) {
+Transfer begin_all_to_all(Group& group, int count, const at::Tensor& sent, const at::Tensor& into) {
   at::Tensor in = bytes_of(sent.contiguous().view({count, -1}));
   at::Tensor out = into.defined() ? bytes_of(into).view({count, -1}) : at::empty_like(in);
   std::vector<int64_t> even;  // parts of one size

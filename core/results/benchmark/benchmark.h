@@ -102,7 +102,8 @@ struct StepBreakdown {
 /// What several processes send each other in a step, in seconds.
 struct StepExchange {
   double alone = 0;    ///< one transfer after the other, without any computation
-  double visible = 0;  ///< what a step takes longer than one in which nothing is sent
+  double visible = 0;  ///< what a step takes longer than one without gradients and weights
+  std::optional<double> waiting;  ///< what such a one takes longer since all wait for the slowest
 
   /// The part of it that goes on behind the computation of gradients, 0 to 1.
   double hidden() const;

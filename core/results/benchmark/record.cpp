@@ -81,6 +81,7 @@ template <class Visitor>
 void fields(Visitor& visit, StepExchange& exchange) {
   visit.field("alone", exchange.alone);
   visit.field("visible", exchange.visible);
+  visit.optional("waiting", exchange.waiting);
 }
 
 template <class Visitor>

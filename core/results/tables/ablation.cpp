@@ -176,6 +176,21 @@ SetupEntry describe_backends(const Ablation& ablation) {
   return {"Backends", text, text};
 }
 
+/// Of a table with a row per backend: which backends are programs of the user's own, where these
+/// differ.
+SetupEntry describe_programs(const Ablation& ablation) {
+  std::set<std::string> backends, programs;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || !row.run || row.run->program.empty()) continue;
+    backends.insert(row.run->backend);
+    programs.insert(row.run->program);
+  }
+  if (ablation.table.by != "backend" || backends.size() < 2 || programs.size() < 2) return {};
+  const std::string text =
+      "the programs of backends " + join({backends.begin(), backends.end()}, ", ") + " differ";
+  return {"Programs", text, text};
+}
+
 /// The runs of the table's own configs.
 Runs of_table(const TableSpec& table, const Runs& runs) {
   Runs own;
@@ -292,8 +307,8 @@ Ablation build_ablation(const TableSpec& declared,
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
   compare_ways_of_computing(ablation);
-  if (SetupEntry backends = describe_backends(ablation); !backends.name.empty())
-    ablation.setup.push_back(std::move(backends));
+  for (SetupEntry entry : {describe_backends(ablation), describe_programs(ablation)})
+    if (!entry.name.empty()) ablation.setup.push_back(std::move(entry));
   if (options.evaluation_rows) add_evaluation_rows(options.evaluation_rows, ablation);
   if (options.evaluations && shows_equal_budgets(table))
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {

@@ -1,6 +1,7 @@
 #include "core/results/tables/comparability.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/budget.h"
 #include "core/run/identity.h"
@@ -98,13 +100,15 @@ std::string begins_with(const store::RunSummary& run) {
 }
 
 /// An external backend's program, by its command: rows of other commands have programs of their
-/// own, while one command stands for one program in a whole table.
+/// own, while one command stands for one program in a whole table, or, where each backend has rows
+/// of its own, in all rows of one backend.
 constexpr const char* program_condition = "program of ";
 
-std::optional<Condition> program_of(const ConfiguredRun& run) {
+std::optional<Condition> program_of(const ConfiguredRun& run, const TableSpec& table) {
   const nlohmann::json* const command = find_value(run.config, "external.command");
   if (run.summary.program.empty() || !command) return std::nullopt;
-  return Condition{program_condition + plain_text(*command), run.summary.program};
+  const std::string backend = table.by == "backend" ? "backend " + run.summary.backend + ": " : "";
+  return Condition{program_condition + backend + plain_text(*command), run.summary.program};
 }
 
 /// Whether the key says how long to train.
@@ -174,8 +178,10 @@ std::vector<std::string> differences_from_config(const ConfiguredRun& run,
                                                  const CurrentFiles& files,
                                                  const TableSpec& table) {
   std::vector<std::string> differences;
-  const std::optional<Condition> program = program_of(run);
-  if (program && !files.program.empty() && program->value != files.program)
+  const std::optional<Condition> program = program_of(run, table);
+  // Of another backend's program it is not known what it holds now.
+  const bool is_its_backend = current.value("backend", run.summary.backend) == run.summary.backend;
+  if (program && is_its_backend && !files.program.empty() && program->value != files.program)
     differences.push_back(with_change(program->name, program->value, files.program));
   const auto compare_fingerprints =
       [&](const char* what, const std::string& its, const std::string& now) {
@@ -212,6 +218,39 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
   for (const auto& [key, different] : values)
     if (different.size() > 1) keys.push_back(key);
   return keys;
+}
+
+namespace {
+
+/// Of a hash as many digits as a reader can compare.
+std::string shortened(const std::string& value) {
+  const bool is_hash =
+      value.size() == 32 && value.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_hash ? value.substr(0, 12) : value;
+}
+
+/// The name of the run's text: of a file its own, of a task the task's.
+std::string source_of(const ConfiguredRun& run) {
+  for (const char* key : {"data.path", "data.task.name", "data.source"}) {
+    const nlohmann::json* const name = find_value(run.config, key);
+    if (name && name->is_string() && *name != "") return file_name_of(*name);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string evaluation_of(const ConfiguredRun& run) {
+  const std::string& rows = run.summary.evaluation;
+  const nlohmann::json* const task = find_value(run.config, "data.task.name");
+  const nlohmann::json* const source = find_value(run.config, "data.source");
+  if (rows.empty() || !task || !source || *source != "task") return rows;
+  config::TaskConfig config;
+  config.name = plain_text(*task);
+  if (!config.is_scored_by_prompts()) return rows;
+  const nlohmann::json* const asked = find_value(run.config, "train.eval_prompts");
+  const int64_t prompts = asked ? asked->get<int64_t>() : config::TrainConfig().eval_prompts;
+  return rows + ", " + counted(std::min<int64_t>(prompts, std::atoll(rows.c_str())), "prompt");
 }
 
 std::string numerics_variables_of(const store::ConfiguredRun& run) {
@@ -254,12 +293,12 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   const store::RunSummary& summary = run.summary;
   const nlohmann::json config = run::identity_config(run.config);
   // The fingerprint is the text's: how rows are made of it and in what order is in the section.
-  std::vector<Condition> data = {{"data", summary.data_fingerprint}};
+  std::vector<Condition> data = {{"data", summary.data_fingerprint, source_of(run)}};
   add_config_key(config, "data", data);
   const std::map<std::string, std::vector<Condition>> of_word = {
       {"data", std::move(data)},
       {"tokenizer", {{"tokenizer", summary.tokenizer_fingerprint}}},
-      {"evaluation", {{"evaluation", summary.evaluation}}},
+      {"evaluation", {{"evaluation", evaluation_of(run)}}},
       {"code", {{"code", summary.backend_version}}},
       {"train.initial_weights",
        {{"initial weights",
@@ -285,17 +324,18 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   conditions.push_back({"seeds vary", varied_by_seed(run.config)});
   conditions.push_back({"backend", summary.backend});
   conditions.push_back({"numerics", std::to_string(summary.numerics_version)});
-  // Each backend counts the changes of its own arithmetic.
+  // Each backend counts its own versions.
   const auto divides = [&](const Condition& c) {
     return c.name == table.by ||
-           (table.by == "backend" && (c.name == "numerics" || is_library(c))) ||
+           (table.by == "backend" && (c.name == "numerics" || c.name == "code" || is_library(c))) ||
            (c.name == "seeds vary" && (table.by == "data.order_seed" || table.by == "data.order" ||
                                        table.by == "train.initial_weights_seed")) ||
            (table.by == "train.initial_weights" &&
             (c.name == "begins with" || c.name == "seeds vary"));
   };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
-  if (std::optional<Condition> program = program_of(run)) conditions.push_back(std::move(*program));
+  if (std::optional<Condition> program = program_of(run, table))
+    conditions.push_back(std::move(*program));
   return conditions;
 }
 
@@ -316,13 +356,17 @@ std::string group_of(const store::ConfiguredRun& run, const TableSpec& table) {
 
 std::vector<std::string> violations(const std::vector<Condition>& run,
                                     const std::vector<Condition>& group) {
-  std::map<std::string, std::string> wanted;
-  for (const Condition& condition : group) wanted[condition.name] = condition.value;
+  std::map<std::string, const Condition*> wanted;
+  for (const Condition& condition : group) wanted[condition.name] = &condition;
   std::vector<std::string> found;
-  for (const Condition& condition : run) {
-    const std::string& shown = wanted[condition.name];
-    if (condition.value.empty() || shown.empty() || condition.value == shown) continue;
-    found.push_back(condition.name + " " + condition.value + ", this table shows " + shown);
+  for (const Condition& own : run) {
+    const Condition* const shown = wanted[own.name];
+    if (!shown || own.value.empty() || shown->value.empty() || own.value == shown->value) continue;
+    const auto text = [&](const Condition& condition) {
+      const std::string value = shortened(condition.value);
+      return own.source == shown->source ? value : condition.source + " (" + value + ")";
+    };
+    found.push_back(own.name + " " + text(own) + ", this table shows " + text(*shown));
   }
   return found;
 }
@@ -359,7 +403,7 @@ std::optional<std::vector<Condition>> choose_group(
       key += condition.name + '\n' + condition.value + '\n';
     Group& group = groups[key];
     group.conditions = std::move(conditions);
-    if (const std::optional<Condition> name = program_of(*run)) {
+    if (const std::optional<Condition> name = program_of(*run, table)) {
       ProgramRuns& program = group.programs[*name];
       program.newest = std::max(program.newest, summary.created);
       if (is_completed(run)) {

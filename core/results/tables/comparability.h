@@ -15,9 +15,14 @@ namespace forge::tables {
 
 /// One thing that must be equal, and what it is for a run.
 struct Condition {
-  std::string name;   ///< "profile", "data", "train.max_steps", …
-  std::string value;  ///< "": not known (yet)
+  std::string name;         ///< "profile", "data", "train.max_steps", …
+  std::string value;        ///< "": not known (yet)
+  std::string source = {};  ///< what a fingerprint is of, by name: "stories.txt"; "": it says all
 };
+
+/// What a run was evaluated on: "256 rows of 16 tokens", or, where scores are of what it generates,
+/// "256 rows of 16 tokens, 40 prompts".
+std::string evaluation_of(const store::ConfiguredRun& run);
 
 /// The variables that chose how the run's libraries computed, "DNNL_MAX_CPU_ISA=SSE41", as its
 /// environment records them; "" for none.
@@ -30,7 +35,8 @@ std::string numerics_variables_of(const store::ConfiguredRun& run);
 /// table names it: runs of several seeds are a sample.
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
 
-/// Whether it is an external backend's program, of which each command has one of its own.
+/// Whether it is an external backend's program, of which each command has one of its own, and in a
+/// table with a row per backend each backend.
 bool is_program(const Condition& condition);
 
 /// Whether the table gives the runs of a config another value of the key than the config has.
@@ -39,8 +45,9 @@ bool is_varied_by(const TableSpec& table, const std::string& config, const std::
 /// The run's value of the key that the table's rows are grouped by; "" without such a key.
 std::string group_of(const store::ConfiguredRun& run, const TableSpec& table);
 
-/// The conditions that a run violates, each as "profile full, this table shows quick". An unknown
-/// value violates nothing.
+/// The conditions that a run violates, each as "profile full, this table shows quick", of hashes
+/// the first digits, with the name of what they are of where it differs. An unknown value violates
+/// nothing.
 std::vector<std::string> violations(const std::vector<Condition>& run,
                                     const std::vector<Condition>& group);
 

@@ -161,55 +161,48 @@ SweepPoint* point_decided_by(const ConfiguredRun& hidden,
   return nullptr;
 }
 
+/// Leaves of the values that diverged those of which runs that the row may show did.
+void drop_other_divergences(const TableSpec& table,
+                            const Runs& of_table,
+                            const ConfiguredRun& shown,
+                            AblationRow& row) {
+  for (SweepPoint& point : row.points) {
+    if (!point.has_diverged()) continue;
+    const auto run = std::find_if(of_table.begin(), of_table.end(), [&](const auto* each) {
+      return each->summary.id == point.run->id;
+    });
+    if (!are_tuned_alike(**run, shown, table)) point.diverged.clear();
+  }
+}
+
 /// Marks the values of best_of of which completed runs that decide are hidden: who hid them chose.
-/// Where the row shows runs, those are of its set (`shown`). Returns their ids.
-std::set<std::string> mark_hidden_values(const std::vector<ConfiguredRun>& hidden,
-                                         bool SweepPoint::*mark,
-                                         const TableSpec& table,
-                                         const ConfiguredRun* shown,
-                                         AblationRow& row) {
+/// Where the row shows runs, those are of its set (`shown`), and hidden runs that diverged count as
+/// others do: who hides them hides nothing, for they are no best. Returns the ids of the completed.
+std::set<std::string> settle_hidden_values(const std::vector<ConfiguredRun>& hidden,
+                                           bool SweepPoint::*mark,
+                                           const TableSpec& table,
+                                           const ConfiguredRun* shown,
+                                           AblationRow& row) {
   std::set<std::string> ids;
   if (!table.best_of || hidden.empty()) return ids;
-  const BestOfSpec& best_of = *table.best_of;
   const auto set_of = [&](const ConfiguredRun& run) {
     return run::run_key(identity_of_set(run, table));
   };
   const std::string set = shown ? set_of(*shown) : "";
   for (const ConfiguredRun& run : hidden) {
-    SweepPoint* const point = is_completed(&run) ? point_decided_by(run, best_of, row) : nullptr;
-    if (!point || group_of(run, table) != row.group || (shown && set_of(run) != set)) continue;
-    point->*mark = true;
-    ids.insert(run.summary.id);
+    const bool has_diverged = shown && run.summary.diverged != 0;
+    if (!is_completed(&run) && !has_diverged) continue;
+    SweepPoint* const point = point_decided_by(run, *table.best_of, row);
+    if (!point || group_of(run, table) != row.group) continue;
+    if (is_completed(&run) && (!shown || set_of(run) == set)) {
+      point->*mark = true;
+      ids.insert(run.summary.id);
+    }
+    if (has_diverged && are_tuned_alike(run, *shown, table) &&
+        point->diverged.insert(run.summary.seed).second)
+      point->hides_diverged = true;
   }
   return ids;
-}
-
-/// Leaves of the values that diverged those of which runs that the row may show did, and adds those
-/// of hidden ones: who hides them hides nothing, for they are no best.
-void settle_diverged_values(const TableSpec& table,
-                            const Runs& of_table,
-                            const AblationOptions& options,
-                            const ConfiguredRun& shown,
-                            AblationRow& row) {
-  if (!table.best_of) return;
-  const BestOfSpec& best_of = *table.best_of;
-  const auto find = [&](const std::string& id) {
-    return *std::find_if(of_table.begin(), of_table.end(), [&](const ConfiguredRun* run) {
-      return run->summary.id == id;
-    });
-  };
-  for (SweepPoint& point : row.points)
-    if (point.has_diverged() && !are_tuned_alike(*find(point.run->id), shown, table))
-      point.diverged.clear();
-  for (const auto* hidden : {&options.filtered_out, &options.archived}) {
-    for (const ConfiguredRun& run : *hidden) {
-      SweepPoint* const point =
-          run.summary.diverged != 0 ? point_decided_by(run, best_of, row) : nullptr;
-      if (!point || group_of(run, table) != row.group || !are_tuned_alike(run, shown, table))
-        continue;
-      if (point->diverged.insert(run.summary.seed).second) point->hides_diverged = true;
-    }
-  }
 }
 
 /// "3 of its 8 seeds".
@@ -226,8 +219,10 @@ void check_completeness(const TableSpec& table,
                         const ConfiguredRun* shown,
                         AblationRow& row) {
   const ConfiguredRun* const of_set = row.completed() ? shown : nullptr;
-  mark_hidden_values(options.filtered_out, &SweepPoint::is_left_out, table, of_set, row);
-  row.archived = mark_hidden_values(options.archived, &SweepPoint::is_archived, table, of_set, row);
+  if (of_set) drop_other_divergences(table, of_table, *of_set, row);
+  settle_hidden_values(options.filtered_out, &SweepPoint::is_left_out, table, of_set, row);
+  row.archived =
+      settle_hidden_values(options.archived, &SweepPoint::is_archived, table, of_set, row);
   if (!row.completed()) {
     const auto is_of_row = [&](const ConfiguredRun& run) {
       return run.summary.config == row.spec.config && is_completed(&run);
@@ -238,7 +233,6 @@ void check_completeness(const TableSpec& table,
       if (is_of_row(run)) row.archived.insert(run.summary.id);
     return;
   }
-  settle_diverged_values(table, of_table, options, *shown, row);
   const Runs filtered = of_its_sample(options.filtered_out, *shown, row);
   const Runs archived = of_its_sample(options.archived, *shown, row);
   const Runs logged = logged_otherwise(table, of_table, *shown, row);

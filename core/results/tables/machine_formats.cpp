@@ -333,6 +333,8 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
   }
   add("plan", setup_text(ablation, "Plan"));
   add("table", setup_text(ablation, "Table"));
+  add("repetitions", setup_text(ablation, "Repetitions"));
+  add("other_runs", setup_text(ablation, "Other runs"));
   add("filter", setup_text(ablation, "Filter"));
   add("left_out", join(left_out_of(row, ablation), "; "));
   add("breaks", join(row.violations, "; "));

@@ -150,8 +150,7 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
   const std::string profile = all_values(runs, [](const auto& run) { return run.summary.profile; });
   const std::string training = all_values(runs, training_of);
   const std::string epochs = all_values(runs, epochs_of);
-  const std::string evaluation =
-      all_values(runs, [](const auto& run) { return run.summary.evaluation; });
+  const std::string evaluation = all_values(runs, evaluation_of);
   const std::string data = all_values(runs, data_of);
   const std::string floor = all_values(runs, entropy_floor_of);
   const std::string seeds = seeds_of(runs);
@@ -194,7 +193,7 @@ std::vector<std::string> common_keys(const TableSpec& table) {
   for (const std::string& word : table.must_be_equal) {
     if (word == "profile" || word == "device" || word == "code") continue;
     if (word == "evaluation") {
-      keys.insert(keys.end(), {"train.eval_rows", "train.seq_len"});
+      keys.insert(keys.end(), {"train.eval_rows", "train.seq_len", "train.eval_prompts"});
     } else {
       keys.push_back(word);
     }

@@ -379,6 +379,16 @@ void read_expressions(const yaml::Node& node, TableSpec& table) {
   }
 }
 
+/// Why runs with several values of the key cannot stand in one row; "" where they can.
+std::string compared_with_nothing(const std::string& key) {
+  if (starts_with(key, "model.")) return "another model is another config";
+  const std::set<std::string> evaluation = {
+      "train.seq_len", "train.eval_rows", "train.validation_rows", "train.eval_prompts"};
+  const bool is_evaluated =
+      evaluation.count(key) > 0 || starts_with(key, "data.") || starts_with(key, "tokenizer.");
+  return is_evaluated ? "its runs would be evaluated on other rows, or on other tokens" : "";
+}
+
 void check_best_of(const yaml::Node& node, const TableSpec& table) {
   if (!table.best_of) return;
   const yaml::Node& place = *node.find("best_of");
@@ -407,6 +417,10 @@ void check_best_of(const yaml::Node& node, const TableSpec& table) {
     throw Error("a row cannot be the best of its seeds: that is chance",
                 place.find("key")->origin,
                 "seeds: 5 in the table makes a sample of them");
+  if (const std::string what = compared_with_nothing(best_of.key); !what.empty())
+    throw Error("a row cannot be the best of values of '" + best_of.key + "': " + what,
+                place.find("key")->origin,
+                "best_of varies how a model is trained, such as optimizer.lr");
   check_metric(best_of.by, place.find("by")->origin);
   const bool can_go_on = best_of.values.size() >= 2 && *seen.begin() > 0;
   if (best_of.extend && !can_go_on)
@@ -460,7 +474,8 @@ void check_primary(const yaml::Node& node, const TableSpec& table) {
   if (table.primary.empty()) return;
   std::vector<std::string> metrics;
   for (const ColumnSpec& column : table.columns) {
-    if (metric_of(column)) metrics.push_back(column.metric);
+    const bool is_new = std::find(metrics.begin(), metrics.end(), column.metric) == metrics.end();
+    if (metric_of(column) && is_new) metrics.push_back(column.metric);
   }
   if (std::find(metrics.begin(), metrics.end(), table.primary) == metrics.end())
     throw Error("no column of the table shows the primary metric '" + table.primary + "'",

@@ -23,16 +23,16 @@ ConfigDifferences find_config_differences(const TableSpec& table,
                                           const AblationOptions& options) {
   ConfigDifferences differences;
   if (!options.current_config) return differences;
-  std::map<const nlohmann::json*, std::string> programs;  // of the configs
+  std::map<nlohmann::json, std::string> programs;  // of sections `external`
   for (const ConfiguredRun* run : runs) {
     const store::RunSummary& summary = run->summary;
     const nlohmann::json& current =
         options.current_config(summary.config, summary.profile, summary.device_type);
     if (current.is_null()) continue;
-    const auto [program, is_new] = programs.try_emplace(&current);
-    if (is_new && !summary.program.empty())
-      program->second = run::program_hash(config::experiment_from_json(current).external);
-    CurrentFiles files{program->second};
+    std::string& program = programs[current.value("external", nlohmann::json())];
+    if (program.empty() && !summary.program.empty())
+      program = run::program_hash(config::experiment_from_json(current).external);
+    CurrentFiles files{program};
     if (options.current_data)
       files.data = options.current_data(with_current_paths(run->config, current));
     std::vector<std::string> found = differences_from_config(*run, current, files, table);

@@ -335,7 +335,8 @@ std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& me
     if (shows_benchmark({ColumnKind::metric, "", metric}, ablation.table)) continue;
     cells[i].values = values_of(row, metric);
     if (cells[i].values.empty()) continue;
-    const std::string label = ablation.table.name + '\n' + row.spec.config + '\n' + metric;
+    // The same of every metric: columns with the same numbers have the same intervals.
+    const std::string label = ablation.table.name + '\n' + row.spec.config;
     cells[i].summary =
         statistics::summarize(cells[i].values,
                               std::stoull(hash_hex(label).substr(0, 16), nullptr, 16),

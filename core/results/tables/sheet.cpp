@@ -252,9 +252,10 @@ std::string micro_batch_note(const AblationRow& row) {
          ", unlike the baseline's: its throughput and memory are not comparable";
 }
 
-/// Which backend computed the row where it was not the baseline's; else "".
+/// Which backend computed the row where it was not the baseline's; else "", also of a row that is
+/// not comparable anyway.
 std::string backend_note(const AblationRow& row) {
-  if (row.same_backend) return "";
+  if (row.same_backend || !row.is_comparable()) return "";
   return "computed by backend " + row.run->backend +
          ", unlike the baseline: its loss is comparable, its throughput and memory are not";
 }

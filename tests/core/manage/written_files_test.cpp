@@ -1,8 +1,7 @@
 #include "core/manage/written_files.h"
 
 #include "core/base/files.h"
-#include "core/base/json.h"
-#include "core/results/page/page.h"
+#include "core/base/own_hash.h"
 #include "core/results/tables/run_metrics.h"
 #include "core/results/tables/sheet.h"
 #include "core/run/plan.h"
@@ -12,42 +11,67 @@
 namespace forge::tests {
 namespace {
 
-TEST_CASE("what forge wrote is known by its text") {
-  Lab lab;
-  make_completed_run(lab.runs, Lab::run("llama", 20));
-  const tables::Ablation table = lab.table();
-  const auto is_own = [&](const std::string& text) {
-    return manage::is_written_by_forge(lab.folder.write("file", text));
-  };
-  CHECK(is_own(tables::export_markdown("Results", {table})));
-  CHECK(is_own(tables::latex_document_part({tables::to_latex(table)})));
-  CHECK(is_own(tables::to_csv(table)));
-  CHECK(is_own(json_text(tables::to_json(table), 2) + "\n"));
-  CHECK(is_own("[" + json_text(tables::to_json(table), 2) + "]\n"));
-  CHECK(is_own(tables::metrics_csv_header() + "llama-1,…\r\n"));
-  CHECK(is_own("<!DOCTYPE html>\n<head>\n<meta name=\"generator\" content=\"forge\">\n"));
-  CHECK(is_own(""));
-  CHECK(manage::is_written_by_forge(tests_dir().parent_path() / "projects/canon/RESULTS.md"));
-  run::write_plan(lab.folder / "plan.json", {});
-  CHECK(manage::is_written_by_forge(lab.folder / "plan.json"));
+bool is_as_written(const std::string& text) {
+  const TemporaryFolder folder;
+  return manage::is_as_written(folder.write("file", text));
 }
 
-TEST_CASE("what people wrote is not replaced") {
+TEST_CASE("what forge wrote is known by the hash that it has of itself") {
+  const std::string text = with_own_hash("# Results\n<!-- " + own_hash_mark() + " -->\n");
+  CHECK(is_as_written(text));
+  CHECK(is_as_written(""));
+  CHECK_FALSE(is_as_written("My results" + text.substr(9)));
+  CHECK_FALSE(is_as_written(text + "My conclusions.\n"));
+  CHECK_FALSE(is_as_written(text + text));
+  const std::string long_text = with_own_hash(own_hash_mark() + std::string(1 << 18, '.'));
+  CHECK(is_as_written(long_text));
+  CHECK(is_as_written(with_own_hash(std::string(1 << 18, '.') + own_hash_mark())));
+  CHECK_FALSE(is_as_written(long_text + "."));
+}
+
+TEST_CASE("a plan of runs is known until it is edited") {
   const TemporaryFolder folder;
-  for (const std::string text :
-       {"# Notes\n\nWritten with `forge export-markdown`, then edited.\n",
-        "# Results\n\n```\nforge export-markdown\n```\n\nMy conclusions.\n",
-        "<!DOCTYPE html>\n<title>My page</title>\n",
-        "{\"my\": \"plan\"}\n",
-        "config,loss\nllama,3\n",
-        "\n"}) {
+  const auto file = folder / "plan.json";
+  run::write_plan(file, {});
+  CHECK(manage::is_as_written(file));
+  CHECK_NOTHROW(run::read_plan(file));
+  CHECK_FALSE(is_as_written(read_file(file) + "\n"));
+}
+
+TEST_CASE("CSV that forge wrote is known by its header, its fields and the ends of its lines") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20));
+  const std::string table = tables::to_csv(lab.table());
+  CHECK(is_as_written(table));
+  CHECK_FALSE(is_as_written(table + "llama,\"my own note\",,,,,,,\n"));
+  CHECK_FALSE(is_as_written(table + "llama,\"my own note\",,,,,,,\r\n"));
+  CHECK_FALSE(is_as_written(table + "seen"));
+  const std::string metrics = tables::metrics_csv_header();
+  const std::string line = "llama-1,\"a \"\"b\"\", c\",1,2,3,4,5,eval_loss,3.1";
+  CHECK(is_as_written(metrics));
+  CHECK(is_as_written(metrics + line + "\r\n"));
+  CHECK_FALSE(is_as_written(metrics + line + "\n"));
+  CHECK_FALSE(is_as_written(metrics + line + "\r\nx,y\r\n"));
+}
+
+TEST_CASE("what people wrote or edited is not replaced") {
+  const TemporaryFolder folder;
+  for (const std::string text : {"# Results\n\n```\nforge export-markdown\n```\n",
+                                 "<!DOCTYPE html>\n<meta name=\"generator\" content=\"forge\">\n",
+                                 "{\"table\": \"t\", \"baseline\": \"a\"}\n",
+                                 "% Written by 'forge export --format latex'\n",
+                                 "% forge-hash:0123\n",
+                                 "config,loss\nllama,3\n",
+                                 "\n"}) {
     CAPTURE(text);
     const auto file = folder.write("mine", text);
-    CHECK_FALSE(manage::is_written_by_forge(file));
     const std::string error = error_of([&] { manage::require_replaceable(file, "give --force"); });
-    CHECK(contains(error, "was not written by forge: it is not replaced"));
+    CHECK(contains(error, "was not written by forge, or was edited since: it is not replaced"));
     CHECK(contains(error, "give --force"));
   }
+  std::filesystem::create_symlink(folder / "none", folder / "link");
+  CHECK(contains(error_of([&] { manage::require_replaceable(folder / "link", "give --force"); }),
+                 "is a link to a file that is not there"));
   CHECK_NOTHROW(manage::require_replaceable(folder / "none", ""));
   CHECK_NOTHROW(manage::require_replaceable(folder.path(), ""));
   CHECK_NOTHROW(manage::require_replaceable("/dev/null", ""));

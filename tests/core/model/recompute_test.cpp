@@ -162,7 +162,8 @@ TEST_CASE("memory of a process is that of the published shapes", "[recompute]") 
     const auto state_of = [&](int processes) {
       training.processes = processes;
       const TrainingBytes bytes = training_bytes(model, training);
-      const int64_t sums = bytes.exchange > 0 ? bytes.exchange - exchange_buckets * exchange_bucket_bytes : 0;
+      const int64_t sums =
+          bytes.exchange > 0 ? bytes.exchange - exchange_buckets * exchange_bucket_bytes : 0;
       return billions(bytes.weights + bytes.gradients + bytes.optimizer + sums);
     };
     REQUIRE(state_of(1) == Approx(shape.one).margin(0.06));

@@ -294,6 +294,14 @@ TEST_CASE("a config knows how many ids each task has") {
   }
 }
 
+TEST_CASE("a config knows which tasks are scored by prompts") {
+  for (const std::string& name : names_with_own_ids()) {
+    const config::DataConfig data = data_of(name, 9, TaskVariant::paper);
+    CHECK(data.task.is_scored_by_prompts() ==
+          (task_of(make_spec(data))->eval_mode() != EvalMode::teacher_forced));
+  }
+}
+
 TEST_CASE("a config knows how many ids the published grammars have") {
   config::DataConfig data = data_of("lano", 0);
   for (const char* name : {"cfg3f", "cfg3j", "cfg3k"}) {

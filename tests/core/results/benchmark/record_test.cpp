@@ -104,8 +104,11 @@ TEST_CASE("of several processes a record holds what their exchange costs", "[ben
   REQUIRE(*records[1].mfu == Approx(record.flops_per_token * 640 / 3e9));
   REQUIRE(to_json(record).at("processes") == 2);
   REQUIRE(record_from_json(to_json(record)).exchange->visible == 0.125);
-  REQUIRE(StepExchange{0.5, 0.75}.hidden() == 0);   // it slows down the computation
-  REQUIRE(StepExchange{0.5, -0.01}.hidden() == 1);  // within what windows differ by
+  REQUIRE_FALSE(record_from_json(to_json(record)).exchange->waiting);  // older workers do not say
+  by_two.result["exchange"]["waiting"] = 0.25;
+  REQUIRE(*make_records({}, {config}, {by_two})[0].exchange->waiting == 0.25);
+  REQUIRE(StepExchange{0.5, 0.75, {}}.hidden() == 0);   // it slows down the computation
+  REQUIRE(StepExchange{0.5, -0.01, {}}.hidden() == 1);  // within what windows differ by
 }
 
 TEST_CASE("a worker's result without a number is refused", "[benchmark]") {

@@ -3,6 +3,7 @@
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
+#include "core/run/program_hash.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
@@ -148,6 +149,34 @@ TEST_CASE("runs of an external program before and after an edit do not mix in on
   }
 }
 
+TEST_CASE("each config's program is compared with its own files as they are now", "[report]") {
+  Lab lab;
+  std::map<std::string, nlohmann::json> configs;
+  for (const char* config : {"llama", "canon_a"}) {
+    MadeRun made = Lab::run(config, 10);
+    made.experiment.backend = "external";
+    made.experiment.external.command = {std::string("./") + config};
+    made.experiment.external.working_directory = lab.folder.path().string();
+    lab.folder.write(config, config);
+    made.program = run::program_hash(made.experiment.external);
+    make_completed_run(lab.runs, made);
+  }
+  const std::vector<store::ConfiguredRun> runs = lab.read();
+  for (const store::ConfiguredRun& run : runs) configs[run.summary.config] = run.config;
+  AblationOptions options;
+  options.current_config = [&](const std::string& config, const auto&, const auto&) {
+    return configs[config];
+  };
+  const auto differences = [&](size_t row) {
+    return build_ablation(small_table(), runs, options).rows[row].differs_from_config.size();
+  };
+  CHECK(differences(0) == 0);
+  CHECK(differences(1) == 0);
+  lab.folder.write("canon_a", "edited");
+  CHECK(differences(0) == 0);
+  CHECK(differences(1) == 1);
+}
+
 TEST_CASE("runs of libraries that were told to compute otherwise are not compared", "[report]") {
   std::vector<store::ConfiguredRun> two = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
   two[1].environment["variables"] = {{"DNNL_MAX_CPU_ISA", "SSE41"}};
@@ -238,6 +267,54 @@ TEST_CASE("a table that is divided by backend has a row for each, against its ow
   CHECK(to_json(ablation).at("by") == "backend");
   CHECK(to_json(ablation).at("rows")[3].at("backend") == "b");
   CHECK(contains(to_csv(ablation), ",backend\r\n"));
+}
+
+TEST_CASE("a table that is divided by backend shows each backend of the user's own", "[report]") {
+  const auto run_by = [](const std::string& config, const std::string& backend, int64_t seed = 1) {
+    store::ConfiguredRun run = run_of(config, backend, 10);
+    run.summary.id += "-" + std::to_string(seed);
+    run.summary.seed = seed;
+    run.summary.program = "files of " + backend;
+    run.summary.backend_version = "1." + backend;
+    run.config = {{"seed", seed}, {"backend", backend}, {"external", {{"command", {"./worker"}}}}};
+    return run;
+  };
+  std::vector<store::ConfiguredRun> own = {run_by("llama", "oracle"),
+                                           run_by("canon", "oracle"),
+                                           run_by("llama", "oracle2"),
+                                           run_by("canon", "oracle2")};
+  TableSpec divided = table();
+  divided.must_be_equal = {"code"};
+  group_by(divided, "backend");
+  const Ablation ablation = build_ablation(divided, own);
+  CHECK(excluded_text(ablation).empty());
+  REQUIRE(ablation.rows.size() == 4);
+  for (const AblationRow& row : ablation.rows) {
+    CHECK(row.completed());
+    CHECK(row.is_comparable());
+  }
+  CHECK(setup_of(ablation, "Programs") == "the programs of backends oracle, oracle2 differ");
+  SECTION("of one backend it shows one program") {
+    own.push_back(run_by("llama", "oracle2", 2));
+    own.back().summary.program = "edited";
+    CHECK(contains(excluded_text(build_ablation(divided, own)),
+                   "llama: program of backend oracle2: [\"./worker\"] edited, this table shows "
+                   "files of oracle2"));
+  }
+  SECTION("what another backend's program holds now is not that of the config") {
+    AblationOptions options;
+    options.current_config = [&](const auto&, const auto&, const auto&) { return own[0].config; };
+    for (const AblationRow& row : build_ablation(divided, own, options).rows)
+      if (row.group == "oracle2") CHECK(row.differs_from_config.empty());
+  }
+  SECTION("without it programs do not mix, and no footnote says that they compare") {
+    own.erase(own.begin() + 2);
+    own.erase(own.begin() + 1);
+    const Ablation mixed = build_ablation(table(), own);
+    CHECK(mixed.rows[0].is_comparable() != mixed.rows[1].is_comparable());
+    for (const std::string& footnote : make_sheet(mixed).footnotes)
+      CHECK_FALSE(contains(footnote, "its loss is comparable"));
+  }
 }
 
 TEST_CASE("a table can be divided by any key, and a config without runs stays one row",
@@ -331,6 +408,43 @@ TEST_CASE("the same text in other rows or in another order is other data", "[rep
     const Ablation ablation = build_ablation(strict, all);
     CHECK(ablation.rows[1].violations == std::vector<std::string>{reason});
   }
+}
+
+TEST_CASE("scores of other numbers of prompts are of another evaluation", "[report]") {
+  const auto run_with = [](const std::string& config, int64_t prompts, const char* task) {
+    store::ConfiguredRun run = run_of(config, "a", 100);
+    run.summary.evaluation = "256 rows of 16 tokens";
+    run.config["data"] = {{"source", "task"}, {"task", {{"name", task}}}};
+    run.config["train"] = {{"eval_prompts", prompts}};
+    return run;
+  };
+  TableSpec equal = table();
+  equal.must_be_equal = {"evaluation"};
+  const Ablation ablation =
+      build_ablation(equal, {run_with("llama", 40, "brevo1"), run_with("canon", 300, "brevo1")});
+  CHECK(ablation.rows[0].is_comparable() != ablation.rows[1].is_comparable());
+  const bool is_first = ablation.rows[0].is_comparable();
+  CHECK(setup_of(ablation, "Evaluation") == std::string("evaluated on 256 rows of 16 tokens, ") +
+                                                (is_first ? "40 prompts" : "256 prompts"));
+  CHECK(contains(ablation.rows[is_first ? 1 : 0].violations.at(0), " prompts, this table shows "));
+  CHECK(build_ablation(equal, {run_with("llama", 40, "mano"), run_with("canon", 300, "mano")})
+            .rows[1]
+            .is_comparable());
+}
+
+TEST_CASE("a fingerprint that differs is short, with the name of its text where that differs, too",
+          "[report]") {
+  const std::string ours = "41497efb12345678aaaaaaaaaaaaaaaa", theirs(32, 'c');
+  CHECK(
+      violations({{"data", ours, "a.txt"}}, {{"data", theirs, "b.txt"}}) ==
+      std::vector<std::string>{"data a.txt (41497efb1234), this table shows b.txt (cccccccccccc)"});
+  CHECK(violations({{"data", ours, "a.txt"}}, {{"data", theirs, "a.txt"}}) ==
+        std::vector<std::string>{"data 41497efb1234, this table shows cccccccccccc"});
+  store::ConfiguredRun run = run_of("llama", "a", 100);
+  run.config["data"] = {{"source", "text"}, {"path", "/texts/tiny.txt"}};
+  TableSpec equal = table();
+  equal.must_be_equal = {"data"};
+  CHECK(conditions_of(run, equal).front().source == "tiny.txt");
 }
 
 TEST_CASE("a row that went on from trained weights is not compared with drawn ones", "[report]") {

@@ -62,6 +62,19 @@ TEST_CASE("a cell has mean, spread and interval over its seeds", "[report][cells
   CHECK(cells[2].standing == Standing::not_comparable);
 }
 
+TEST_CASE("columns with the same values have the same interval", "[report][cells]") {
+  Losses losses;
+  RandomStream random(1, 0);
+  for (int seed = 0; seed < 24; ++seed) losses.push_back(3 + random.next_u32() * 1e-11);
+  Ablation table = of_losses(losses, losses, losses);
+  for (AblationRow& row : table.rows) row.loss_at_equal_flops = losses;
+  const Cell loss = cells_of(table, "eval_loss")[1];
+  const Cell at_flops = cells_of(table, results::loss_at_equal_flops_name)[1];
+  CHECK(loss.summary.method == statistics::IntervalMethod::bootstrap);
+  CHECK(loss.summary.interval->low == at_flops.summary.interval->low);
+  CHECK(loss.summary.interval->high == at_flops.summary.interval->high);
+}
+
 TEST_CASE("runs of the same seeds are compared in pairs, others by Welch's test",
           "[report][cells]") {
   // The seeds scatter by 0.1, the pairs' differences by 0.01.

@@ -58,6 +58,15 @@ TEST_CASE("a table file is read with all its parts", "[report]") {
   REQUIRE(table.published == "published.yaml");
 }
 
+TEST_CASE("a table names each metric once that it may be about", "[report]") {
+  const std::string error =
+      error_in(with("must_be_equal",
+                    "  - {kind: difference, score: eval_loss, title: Change}\n"
+                    "primary: nonsense\nmust_be_equal"));
+  CHECK(contains(error, "its metrics: eval_loss"));
+  CHECK_FALSE(contains(error, "eval_loss, eval_loss"));
+}
+
 TEST_CASE("a table says where its speeds come from", "[report]") {
   REQUIRE(read(good_table).tokens_per_second == SpeedSource::runs);
   const std::string key = "published: published.yaml\ntokens_per_second: ";
@@ -381,6 +390,17 @@ TEST_CASE("a table file says how its rows are tuned and what they are trained wi
                                "best_of: {key: seed, values: [1, 2], by: eval_loss, take: lowest}\n"
                                "must_be_equal")),
                  "cannot be the best of its seeds"));
+  for (const auto& [key, why] : {std::pair{"data.seed", "evaluated on other rows"},
+                                 {"train.eval_rows", "evaluated on other rows"},
+                                 {"train.validation_rows", "evaluated on other rows"},
+                                 {"tokenizer.vocab_size", "or on other tokens"},
+                                 {"model.hidden_size", "another model is another config"}}) {
+    const std::string of_key = std::string("best_of: {key: ") + key;
+    CHECK(contains(
+        error_in(with("must_be_equal",
+                      of_key + ", values: [1, 2], by: eval_loss, take: lowest}\nmust_be_equal")),
+        why));
+  }
   CHECK(contains(error_in(with("must_be_equal",
                                "best_of: {key: optimizer.lr, values: [1e-3], by: eval_loss, take: "
                                "lowest, extend: true}\nmust_be_equal")),

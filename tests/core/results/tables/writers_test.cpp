@@ -272,18 +272,19 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
           "eval_loss_p,eval_loss_standing,tokens_per_second_sd,tokens_per_second_low,"
           "tokens_per_second_high,tokens_per_second_difference,tokens_per_second_difference_low,"
           "tokens_per_second_difference_high,tokens_per_second_p,tokens_per_second_standing,"
-          "plan,table,filter,left_out,breaks,differs_from_config,"
+          "plan,table,repetitions,other_runs,filter,left_out,breaks,differs_from_config,"
           "published_eval_loss,published_tokens_per_second,published_peak_memory_gib\r");
   REQUIRE(lines[1] ==
           "llama,\"Llama, "
           "\"\"4M\"\"\",,reference,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
-          "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,,1.3011,291000.0,1.5\r");
-  REQUIRE(lines[2] ==
-          "canon_a,Canon-A,A,before "
-          "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,1.2643,316000.0,1.56\r");
+          "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,,,,1.3011,291000.0,1.5\r");
+  REQUIRE(
+      lines[2] ==
+      "canon_a,Canon-A,A,before "
+      "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,1.2643,316000.0,1.56\r");
   REQUIRE(lines[3] ==
           "canon_b,Canon-B,B,\"on queries, keys and "
-          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,"
+          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,"
           "\"profile full, this table shows quick (1 run)\",,,,,\r");
   REQUIRE(lines[4].empty());
 }
@@ -325,10 +326,14 @@ TEST_CASE("machines get every column of a table under a name", "[report]") {
   Ablation ablation = build_ablation(table, lab.read());
   ablation.rows[1].loss_at_equal_time = {3.3, 3.4, 3.5};
   ablation.rows[1].loss_at_equal_flops = {3.5, 3.6, 3.7};
+  ablation.setup.push_back({"Other runs", "\u2026", "4 earlier sets of runs counted"});
+  ablation.setup.push_back({"Repetitions", "\u2026", "3 of 6 runs repeat older ones"});
   const std::string key = "100*(1 - eval_loss/baseline.eval_loss)";
 
   const auto fields = csv_line_by_name(to_csv(ablation), 2);
   CHECK(fields.at("notes") == "with Canon");
+  CHECK(fields.at("other_runs") == "4 earlier sets of runs counted");
+  CHECK(fields.at("repetitions") == "3 of 6 runs repeat older ones");
   CHECK(std::stod(fields.at("validation_loss")) == Approx(3.04));
   CHECK_FALSE(fields.at("validation_loss_low").empty());
   CHECK(std::stod(fields.at("eval_loss_at_equal_time")) == Approx(3.4));
