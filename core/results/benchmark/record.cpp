@@ -170,7 +170,9 @@ void require_plausible(const WorkerResult& result) {
   }
   if (result.exchange) {
     require_duration("exchange.alone", result.exchange->alone);
-    require_duration("exchange.visible", std::abs(result.exchange->visible));  // a difference
+    // Differences, which may be negative.
+    require_duration("exchange.visible", std::abs(result.exchange->visible));
+    require_duration("exchange.waiting", std::abs(result.exchange->waiting.value_or(0)));
   }
   if (!result.ceiling) return;
   worker::require_finite("ceiling.flops", result.ceiling->flops);

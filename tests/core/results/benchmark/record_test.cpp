@@ -146,6 +146,7 @@ TEST_CASE("numbers of a worker's result that cannot be are refused", "[benchmark
   CHECK(contains(fault("/parts/data", -1), "'parts.data' is negative"));
   CHECK(contains(fault("/exchange/alone", "inf"), "'exchange.alone' is no number of seconds"));
   CHECK(contains(fault("/exchange/visible", "nan"), "'exchange.visible' is no number of seconds"));
+  CHECK(contains(fault("/exchange/waiting", "inf"), "'exchange.waiting' is no number of seconds"));
   for (const json& flops : {json(0), json(1e-300), json(-1)})
     CHECK(contains(fault("/ceiling/flops", flops), "'ceiling.flops' is impossible"));
   CHECK(contains(fault("/ceiling/flops", "inf"), "'ceiling.flops' is no finite number: inf"));
