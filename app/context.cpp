@@ -195,8 +195,10 @@ std::string Context::workspace_with(const std::string& project) const {
 
 nlohmann::json Context::find_files(const nlohmann::json& config,
                                    const std::string& workspace,
-                                   const std::string& project) const {
+                                   const std::string& project,
+                                   const std::string& moved_to) const {
   std::vector<run::MovedFolder> moved;
+  if (!moved_to.empty()) moved.push_back({workspace, moved_to, true});
   if (!workspace.empty()) {
     moved.push_back({workspace, workspace_with(project)});
     moved.push_back({fs::path(workspace) / project, project_folder().value_or("")});

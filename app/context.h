@@ -108,10 +108,11 @@ class Context {
                                                int threads) const;
   /// A run's config as find_moved_files finds it, from the workspace and the project that the run
   /// was made in. They may have been moved to the workspace or project here, or to the one around
-  /// the runs folder.
+  /// the runs folder; `moved_to`: to this one, and what is in their place is another workspace's.
   nlohmann::json find_files(const nlohmann::json& config,
                             const std::string& workspace,
-                            const std::string& project) const;
+                            const std::string& project,
+                            const std::string& moved_to = "") const;
   /// The same of a run's model.
   void find_files(run::RunModel& model) const;
   /// Root of the workspace here that has such a project, else of the one around the runs folder,

@@ -268,7 +268,10 @@ void add_queue_options(const Command& command, QueueOptions& queue) {
                   "cores; more runs than GPUs share the GPUs [default: one per GPU, or one on the "
                   "CPU]")
       .at_least(1);
-  command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
+  command.add_option(
+      "--priority",
+      queue.priority,
+      "Higher priority starts first; a run that waits already gets it too [default: 0]");
   command.add_flag("--detach",
                    queue.detach,
                    "Queue and return; 'forge status' shows the progress. Ctrl-\\ does so later");

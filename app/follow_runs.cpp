@@ -501,7 +501,7 @@ std::set<std::string> enqueue(const Context& context,
     queue::QueueEntry& entry = entries.emplace_back();
     entry.run = run.planned.record.id;
     entry.group = group.name;
-    entry.priority = options.priority;
+    entry.priority = options.priority.value_or(0);
     entry.submitted = group.submitted;
     entry.position = static_cast<int64_t>(entries.size()) - 1;
     entry.host = run::host_name();
@@ -523,6 +523,10 @@ std::set<std::string> enqueue(const Context& context,
     return true;
   };
   entries.erase(std::remove_if(entries.begin(), entries.end(), is_withdrawn), entries.end());
+  for (queue::QueueEntry& entry : entries) {
+    const queue::QueueEntry* waiting = queue->find(entry.run);
+    if (waiting && !options.priority) entry.priority = waiting->priority;
+  }
   queue->add(entries);
   std::set<std::string> asked, own;
   for (const queue::QueueEntry& entry : entries) asked.insert(entry.run);

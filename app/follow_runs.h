@@ -30,10 +30,10 @@ struct QueueGroup {
 };
 
 struct QueueOptions {
-  int priority = 0;
-  int jobs = 0;            ///< maximum concurrent runs; 0: as many as the devices take
-  bool fail_fast = false;  ///< start no more runs after the first failure
-  bool detach = false;     ///< queue the runs and return
+  std::optional<int> priority;  ///< none: 0, or what a run that waits already has
+  int jobs = 0;                 ///< maximum concurrent runs; 0: as many as the devices take
+  bool fail_fast = false;       ///< start no more runs after the first failure
+  bool detach = false;          ///< queue the runs and return
   std::optional<QueueGroup> group = {};  ///< none: a new one
 };
 

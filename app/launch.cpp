@@ -91,11 +91,22 @@ void check_backend(const Context& context, CheckedRun& run, const LaunchOptions&
 
 /// How many devices parallel.processes: auto may take: 1 on a CPU, and where the backend trains by
 /// a single process, unless the user asked for all GPUs.
-int devices_for_processes(const CheckedRun& run, const LaunchOptions& options) {
-  if (!run::trains_by_several_processes(run.backend) && !options.needs_gpus) return 1;
+int devices_for_processes(const worker::BackendInfo& backend, const LaunchOptions& options) {
+  if (!run::trains_by_several_processes(backend) && !options.needs_gpus) return 1;
   const queue::ResourceRequest demand =
-      queue::resource_request(run.backend.environment, options.device, 0, 1);
+      queue::resource_request(backend.environment, options.device, 0, 1);
   return static_cast<int>(demand.devices.size());
+}
+
+/// Settles what the backend and its devices decide of a config.
+void settle(const Context& context,
+            const worker::BackendInfo& backend,
+            const LaunchOptions& options,
+            config::ResolvedConfig& resolved) {
+  config::require_no_obstacles(resolved);
+  config::settle_for_device(resolved, backend.environment.device_type);
+  config::settle_processes(resolved, devices_for_processes(backend, options));
+  context.describe_own_blocks(resolved);
 }
 
 }  // namespace
@@ -116,11 +127,8 @@ CheckedRun check_config(const Context& context,
     run.resolved = config::resolve(document, resolve_options);
   }
   require_training(run.resolved, "it has nothing to train");
-  config::require_no_obstacles(run.resolved);
-  config::settle_for_device(run.resolved, run.backend.environment.device_type);
-  config::settle_processes(run.resolved, devices_for_processes(run, options));
   say_chosen_backend(run);
-  context.describe_own_blocks(run.resolved);
+  settle(context, run.backend, options, run.resolved);
   check_backend(context, run, options);
   return run;
 }
@@ -396,15 +404,12 @@ std::string own_config_key(const Context& context,
     is_alone = is_alone && (starts_with(setting, "profile=") || starts_with(setting, "seed="));
   }
   if (is_alone) return run::config_key(run.resolved.json);
-  const std::string& device_type = run.backend.environment.device_type;
   config::ResolveOptions resolve_options = context.resolve_options(profile);
   resolve_options.block_texts = options.block_texts;
-  resolve_options.backend_has_gpu = device_type != "cpu";
+  resolve_options.backend_has_gpu = run.backend.environment.device_type != "cpu";
   try {
     config::ResolvedConfig own = config::resolve(document, resolve_options);
-    config::require_no_obstacles(own);
-    config::settle_for_device(own, device_type);
-    context.describe_own_blocks(own);
+    settle(context, run.backend, options, own);
     return run::config_key(own.json);
   } catch (const Error&) {
     return "";

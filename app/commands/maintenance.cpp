@@ -109,6 +109,8 @@ std::string words_for(manage::GarbageKind kind) {
     case manage::GarbageKind::surplus_checkpoint:
       return "checkpoints beyond train.keep_checkpoints";
     case manage::GarbageKind::damaged_checkpoint: return "damaged checkpoints";
+    case manage::GarbageKind::misnamed_checkpoint:
+      return "whole checkpoints under the name of another step";
     case manage::GarbageKind::leftover: return "leftovers of interrupted work";
     case manage::GarbageKind::prepared_data: return "prepared data that no run here uses";
   }
@@ -164,10 +166,14 @@ int collect(const Context& context, const GcOptions& options) {
     }
     print_garbage(garbage, options.verbose);
   }
-  const bool frees_data = std::any_of(garbage.begin(), garbage.end(), [](const auto& item) {
-    return item.kind == manage::GarbageKind::prepared_data;
-  });
-  if (frees_data)
+  const auto holds = [&](manage::GarbageKind kind) {
+    return std::any_of(
+        garbage.begin(), garbage.end(), [&](const auto& item) { return item.kind == kind; });
+  };
+  if (holds(manage::GarbageKind::misnamed_checkpoint))
+    std::cerr << "note: a checkpoint under the name of another step is of use again once it is "
+                 "renamed: --verbose lists them\n";
+  if (holds(manage::GarbageKind::prepared_data))
     std::cerr << "note: other runs folders share the cache: their runs prepare again what they "
                  "still need, where the text is there\n";
   const std::string bytes = human_bytes(double(total));
@@ -257,7 +263,8 @@ void add_gc(const Command& app) {
   const auto [command, options] = app.add_command("gc", "Find and free unused disk space", collect);
   command
       .details(
-          "Finds removed runs, surplus and damaged checkpoints, and leftovers of interrupted work. "
+          "Finds removed runs, surplus, damaged and misnamed checkpoints, and leftovers of "
+          "interrupted work. "
           "Active and queued runs are never touched. Nothing is freed without confirmation.")
       .examples(
           "forge gc\n"

@@ -12,6 +12,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/manage/run_edits.h"
 #include "core/manage/run_log.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
@@ -187,8 +188,16 @@ int print_logs(const Context& context, const RunsLogsOptions& options) {
     if (!options.follow || over) break;
     std::this_thread::sleep_for(log_poll_interval);
   }
-  if (!any && !options.json)
-    std::cerr << "no log yet: the run is " << run::name_of(folder.state()) << "\n";
+  if (any) return 0;
+  manage::require_not_removed(folder);
+  if (options.json) return 0;
+  const run::RunState state = folder.state();
+  std::cerr << "no log yet: the run is " << run::name_of(state)
+            << (state == run::RunState::not_started
+                    ? "; " + quoted_command("forge runs resume " + shell_quoted(folder.id())) +
+                          " starts it"
+                    : "")
+            << "\n";
   return 0;
 }
 

@@ -17,8 +17,10 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/moved_files.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/queue.h"
@@ -256,7 +258,10 @@ struct RunsResumeOptions {
 PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, int jobs) {
   const run::RunRecord record = folder.record();
   worker::Request request = run::read_request(folder);
-  request.experiment = context.find_files(request.experiment, record.workspace, record.project);
+  request.experiment = context.find_files(request.experiment,
+                                          record.workspace,
+                                          record.project,
+                                          run::moved_workspace(folder, record, request.run_dir));
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   context.require_allowed_command(record.id, record.key, experiment);
   run::require_same_program(record, experiment);
@@ -310,6 +315,7 @@ int resume(const Context& context, const RunsResumeOptions& options) {
   std::vector<PendingRun> runs;
   for (const run::RunFolder& folder : folders) {
     wait_until_stopped(folder);
+    manage::require_not_removed(folder);
     const std::string reason = resume_problem(context, folder);
     if (reason.empty() && folder.is_running()) {
       std::cerr << tables::printable(folder.id()) << " is running already"

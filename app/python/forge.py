@@ -143,7 +143,7 @@ def run(*configs, overrides=None, seeds=None, project=None, device=None, threads
         progress=None, folder=None):
     """Trains configs; a run that is completed already is not repeated. Returns its runs as `runs` does.
 
-    overrides: config keys with their values, {"optimizer.lr": 3e-4}: numbers, texts, lists, None
+    overrides: config keys with their values, {"optimizer.lr": 3e-4}: numbers, texts, paths, lists, dicts, None
     seeds: their number, or a list of them
     options: further words of `forge run`, such as ["--sweep", "optimizer.lr=1e-3,3e-3"]; with one that only
         plans, "--dry-run", "--probe" or "--save-plan", the plan's rows are returned
@@ -153,11 +153,14 @@ def run(*configs, overrides=None, seeds=None, project=None, device=None, threads
     """
     words = ["run", *_names(configs), "--detach", "--json"]
     for key, value in (overrides or {}).items():
-        words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]  # JSON is YAML
+        words += ["--set", _setting(key, value)]
     if isinstance(seeds, int):
         words += ["--seeds", str(seeds)]
     elif seeds is not None:
-        words += ["--seed", ",".join(str(seed) for seed in seeds)]
+        listed = ",".join(str(seed) for seed in seeds)
+        if not listed:
+            raise ForgeError("seeds has no seed: give some, their number, or None for the config's own", 2)
+        words += ["--seed", listed]
     for option, value in (("--project", project), ("--device", device), ("--threads", threads)):
         words += [option, str(value)] if value is not None else []
     answer = _json([*words, *options], folder)
@@ -202,6 +205,17 @@ def print_progress(found):
               f"step {entry['step']}/{entry['max_steps']}{loss}", flush=True)
 
 
+def _setting(key, value):
+    """What --set takes: JSON is YAML."""
+    if "=" in str(key):
+        raise ForgeError(f"'{key}' is no config key: a key has no '='", 2)
+    try:
+        return f"{key}={json.dumps(value, ensure_ascii=False, default=os.fspath)}"
+    except (TypeError, ValueError) as problem:
+        raise ForgeError(f"{key} cannot be set to {value!r}: numbers, texts, paths, lists, dicts and None can", 2) \
+            from problem
+
+
 def _names(names):
     """The names, lists of them too. None may be an option of the program: `options=` has these."""
     names = [each for name in names for each in (name if isinstance(name, (list, tuple)) else [name])]
@@ -212,15 +226,18 @@ def _names(names):
 
 
 def _in_order(names, folder):
-    """The runs of these ids, once each, in this order."""
+    """The runs of these ids or of what they begin with, once each, in this order."""
     names = list(dict.fromkeys(names))
     if not names:
         return Rows()
     found = {entry["id"]: entry for entry in runs(*names, archived=True, folder=folder)}
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise ForgeError(f"no run has the id {missing[0]}: was it removed?")
-    return Rows(found[name] for name in names)
+    ids = {}
+    for name in names:
+        meant = [name] if name in found else [each for each in found if each.startswith(name)]
+        if not meant:
+            raise ForgeError(f"no run has the id {name}: was it removed?")
+        ids.update(dict.fromkeys(meant))
+    return Rows(found[each] for each in ids)
 
 
 def _shown(value):

@@ -118,12 +118,6 @@ Error system_error(const std::string& what, int errno_value, std::string hint) {
 Error as_error(const std::exception& problem) {
   if (const auto* error = dynamic_cast<const Error*>(&problem)) return *error;
   if (const auto* refused = dynamic_cast<const std::system_error*>(&problem)) {
-    if (std::string(refused->what()).find("temp_directory_path") != std::string::npos) {
-      const char* chosen = std::getenv("TMPDIR");
-      return Error("TMPDIR names no folder: '" + std::string(chosen ? chosen : "") + "'",
-                   "unset it, or name a folder that can be written",
-                   ExitCode::failed);
-    }
     const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(refused);
     if (file && !file->path1().empty())
       return system_error("use '" + file->path1().string() + "'", file->code().value());

@@ -16,6 +16,7 @@
 
 #include "core/base/display_text.h"
 #include "core/base/error.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
 
@@ -419,7 +420,7 @@ fs::path user_cache_dir() {
 }
 
 fs::path temporary_cache_dir() {
-  return private_folder(fs::temp_directory_path() / ("forge-cache-" + std::to_string(::geteuid())));
+  return private_folder(temporary_folder() / ("forge-cache-" + std::to_string(::geteuid())));
 }
 
 fs::path corpora_dir() { return user_cache_dir() / "corpora"; }

@@ -42,22 +42,25 @@ std::string markdown_text(std::string_view text) {
   const std::string_view all = shown;
   std::string result;
   size_t plain_close = std::string_view::npos;
+  const bool may_have_formula = all.find('$') != all.rfind('$');  // one needs two
+  bool is_within_word = false;
   for (size_t i = 0; i < all.size(); ++i) {
     const char c = all[i];
     const char next = i + 1 < all.size() ? all[i + 1] : ' ';
     if (c == '[') plain_close = end_of_plain_bracket(all, i);
     const bool is_plain_bracket =
         plain_close != std::string_view::npos && (c == '[' || i == plain_close);
-    // An underscore acts at the end of a word alone.
-    const size_t before = all.find_last_not_of('_', i);
-    const size_t after = all.find_first_not_of('_', i);
-    const bool is_within_word = before != std::string_view::npos &&
-                                after != std::string_view::npos &&
-                                is_letter_or_digit(all[before]) && is_letter_or_digit(all[after]);
+    // Underscores act at the end of a word alone.
+    const char last = i > 0 ? all[i - 1] : ' ';
+    if (c == '_' && last != '_') {
+      const size_t after = all.find_first_not_of('_', i);
+      is_within_word = is_letter_or_digit(last) && after != std::string_view::npos &&
+                       is_letter_or_digit(all[after]);
+    }
     const bool acts = std::string_view("\\|<>*`").find(c) != std::string_view::npos ||
                       ((c == '[' || c == ']') && !is_plain_bracket) ||
                       (c == '_' && !is_within_word) || (c == '!' && next == '[') ||
-                      (c == '$' && all.find('$') != all.rfind('$'));  // formulas need two
+                      (c == '$' && may_have_formula);
     if (acts) result += '\\';
     result += c;
     if (c == '&' && is_entity(all.substr(i))) result += "amp;";

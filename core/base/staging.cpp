@@ -11,6 +11,15 @@
 
 namespace forge {
 
+fs::path temporary_folder() {
+  const char* chosen = std::getenv("TMPDIR");
+  if (!chosen || *chosen == '\0') return "/tmp";
+  if (is_folder(chosen)) return chosen;
+  throw Error("TMPDIR names no folder: '" + std::string(chosen) + "'",
+              "unset it, or name a folder that can be written",
+              ExitCode::failed);
+}
+
 ScratchFolder::ScratchFolder(fs::path path, Access access) : path_(std::move(path)) {
   remove_tree(path_);
   if (path_.has_parent_path()) make_directories(path_.parent_path());
@@ -25,7 +34,7 @@ ScratchFolder::~ScratchFolder() {
 }
 
 PrivateFolder::PrivateFolder(const std::string& purpose, bool stays) : stays_(stays) {
-  std::string pattern = (fs::temp_directory_path() / ("forge-" + purpose + "-XXXXXX")).string();
+  std::string pattern = (temporary_folder() / ("forge-" + purpose + "-XXXXXX")).string();
   if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
   path_ = pattern;
 }
@@ -88,9 +97,10 @@ fs::path existing_ancestor(fs::path path) {
 }
 
 TemporaryFile::TemporaryFile() {
-  std::string pattern = (fs::temp_directory_path() / "forge-XXXXXX").string();
+  const fs::path folder = temporary_folder();
+  std::string pattern = (folder / "forge-XXXXXX").string();
   const FileDescriptor made(::mkstemp(pattern.data()));
-  if (!made) throw system_error("make a file in " + fs::temp_directory_path().string(), errno);
+  if (!made) throw system_error("make a file in " + folder.string(), errno);
   path_ = pattern;
 }
 

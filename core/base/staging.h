@@ -9,6 +9,10 @@
 /// Files and folders that exist until they are put in their place, or no longer needed.
 namespace forge {
 
+/// The system's folder for temporary files: $TMPDIR, or /tmp where that is not set or empty. Throws
+/// Error where it is no folder.
+fs::path temporary_folder();
+
 /// An empty folder that is removed with the object.
 class ScratchFolder {
  public:

@@ -1,6 +1,7 @@
 #include "core/config/own_blocks.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "core/config/keys.h"
 #include "core/config/layer_settings.h"
 #include "core/model/kinds.h"
+#include "core/model/parameters.h"
 #include "core/python/unicode.h"
 
 namespace forge::config {
@@ -228,6 +230,33 @@ void choose_backend_of_own_blocks(Draft& draft) {
   derive(draft, "backend", naming_key(draft, name), own_block_backend);
 }
 
+namespace {
+
+/// "model.layers.0.mlp" of "model.layers.0.mlp.up_proj.weight"; "" where it is of no layer.
+std::string module_in_layer(const std::string& weight) {
+  const std::string layers = "model.layers.";
+  if (!starts_with(weight, layers)) return "";
+  const size_t name = weight.find('.', layers.size()) + 1;
+  return weight.substr(0, weight.find('.', name));
+}
+
+/// Two modules of one name would be one.
+void require_own_modules(const ModelConfig& model) {
+  std::map<std::string, std::string> parts;  // by module
+  std::set<std::string> weights;
+  for (const model::Parameter& weight : model::parameters(model)) {
+    const std::string module = module_in_layer(weight.name);
+    const bool is_new_weight = weights.insert(weight.name).second;
+    const std::string& part = parts.emplace(module, weight.part).first->second;
+    const bool is_of_blocks = model.blocks.count(part) > 0 || model.blocks.count(weight.part) > 0;
+    if (module.empty() || !is_of_blocks || (is_new_weight && part == weight.part)) continue;
+    throw Error("two blocks of a layer have weights called " + module + ".…",
+                "`module` of a block's class is what its weights are called by: choose another");
+  }
+}
+
+}  // namespace
+
 void set_descriptions(ResolvedConfig& resolved, const std::map<std::string, Json>& found) {
   ModelConfig& model = resolved.experiment.model;
   for (auto& [name, block] : model.blocks) {
@@ -238,6 +267,7 @@ void set_descriptions(ResolvedConfig& resolved, const std::map<std::string, Json
     resolved.json.at("model").at("blocks").at(name)["described"] = described->second;
   }
   lay_layer_settings(model);
+  require_own_modules(model);
 }
 
 void reduce_own_blocks(Json& experiment) {

@@ -33,7 +33,8 @@ void choose_backend_of_own_blocks(Draft& draft);
 /// Whether the model has a block of one's own.
 bool has_own_blocks(const ModelConfig& model);
 
-/// Gives each block its description, by name. Throws Error where one is none.
+/// Gives each block its description, by name. Throws Error where one is none, and where weights of
+/// a layer that are not the block's are called as its own are.
 void set_descriptions(ResolvedConfig& resolved, const std::map<std::string, nlohmann::json>& found);
 
 /// What of the blocks in an experiment's JSON decides its numbers: their settings, and in place of

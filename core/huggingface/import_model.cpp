@@ -1,5 +1,7 @@
 #include "core/huggingface/import_model.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -51,6 +53,19 @@ ReadConfig read_config_file(const fs::path& path) {
   }
 }
 
+/// They end texts elsewhere, and do not here.
+void note_other_ids(const std::string& key,
+                    const std::vector<int64_t>& ids,
+                    int32_t of_tokenizer,
+                    std::vector<std::string>& notes) {
+  if (ids.empty() || std::find(ids.begin(), ids.end(), of_tokenizer) != ids.end()) return;
+  const std::string taken =
+      of_tokenizer < 0 ? "which has none" : "which has " + std::to_string(of_tokenizer);
+  notes.push_back(key + " " + std::to_string(ids.front()) +
+                  " of config.json is not that of the tokenizer, " + taken +
+                  ": forge goes by the tokenizer");
+}
+
 void read_tokenizer(const fs::path& folder, ImportedModel& model) {
   fs::path path = folder / "tokenizer.json";
   if (!fs::exists(path)) path = folder / "tokenizer.model";
@@ -67,6 +82,8 @@ void read_tokenizer(const fs::path& folder, ImportedModel& model) {
     }
     model.tokenizer = path;
     model.tokenizer_fingerprint = tokenizer.fingerprint();
+    note_other_ids("bos_token_id", model.config.bos_ids, tokenizer.bos_id(), model.notes);
+    note_other_ids("eos_token_id", model.config.eos_ids, tokenizer.eos_id(), model.notes);
   } catch (const Error& error) {
     model.notes.push_back(error.message() + ": the run takes token ids only");
   }

@@ -71,6 +71,8 @@ struct ReadConfig {
   model::ModelConfig model;  ///< complete; init is huggingface
   Architecture architecture = Architecture::llama;
   int64_t max_positions = 0;
+  /// Of config.json; empty where it names none. Forge takes those of the tokenizer.
+  std::vector<int64_t> bos_ids, eos_ids;
   std::vector<std::string> unknown;  ///< keys that forge does not know and passed over
   std::vector<std::string> notes;    ///< what was set aside, and why that changes no logit
 };

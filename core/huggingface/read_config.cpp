@@ -241,6 +241,14 @@ ModelConfig read_llama(ConfigKeys& keys,
   return model;
 }
 
+/// A number or a list of numbers.
+std::vector<int64_t> token_ids(const Json& value) {
+  std::vector<int64_t> ids;
+  for (const Json& id : value.is_array() ? value : Json::array({value}))
+    if (id.is_number_integer()) ids.push_back(id.get<int64_t>());
+  return ids;
+}
+
 }  // namespace
 
 ReadConfig read_config(const Json& json) {
@@ -254,6 +262,8 @@ ReadConfig read_config(const Json& json) {
               ? read_release_keys(keys, read.architecture, read.notes)
               : read_llama(keys, read.architecture, read.notes);
   read.max_positions = keys.size("max_position_embeddings", 2048);
+  read.bos_ids = token_ids(keys.value("bos_token_id"));
+  read.eos_ids = token_ids(keys.value("eos_token_id"));
   const Json& dropout = keys.value("attention_dropout");
   if (!dropout.is_null() && dropout != 0) {
     read.notes.push_back("attention_dropout " + shown(dropout) +

@@ -107,17 +107,13 @@ class GarbageFinder {
     if (folder.is_running() || queue::is_queued(runs_dir_, folder.id())) return;
     add_leftovers(folder.path(), folder.id());
     add_leftovers(folder.checkpoints(), folder.id());
-    std::set<fs::path> damaged;
+    bool is_sound = true;
     for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
-      if (is_link(checkpoint)) continue;
-      const std::string problem = damage_of(checkpoint);
-      if (problem.empty()) continue;
-      damaged.insert(checkpoint);
-      add(GarbageKind::damaged_checkpoint, checkpoint, folder.id(), problem);
+      if (!is_link(checkpoint)) is_sound = look_at_checkpoint(checkpoint, folder.id()) && is_sound;
     }
     if (folder.state() != run::RunState::completed) return;
     const std::optional<weights::Retention> retention = retention_of(folder);
-    if (!retention || !damaged.empty()) return;  // one round for each
+    if (!retention || !is_sound) return;  // one round for each
     for (const fs::path& checkpoint :
          weights::surplus_checkpoints(folder.checkpoints(), *retention)) {
       if (is_link(checkpoint)) continue;
@@ -129,15 +125,25 @@ class GarbageFinder {
     }
   }
 
-  /// What read_checkpoint_state finds; "" for an intact one.
-  std::string damage_of(const fs::path& checkpoint) const {
+  /// Whether a run can resume from it.
+  bool look_at_checkpoint(const fs::path& checkpoint, const std::string& run) {
+    using weights::FileCheck;
+    const FileCheck check = options_.read_all ? FileCheck::content : FileCheck::size;
     try {
-      using weights::FileCheck;
-      weights::read_checkpoint_state(checkpoint,
-                                     options_.read_all ? FileCheck::content : FileCheck::size);
-      return "";
+      weights::read_checkpoint_state(checkpoint, check);
+      return true;
     } catch (const Error& problem) {
-      return problem.message();
+      const std::optional<int64_t> step = weights::misnamed_step(checkpoint, check);
+      if (step) {
+        add(GarbageKind::misnamed_checkpoint,
+            checkpoint,
+            run,
+            "whole, of step " + std::to_string(*step) + ": it is used under the name " +
+                weights::checkpoint_name(*step));
+      } else {
+        add(GarbageKind::damaged_checkpoint, checkpoint, run, problem.message());
+      }
+      return false;
     }
   }
 
@@ -216,8 +222,12 @@ void free_one(const fs::path& runs_dir, const Garbage& garbage) {
 }  // namespace
 
 const std::string& name_of(GarbageKind kind) {
-  static const std::string names[] = {
-      "removed_run", "surplus_checkpoint", "damaged_checkpoint", "leftover", "prepared_data"};
+  static const std::string names[] = {"removed_run",
+                                      "surplus_checkpoint",
+                                      "damaged_checkpoint",
+                                      "misnamed_checkpoint",
+                                      "leftover",
+                                      "prepared_data"};
   return names[static_cast<size_t>(kind)];
 }
 

@@ -13,11 +13,12 @@ namespace forge::manage {
 
 /// Why something can be deleted.
 enum class GarbageKind {
-  removed_run,         ///< in the trash for long enough
-  surplus_checkpoint,  ///< more than its completed run should keep
-  damaged_checkpoint,  ///< no run can resume from it
-  leftover,            ///< of interrupted work
-  prepared_data,       ///< in the user's cache; forge makes it again when needed
+  removed_run,          ///< in the trash for long enough
+  surplus_checkpoint,   ///< more than its completed run should keep
+  damaged_checkpoint,   ///< no run can resume from it
+  misnamed_checkpoint,  ///< whole, and no run resumes from it: its folder names another step
+  leftover,             ///< of interrupted work
+  prepared_data,        ///< in the user's cache; forge makes it again when needed
 };
 const std::string& name_of(GarbageKind kind);
 

@@ -55,13 +55,17 @@ int64_t tree_bytes(const fs::path& path) {
   return bytes;
 }
 
+void require_not_removed(const run::RunFolder& folder) {
+  if (folder.has_record()) return;
+  throw Error("run '" + folder.id() + "' was removed meanwhile",
+              "'forge runs undo' brings back what 'forge runs rm' removed",
+              ExitCode::failed);
+}
+
 run::Annotations edit_annotations(const run::RunFolder& folder,
                                   const std::function<void(run::Annotations&)>& change) {
   const queue::Queue one_at_a_time(folder.path().parent_path());
-  if (!folder.has_record())
-    throw Error("run '" + folder.id() + "' was removed meanwhile",
-                "'forge runs undo' brings back what 'forge runs rm' removed",
-                ExitCode::failed);
+  require_not_removed(folder);
   run::Annotations remarks = run::read_annotations(folder);
   change(remarks);
   run::write_annotations(folder, remarks);

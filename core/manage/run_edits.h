@@ -24,6 +24,9 @@ FileLock lock_idle_run(const queue::Queue& queue,
 /// Bytes of all files below a path, or of the file that it is. Links count as themselves.
 int64_t tree_bytes(const fs::path& path);
 
+/// Throws Error where the run's folder is gone, which a command had found.
+void require_not_removed(const run::RunFolder& folder);
+
 /// Changes a run's notes and tags and returns the new ones. Concurrent changes are all kept. The
 /// run may be running.
 run::Annotations edit_annotations(const run::RunFolder& folder,

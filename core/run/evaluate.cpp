@@ -113,6 +113,17 @@ EvaluationData whole_token_file(const RunModel& model,
   return {name, {source}, nullptr};
 }
 
+/// ": 'a.txt', 'b.txt'", the files that the data is made of; "" where there are none.
+std::string files_text(const config::DataConfig& data) {
+  std::vector<std::string> paths = {data.path, data.evaluation_path, data.task.grammar};
+  for (const auto& [name, source] : data.sources)
+    paths.insert(paths.end(), {source.path, source.evaluation_path});
+  std::vector<std::string> files;
+  for (const std::string& path : paths)
+    if (!path.empty()) files.push_back("'" + shown_path(path) + "'");
+  return files.empty() ? "" : ": " + join(files, ", ");
+}
+
 EvaluationData prepared(const RunModel& model,
                         config::Experiment experiment,
                         const std::string& name,
@@ -130,10 +141,10 @@ EvaluationData prepared(const RunModel& model,
   const data::PreparedData made = data::prepare(experiment, cache_dir, progress, false, known);
   require_own_ids(model, made, name);
   if (name.empty() && made.data_fingerprint != model.data_fingerprint) {
-    throw Error("the text that the run was trained on has changed since: '" +
-                    shown_path(experiment.data.path) + "'",
-                "the original held-out rows no longer exist; choose others with --data",
-                ExitCode::failed);
+    throw Error(
+        "the text that the run was trained on has changed since" + files_text(experiment.data),
+        "the original held-out rows no longer exist; choose others with --data",
+        ExitCode::failed);
   }
   EvaluationData data;
   data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
@@ -234,13 +245,19 @@ namespace {
 /// A model without a loss can be compared with nothing.
 void require_finite(double loss, const RunModel& model, const EvaluationData& data) {
   if (std::isfinite(loss)) return;
-  const std::string broken =
-      weights::not_finite_text(weights::ModelFiles(model.checkpoint).tensors());
+  const auto hint = [&]() -> std::string {
+    if (!weights::ModelFiles::are_in(model.checkpoint))
+      return "forge cannot read the weights of this backend: its own program can tell whether they "
+             "are finite";
+    const std::string broken =
+        weights::not_finite_text(weights::ModelFiles(model.checkpoint).tensors());
+    return broken.empty() ? "its weights are finite, and what is computed with them is not: "
+                            "--precision float64 shows whether rounding is the reason"
+                          : "its weights are broken: " + broken;
+  };
   throw Error("the loss of " + model.name + " on " + data.name + " is " +
                   (std::isnan(loss) ? "not a number" : "infinite"),
-              broken.empty() ? "its weights are finite, and what is computed with them is not: "
-                               "--precision float64 shows whether rounding is the reason"
-                             : "its weights are broken: " + broken,
+              hint(),
               ExitCode::failed);
 }
 

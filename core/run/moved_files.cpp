@@ -1,7 +1,9 @@
 #include "core/run/moved_files.h"
 
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/project/workspace.h"
 #include "core/run/identity.h"
 
@@ -28,11 +30,12 @@ std::string path_at(const Json& config, const Json::json_pointer& place) {
 }  // namespace
 
 fs::path find_moved(const fs::path& path, const std::vector<MovedFolder>& moved) {
-  if (!path.is_absolute() || path_exists(path)) return path;
-  for (const auto& [from, to] : moved) {
+  if (!path.is_absolute()) return path;
+  const bool is_there = path_exists(path);
+  for (const auto& [from, to, is_replaced] : moved) {
     if (from.empty() || to.empty() || !project::lies_below(path, from)) continue;
     const fs::path now = to / path.lexically_relative(from);
-    if (path_exists(now)) return now;
+    if (is_replaced || (!is_there && path_exists(now))) return now;
   }
   return path;
 }
@@ -45,7 +48,10 @@ Json find_moved_files(Json config, const std::vector<MovedFolder>& moved) {
   return config;
 }
 
-void remember_places(const RunFolder& folder, const Json& config, const std::string& workspace) {
+void remember_places(const RunFolder& folder,
+                     const Json& config,
+                     const std::string& workspace,
+                     bool is_replaced) {
   if (!can_write(folder.path())) return;
   RunRecord record = folder.record();
   const Json recorded = folder.config(record);
@@ -54,17 +60,48 @@ void remember_places(const RunFolder& folder, const Json& config, const std::str
     const std::string before = path_at(recorded, place), path = path_at(config, place);
     // What only this user may not look at stays.
     std::error_code unreadable;
-    const bool is_gone = fs::path(before).is_absolute() &&
-                         fs::status(before, unreadable).type() == fs::file_type::not_found;
-    if (is_gone && path_exists(path)) now[place] = path;
+    const bool is_gone = fs::status(before, unreadable).type() == fs::file_type::not_found ||
+                         (is_replaced && project::lies_below(before, record.workspace));
+    if (fs::path(before).is_absolute() && is_gone && path_exists(path)) now[place] = path;
   }
   if (now != recorded) write_file_atomic(folder.config_file(), json_text(now, 2) + "\n");
   const auto has_project = [&](const std::string& root) {
     return !root.empty() && project::is_project_folder(fs::path(root) / record.project);
   };
-  if (record.workspace.empty() || has_project(record.workspace) || !has_project(workspace)) return;
+  if (record.workspace.empty() || !has_project(workspace)) return;
+  if (has_project(record.workspace) && !is_replaced) return;
   record.workspace = workspace;
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+}
+
+std::string moved_workspace(const RunFolder& folder,
+                            const RunRecord& record,
+                            const std::string& run_dir) {
+  const fs::path before = record.workspace, now = fs::absolute(folder.path()).lexically_normal();
+  if (before.empty() || now == run_dir || !project::lies_below(run_dir, before)) return "";
+  const fs::path inside = fs::path(run_dir).lexically_relative(before);  // "runs/train_canon_a-…"
+  fs::path root = now;
+  for ([[maybe_unused]] const fs::path& part : inside) root = root.parent_path();
+  std::error_code unreadable;
+  const bool is_moved = root / inside == now && project::is_project_folder(root / record.project) &&
+                        !fs::equivalent(root, before, unreadable);
+  return is_moved ? root.string() : "";
+}
+
+void require_own_workspace(const RunFolder& folder,
+                           const RunRecord& record,
+                           const std::string& run_dir,
+                           const config::ExternalConfig& external) {
+  const std::string root = moved_workspace(folder, record, run_dir);
+  const fs::path starts_in = external.working_directory;
+  if (root.empty() || external.command.empty()) return;
+  if (!project::lies_below(starts_in, record.workspace) || !path_exists(starts_in)) return;
+  throw Error("run '" + record.id + "' cannot begin: its workspace was moved to '" +
+                  shown_path(root) + "', and its command would be started in '" +
+                  shown_path(starts_in) + "', which is another workspace's now",
+              quoted_command("forge runs resume " + shell_quoted(record.id)) + ", given in '" +
+                  shown_path(root) + "', starts it from its own files",
+              ExitCode::failed);
 }
 
 }  // namespace forge::run

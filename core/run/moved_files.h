@@ -14,10 +14,11 @@ namespace forge::run {
 /// A folder, and where it may be now.
 struct MovedFolder {
   std::filesystem::path from, to;
+  bool is_replaced = false;  ///< what is at `from` now is another one's
 };
 
-/// The path, if something is there or nowhere else; otherwise the same place below the first of the
-/// folders' new places that has it.
+/// The path, if something of its own is there or nowhere else; otherwise the same place below the
+/// first of the folders' new places that has it.
 std::filesystem::path find_moved(const std::filesystem::path& path,
                                  const std::vector<MovedFolder>& moved);
 
@@ -27,9 +28,24 @@ nlohmann::json find_moved_files(nlohmann::json config, const std::vector<MovedFo
 
 /// Writes into the run's records where its files are now, if they are not any more where the
 /// records say: `config` is the run's, as it can be used now, `workspace` the root of the one that
-/// the run belongs to, "" where none is known. Of a folder that cannot be written the records stay.
+/// the run belongs to, "" where none is known. `is_replaced`: what is where the records say is
+/// another workspace's. Of a folder that cannot be written the records stay.
 void remember_places(const RunFolder& folder,
                      const nlohmann::json& config,
-                     const std::string& workspace);
+                     const std::string& workspace,
+                     bool is_replaced = false);
+
+/// Where the workspace of a run is now that was moved with its runs folder: `run_dir`, the run's
+/// folder as its request has it, lay in it. "": it was not moved, or nothing tells where.
+std::string moved_workspace(const RunFolder& folder,
+                            const RunRecord& record,
+                            const std::string& run_dir);
+
+/// Throws Error where the workspace was moved, and the command of the run would be started in a
+/// folder of the workspace that is at its old place.
+void require_own_workspace(const RunFolder& folder,
+                           const RunRecord& record,
+                           const std::string& run_dir,
+                           const config::ExternalConfig& external);
 
 }  // namespace forge::run

@@ -374,12 +374,14 @@ void refresh_request(const RunFolder& folder,
   require_same(record, "data", record.identity.data_fingerprint, data.data_fingerprint, hint);
   require_same(
       record, "tokenizer", record.identity.tokenizer_fingerprint, data.tokenizer_fingerprint, hint);
+  const std::string moved_to = moved_workspace(folder, record, request.run_dir);
   request.run_dir = fs::absolute(folder.path()).string();
   request.train_tokens = token_sources(data, data.train);
   request.evaluation_tokens = token_sources(data, data.evaluation);
   request.validation_tokens = token_sources(data, data.validation);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
-  remember_places(folder, request.experiment, workspace);
+  const bool is_moved = !moved_to.empty();
+  remember_places(folder, request.experiment, is_moved ? moved_to : workspace, is_moved);
 }
 
 fs::path run_of_checkpoint(const fs::path& checkpoint) {

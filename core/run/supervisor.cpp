@@ -19,6 +19,7 @@
 #include "core/run/event_log.h"
 #include "core/run/group.h"
 #include "core/run/host.h"
+#include "core/run/moved_files.h"
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
 
@@ -152,6 +153,7 @@ class Supervisor {
         launcher_(launcher),
         options_(options),
         request_(read_request(folder)),
+        planned_in_(request_.run_dir),
         initial_checkpoint_(request_.resume_from),
         scorer_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
@@ -229,6 +231,7 @@ class Supervisor {
     const std::string program =
         record.identity.program.empty() ? "" : program_state(experiment.external);
     const InputFiles inputs(experiment.external, request_);  // first: what follows compares them
+    require_own_workspace(folder_, record, planned_in_, experiment.external);
     require_same_program(record, experiment);
     check_checkpoint_space(folder_.path(), experiment);
     require_planned_inputs(record, request_);
@@ -404,6 +407,7 @@ class Supervisor {
   worker::Launcher& launcher_;
   SupervisorOptions options_;
   worker::Request request_;
+  const std::string planned_in_;  ///< where the run's folder lay
   const std::string
       initial_checkpoint_;  ///< another run's checkpoint that this one goes on from, ""
   Scorer scorer_;

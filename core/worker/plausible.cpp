@@ -15,16 +15,22 @@ void require_not_negative(const std::string& name, double value) {
   throw Error("'" + name + "' is negative: " + shortest(value), ExitCode::failed);
 }
 
+void require_finite(const std::string& name, double value) {
+  if (std::isfinite(value)) return;
+  throw Error("'" + name + "' is no finite number: " + shortest(value), ExitCode::failed);
+}
+
 void require_duration(const std::string& name, double seconds) {
+  constexpr double longest = 1e10;  // three centuries
   require_not_negative(name, seconds);
-  if (std::isfinite(seconds)) return;
+  if (seconds <= longest) return;
   throw Error("'" + name + "' is no number of seconds: " + shortest(seconds), ExitCode::failed);
 }
 
 void require_speed(double tokens_per_second) {
   constexpr double fastest = 1e15;  // a token takes a millionth of a nanosecond
   require_not_negative("tokens_per_second", tokens_per_second);
-  if (!(tokens_per_second > fastest)) return;
+  if (tokens_per_second <= fastest) return;
   throw Error("'tokens_per_second' is impossible: " + shortest(tokens_per_second),
               ExitCode::failed);
 }
@@ -77,6 +83,8 @@ struct NumberCheck {
   void operator()(const TrainMetrics& metrics) const {
     require_not_negative("loss", metrics.loss);
     require_not_negative("gradient_norm", metrics.gradient_norm);
+    require_not_negative("learning_rate", metrics.learning_rate);
+    require_finite("learning_rate", metrics.learning_rate);
     require_speed(metrics.tokens_per_second);
     require_duration("elapsed_seconds", metrics.elapsed_seconds);
   }
@@ -91,6 +99,11 @@ struct NumberCheck {
     require_not_negative("train_loss", finished.train_loss.value_or(0));
     require_speed(finished.tokens_per_second.value_or(0));
     require_duration("wall_seconds", finished.wall_seconds);
+    require_duration("first_step_seconds", finished.first_step_seconds.value_or(0));
+    require_duration("compile_seconds", finished.compile_seconds.value_or(0));
+  }
+  void operator()(const CheckpointSaved& saved) const {
+    require_duration("pause_seconds", saved.pause_seconds);
   }
   void operator()(const MicroBatch& reduced) const {
     if (reduced.rows >= 1 && reduced.rows <= reduced.of) return;

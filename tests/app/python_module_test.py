@@ -123,6 +123,25 @@ class Module(unittest.TestCase):
             forge.run("train_baseline", overrides={"optimizer.lr": 1e30, "train.max_steps": 40}, threads=1,
                       folder=self.folder)
 
+    def test_what_is_no_override_and_no_seed_is_told(self):
+        def plan(**arguments):
+            return forge.run("train_baseline", threads=1, options=["--dry-run"], folder=self.folder, **arguments)
+        for wrong, text in (({"overrides": {"name=x;seed": 1}}, "'name=x;seed' is no config key"),
+                            ({"overrides": {"seed": {1, 2}}}, r"seed cannot be set to \{1, 2\}"),
+                            ({"overrides": {"seed": b"1"}}, "seed cannot be set to b'1'"),
+                            ({"seeds": []}, "seeds has no seed")):
+            with self.assertRaisesRegex(forge.ForgeError, text):
+                plan(**wrong)
+        text = self.folder / "text.txt"
+        text.write_text("a line of text that is long enough for some rows\n" * 200)
+        self.addCleanup(text.unlink)
+        planned = plan(overrides={"data.source": "text", "data.path": text})
+        self.assertEqual(planned.column("action"), ["new"])
+
+    def test_runs_are_waited_for_by_what_their_ids_begin_with(self):
+        name = self.made[0]["id"]
+        self.assertEqual(forge.wait(name[:-3], folder=self.folder).column("id"), [name])
+
     def test_who_waits_too_long_is_told_and_the_runs_go_on(self):
         started = forge.run("train_baseline", overrides={"train.max_steps": 1000000}, threads=1, until_done=False,
                             folder=self.folder)

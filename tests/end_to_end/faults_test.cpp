@@ -395,6 +395,8 @@ TEST_CASE("a TMPDIR that is no folder is named") {
   const Outcome refused = forge.call(tiny({"run", "train_canon_a"}));
   REQUIRE(refused.exit_code == 1);
   REQUIRE(contains(refused.err, "error: TMPDIR names no folder: '" + missing + "'"));
+  forge.environment["TMPDIR"] = "";  // as if it were not set
+  REQUIRE(forge.call(tiny({"run", "train_canon_a", "--dry-run"})).exit_code == 0);
 }
 
 }  // namespace

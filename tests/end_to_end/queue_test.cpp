@@ -115,6 +115,12 @@ TEST_CASE("a run of a larger priority begins before those that wait already") {
   REQUIRE(forge.call(runs_of("1..3", 20, {"--detach"})).exit_code == 0);
   REQUIRE(forge.call(runs_of("9", 20, {"--detach", "--priority", "5"})).exit_code == 0);
   REQUIRE(status(forge).at("waiting")[0].at("priority") == 5);
+  REQUIRE(forge.call(runs_of("2", 20, {"--detach", "--priority", "7"})).exit_code == 0);
+  const auto priority = [&] { return status(forge).at("waiting").back().at("priority"); };
+  REQUIRE(forge.call(runs_of("2", 20, {"--detach", "--priority", "-5"})).exit_code == 0);
+  REQUIRE(priority() == -5);
+  REQUIRE(forge.call(runs_of("2", 20, {"--detach"})).exit_code == 0);
+  REQUIRE(priority() == -5);
   gate.open();
   wait_for_the_end(forge, 1);
   std::vector<json> all = runs(forge);
@@ -462,6 +468,32 @@ TEST_CASE("a run that another command removes before it is queued does not keep 
   REQUIRE(contains(forge.errors(), "another command has withdrawn or removed it meanwhile"));
   REQUIRE(contains(forge.errors(), "not started; the same command starts it"));
   REQUIRE(count(forge, "completed") == 2);
+}
+
+TEST_CASE("who waits for a run is told that another command took it away") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1,2", 20, {"--detach"})).exit_code == 0);
+  const std::string id = status(forge).at("waiting")[0].at("run").get<std::string>();
+  int pid = forge.start({"runs", "logs", "-f", id});
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "is queued"); }));
+  REQUIRE(forge.call({"runs", "stop", id}).exit_code == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 0);
+  CHECK(contains(forge.errors(), "the run is not started; 'forge runs resume " + id + "' starts"));
+
+  const run::RunFolder folder(forge.runs_dir() / id);
+  {
+    const auto lock = FileLock::acquire(folder.lock_file());  // as a supervisor that still saves
+    write_file_atomic(folder.stop_file(), "");
+    pid = forge.start({"runs", "resume", id});
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "is stopping"); }));
+    std::filesystem::rename(folder.path(), forge.folder() / "removed");
+  }
+  REQUIRE(Program::wait_for(pid).exit_code == 1);
+  INFO(forge.errors());
+  CHECK(contains(forge.errors(), "run '" + id + "' was removed meanwhile"));
+  gate.open();
+  wait_for_the_end(forge, 1);
 }
 
 TEST_CASE("the doctor says which process keeps the index from it") {

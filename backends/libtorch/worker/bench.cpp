@@ -18,6 +18,7 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/random.h"
+#include "core/base/staging.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/dataset.h"
 #include "core/data/rows/token_file.h"
@@ -29,26 +30,6 @@ constexpr int64_t fewest_steps = 4;
 constexpr int64_t fewest_tokens = 1 << 20;
 constexpr int64_t document_length = 256;
 constexpr int32_t document_start = 0;
-
-/// Removed at the end of its scope: a mapped file stays readable without its name.
-class TemporaryTokens {
- public:
-  TemporaryTokens() {
-    std::string pattern = (fs::temp_directory_path() / "forge-bench-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
-    folder_ = pattern;
-  }
-  ~TemporaryTokens() {
-    std::error_code ignored;
-    remove_tree(folder_, ignored);
-  }
-  TemporaryTokens(const TemporaryTokens&) = delete;
-  TemporaryTokens& operator=(const TemporaryTokens&) = delete;
-  fs::path file() const { return folder_ / "random.tokens"; }
-
- private:
-  fs::path folder_;
-};
 
 }  // namespace
 
@@ -65,9 +46,9 @@ data::Dataset random_rows(const config::Experiment& experiment) {
     }
   }
   for (size_t i = 0; i < ids.size(); i += document_length) ids[i] = document_start;
-  const TemporaryTokens temporary;
-  data::TokenFileWriter writer(
-      temporary.file(), experiment.model.vocab_size, hash_hex("random token ids"));
+  const PrivateFolder temporary("bench");  // a mapped file stays readable without its name
+  const fs::path file = temporary.path() / "random.tokens";
+  data::TokenFileWriter writer(file, experiment.model.vocab_size, hash_hex("random token ids"));
   writer.append(ids.data(), ids.size());
   writer.finish();
   data::RowOptions options;
@@ -75,7 +56,7 @@ data::Dataset random_rows(const config::Experiment& experiment) {
   options.order = config::RowOrder::shuffled;
   options.seed = experiment.order_seed();
   if (train.document_mask) options.document_start = document_start;
-  return data::Dataset(temporary.file(), options);
+  return data::Dataset(file, options);
 }
 
 namespace {

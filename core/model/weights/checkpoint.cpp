@@ -343,6 +343,16 @@ CheckpointState read_checkpoint_state(const fs::path& folder, FileCheck check) {
   }
 }
 
+std::optional<int64_t> misnamed_step(const fs::path& folder, FileCheck check) {
+  try {
+    const int64_t step = read_manifest(folder, check).step;
+    if (checkpoint_step(folder) != step) return step;
+  } catch (const Error&) {
+    // A damaged one is of no step.
+  }
+  return std::nullopt;
+}
+
 void acknowledge_checkpoint(const fs::path& folder, const CheckpointState& state) {
   if (!is_folder(folder)) {
     throw Error("there is no folder '" + shown_path(folder) + "'",

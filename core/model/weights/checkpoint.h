@@ -92,6 +92,10 @@ enum class FileCheck { content, size, none };
 CheckpointState read_checkpoint_state(const std::filesystem::path& folder,
                                       FileCheck check = FileCheck::content);
 
+/// The step of a whole checkpoint whose folder has the name of another one; none for any other.
+std::optional<int64_t> misnamed_step(const std::filesystem::path& folder,
+                                     FileCheck check = FileCheck::content);
+
 /// Checkpoint folders below `checkpoints`, oldest first; unfinished ones are not listed. They are
 /// not read: whether one is whole, read_checkpoint_state tells.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);

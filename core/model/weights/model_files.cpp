@@ -76,6 +76,11 @@ ModelFiles::ModelFiles(const fs::path& folder) {
   }
 }
 
+bool ModelFiles::are_in(const fs::path& folder) {
+  return path_exists(folder / weights_file) || path_exists(folder / model_file) ||
+         path_exists(folder / model_index_file);
+}
+
 std::vector<fs::path> ModelFiles::paths() const {
   std::vector<fs::path> paths;
   for (const SafetensorsFile& file : files_) paths.push_back(file.path());

@@ -26,6 +26,9 @@ constexpr int64_t default_shard_bytes = 5'000'000'000;
 class ModelFiles {
  public:
   explicit ModelFiles(const std::filesystem::path& folder);
+  /// Whether the folder has any of these: checkpoints of other backends may have files of their
+  /// own.
+  static bool are_in(const std::filesystem::path& folder);
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   /// The files of tensors, in the order of their names.
   std::vector<std::filesystem::path> paths() const;

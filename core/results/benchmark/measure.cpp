@@ -228,6 +228,22 @@ void check_operation(const nlohmann::json& values) {
   }
 }
 
+/// The device's highest speeds, by their names.
+void check_ceilings(const nlohmann::json& ceilings) {
+  const auto is_speed = [](const nlohmann::json& ceiling) {
+    if (!ceiling.is_object()) return false;
+    for (const char* key : {"flops", "bytes_per_second"}) {
+      if (ceiling.contains(key) && !(is_amount(ceiling.at(key)) && ceiling.at(key) >= 1))
+        return false;
+    }
+    return true;
+  };
+  if (!ceilings.is_object() || !std::all_of(ceilings.begin(), ceilings.end(), is_speed))
+    throw Error("the worker's 'ceilings' are no speeds: " + json_text(ceilings).substr(0, 200),
+                "each has 'flops' or 'bytes_per_second', of at least 1",
+                ExitCode::failed);
+}
+
 }  // namespace
 
 Record measure_operations(worker::Launcher& launcher,
@@ -249,6 +265,7 @@ Record measure_operations(worker::Launcher& launcher,
         const auto* result = std::get_if<worker::Result>(&event);
         if (!result) return;
         if (result->values.contains("ceilings")) {
+          check_ceilings(result->values.at("ceilings"));
           record.ceilings = result->values.at("ceilings");
         } else {
           check_operation(result->values);

@@ -17,6 +17,7 @@
 #include "core/results/statistics/sample.h"
 #include "core/run/identity.h"
 #include "core/worker/json_fields.h"
+#include "core/worker/plausible.h"
 
 namespace forge::benchmark {
 
@@ -158,11 +159,35 @@ void fields(Visitor& visit, WorkerResult& result) {
   visit.optional("micro_batch_size", result.micro_batch_size);
 }
 
+/// The record keeps them, and a utilisation is taken against the ceiling.
+void require_plausible(const WorkerResult& result) {
+  using worker::require_duration;
+  if (result.parts) {
+    require_duration("parts.data", result.parts->data);
+    require_duration("parts.forward", result.parts->forward);
+    require_duration("parts.backward", result.parts->backward);
+    require_duration("parts.optimizer", result.parts->optimizer);
+  }
+  if (result.exchange) {
+    require_duration("exchange.alone", result.exchange->alone);
+    // Differences, which may be negative.
+    require_duration("exchange.visible", std::abs(result.exchange->visible));
+    require_duration("exchange.waiting", std::abs(result.exchange->waiting.value_or(0)));
+  }
+  if (!result.ceiling) return;
+  worker::require_finite("ceiling.flops", result.ceiling->flops);
+  if (result.ceiling->flops < 1)
+    throw Error("'ceiling.flops' is impossible: " + shortest(result.ceiling->flops),
+                "it is the highest speed of a matrix product, in FLOPs per second",
+                ExitCode::failed);
+}
+
 Record make_record(const BenchInvocation& call,
                    const MeasuredConfig& measured,
                    const Measurement& measurement) {
   const config::Experiment experiment = config::experiment_from_json(measured.experiment);
   const auto result = worker::read_fields<WorkerResult>(measurement.result, "the worker's result");
+  require_plausible(result);
   Record record;
   record.call = call;
   record.device = device_of(measurement.hello, measurement.environment);

@@ -169,7 +169,7 @@ bool copy_store(const fs::path& from, const fs::path& to) {
 /// Removes the copies that killed processes have left: no plan takes a day.
 void remove_old_copies() {
   constexpr auto day = std::chrono::hours(24);
-  for (const fs::path& entry : folder_entries(fs::temp_directory_path())) {
+  for (const fs::path& entry : folder_entries(temporary_folder())) {
     if (!starts_with(entry.filename().string(), "forge-store-")) continue;
     std::error_code unreadable, not_ours;
     const fs::file_time_type changed = fs::last_write_time(entry, unreadable);

@@ -86,14 +86,15 @@ class Ingester {
         insert_score_(database, upsert_sql("scores", "run_id, step, name, value, count")),
         select_last_metrics_(database,
                              std::string("SELECT ") + train_metrics_columns +
-                                 " FROM train_metrics WHERE run_id = ? ORDER BY step DESC LIMIT 1"),
+                                 " FROM train_metrics WHERE run_id = ? AND step <= ? "
+                                 "ORDER BY step DESC LIMIT 1"),
         select_last_speed_(database,
                            "SELECT tokens_per_second FROM train_metrics WHERE run_id = ? AND "
-                           "tokens_per_second > 0 ORDER BY step DESC LIMIT 1"),
+                           "step <= ? AND tokens_per_second > 0 ORDER BY step DESC LIMIT 1"),
         select_last_evaluation_(
             database,
             "SELECT step, loss, validation_loss FROM evaluations WHERE run_id = ? "
-            "ORDER BY step DESC LIMIT 1") {
+            "AND step <= ? ORDER BY step DESC LIMIT 1") {
     for (const char* table : {"train_metrics", "evaluations", "scores"})
       delete_later_.emplace_back(
           database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
@@ -152,6 +153,9 @@ class Ingester {
     const bool is_completed = status.state == run::RunState::completed;  // with a remark, perhaps
     run.failure_reason = is_completed ? "" : status.reason;
     run.failure_hint = is_completed ? "" : status.hint;
+    // What a run diverged to is what it came to.
+    const bool is_lost = status.state == run::RunState::failed && !status.diverged;
+    if (is_lost && !status.damaged) keep_values_up_to(run.kept_step, run);
     add_remarks(folder, run);
     write_summary(run);
     execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
@@ -282,14 +286,21 @@ class Ingester {
   /// at which the earlier attempt died: what that said of them is about weights that are gone.
   void forget_later_steps(int64_t first_step, RunSummary& run) {
     for (SQLite::Statement& statement : delete_later_) execute(statement, run.id, first_step);
-    if (run.step <= first_step) return;
+    keep_values_up_to(first_step, run);
+  }
+
+  /// The run's row has the last values of the weights that it goes on from; the curves keep the
+  /// steps of a lost attempt until they are trained again.
+  void keep_values_up_to(int64_t step, RunSummary& run) {
+    if (run.step <= step) return;
     KeptMetrics kept;
-    read_first(select_last_metrics_, run.id, [&](RowReader& row) {
+    read_first(select_last_metrics_, run.id, step, [&](RowReader& row) {
       train_metrics_values(row, kept.train.emplace());
     });
-    read_first(
-        select_last_speed_, run.id, [&](RowReader& row) { row.value(kept.tokens_per_second); });
-    read_first(select_last_evaluation_, run.id, [&](RowReader& row) {
+    read_first(select_last_speed_, run.id, step, [&](RowReader& row) {
+      row.value(kept.tokens_per_second);
+    });
+    read_first(select_last_evaluation_, run.id, step, [&](RowReader& row) {
       worker::Evaluation& evaluation = kept.evaluation.emplace();
       row.value(evaluation.step);
       row.value(evaluation.loss);
@@ -298,11 +309,15 @@ class Ingester {
     go_back(kept, run);
   }
 
-  /// Reads the first row that the statement finds for a run, if there is one.
+  /// Reads the first row that the statement finds for a run up to a step, if there is one.
   template <class Read>
-  static void read_first(SQLite::Statement& statement, const std::string& run_id, Read read) {
+  static void read_first(SQLite::Statement& statement,
+                         const std::string& run_id,
+                         int64_t step,
+                         Read read) {
     statement.reset();
     statement.bind(1, run_id);
+    statement.bind(2, step);
     if (statement.executeStep()) {
       RowReader row(statement);
       read(row);

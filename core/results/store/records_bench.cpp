@@ -33,7 +33,7 @@ void print(const std::string& name, double value, const std::string& unit) {
 }
 
 fs::path scratch_path(const std::string& name) {
-  return fs::temp_directory_path() / ("forge-bench-" + std::to_string(::getpid()) + "-" + name);
+  return temporary_folder() / ("forge-bench-" + std::to_string(::getpid()) + "-" + name);
 }
 
 run::RunFolder new_run(const fs::path& runs_dir, int number) {

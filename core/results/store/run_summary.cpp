@@ -140,7 +140,7 @@ class SummaryUpdate {
     run_.tokens_per_step = started.tokens_per_step;
     run_.micro_batch_size = started.micro_batch_size;
     run_.processes = started.processes;
-    run_.step = started.first_step;
+    run_.step = run_.kept_step = started.first_step;
     run_.tokens = product(started.first_step, started.tokens_per_step);
   }
   void operator()(const worker::TrainMetrics& metrics) {
@@ -164,6 +164,9 @@ class SummaryUpdate {
     run_.shared_device = finished.shared_device ? 1 : 0;
     set_metrics();
     drop_unmeasured();
+  }
+  void operator()(const worker::CheckpointSaved& saved) {
+    run_.kept_step = std::max(run_.kept_step, saved.step);
   }
   void operator()(const worker::MicroBatch& reduced) {
     if (reduced.phase == "train") run_.micro_batch_size = reduced.rows;
@@ -245,6 +248,7 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
 }
 
 void go_back(const KeptMetrics& kept, RunSummary& run) {
+  const int64_t step = run.step, tokens = run.tokens;
   run.metrics.clear();
   run.eval_step.reset();
   const auto update = [&](const worker::Event& event) {
@@ -254,6 +258,8 @@ void go_back(const KeptMetrics& kept, RunSummary& run) {
   if (kept.tokens_per_second)
     run.metrics[results::tokens_per_second_name] = *kept.tokens_per_second;
   if (kept.evaluation) update(*kept.evaluation);
+  run.step = step;
+  run.tokens = tokens;
 }
 
 void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run) {

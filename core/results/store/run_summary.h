@@ -60,6 +60,7 @@ struct RunSummary {
   int64_t attempts = 0;
   int64_t failed_attempts = 0;
   int64_t step = 0;
+  int64_t kept_step = 0;  ///< of its newest checkpoint, from which it goes on; 0: its start
   int64_t max_steps = 0;
   int64_t tokens_per_step = 0;
   int64_t tokens = 0;  ///< trained on
@@ -135,6 +136,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("attempts", run.attempts);
   visit.column("failed_attempts", run.failed_attempts);
   visit.column("step", run.step);
+  visit.column("kept_step", run.kept_step);
   visit.column("max_steps", run.max_steps);
   visit.column("tokens_per_step", run.tokens_per_step);
   visit.column("tokens", run.tokens);
@@ -204,8 +206,8 @@ struct KeptMetrics {
   std::optional<worker::Evaluation> evaluation;
 };
 
-/// The run went back to a step before its last one: of its metrics these are left, and what was
-/// said at the end of an attempt, such as its memory, is not.
+/// The run's weights are those of a step before its last one: of its metrics these are left, and
+/// what was said at the end of an attempt, such as its memory, is not. How far it came stays.
 void go_back(const KeptMetrics& kept, RunSummary& run);
 
 /// The newest time of these lines becomes that of the run.

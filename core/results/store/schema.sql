@@ -44,6 +44,7 @@ CREATE TABLE runs (
   attempts              INTEGER NOT NULL,
   failed_attempts       INTEGER NOT NULL,   -- of them; the run was tried again by itself or by a command
   step                  INTEGER NOT NULL,
+  kept_step             INTEGER NOT NULL,   -- of the newest checkpoint, from which it goes on; 0: none
   max_steps             INTEGER NOT NULL,
   tokens_per_step       INTEGER NOT NULL,
   tokens                INTEGER NOT NULL,   -- trained on

@@ -307,7 +307,7 @@ QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::
   const bool moves =
       waiting.host != entry.host && !run::RunFolder(runs_dir / entry.run).is_running();
   QueueEntry kept = moves ? entry : waiting;
-  kept.priority = std::max(waiting.priority, entry.priority);
+  kept.priority = entry.priority;
   const bool stops = waiting.stop_after > 0 && entry.stop_after > 0;
   kept.stop_after = stops ? std::max(waiting.stop_after, entry.stop_after) : 0;
   kept.starts = 0;

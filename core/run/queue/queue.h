@@ -131,8 +131,8 @@ class Queue {
   const QueueEntry* find(const std::string& run) const;
   /// Whether the run has an entry, also one that cannot be read.
   bool holds(const std::string& run) const;
-  /// An existing entry of the run stays, with the higher priority of the two, the later step to
-  /// stop after, and no starts counted.
+  /// An existing entry of the run stays, with the new one's priority, the later step to stop
+  /// after, and no starts counted.
   /// One of another host is replaced where nobody runs it: the run is asked for here now. Throws
   /// Error for an entry that nobody could start, such as one without a device.
   void add(const std::vector<QueueEntry>& entries);

@@ -124,9 +124,6 @@ class TrainingRules {
     require_equal(train.tokens, train.step * tokens_per_step_, "'tokens'" + at_step(train.step));
     require_number(train.loss, "loss", train.step);
     require_number(train.gradient_norm, "gradient_norm", train.step);
-    require_number(train.learning_rate, "learning_rate", train.step);
-    require_number(train.tokens_per_second, "tokens_per_second", train.step);
-    require_number(train.elapsed_seconds, "elapsed_seconds", train.step);
     step_ = train.step;
   }
 
@@ -163,8 +160,6 @@ class TrainingRules {
     if (is_finished_) throw Error("'finished' was said twice");
     is_finished_ = true;
     require_number(finished.train_loss.value_or(0), "train_loss", finished.step);
-    require_number(finished.tokens_per_second.value_or(0), "tokens_per_second", finished.step);
-    require_number(finished.wall_seconds, "wall_seconds", finished.step);
     require_equal(finished.parameters, parameters_, "'parameters' of 'finished'");
     require_equal(finished.step, step_, "'step' of 'finished'");
     if (saved_ != finished.step) {

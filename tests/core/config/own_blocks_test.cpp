@@ -268,6 +268,22 @@ TEST_CASE("a block is an MLP, of a layer too, and stands beside Canon layers", "
   CHECK(whole.origins.at("backend").set_by.derived_from == "model.mlp.kind");
 }
 
+TEST_CASE("a block whose weights are called like others of its layer is refused", "[own_blocks]") {
+  const auto refused = [](const std::string& module, const std::string& layers) {
+    ResolvedConfig resolved = BlockProject(layers).resolved();
+    Json description = described_mixer();
+    description["module"] = module;
+    return error_of([&] { set_descriptions(resolved, {{"my_mixer", description}}); });
+  };
+  CHECK(refused("fine", with_my_mixer).empty());
+  CHECK(contains(refused("mlp", with_my_mixer),
+                 "two blocks of a layer have weights called model.layers.0.mlp.…"));
+  CHECK(contains(refused("post_attention_layernorm", with_my_mixer),
+                 "called model.layers.0.post_attention_layernorm.…"));
+  CHECK(contains(refused("my_mixer", with_my_mixer + "model.mlp.kind: my_mixer\n"),
+                 "called model.layers.0.my_mixer.…"));
+}
+
 TEST_CASE("a description that is none is refused", "[own_blocks]") {
   ResolvedConfig resolved = BlockProject(with_my_mixer).resolved();
   const auto refused = [&](Json description) {

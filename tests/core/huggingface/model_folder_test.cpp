@@ -276,6 +276,15 @@ TEST_CASE("what was passed over is noted") {
   REQUIRE(contains(model.notes[1], "there is no tokenizer.json"));
 }
 
+TEST_CASE("ids of config.json that are not the tokenizer's are noted") {
+  const ModelFolder folder;
+  folder.change_config(R"({"eos_token_id": [77, 78], "bos_token_id": null})");
+  const ImportedModel model = import_model(folder.path());
+  REQUIRE(model.notes.size() == 1);
+  CHECK(contains(model.notes[0], "eos_token_id 77 of config.json is not that of the tokenizer"));
+  CHECK(contains(model.notes[0], "forge goes by the tokenizer"));
+}
+
 TEST_CASE("a tokenizer that forge cannot follow is noted and left out") {
   const ModelFolder folder;
   folder.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [["a", 0]]}})");

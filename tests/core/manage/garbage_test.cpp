@@ -116,6 +116,21 @@ TEST_CASE("a checkpoint cut short is damaged and a flipped byte is when all is r
           Texts{"damaged_checkpoint 000000001", "damaged_checkpoint 000000002"});
 }
 
+TEST_CASE("a whole checkpoint under the name of another step is called that", "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));
+  save(run, 1);
+  save(run, 3);
+  fs::rename(run.checkpoints() / "000000003", run.checkpoints() / "000000009");
+  auto garbage = find_garbage(folder.path(), in_days(0));
+  REQUIRE(kinds(garbage) == Texts{"misnamed_checkpoint 000000009"});
+  CHECK(garbage[0].reason == "whole, of step 3: it is used under the name 000000003");
+
+  fs::resize_file(run.checkpoints() / "000000009" / weights::weights_file, 3);
+  garbage = find_garbage(folder.path(), in_days(0));
+  CHECK(kinds(garbage) == Texts{"damaged_checkpoint 000000009"});
+}
+
 TEST_CASE("leftovers are garbage after a day and nothing of a running run ever is",
           "[upkeep][garbage]") {
   const TemporaryFolder folder;

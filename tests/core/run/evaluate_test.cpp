@@ -131,6 +131,9 @@ TEST_CASE("an evaluation that cannot be is refused", "[run][plausible]") {
   }
   CHECK(contains(fault(values("2.5", tokens, "1e-300")), "'tokens_per_second' is impossible"));
   CHECK(contains(fault(values("2.5", tokens, "-1")), "'seconds' is negative"));
+  const std::string unknown = fault(values(R"("nan")", tokens, "0.1"));
+  CHECK(contains(unknown, "a.txt' is not a number"));
+  CHECK(contains(unknown, "forge cannot read the weights of this backend"));
   const auto write_weight = [&](float last) {
     const std::vector<float> numbers = {1, last};
     fs::create_directories(fixture.model.checkpoint);
@@ -171,12 +174,26 @@ TEST_CASE("a run whose text has changed has no held-out rows of its own", "[run]
   experiment.train.eval_rows = 4;
   fixture.model.data_fingerprint = hash_hex("as it was");
   REQUIRE(contains(error_of([&] { own_evaluation_data(fixture.model, fixture.cache(), {}); }),
-                   "has changed since"));
+                   "has changed since: '" + experiment.data.path + "'"));
   const EvaluationData data =
       evaluation_data_of(fixture.model, experiment, "other", fixture.cache(), {});
   REQUIRE(data.tokens.at(0).rows == 4);
   REQUIRE_FALSE(data.tokens.at(0).short_last_row);
   REQUIRE(data.name == "the held-out rows of other");
+}
+
+TEST_CASE("a grammar that has changed since is named", "[run]") {
+  Fixture fixture;
+  config::Experiment& experiment = fixture.model.experiment;
+  experiment.data.source = "task";
+  experiment.data.task.name = "lano";
+  experiment.data.task.grammar =
+      fixture.folder.write("grammar.json", R"({"4": [[1, 2], [2, 1, 3]]})").string();
+  experiment.tokenizer.kind = "none";
+  fixture.model.tokenizer = "";
+  fixture.model.data_fingerprint = hash_hex("as it was");
+  REQUIRE(contains(error_of([&] { own_evaluation_data(fixture.model, fixture.cache(), {}); }),
+                   "has changed since: '" + experiment.data.task.grammar + "'"));
 }
 
 }  // namespace

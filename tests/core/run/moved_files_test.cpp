@@ -52,5 +52,51 @@ TEST_CASE("a run remembers where its files were moved, and of others nothing", "
   CHECK(run.record().workspace == now.string());
 }
 
+TEST_CASE("a run does not begin in the workspace that is at its own one's old place",
+          "[run][moved]") {
+  const tests::TemporaryFolder folder;
+  const fs::path before = folder / "before", now = folder / "now";
+  folder.write("before/projects/canon/meta.yaml", "");
+  folder.write("before/text.txt", "ours");
+  make_directories(before / "runs");
+  RunInputs inputs = tests::small_inputs();
+  inputs.workspace = before.string();
+  inputs.experiment["data"] = {{"path", (before / "text.txt").string()}};
+  const RunFolder made = tests::new_run(before / "runs", inputs);
+  const RunRecord record = made.record();
+  const std::string run_dir = made.path().string();
+  config::ExternalConfig external;
+  external.command = {"python", "train.py"};
+  external.working_directory = (before / "projects/canon").string();
+  CHECK(moved_workspace(made, record, run_dir).empty());
+  require_own_workspace(made, record, run_dir, external);
+
+  fs::rename(before, now);
+  const RunFolder run(now / "runs" / made.id());
+  CHECK(moved_workspace(run, record, run_dir) == now.string());
+  require_own_workspace(run, record, run_dir, external);  // that its folder is gone is told later
+  fs::create_directory_symlink(now, before);
+  CHECK(moved_workspace(run, record, run_dir).empty());
+  fs::remove(before);
+
+  folder.write("before/projects/canon/meta.yaml", "");
+  const fs::path theirs = folder.write("before/text.txt", "theirs");
+  const std::string said =
+      tests::error_of([&] { require_own_workspace(run, record, run_dir, external); });
+  CHECK(tests::contains(said, "its workspace was moved to '" + now.string() + "'"));
+  CHECK(tests::contains(said, "is another workspace's now"));
+  CHECK(tests::contains(said, "forge runs resume " + run.id()));
+  external.working_directory = (folder / "elsewhere").string();
+  require_own_workspace(run, record, run_dir, external);
+
+  const json found = find_moved_files(run.config(), {{before, now, true}});
+  CHECK(found["data"]["path"] == (now / "text.txt").string());
+  remember_places(run, found, now.string());
+  CHECK(run.record().workspace == before.string());
+  remember_places(run, found, now.string(), true);
+  CHECK(run.record().workspace == now.string());
+  CHECK(run.config() == found);
+}
+
 }  // namespace
 }  // namespace forge::run

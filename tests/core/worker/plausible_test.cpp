@@ -70,6 +70,19 @@ TEST_CASE("numbers of events that cannot be are refused", "[worker][plausible]")
   train = {};
   train.tokens_per_second = 1e300;
   CHECK(contains(fault_of(train), "'tokens_per_second' is impossible"));
+  train.tokens_per_second = std::nan("");
+  CHECK(contains(fault_of(train), "'tokens_per_second' is impossible: nan"));
+  for (const double rate : {infinite, std::nan("")}) {
+    train = {};
+    train.learning_rate = rate;
+    CHECK(contains(fault_of(train), "'learning_rate' is no finite number"));
+  }
+  train.learning_rate = -1;
+  CHECK(contains(fault_of(train), "'learning_rate' is negative: -1"));
+  CheckpointSaved saved;
+  CHECK(fault_of(saved).empty());
+  saved.pause_seconds = infinite;
+  CHECK(contains(fault_of(saved), "'pause_seconds' is no number of seconds: inf"));
   Finished finished;
   CHECK(fault_of(finished).empty());
   finished.eval_loss = -5;
@@ -77,6 +90,14 @@ TEST_CASE("numbers of events that cannot be are refused", "[worker][plausible]")
   finished.eval_loss = 5;
   finished.wall_seconds = infinite;
   CHECK(contains(fault_of(finished), "'wall_seconds' is no number of seconds"));
+  finished.wall_seconds = 1e30;
+  CHECK(contains(fault_of(finished), "'wall_seconds' is no number of seconds: 1e+30"));
+  finished.wall_seconds = 0;
+  finished.first_step_seconds = std::nan("");
+  CHECK(contains(fault_of(finished), "'first_step_seconds' is no number of seconds"));
+  finished.first_step_seconds = 1;
+  finished.compile_seconds = -1;
+  CHECK(contains(fault_of(finished), "'compile_seconds' is negative"));
   CHECK(fault_of(MicroBatch{4, "train", 1, 2, ""}).empty());
   CHECK(contains(fault_of(MicroBatch{4, "train", 99, 2, ""}), "99 rows of 2"));
   CHECK(contains(fault_of(MicroBatch{4, "train", 0, 2, ""}), "0 rows of 2"));

@@ -295,6 +295,14 @@ TEST_CASE("what a worker says of an operation is looked at before it is kept", "
   CHECK(contains(error_for(start + R"(,"seconds":-1})"), "'seconds'"));
   CHECK(contains(error_for(start + R"(,"seconds":1,"windows":[1,"a"]})"), "'windows'"));
   CHECK(contains(error_for(R"({"operation":7,"seconds":1})"), "'operation' is no text"));
+  for (const char* ceilings : {R"(7)",
+                               R"({"memory":7})",
+                               R"({"memory":{"bytes_per_second":0}})",
+                               R"({"matrix_product":{"flops":"nan"}})"}) {
+    CAPTURE(ceilings);
+    CHECK(contains(error_for(R"({"ceilings":)" + std::string(ceilings) + "}"),
+                   "the worker's 'ceilings' are no speeds"));
+  }
 }
 
 TEST_CASE("a worker that measures no operation is an error", "[benchmark]") {

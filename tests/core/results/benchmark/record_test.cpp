@@ -128,6 +128,30 @@ TEST_CASE("a worker's result without a number is refused", "[benchmark]") {
   REQUIRE_FALSE(record.parts);
 }
 
+TEST_CASE("numbers of a worker's result that cannot be are refused", "[benchmark][plausible]") {
+  const json experiment = config::to_json(small_experiment());
+  const auto fault = [&](const char* place, const json& value) {
+    Measurement wrong = measured({1}, 1e9);
+    wrong.result["exchange"] = {{"alone", 0.5}, {"visible", -0.01}};
+    wrong.result[json::json_pointer(place)] = value;
+    return error_of([&] { make_records({}, {{"p", "a", experiment}}, {wrong}); });
+  };
+  CHECK(fault("/ceiling/flops", 1e9).empty());
+  for (const char* part : {"data", "forward", "backward", "optimizer"}) {
+    CAPTURE(part);
+    const std::string name = std::string("parts.") + part;
+    CHECK(contains(fault(("/parts/" + std::string(part)).c_str(), "nan"),
+                   "'" + name + "' is no number of seconds: nan"));
+  }
+  CHECK(contains(fault("/parts/data", -1), "'parts.data' is negative"));
+  CHECK(contains(fault("/exchange/alone", "inf"), "'exchange.alone' is no number of seconds"));
+  CHECK(contains(fault("/exchange/visible", "nan"), "'exchange.visible' is no number of seconds"));
+  CHECK(contains(fault("/exchange/waiting", "inf"), "'exchange.waiting' is no number of seconds"));
+  for (const json& flops : {json(0), json(1e-300), json(-1)})
+    CHECK(contains(fault("/ceiling/flops", flops), "'ceiling.flops' is impossible"));
+  CHECK(contains(fault("/ceiling/flops", "inf"), "'ceiling.flops' is no finite number: inf"));
+}
+
 TEST_CASE("a record reads back from its JSON as it was written", "[benchmark]") {
   for (const Record& record : two_records()) {
     const json written = to_json(record);

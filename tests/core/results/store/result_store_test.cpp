@@ -228,6 +228,32 @@ TEST_CASE("a run that went back has the newest values that its weights have pass
   CHECK_FALSE(summary.metric("peak_memory_bytes").has_value());
 }
 
+TEST_CASE("a run that was killed has the last values of its newest checkpoint", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 20, "worker killed by SIGKILL");
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 0, 60, 1024}, 2);
+  append_event(folder, metrics_at(10), 2);
+  append_event(folder, worker::Evaluation{10, 4.0, 100, 1}, 2);
+  append_event(folder, worker::CheckpointSaved{12, "checkpoints/000000012", 1000}, 2);
+  append_event(folder, metrics_at(20), 2);
+  append_event(folder, worker::Evaluation{20, 3.0, 100, 1}, 2);
+  const bool has_end = GENERATE(false, true);  // without one its supervisor was killed
+  if (has_end) append_ended(folder, "failed");
+  const RunSummary summary = synced(place, run.id);
+  CHECK(summary.status == run::RunState::failed);
+  CHECK(summary.step == 20);
+  CHECK(summary.kept_step == 12);
+  CHECK(summary.eval_step == 10);
+  CHECK(summary.metric("eval_loss") == 4.0);
+  CHECK(summary.metric("train_loss") == metrics_at(10).loss);
+  CHECK(place.store.train_metrics(run.id).back().step == 20);  // the curve tells what it came to
+  append_attempt(folder, 3);
+  append_event(folder, worker::Started{4434176, 12, 60, 1024}, 3);
+  CHECK(synced(place, run.id).metrics == summary.metrics);
+}
+
 TEST_CASE("a run that goes on where it was stopped keeps what it had", "[store]") {
   Workplace place;
   const MadeRun run = made("x");

@@ -52,6 +52,7 @@ TEST_CASE("scores stand with their evaluation and the last ones with their run",
                    1,
                    {{"token_accuracy", {0.25, 640}}, {"answer_accuracy.hop_8", {1.0 / 3, 30}}}});
   append_event(folder, worker::Evaluation{20, 4.0, 100, 1, {{"token_accuracy", {0.5, 640}}}});
+  append_event(folder, worker::CheckpointSaved{20, "checkpoints/000000020", 1000});
   make_completed_run(place.runs, made("y"));
   place.store.sync(place.runs);
 
@@ -99,6 +100,7 @@ TEST_CASE("a score that is not a number stays one", "[store]") {
   Workplace place;
   const run::RunFolder folder = make_queued_run(place.runs, made("x"));
   append_event(folder, worker::Evaluation{10, 4.5, 100, 1, {{"kl_divergence", {NAN, 9}}}});
+  append_event(folder, worker::CheckpointSaved{10, "checkpoints/000000010", 1000});
   place.store.sync(place.runs);
   REQUIRE(std::isnan(place.store.run("x-20")->scores.at("kl_divergence").value));
   REQUIRE(std::isnan(place.store.evaluations("x-20")[0].scores.at("kl_divergence").value));

@@ -282,7 +282,7 @@ TEST_CASE("many runs are added at once, and those that wait already stay", "[que
   REQUIRE(runs(queue.entries()) == order);
   REQUIRE(runs(read_entries(folder.path())) == order);
   REQUIRE(queue.find("a")->group == "another");
-  REQUIRE(queue.find("a")->priority == 7);
+  REQUIRE(queue.find("a")->priority == 1);
   REQUIRE(folder_entries(folder / ".queue/entries").size() == 3);  // nothing is left aside
   queue.add(std::vector<QueueEntry>());
   REQUIRE(runs(read_entries(folder.path())) == order);
@@ -304,7 +304,7 @@ TEST_CASE("a run that is asked for twice goes on to the later step", "[queue][ha
   REQUIRE(added(200) == 0);
 }
 
-TEST_CASE("who asks for a run that waits already only raises its priority", "[queue]") {
+TEST_CASE("who asks for a run that waits already only changes its priority", "[queue]") {
   TemporaryFolder folder;
   Queue queue(folder.path());
   queue.add(entry("a", 2, 0));
@@ -312,7 +312,7 @@ TEST_CASE("who asks for a run that waits already only raises its priority", "[qu
   again.group = "another";
   queue.add(again);
   REQUIRE(queue.entries().size() == 1);
-  REQUIRE(queue.find("a")->priority == 2);
+  REQUIRE(queue.find("a")->priority == 1);
   again.priority = 5;
   queue.add(again);
   REQUIRE(queue.find("a")->priority == 5);
@@ -333,7 +333,7 @@ TEST_CASE("a run that another host queued is taken over by who asks for it here"
     queue.add(ours);
     REQUIRE(queue.find("a")->host == "here");
     REQUIRE(queue.find("a")->group == "ours");
-    REQUIRE(queue.find("a")->priority == 2);
+    REQUIRE(queue.find("a")->priority == 1);
     REQUIRE(queue.find("a")->starts == 0);
   }
   SECTION("it runs there") {

@@ -76,7 +76,7 @@ TEST_CASE("a candidate is told what it does wrong", "[backend]") {
   expect("\\\"learning_rate\\\":0,", "", "train: event 'train': 'learning_rate' is missing");
   expect("\\\"learning_rate\\\":0,",
          "\\\"learning_rate\\\":\\\"nan\\\",",
-         "'learning_rate' of step 1 is nan, no finite number");
+         "'learning_rate' is no finite number: nan");
   expect("step, step * batch * seq_len, train_loss,", "step, 7, train_loss,", "'tokens' of step 1");
   expect("if (completed) evaluate_now()", "", "no 'evaluation' of step 8");
   expect("exit completed ? 0 : 3", "exit 0", "stop: it ended with exit status 0");
