@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -13,15 +14,19 @@
 namespace forge::tables {
 namespace {
 
-/// A run that told of its seed.
+/// A run that told of its seed. Its times are the run's own.
 struct Telling {
   int64_t seed = 0;
-  std::string planned, ended;
+  std::string_view planned, ended;
 };
 using Tellings = std::vector<Telling>;
 
 /// Seeds with a time of each.
-using SeedTimes = std::map<int64_t, std::string>;
+using SeedTimes = std::map<int64_t, std::string_view>;
+
+bool is_known_at(std::string_view time, const Telling& telling) {
+  return telling.planned < time && telling.ended <= time;
+}
 
 Telling telling_of(const store::RunSummary& run) { return {run.seed, run.created, run.updated}; }
 
@@ -50,10 +55,10 @@ Tellings tellings_of(const AblationRow& row) {
 }
 
 /// The seeds that were known at that time, with when the first run that told of each was planned.
-SeedTimes known_at(const std::string& time, const Tellings& tellings) {
+SeedTimes known_at(std::string_view time, const Tellings& tellings) {
   SeedTimes known;
   for (const Telling& telling : tellings) {
-    if (telling.planned >= time || telling.ended > time) continue;
+    if (!is_known_at(time, telling)) continue;
     const auto [found, is_new] = known.emplace(telling.seed, telling.planned);
     if (!is_new) found->second = std::min(found->second, telling.planned);
   }
@@ -63,8 +68,13 @@ SeedTimes known_at(const std::string& time, const Tellings& tellings) {
 /// The row's seeds that were known when its runs of them were planned, with that time.
 SeedTimes taken_by(const AblationRow& row, const Tellings& tellings) {
   SeedTimes taken;
-  for (const auto& [seed, planned, ended] : tellings_of(row))
-    if (known_at(planned, tellings).count(seed) > 0) taken.emplace(seed, planned);
+  for (const Telling& own : tellings_of(row)) {
+    const auto told_of_it = [&](const Telling& telling) {
+      return telling.seed == own.seed && is_known_at(own.planned, telling);
+    };
+    if (std::any_of(tellings.begin(), tellings.end(), told_of_it))
+      taken.emplace(own.seed, own.planned);
+  }
   return taken;
 }
 
@@ -122,13 +132,13 @@ void check_seed_choice(const MadeRuns& made, Ablation& ablation) {
   std::vector<const AblationRow*> samples;
   for (AblationRow* row : compared_rows(ablation)) {
     const SeedTimes taken = taken_by(*row, tellings);
-    const std::set<int64_t> lacked = *passed_over(*row, taken, tellings);
-    const bool is_as_another =
-        std::any_of(samples.begin(), samples.end(), [&](const AblationRow* other) {
-          const auto of_other = passed_over(*row, taken, tellings_of(*other));
-          return of_other && of_other->empty();
-        });
-    if (taken.size() < 2 || lacked.empty() || is_as_another) {
+    const std::set<int64_t> lacked =
+        taken.size() > 1 ? *passed_over(*row, taken, tellings) : std::set<int64_t>();
+    const auto has_the_same = [&](const AblationRow* other) {
+      const auto of_other = passed_over(*row, taken, tellings_of(*other));
+      return of_other && of_other->empty();
+    };
+    if (lacked.empty() || std::any_of(samples.begin(), samples.end(), has_the_same)) {
       samples.push_back(row);
       continue;
     }
