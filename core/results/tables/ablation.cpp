@@ -15,6 +15,8 @@
 #include "core/results/tables/budget.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/completeness.h"
+#include "core/results/tables/known_seeds.h"
+#include "core/results/tables/made_runs.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/row_builder.h"
@@ -315,7 +317,9 @@ Ablation build_ablation(const TableSpec& declared,
   if (declared.best_of) mark_wanted(*declared.best_of, ablation.rows);
   for (AblationRow& row : ablation.rows)
     check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
-  count_other_sets(runs, declared, options, ablation);
+  const MadeRuns made(runs, options);
+  count_other_sets(made, declared, options, ablation);
+  check_seed_choice(made, ablation);
   add_other_seeds(runs, options, ablation);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});

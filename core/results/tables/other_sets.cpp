@@ -64,14 +64,6 @@ bool shows_one_of(const AblationRow& row, const MadeSet& set) {
   });
 }
 
-/// Whether it told something. A poor run is stopped, and one that diverges fails: they do as well,
-/// unless they ended before their first step.
-bool tells(const ConfiguredRun& run) {
-  const store::RunSummary& summary = run.summary;
-  return is_completed(&run) || summary.diverged != 0 ||
-         (store::is_final(summary.status) && summary.step > 0);
-}
-
 /// Whether they have one loss, and one value of each score that both have: settings of the
 /// evaluation change scores alone.
 bool have_same_result(const store::RunSummary& a, const store::RunSummary& b) {
@@ -303,63 +295,12 @@ std::set<std::string> tables_declared_together(const Ablation& ablation) {
   return tables;
 }
 
-/// All runs that may have been tried for a table's rows.
-class MadeRuns {
- public:
-  MadeRuns(const std::vector<ConfiguredRun>& shown, const AblationOptions& options)
-      : of_project_(
-            all_of({&shown, &options.filtered_out, &options.archived, &options.other_models})),
-        all_(all_of({&shown,
-                     &options.filtered_out,
-                     &options.archived,
-                     &options.other_models,
-                     &options.elsewhere})),
-        history_(summaries_of(all_), options.repetitions) {
-    for (const ConfiguredRun& run : options.other_models) of_other_models_.insert(&run);
-  }
-
-  /// Those of the config, under its name of now.
-  Runs of_config(const std::string& config) const {
-    Runs runs;
-    std::copy_if(of_project_.begin(),
-                 of_project_.end(),
-                 std::back_inserter(runs),
-                 [&](const ConfiguredRun* run) { return run->summary.config == config; });
-    return runs;
-  }
-
-  /// These and those under the names that the config had before the row's runs were made.
-  Runs behind(const Runs& of_config, const AblationRow& row) const {
-    std::string newest;
-    for (const store::RunSummary& run : row.runs) newest = std::max(newest, run.created);
-    const std::set<std::string> ids = history_.behind(summaries_of(of_config), newest);
-    Runs runs;
-    std::copy_if(all_.begin(), all_.end(), std::back_inserter(runs), [&](const ConfiguredRun* run) {
-      return ids.count(run->summary.id) > 0;
-    });
-    return runs;
-  }
-
-  bool is_of_other_model(const ConfiguredRun* run) const { return of_other_models_.count(run) > 0; }
-
- private:
-  static Runs all_of(const std::vector<const std::vector<ConfiguredRun>*>& lists) {
-    Runs runs;
-    for (const auto* list : lists)
-      for (const ConfiguredRun& run : *list) runs.push_back(&run);
-    return runs;
-  }
-
-  static std::vector<const store::RunSummary*> summaries_of(const Runs& runs) {
-    std::vector<const store::RunSummary*> summaries;
-    for (const ConfiguredRun* run : runs) summaries.push_back(&run->summary);
-    return summaries;
-  }
-
-  Runs of_project_, all_;
-  std::set<const ConfiguredRun*> of_other_models_;
-  RunHistory history_;
-};
+/// When the newest of the row's runs was made.
+std::string newest_of(const AblationRow& row) {
+  std::string newest;
+  for (const store::RunSummary& run : row.runs) newest = std::max(newest, run.created);
+  return newest;
+}
 
 /// Whether another row of the table shows the set.
 bool is_shown_by_another(const MadeSet& set, const AblationRow& row, const Ablation& ablation) {
@@ -371,17 +312,16 @@ bool is_shown_by_another(const MadeSet& set, const AblationRow& row, const Ablat
 
 }  // namespace
 
-void count_other_sets(const std::vector<ConfiguredRun>& runs,
+void count_other_sets(const MadeRuns& made,
                       const TableSpec& declared,
                       const AblationOptions& options,
                       Ablation& ablation) {
-  const MadeRuns made(runs, options);
   const Declarations declarations(declared, options.project_tables);
   std::map<Runs, std::map<std::string, MadeSet>> known_sets;
   for (AblationRow& row : ablation.rows) {
     if (row.runs.size() < 2) continue;
     const Runs of_config = made.of_config(row.spec.config);
-    const Runs behind = made.behind(of_config, row);
+    const Runs behind = made.behind(of_config, newest_of(row));
     const auto [place, is_new] = known_sets.try_emplace(behind);
     std::map<std::string, MadeSet>& sets = place->second;
     if (is_new) sets = sets_of(behind, ablation.table);

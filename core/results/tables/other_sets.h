@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/results/tables/ablation.h"
+#include "core/results/tables/made_runs.h"
 
 /// What else was run of a table's configs: who made it could show it in the place of what is shown.
 namespace forge::tables {
@@ -21,8 +22,8 @@ namespace forge::tables {
 /// does not show, nothing counts. Of others the table counts once, if the runs that are shown
 /// recorded it too, so that both were declared before anything was known: `RunSets::tables`.
 ///
-/// `runs`: of the project, as the table gets them; `declared`: the table's file.
-void count_other_sets(const std::vector<store::ConfiguredRun>& runs,
+/// `declared`: the table's file.
+void count_other_sets(const MadeRuns& made,
                       const TableSpec& declared,
                       const AblationOptions& options,
                       Ablation& ablation);

@@ -1,9 +1,12 @@
 // What docs/STATISTICS.md promises of whole tables, in the order and the words of its table.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
 
+#include "core/results/tables/known_seeds.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/core/results/tables/simulated_tables.h"
 #include "tests/support/catch.h"
@@ -125,6 +128,174 @@ TEST_CASE("who runs another set until one says something errs in one table in tw
               << percent(of_first) << " after the first | " << percent(of_any) << " |" << std::endl;
     CHECK(of_first <= most_of(tables));
     if (!are_declared) CHECK(of_any <= most_of(tables));
+  }
+}
+
+/// Two equal models, their losses by seed. Half of the variance is the seed's.
+struct TwoModels {
+  std::vector<double> baseline, other;
+
+  TwoModels(int seeds, RandomStream& random) {
+    for (int seed = 0; seed < seeds; ++seed) {
+      const double shared = normal(random);
+      baseline.push_back(10 + shared + normal(random));
+      other.push_back(10 + shared + normal(random));
+    }
+  }
+};
+
+/// Commands that train the models, one after the other.
+class Commands {
+ public:
+  explicit Commands(const TwoModels& models) : models_(models) {}
+
+  /// Of these seeds, of the baseline and of the other model, with the config's settings or others,
+  /// which change next to nothing.
+  void run(const std::vector<int>& seeds, const char* config, bool is_shown = true) {
+    const bool is_baseline = std::string(config) == "row_0";
+    const auto time = [](int hour) { return std::to_string(10000 + hour); };
+    for (const int seed : seeds) {
+      store::ConfiguredRun made;
+      store::RunSummary& run = made.summary;
+      run.id = std::to_string(runs_.size());
+      run.config = config;
+      run.seed = seed;
+      run.status = run::RunState::completed;
+      run.created = time(2 * commands_);
+      run.updated = time(2 * commands_ + 1);
+      run.metrics["eval_loss"] =
+          (is_baseline ? models_.baseline : models_.other)[static_cast<size_t>(seed)];
+      if (is_shown) rows_[is_baseline ? 0 : 1].push_back(run);
+      runs_.push_back(std::move(made));
+    }
+    ++commands_;
+  }
+
+  /// Whether their table calls the models different.
+  bool errs(bool is_checked) {
+    std::vector<AblationRow> rows;
+    for (const size_t i : {0, 1}) {
+      AblationRow row = row_of("row_" + std::to_string(i), {}, rows_[i].size());
+      row.runs = row.first_runs = rows_[i];
+      row.run = row.runs.back();
+      row.sets.shown.second_run = row.runs[1].created;
+      std::sort(row.runs.begin(), row.runs.end(), [](const auto& a, const auto& b) {
+        return a.seed < b.seed;
+      });
+      rows.push_back(std::move(row));
+    }
+    Ablation table = table_of(rows);
+    if (is_checked) check_seed_choice(MadeRuns(runs_, {}), table);
+    const Standing standing = verdicts_of(table).cells.at("eval_loss")[1].standing;
+    return standing == Standing::better || standing == Standing::worse;
+  }
+
+ private:
+  const TwoModels& models_;
+  std::vector<store::ConfiguredRun> runs_;
+  std::vector<store::RunSummary> rows_[2];
+  int commands_ = 0;
+};
+
+std::vector<int> seeds_from(int first, int count) {
+  std::vector<int> seeds(static_cast<size_t>(count));
+  std::iota(seeds.begin(), seeds.end(), first);
+  return seeds;
+}
+
+/// The first so many of the seeds, of which those with the least `value` come first.
+template <class Value>
+std::vector<int> least(int count, std::vector<int> seeds, const Value& value) {
+  std::sort(seeds.begin(), seeds.end(), [&](int a, int b) { return value(a) < value(b); });
+  seeds.resize(static_cast<size_t>(count));
+  return seeds;
+}
+
+TEST_CASE("who picks seeds by what is known of them errs in one table in twenty",
+          "[verdicts][simulation]") {
+  struct Way {
+    const char* name;
+    void (*run)(const TwoModels&, Commands&);
+    bool is_choice;  ///< which the check refuses
+  };
+  const std::vector<Way> ways = {
+      {"the five luckiest of a baseline's 40 seeds",
+       [](const TwoModels& models, Commands& commands) {
+         commands.run(seeds_from(0, 40), "row_0");
+         commands.run(least(5,
+                            seeds_from(0, 40),
+                            [&](int seed) { return models.baseline[static_cast<size_t>(seed)]; }),
+                      "row_1");
+       },
+       true},
+      {"the five best of 30 seeds, each tried with settings of its own",
+       [](const TwoModels& models, Commands& commands) {
+         commands.run(seeds_from(0, 30), "row_0", false);
+         commands.run(seeds_from(0, 30), "row_1", false);
+         const std::vector<int> best = least(5, seeds_from(0, 30), [&](int seed) {
+           const auto i = static_cast<size_t>(seed);
+           return models.other[i] - models.baseline[i];
+         });
+         commands.run(best, "row_0");
+         commands.run(best, "row_1");
+       },
+       true},
+      {"the best of 30 seeds and four new ones",
+       [](const TwoModels& models, Commands& commands) {
+         commands.run(seeds_from(0, 30), "row_0", false);
+         commands.run(seeds_from(0, 30), "row_1", false);
+         std::vector<int> seeds = least(1, seeds_from(0, 30), [&](int seed) {
+           const auto i = static_cast<size_t>(seed);
+           return models.other[i] - models.baseline[i];
+         });
+         for (const int seed : seeds_from(30, 4)) seeds.push_back(seed);
+         commands.run(seeds, "row_0");
+         commands.run(seeds, "row_1");
+       },
+       false},
+      {"the luckiest of a baseline's 40 seeds and four new ones",
+       [](const TwoModels& models, Commands& commands) {
+         commands.run(seeds_from(0, 40), "row_0");
+         std::vector<int> seeds = least(1, seeds_from(0, 40), [&](int seed) {
+           return models.baseline[static_cast<size_t>(seed)];
+         });
+         for (const int seed : seeds_from(40, 4)) seeds.push_back(seed);
+         commands.run(seeds, "row_1");
+       },
+       false},
+      {"the first five of a baseline's 40 seeds",
+       [](const TwoModels&, Commands& commands) {
+         commands.run(seeds_from(0, 40), "row_0");
+         commands.run(seeds_from(0, 5), "row_1");
+       },
+       false},
+      {"five new seeds beside a baseline's 40",
+       [](const TwoModels&, Commands& commands) {
+         commands.run(seeds_from(0, 40), "row_0");
+         commands.run(seeds_from(40, 5), "row_1");
+       },
+       false}};
+  const int tables = simulated_tables(300);
+  for (const Way& way : ways) {
+    RandomStream random(simulation_seed(), stream_number(way.name));
+    double unchecked = 0, checked = 0;
+    for (int i = 0; i < tables; ++i) {
+      const TwoModels models(45, random);
+      Commands commands(models);
+      way.run(models, commands);
+      unchecked += commands.errs(false) / double(tables);
+      checked += commands.errs(true) / double(tables);
+    }
+    CAPTURE(way.name, unchecked, checked, simulation_seed());
+    std::cout << "seeds | " << way.name << " | " << percent(unchecked) << " without the check | "
+              << percent(checked) << " |" << std::endl;
+    CHECK(checked <= most_of(tables));
+    if (way.is_choice) {
+      CHECK(unchecked > 2 * 0.05);
+      CHECK(checked == 0);
+    } else {
+      CHECK(checked == unchecked);
+    }
   }
 }
 

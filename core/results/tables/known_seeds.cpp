@@ -1,0 +1,153 @@
+#include "core/results/tables/known_seeds.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "core/base/text.h"
+
+namespace forge::tables {
+namespace {
+
+/// A run that told of its seed. Its times are the run's own.
+struct Telling {
+  int64_t seed = 0;
+  std::string_view planned, ended;
+};
+using Tellings = std::vector<Telling>;
+
+/// Seeds with a time of each.
+using SeedTimes = std::map<int64_t, std::string_view>;
+
+bool is_known_at(std::string_view time, const Telling& telling) {
+  return telling.planned < time && telling.ended <= time;
+}
+
+Telling telling_of(const store::RunSummary& run) { return {run.seed, run.created, run.updated}; }
+
+/// Of all runs of the table's configs.
+Tellings tellings_of(const MadeRuns& made, const Ablation& ablation) {
+  MadeRuns::Runs of_configs;
+  std::string newest;
+  std::set<std::string> configs;
+  for (const AblationRow& row : ablation.rows) {
+    for (const store::RunSummary& run : row.runs) newest = std::max(newest, run.created);
+    if (!configs.insert(row.spec.config).second) continue;
+    const MadeRuns::Runs own = made.of_config(row.spec.config);
+    of_configs.insert(of_configs.end(), own.begin(), own.end());
+  }
+  Tellings tellings;
+  for (const store::ConfiguredRun* run : made.behind(of_configs, newest))
+    if (tells(*run)) tellings.push_back(telling_of(run->summary));
+  return tellings;
+}
+
+/// The runs that first found what the row shows.
+Tellings tellings_of(const AblationRow& row) {
+  Tellings tellings;
+  for (const store::RunSummary& run : row.first_runs) tellings.push_back(telling_of(run));
+  return tellings;
+}
+
+/// The seeds that were known at that time, with when the first run that told of each was planned.
+SeedTimes known_at(std::string_view time, const Tellings& tellings) {
+  SeedTimes known;
+  for (const Telling& telling : tellings) {
+    if (!is_known_at(time, telling)) continue;
+    const auto [found, is_new] = known.emplace(telling.seed, telling.planned);
+    if (!is_new) found->second = std::min(found->second, telling.planned);
+  }
+  return known;
+}
+
+/// The row's seeds that were known when its runs of them were planned, with that time.
+SeedTimes taken_by(const AblationRow& row, const Tellings& tellings) {
+  SeedTimes taken;
+  for (const Telling& own : tellings_of(row)) {
+    const auto told_of_it = [&](const Telling& telling) {
+      return telling.seed == own.seed && is_known_at(own.planned, telling);
+    };
+    if (std::any_of(tellings.begin(), tellings.end(), told_of_it))
+      taken.emplace(own.seed, own.planned);
+  }
+  return taken;
+}
+
+bool is_tuned_with(const AblationRow& row, int64_t seed) {
+  return std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
+    return std::any_of(point.runs.begin(), point.runs.end(), [&](const store::RunSummary& run) {
+      return run.seed == seed;
+    });
+  });
+}
+
+/// The seeds that the row passed over: known before those that it took, by these runs, and not
+/// among its own. None where these runs did not tell of all that it took.
+std::optional<std::set<int64_t>> passed_over(const AblationRow& row,
+                                             const SeedTimes& taken,
+                                             const Tellings& tellings) {
+  std::set<int64_t> seeds;
+  for (const auto& [seed, planned] : taken) {
+    const SeedTimes known = known_at(planned, tellings);
+    const auto own = known.find(seed);
+    if (own == known.end()) return std::nullopt;
+    for (const auto& [other, first] : known) {
+      const bool is_before = std::tie(first, other) < std::tie(own->second, seed);
+      if (is_before && !shown_of_seed(row, other) && !is_tuned_with(row, other))
+        seeds.insert(other);
+    }
+  }
+  return seeds;
+}
+
+std::string list_of(const std::set<int64_t>& seeds) {
+  constexpr size_t most = 8;
+  std::vector<std::string> texts;
+  for (const int64_t seed : seeds)
+    if (texts.size() < most) texts.push_back(std::to_string(seed));
+  return join(texts, ", ") +
+         (seeds.size() > most ? " and " + std::to_string(seeds.size() - most) + " more" : "");
+}
+
+/// In the order in which they were planned.
+std::vector<AblationRow*> compared_rows(Ablation& ablation) {
+  std::vector<AblationRow*> rows;
+  for (AblationRow& row : ablation.rows)
+    if (row.is_comparable() && row.runs.size() > 1) rows.push_back(&row);
+  std::stable_sort(rows.begin(), rows.end(), [](const AblationRow* a, const AblationRow* b) {
+    return a->sets.shown.second_run < b->sets.shown.second_run;
+  });
+  return rows;
+}
+
+}  // namespace
+
+void check_seed_choice(const MadeRuns& made, Ablation& ablation) {
+  const Tellings tellings = tellings_of(made, ablation);
+  std::vector<const AblationRow*> samples;
+  for (AblationRow* row : compared_rows(ablation)) {
+    const SeedTimes taken = taken_by(*row, tellings);
+    const std::set<int64_t> lacked =
+        taken.size() > 1 ? *passed_over(*row, taken, tellings) : std::set<int64_t>();
+    const auto has_the_same = [&](const AblationRow* other) {
+      const auto of_other = passed_over(*row, taken, tellings_of(*other));
+      return of_other && of_other->empty();
+    };
+    if (lacked.empty() || std::any_of(samples.begin(), samples.end(), has_the_same)) {
+      samples.push_back(row);
+      continue;
+    }
+    row->violations.push_back(
+        "its seeds may have been chosen: " + std::to_string(taken.size()) + " of its " +
+        counted(row->runs.size(), "seed") + " were known when they were planned, and it lacks " +
+        std::to_string(lacked.size()) + " that were known before these (" + list_of(lacked) +
+        "): the first known seeds are compared, or new ones");
+  }
+}
+
+}  // namespace forge::tables

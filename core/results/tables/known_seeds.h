@@ -1,0 +1,19 @@
+#pragma once
+
+#include "core/results/tables/ablation.h"
+#include "core/results/tables/made_runs.h"
+
+/// Which seeds were known when a row was planned: who picks among these picks results.
+namespace forge::tables {
+
+/// Lets a row be compared with nothing whose seeds may have been chosen by what was known of them.
+/// A seed is known from the end of the first run that told of it, with any setting, of any row's
+/// config, under the names that these had before (MadeRuns::behind). The seeds that were known when
+/// the row's runs of them were planned must be the first ones in the order in which they became
+/// known, or as another such row, whose runs had then ended, has them: a row that lacks one before
+/// its last may have passed over it. New seeds are always a sample, and so is a row with a single
+/// seed that was known, which says nothing yet. Seeds that `best_of` has tuned the row with are not
+/// lacked. The rows' first runs and sets are known (check_completeness, count_other_sets).
+void check_seed_choice(const MadeRuns& made, Ablation& ablation);
+
+}  // namespace forge::tables
