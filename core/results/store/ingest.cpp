@@ -24,11 +24,13 @@ namespace {
 
 /// The columns of `sources` behind run_id, in the order of FileState.
 constexpr const char* file_state_columns =
-    "record_size, record_modified_ns, record_inode, events_size, events_modified_ns, events_inode, "
+    "record_size, record_modified_ns, record_inode, config_size, config_modified_ns, config_inode, "
+    "events_size, events_modified_ns, events_inode, "
     "remarks_size, remarks_modified_ns, remarks_inode, events_offset";
 FileState read_file_state(RowReader& row) {
   FileState state;
-  for (FileStamp* stamp : {&state.record, &state.events, &state.remarks}) row.value(*stamp);
+  for (FileStamp* stamp : {&state.record, &state.config, &state.events, &state.remarks})
+    row.value(*stamp);
   row.value(state.events_offset);
   return state;
 }
@@ -129,7 +131,8 @@ class Ingester {
       remove(folder.id());
       before.reset();
     }
-    if (!before && !(read.description && read.description->stamp == now.record))
+    if (!before && !(read.description && read.description->record == now.record &&
+                     read.description->config == now.config))
       read.description = describe(folder);
     std::optional<int64_t> max_steps;  // of the config, where it has just been read
     if (!before) max_steps = read.description->run.max_steps;
@@ -158,7 +161,13 @@ class Ingester {
     if (is_lost && !status.damaged) keep_values_up_to(run.kept_step, run);
     add_remarks(folder, run);
     write_summary(run);
-    execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
+    execute(upsert_state_,
+            folder.id(),
+            now.record,
+            now.config,
+            now.events,
+            now.remarks,
+            now.events_offset);
   }
 
   /// Binds the values in their order and runs the statement.
@@ -243,7 +252,7 @@ class Ingester {
 
   /// Its row is written once the events are read.
   RunSummary add_run(Description description) {
-    execute(upsert_config_, description.run.id, description.config);
+    execute(upsert_config_, description.run.id, description.config_text);
     return std::move(description.run);
   }
 
@@ -437,8 +446,8 @@ FolderNames folder_names(const fs::path& runs_dir) {
 /// A supervisor that was killed leaves its run's files as they were, so the state of a run that has
 /// not ended is computed as well.
 bool is_changed(const run::RunFolder& folder, const FileState& now, const KnownRun& known) {
-  if (now.record != known.files.record || now.events != known.files.events ||
-      now.remarks != known.files.remarks)
+  if (now.record != known.files.record || now.config != known.files.config ||
+      now.events != known.files.events || now.remarks != known.files.remarks)
     return true;
   return !is_final(known.status) && folder.state() != known.status;
 }

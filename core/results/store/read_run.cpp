@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 FileState file_state_of(const run::RunFolder& folder) {
   return {stamp_of(folder.record_file()),
+          stamp_of(folder.config_file()),
           stamp_of(folder.events_file()),
           stamp_of(folder.annotations_file()),
           0};
@@ -33,13 +34,16 @@ bool ends_line(const fs::path& file, int64_t offset) {
 }  // namespace
 
 bool continues(const FileState& before, const FileState& now, const fs::path& events_file) {
-  if (before.record != now.record || before.events_offset > now.events.size) return false;
+  if (before.record != now.record || before.config != now.config ||
+      before.events_offset > now.events.size)
+    return false;
   return before.events_offset == 0 ||
          (before.events.inode == now.events.inode && ends_line(events_file, before.events_offset));
 }
 
 Description describe(const run::RunFolder& folder) {
-  const FileStamp stamp = stamp_of(folder.record_file());
+  const FileStamp of_record = stamp_of(folder.record_file());
+  const FileStamp of_config = stamp_of(folder.config_file());
   const run::RunRecord record = folder.record();
   const nlohmann::json config_json = folder.config(record);
   const config::Experiment experiment = config::experiment_from_json(config_json);
@@ -84,7 +88,7 @@ Description describe(const run::RunFolder& folder) {
   run.state_per_token = state.per_token;
   run.fixed_state = state.fixed;
   run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
-  return {stamp, std::move(run), json_text(config_json)};
+  return {of_record, of_config, std::move(run), json_text(config_json)};
 }
 
 NewEvents read_new_events(const run::RunFolder& folder, int64_t offset) {

@@ -16,6 +16,7 @@ namespace forge::store {
 /// How far a run's files have been read: a row of the table `sources`.
 struct FileState {
   FileStamp record;        ///< run.json
+  FileStamp config;        ///< config.json
   FileStamp events;        ///< events.jsonl
   FileStamp remarks = {};  ///< remarks.json
   int64_t events_offset = 0;
@@ -42,9 +43,9 @@ constexpr int64_t max_event_bytes = int64_t{1} << 20;
 /// What run.json and config.json say of a run. Parsing and checking them takes most of the time of
 /// a new run.
 struct Description {
-  FileStamp stamp;  ///< of run.json before it was read
+  FileStamp record, config;  ///< of run.json and config.json before they were read
   RunSummary run;
-  std::string config;
+  std::string config_text;
 };
 
 /// What is read of a changed run before the write lock is taken.

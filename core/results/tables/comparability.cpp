@@ -27,7 +27,7 @@ void add_leaves(const nlohmann::json& value,
                 const std::string& path,
                 std::vector<Condition>& conditions) {
   if (!value.is_object()) {
-    conditions.push_back({path, plain_text(value)});
+    conditions.push_back({path, plain_text(value), {}, true});
     return;
   }
   for (const auto& [key, inner] : value.items()) add_leaves(inner, path + "." + key, conditions);
@@ -109,6 +109,18 @@ std::optional<Condition> program_of(const ConfiguredRun& run, const TableSpec& t
   if (run.summary.program.empty() || !command) return std::nullopt;
   const std::string backend = table.by == "backend" ? "backend " + run.summary.backend + ": " : "";
   return Condition{program_condition + backend + plain_text(*command), run.summary.program};
+}
+
+constexpr const char* library_condition = "library ";
+
+bool is_library(const Condition& condition) {
+  return condition.name.rfind(library_condition, 0) == 0;
+}
+
+/// Each backend counts its own versions and has a program of its own.
+bool tells_backends_apart(const Condition& condition) {
+  return condition.name == "numerics" || condition.name == "code" || condition.name == "program" ||
+         is_library(condition);
 }
 
 /// Whether the key says how long to train.
@@ -203,20 +215,25 @@ std::vector<std::string> differences_from_config(const ConfiguredRun& run,
 }
 
 std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table) {
-  std::map<std::string, std::set<std::string>> values;
+  std::map<std::string, std::vector<std::string>> values;  // of the runs in which a key is set
   for (const ConfiguredRun* run : runs) {
     nlohmann::json config = run::identity_config(run->config);
-    for (const char* section : {"model", "seed", "backend", "external"}) config.erase(section);
+    for (const char* section : {"model", "seed", "backend"}) config.erase(section);
     std::vector<Condition> leaves = {{"data", run->summary.data_fingerprint},
-                                     {"tokenizer", run->summary.tokenizer_fingerprint}};
+                                     {"tokenizer", run->summary.tokenizer_fingerprint},
+                                     {"external.program", run->summary.program}};
     for (const auto& [key, value] : config.items()) add_leaves(value, key, leaves);
     for (const Condition& leaf : leaves)
       if (!is_varied_by(table, run->summary.config, leaf.name))
-        values[leaf.name].insert(leaf.value);
+        values[leaf.name].push_back(leaf.value);
   }
   std::vector<std::string> keys;
-  for (const auto& [key, different] : values)
-    if (different.size() > 1) keys.push_back(key);
+  for (const auto& [key, of_runs] : values) {
+    // Each backend has a command, and what that needs, of its own.
+    if (table.by == "backend" && starts_with(key, "external.")) continue;
+    const bool is_equal = std::equal(of_runs.begin() + 1, of_runs.end(), of_runs.begin());
+    if (of_runs.size() < runs.size() || !is_equal) keys.push_back(key);
+  }
   return keys;
 }
 
@@ -266,12 +283,6 @@ std::string numerics_variables_of(const store::ConfiguredRun& run) {
 
 namespace {
 
-constexpr const char* library_condition = "library ";
-
-bool is_library(const Condition& condition) {
-  return condition.name.rfind(library_condition, 0) == 0;
-}
-
 /// Those of all attempts.
 std::vector<Condition> device_conditions(const ConfiguredRun& run) {
   const std::string variables = numerics_variables_of(run);
@@ -299,7 +310,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       {"data", std::move(data)},
       {"tokenizer", {{"tokenizer", summary.tokenizer_fingerprint}}},
       {"evaluation", {{"evaluation", evaluation_of(run)}}},
-      {"code", {{"code", summary.backend_version}}},
+      {"code", {{"code", summary.backend_version}, {"program", summary.program}}},
       {"train.initial_weights",
        {{"initial weights",
          summary.initial_weights_hash.empty() ? "drawn" : summary.initial_weights_hash}}},
@@ -324,10 +335,8 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   conditions.push_back({"seeds vary", varied_by_seed(run.config)});
   conditions.push_back({"backend", summary.backend});
   conditions.push_back({"numerics", std::to_string(summary.numerics_version)});
-  // Each backend counts its own versions.
   const auto divides = [&](const Condition& c) {
-    return c.name == table.by ||
-           (table.by == "backend" && (c.name == "numerics" || c.name == "code" || is_library(c))) ||
+    return c.name == table.by || (table.by == "backend" && tells_backends_apart(c)) ||
            (c.name == "seeds vary" && (table.by == "data.order_seed" || table.by == "data.order" ||
                                        table.by == "train.initial_weights_seed")) ||
            (table.by == "train.initial_weights" &&
@@ -356,18 +365,35 @@ std::string group_of(const store::ConfiguredRun& run, const TableSpec& table) {
 
 std::vector<std::string> violations(const std::vector<Condition>& run,
                                     const std::vector<Condition>& group) {
-  std::map<std::string, const Condition*> wanted;
-  for (const Condition& condition : group) wanted[condition.name] = &condition;
+  const auto by_name = [](const std::vector<Condition>& conditions) {
+    std::map<std::string, const Condition*> found;
+    for (const Condition& condition : conditions) found[condition.name] = &condition;
+    return found;
+  };
+  const std::map<std::string, const Condition*> own = by_name(run), shown = by_name(group);
   std::vector<std::string> found;
-  for (const Condition& own : run) {
-    const Condition* const shown = wanted[own.name];
-    if (!shown || own.value.empty() || shown->value.empty() || own.value == shown->value) continue;
-    const auto text = [&](const Condition& condition) {
-      const std::string value = shortened(condition.value);
-      return own.source == shown->source ? value : condition.source + " (" + value + ")";
+  const auto differs = [&](const std::string& name, const std::string& a, const std::string& b) {
+    found.push_back(name + " " + a + ", this table shows " + b);
+  };
+  const char* const not_set = "none";
+  for (const Condition& condition : run) {
+    const auto other = shown.find(condition.name);
+    if (other == shown.end()) {
+      if (condition.is_key) differs(condition.name, condition.value, not_set);
+      continue;
+    }
+    const Condition& wanted = *other->second;
+    if (condition.value.empty() || wanted.value.empty() || condition.value == wanted.value)
+      continue;
+    const auto text = [&](const Condition& of) {
+      const std::string value = shortened(of.value);
+      return condition.source == wanted.source ? value : of.source + " (" + value + ")";
     };
-    found.push_back(own.name + " " + text(own) + ", this table shows " + text(*shown));
+    differs(condition.name, text(condition), text(wanted));
   }
+  for (const Condition& condition : group)
+    if (condition.is_key && own.count(condition.name) == 0)
+      differs(condition.name, not_set, condition.value);
   return found;
 }
 
@@ -380,12 +406,13 @@ bool differs_in_backend_alone(const std::vector<Condition>& run,
     return found == conditions.end() ? "" : found->value;
   };
   if (value_of_backend(run) == value_of_backend(group)) return false;
-  // Each backend counts its own versions.
   std::vector<Condition> others = run;
-  const auto tells_backends_apart = [](const Condition& c) {
-    return c.name == "backend" || c.name == "numerics" || c.name == "code" || is_library(c);
-  };
-  others.erase(std::remove_if(others.begin(), others.end(), tells_backends_apart), others.end());
+  others.erase(std::remove_if(others.begin(),
+                              others.end(),
+                              [](const Condition& c) {
+                                return c.name == "backend" || tells_backends_apart(c);
+                              }),
+               others.end());
   return violations(others, group).empty();
 }
 

@@ -18,6 +18,7 @@ struct Condition {
   std::string name;         ///< "profile", "data", "train.max_steps", …
   std::string value;        ///< "": not known (yet)
   std::string source = {};  ///< what a fingerprint is of, by name: "stories.txt"; "": it says all
+  bool is_key = false;      ///< of the config: a run that lacks the condition has it not set
 };
 
 /// What a run was evaluated on: "256 rows of 16 tokens", or, where scores are of what it generates,

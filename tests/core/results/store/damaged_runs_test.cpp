@@ -40,6 +40,25 @@ TEST_CASE("damaged lines are skipped with a warning", "[store]") {
   REQUIRE(place.store.sync(place.runs).warnings.empty());  // each object says it once
 }
 
+TEST_CASE("a config that is edited later is read again", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder folder = make_completed_run(place.runs, made("x"));
+  REQUIRE(place.store.sync(place.runs).warnings.empty());
+  const std::string config = read_file(folder.config_file());
+  std::string edited = config;
+  edited.insert(edited.find("\"lr\": ") + 6, "7");
+  for (const std::string& damaged : {edited, std::string("my thesis")}) {
+    write_file_atomic(folder.config_file(), damaged);
+    const SyncReport report = ResultStore(place.database).sync(place.runs);
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(contains(report.warnings[0], "config.json"));
+    CHECK(place.store.runs().empty());
+  }
+  write_file_atomic(folder.config_file(), config);
+  CHECK(place.store.sync(place.runs).warnings.empty());
+  CHECK(place.store.runs().size() == 1);
+}
+
 TEST_CASE("damage is told as long as it is there", "[store][hostile]") {
   Workplace place;
   const run::RunFolder folder = make_completed_run(place.runs, made("x"));

@@ -447,6 +447,41 @@ TEST_CASE("a fingerprint that differs is short, with the name of its text where 
   CHECK(conditions_of(run, equal).front().source == "tiny.txt");
 }
 
+TEST_CASE("a key that stands in one run alone is compared as well", "[report]") {
+  std::vector<store::ConfiguredRun> all = {run_of("llama", "a", 1), run_of("canon", "a", 1)};
+  all[0].config["optimizer"] = {{"lr", 0.1}};
+  all[1].config["optimizer"] = {{"lr", 0.1}, {"weight_decay_of", {{"matrices", 30}}}};
+  TableSpec equal = table();
+  equal.must_be_equal = {"optimizer"};
+  const std::string key = "optimizer.weight_decay_of.matrices";
+  for (const bool is_newest : {false, true}) {
+    all[is_newest ? 1 : 0].summary.created = "2026-02-01T00:00:00Z";
+    all[is_newest ? 0 : 1].summary.created = "2026-01-01T00:00:00Z";
+    const Ablation ablation = build_ablation(equal, all);
+    CHECK(ablation.rows[is_newest ? 0 : 1].violations ==
+          std::vector<std::string>{is_newest ? key + " none, this table shows 30"
+                                             : key + " 30, this table shows none"});
+  }
+  equal.must_be_equal = {key};
+  CHECK_FALSE(build_ablation(equal, all).rows[0].is_comparable());
+  equal.must_be_equal = {};
+  CHECK(setup_of(build_ablation(equal, all), "Rows differ in") == "rows differ in " + key);
+}
+
+TEST_CASE("rows that different external programs computed are said to be", "[report]") {
+  std::vector<store::ConfiguredRun> all = {run_of("llama", "a", 1), run_of("canon", "a", 1)};
+  for (store::ConfiguredRun& run : all) {
+    run.config["external"] = {{"command", {"python3", run.summary.config + ".py"}}};
+    run.summary.program = "program of " + run.summary.config;
+  }
+  const auto differs = [&] { return setup_of(build_ablation(table(), all), "Rows differ in"); };
+  CHECK(differs() == "rows differ in external.command; external.program");
+  TableSpec equal = table();
+  equal.must_be_equal = {"code"};
+  const Ablation ablation = build_ablation(equal, all);
+  CHECK(ablation.rows[0].is_comparable() != ablation.rows[1].is_comparable());
+}
+
 TEST_CASE("a row that went on from trained weights is not compared with drawn ones", "[report]") {
   std::vector<store::ConfiguredRun> all = {run_of("llama", "a", 1), run_of("canon", "a", 1)};
   all[0].summary.created = "2026-02-01T00:00:00Z";
