@@ -14,25 +14,31 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The file that a word of the command names, where the folder decides which it is; "" for others.
-/// A program of the system, /usr/bin/python3, is as it is named.
-fs::path named_file(const fs::path& folder, const std::string& word) {
+/// Of files elsewhere larger ones are data that a program reads, which may take minutes to hash.
+constexpr uintmax_t most_bytes_elsewhere = 16 << 20;
+
+/// The file that a word of the command names; "" for others. A program of the system that starts
+/// the command, /usr/bin/python3, is as it is named.
+fs::path named_file(const fs::path& folder, const std::string& word, bool is_started) {
   const size_t equals = word.find('=');
   const std::string name = equals == std::string::npos ? word : word.substr(equals + 1);
   if (name.empty()) return {};
   const fs::path file = (folder / name).lexically_normal();
-  const bool is_absolute = fs::path(name).is_absolute();
-  if (is_absolute && *file.lexically_relative(folder.lexically_normal()).begin() == "..") return {};
   std::error_code ignored;
-  return fs::is_regular_file(file, ignored) ? file : fs::path();
+  if (!fs::is_regular_file(file, ignored)) return {};
+  const bool is_elsewhere = fs::path(name).is_absolute() &&
+                            *file.lexically_relative(folder.lexically_normal()).begin() == "..";
+  if (is_elsewhere && (is_started || fs::file_size(file, ignored) > most_bytes_elsewhere))
+    return {};
+  return file;
 }
 
 }  // namespace
 
 std::vector<fs::path> program_files(const config::ExternalConfig& external) {
   std::vector<fs::path> files;
-  for (const std::string& word : external.command) {
-    const fs::path file = named_file(external.working_directory, word);
+  for (size_t i = 0; i < external.command.size(); ++i) {
+    const fs::path file = named_file(external.working_directory, external.command[i], i == 0);
     if (!file.empty()) files.push_back(file);
   }
   return files;

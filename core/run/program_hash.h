@@ -8,8 +8,9 @@
 
 namespace forge::run {
 
-/// The files of its working folder that an external backend's command names, "worker.py" or
-/// "--model=net.py", in its order.
+/// The files that an external backend's command names, "worker.py" or "--model=/home/ada/net.py",
+/// in its order: those of its working folder, and of other folders those of up to 16 MiB but for
+/// the program that it starts, "/usr/bin/python3".
 std::vector<std::filesystem::path> program_files(const config::ExternalConfig& external);
 
 /// Stands in a run's identity for the program of an external backend: a hash of these files, so

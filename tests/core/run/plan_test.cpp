@@ -284,6 +284,23 @@ TEST_CASE("programs of one name in two folders are two programs", "[run][plan]")
   a.write("net.py", "2");
   a.write("other.py", "not named");
   REQUIRE(in(a) == in(b));
+  // A script of a third folder counts wherever it is, but no program that is started, nor much
+  // data.
+  const TemporaryFolder c;
+  const std::string script = c.write("script.py", "1").string();
+  external.command = {script, "worker.py"};
+  const std::string before = in(a);
+  c.write("script.py", "2");
+  REQUIRE(in(a) == before);
+  external.command = {"/usr/bin/python3", "--file=" + script};
+  const std::string second = in(a);
+  REQUIRE(in(b) == second);
+  c.write("script.py", "1");
+  REQUIRE(in(a) != second);
+  fs::resize_file(script, (16 << 20) + 1);
+  const std::string large = in(a);
+  c.write("script.py", std::string((16 << 20) + 1, '.'));
+  REQUIRE(in(a) == large);
 
   const TemporaryFolder runs;
   RunInputs inputs = small_inputs();
