@@ -219,6 +219,7 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
   for (const ConfiguredRun* run : runs) {
     nlohmann::json config = run::identity_config(run->config);
     for (const char* section : {"model", "seed", "backend"}) config.erase(section);
+    if (run->summary.program.empty()) config.erase("external");  // how forge starts its own
     std::vector<Condition> leaves = {{"data", run->summary.data_fingerprint},
                                      {"tokenizer", run->summary.tokenizer_fingerprint},
                                      {"external.program", run->summary.program}};
