@@ -121,6 +121,18 @@ std::string second_run_of(const Runs& runs, const FirstRuns& repetitions = {}) {
   return times.size() < 2 ? "" : times[1];
 }
 
+/// Whether two seeds of the set had told what they found when the first run of `later` was made.
+bool was_known_to(const MadeSet& set, const MadeSet& later) {
+  std::string made;
+  for (const ConfiguredRun* run : later.runs)
+    if (made.empty() || run->summary.created < made) made = run->summary.created;
+  std::set<int64_t> known;
+  for (const ConfiguredRun* run : set.runs)
+    if (tells(*run) && store::is_final(run->summary.status) && run->summary.updated <= made)
+      known.insert(run->summary.seed);
+  return known.size() >= 2;
+}
+
 /// Seeds that were planned or begun and did not complete; 0 while some may.
 size_t unfinished_seeds_of(const MadeSet& set) {
   std::set<std::string> planned, completed;
@@ -338,6 +350,9 @@ void count_other_sets(const MadeRuns& made,
     row.sets.shown = {conditions_text(own->second, ablation.table),
                       second_run_of(of_own_name, options.repetitions)};
     for (const auto& [key, set] : sets) {
+      if (set.group != row.group && find_row(ablation, row.spec.config, set.group) &&
+          was_known_to(set, own->second))
+        row.sets.is_added = true;
       const std::set<int64_t> telling = telling_seeds(set, row);
       if (shows_one_of(row, set) || is_shown_by_another(set, row, ablation) || telling.size() < 2 ||
           is_tried_by_tuning_seeds(set, own->second, ablation.table, telling))
@@ -392,6 +407,15 @@ SetupEntry describe_other_sets(const Ablation& ablation) {
     sentences.push_back("before these runs others of the same configs were made for " + names +
                         ", declared together with this table: p is multiplied by " +
                         std::to_string(1 + tables.size()));
+  }
+  const auto is_added = [](const AblationRow& row) {
+    return row.is_comparable() && row.sets.is_added;
+  };
+  if (std::any_of(ablation.rows.begin(), ablation.rows.end(), is_added)) {
+    counts.push_back("values of " + ablation.table.by + " added when others were known");
+    sentences.push_back("runs of some values of " + ablation.table.by +
+                        " were made when those of others were known: who goes on until a value "
+                        "differs finds one in up to one table of ten");
   }
   if (counts.empty()) return {};
   return {"Other runs", join(sentences, "; "), join(counts, ", ")};

@@ -210,6 +210,21 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
         "2 earlier sets of runs counted (optimizer.lr)");
 }
 
+TEST_CASE("values of --by that were added when others were known are told of", "[report][plan]") {
+  const auto said = [](bool is_one_plan) {
+    const Sets sets(3, [&](int set, MadeRun& run) {
+      run.experiment.optimizer.lr = 0.001 * (set + 1);
+      // All end on November 20.
+      run.created = Lab::run(run.config, is_one_plan ? 10 : 19 + 2 * set).created;
+    });
+    TableSpec table = strict_table();
+    group_by(table, "optimizer.lr");
+    return setup_of(build_ablation(table, sets.lab.read(), {}), "Other runs");
+  };
+  CHECK(said(true) == "");
+  CHECK(said(false) == "values of optimizer.lr added when others were known");
+}
+
 TEST_CASE("other lengths than that of a row with a budget are looks", "[report][plan]") {
   const Sets sets(3, [](int set, MadeRun& run) {
     if (run.config == "canon_a") run.experiment.train.max_steps = 2000 + set;
