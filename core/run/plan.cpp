@@ -17,6 +17,7 @@
 #include "core/project/workspace.h"
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
+#include "core/run/input_files.h"
 #include "core/run/moved_files.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
@@ -85,6 +86,24 @@ void check_same_measurements(const RunFolder& other, const Json& theirs, const J
   }
 }
 
+/// What it found of files that changed meanwhile is no part of a run without that mark.
+void check_unchanged_inputs(const RunFolder& other) {
+  std::vector<std::string> changed;
+  for_each_event(other.events_file(), [&](const StoredEvent& stored) {
+    // An attempt that begins from the start goes on with nothing that the files were read for.
+    if (stored.started && !stored.started->resume_from.empty() &&
+        !stored.started->changed_inputs.empty())
+      changed = stored.started->changed_inputs;
+    if (stored.ended && !stored.ended->changed_inputs.empty())
+      changed = stored.ended->changed_inputs;
+  });
+  if (!changed.empty()) {
+    throw Error(
+        "cannot continue run '" + other.id() + "': " + changed_inputs_text(join(changed, ", ")),
+        "start a new run");
+  }
+}
+
 int64_t step_of(const StoredEvent& stored) {
   if (stored.name != "train" && stored.name != "evaluation") return -1;
   return stored.json.at("step").get<int64_t>();
@@ -97,6 +116,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Json& experiment,
                                       const std::vector<worker::TokenSource>& train_tokens) {
   check_same_environment(other, identity);
+  check_unchanged_inputs(other);
   const Json config = other.config();
   check_same_measurements(other, config, experiment);
   const config::Experiment before = config::experiment_from_json(config);

@@ -47,10 +47,9 @@ Tellings tellings_of(const MadeRuns& made, const Ablation& ablation) {
   return tellings;
 }
 
-/// The runs that first found what the row shows.
-Tellings tellings_of(const AblationRow& row) {
+Tellings tellings_of(const std::vector<store::RunSummary>& runs) {
   Tellings tellings;
-  for (const store::RunSummary& run : row.first_runs) tellings.push_back(telling_of(run));
+  for (const store::RunSummary& run : runs) tellings.push_back(telling_of(run));
   return tellings;
 }
 
@@ -65,10 +64,10 @@ SeedTimes known_at(std::string_view time, const Tellings& tellings) {
   return known;
 }
 
-/// The row's seeds that were known when its runs of them were planned, with that time.
-SeedTimes taken_by(const AblationRow& row, const Tellings& tellings) {
+/// The seeds of a row's runs that were known when these were planned, with that time.
+SeedTimes taken_by(const std::vector<store::RunSummary>& runs, const Tellings& tellings) {
   SeedTimes taken;
-  for (const Telling& own : tellings_of(row)) {
+  for (const Telling& own : tellings_of(runs)) {
     const auto told_of_it = [&](const Telling& telling) {
       return telling.seed == own.seed && is_known_at(own.planned, telling);
     };
@@ -131,14 +130,20 @@ void check_seed_choice(const MadeRuns& made, Ablation& ablation) {
   const Tellings tellings = tellings_of(made, ablation);
   std::vector<const AblationRow*> samples;
   for (AblationRow* row : compared_rows(ablation)) {
-    const SeedTimes taken = taken_by(*row, tellings);
-    const std::set<int64_t> lacked =
-        taken.size() > 1 ? *passed_over(*row, taken, tellings) : std::set<int64_t>();
-    const auto has_the_same = [&](const AblationRow* other) {
-      const auto of_other = passed_over(*row, taken, tellings_of(*other));
-      return of_other && of_other->empty();
-    };
-    if (lacked.empty() || std::any_of(samples.begin(), samples.end(), has_the_same)) {
+    SeedTimes taken;
+    std::set<int64_t> lacked;
+    // Who repeats runs chooses seeds as well: those of which the numbers are known to come again.
+    for (const auto* runs : {&row->first_runs, &row->runs}) {
+      taken = taken_by(*runs, tellings);
+      lacked = taken.size() > 1 ? *passed_over(*row, taken, tellings) : std::set<int64_t>();
+      const auto has_the_same = [&](const AblationRow* other) {
+        const auto of_other = passed_over(*row, taken, tellings_of(other->first_runs));
+        return of_other && of_other->empty();
+      };
+      if (std::any_of(samples.begin(), samples.end(), has_the_same)) lacked.clear();
+      if (!lacked.empty()) break;
+    }
+    if (lacked.empty()) {
       samples.push_back(row);
       continue;
     }

@@ -670,6 +670,16 @@ TEST_CASE("what stands against going on is said", "[run][continuation]") {
   REQUIRE(contains(error_of([&] { scene.found(inputs_of(9, "cosine")); }), "has no checkpoint"));
 }
 
+TEST_CASE("no run goes on from one whose files changed while it trained", "[run][continuation]") {
+  const Scene scene;
+  AttemptEnded ended{RunState::completed};
+  ended.changed_inputs = {"train.tokens"};
+  EventLog(scene.folder.events_file()).append(ended, 1);
+  const std::string error = error_of([&] { scene.found(inputs_of(9, "constant")); });
+  CHECK(contains(error, "cannot continue run '" + scene.folder.id() + "': "));
+  CHECK(contains(error, "train.tokens"));
+}
+
 TEST_CASE("a run does not go on where its rows would have come in another order",
           "[run][continuation]") {
   const Scene scene;

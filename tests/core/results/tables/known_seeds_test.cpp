@@ -96,6 +96,18 @@ TEST_CASE("seeds that were picked from a known baseline's are no sample", "[repo
   CHECK(commands.canon_a() == "");
 }
 
+TEST_CASE("seeds that were picked to be repeated under another name are no sample",
+          "[report][plan]") {
+  Commands commands;
+  commands.run({"old_canon"}, up_to(40), 10);
+  commands.run({"canon_a"}, {1, 2, 3}, 21);  // with the losses of the old ones
+  CHECK(commands.canon_a() == "");
+  Commands picked;
+  picked.run({"old_canon"}, up_to(40), 10);
+  picked.run({"canon_a"}, {3, 7, 12}, 21);
+  CHECK(contains(picked.canon_a(), "it lacks 9 that were known before these"));
+}
+
 TEST_CASE("seeds that were tried one by one and picked are no sample", "[report][plan]") {
   const Commands picked;
   picked.try_one_by_one(both, up_to(8));
