@@ -13,7 +13,7 @@ namespace forge::libtorch {
 /// as long.
 ///
 /// A process says that its memory may be overwritten by a flag in the memory of each other process,
-/// and is told by a flag of its own that everything has come. The streams wait for the flags
+/// and a flag of its own says that everything has come. The streams wait for the flags
 /// (cuStreamBatchMemOp), so all of it can be recorded in a CUDA graph.
 class PeerCopies {
  public:
