@@ -152,6 +152,11 @@ StoredEvent event_of(const LineReader& lines, const fs::path& events_file, int64
 
 }  // namespace
 
+std::vector<std::string> changed_inputs_of(const StoredEvent& stored) {
+  if (stored.started && !stored.started->resume_from.empty()) return stored.started->changed_inputs;
+  return stored.ended ? stored.ended->changed_inputs : std::vector<std::string>();
+}
+
 void for_each_event(const fs::path& events_file,
                     const std::function<void(const StoredEvent&)>& take) {
   LineReader lines(events_file, 0);

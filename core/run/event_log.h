@@ -104,6 +104,10 @@ struct StoredEvent {
 /// Throws Error for what is no such line.
 StoredEvent stored_event_from_line(const std::string& line);
 
+/// The files of which the event says that they changed while weights were trained that the run
+/// still goes on with. An attempt from the start goes on with nothing that was read before it.
+std::vector<std::string> changed_inputs_of(const StoredEvent& stored);
+
 /// Calls `take` with each whole line of an events file, in order; with none where there is no file.
 /// Holds one at a time, however long a run trains. Throws Error naming file and line number, also
 /// where a number cannot be (worker::require_plausible).

@@ -90,12 +90,8 @@ void check_same_measurements(const RunFolder& other, const Json& theirs, const J
 void check_unchanged_inputs(const RunFolder& other) {
   std::vector<std::string> changed;
   for_each_event(other.events_file(), [&](const StoredEvent& stored) {
-    // An attempt that begins from the start goes on with nothing that the files were read for.
-    if (stored.started && !stored.started->resume_from.empty() &&
-        !stored.started->changed_inputs.empty())
-      changed = stored.started->changed_inputs;
-    if (stored.ended && !stored.ended->changed_inputs.empty())
-      changed = stored.ended->changed_inputs;
+    const std::vector<std::string> files = changed_inputs_of(stored);
+    if (!files.empty()) changed = files;
   });
   if (!changed.empty()) {
     throw Error(

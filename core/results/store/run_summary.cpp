@@ -228,9 +228,6 @@ void apply(const run::AttemptStarted& started, RunSummary& run) {
 void apply(const run::StoredEvent& stored, RunSummary& run) {
   if (stored.started) {
     apply(*stored.started, run);
-    // One that begins from the start goes on with nothing that the files were read for.
-    if (!stored.started->resume_from.empty())
-      add_changed_inputs(stored.started->changed_inputs, run);
     run.attempts = stored.attempt;
     run.exit_status.reset();
     run.exit_signal.reset();
@@ -242,8 +239,8 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
     // Times add up over all attempts, so the highest load counts.
     if (const auto load = stored.ended->busy_elsewhere)
       run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);
-    add_changed_inputs(stored.ended->changed_inputs, run);
   }
+  add_changed_inputs(run::changed_inputs_of(stored), run);
   if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }
 
