@@ -25,7 +25,8 @@ constexpr Exchange exchanges[] = {
      }},
     {"all_gather",
      [](ProcessGroup& group, const at::Tensor& row, const at::Tensor& landing) {
-       group.begin_gather(row.narrow(0, 0, row.numel() / group.count()), landing).finish();
+       const int64_t size = row.numel() / group.count();
+       group.begin_gather(landing.narrow(0, group.rank() * size, size), landing).finish();
      }},
 };
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <functional>
 #include <utility>
 
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include "backends/libtorch/ops/common/gradient_memory.h"
 
 namespace forge::libtorch {
 
@@ -28,7 +28,8 @@ struct GradientBuckets::State {
   GradientExchange& exchange;
   Mode mode = Mode::closed;
   int64_t passes = 1;
-  std::vector<int64_t> found;  ///< passes that have found a tensor's gradient
+  std::vector<int64_t> found;        ///< passes that have found a tensor's gradient
+  std::vector<bool> has_been_asked;  ///< whether somebody writes it into its place
   std::vector<Bucket> buckets;
   size_t unsent = 0;  ///< buckets of the open slot: the first ones
   std::deque<UnderWay> under_way;
@@ -59,6 +60,23 @@ struct GradientBuckets::State {
     return landing.narrow(0, 0, int64_t(row.nbytes())).view(row.scalar_type());
   }
 
+  /// Where the gradient of a tensor is to be in its bucket's row.
+  at::Tensor place_of(size_t stored) {
+    const FlatWeights::Location& location = flat.location(stored);
+    at::Tensor& row = buckets[location.bucket].row;
+    if (!row.defined()) row = at::empty_like(flat.buckets()[location.bucket].row);
+    const at::Tensor& tensor = flat.stored()[stored];
+    return row.narrow(0, location.begin, tensor.numel()).view(tensor.sizes());
+  }
+
+  /// For who finds it first, and alone: what others find is added to it.
+  at::Tensor memory_for(size_t stored) {
+    if (mode != Mode::collecting || has_been_asked[stored]) return {};
+    has_been_asked[stored] = true;
+    const at::NoGradGuard no_grad;
+    return place_of(stored);
+  }
+
   /// A backward pass has left a gradient in a tensor.
   void arrived(size_t stored) {
     if (mode == Mode::closed) return;
@@ -66,13 +84,14 @@ struct GradientBuckets::State {
     at::Tensor tensor = flat.stored()[stored];
     const at::Tensor gradient = std::exchange(tensor.mutable_grad(), at::Tensor());
     if (mode == Mode::rehearsing) return;
-    const FlatWeights::Location& location = flat.location(stored);
-    Bucket& bucket = buckets[location.bucket];
-    if (!bucket.row.defined()) bucket.row = at::empty_like(flat.buckets()[location.bucket].row);
-    const at::Tensor place =
-        bucket.row.narrow(0, location.begin, gradient.numel()).view(gradient.sizes());
-    found[stored]++ == 0 ? place.copy_(gradient) : place.add_(gradient);
-    if (found[stored] == passes) ++bucket.complete;
+    const at::Tensor place = place_of(stored);
+    if (found[stored]++ > 0) {
+      place.add_(gradient);
+    } else if (place.data_ptr() != gradient.data_ptr()) {
+      place.copy_(gradient);
+    }
+    has_been_asked[stored] = true;
+    if (found[stored] == passes) ++buckets[flat.location(stored).bucket].complete;
     // The last ones first, as a backward pass goes. The order is always the same: also where a
     // pass breaks off the processes send each other the same buckets.
     while (unsent > 0 && buckets[unsent - 1].complete == flat.buckets()[unsent - 1].tensors.size())
@@ -115,33 +134,31 @@ struct GradientBuckets::State {
   }
 };
 
-namespace {
-
-/// Runs behind the node that adds a gradient to a tensor's grad().
-class Arrival : public torch::autograd::FunctionPostHook {
+/// Of a stored tensor. The node that it hangs on may outlive the buckets.
+class GradientBuckets::Receiver : public ops::GradientReceiver {
  public:
-  explicit Arrival(std::function<void()> arrived) : arrived_(std::move(arrived)) {}
+  Receiver(std::weak_ptr<State> state, size_t stored) : state_(std::move(state)), stored_(stored) {}
+
+  at::Tensor memory() override {
+    const auto state = state_.lock();
+    return state ? state->memory_for(stored_) : at::Tensor();
+  }
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
                                             const torch::autograd::variable_list&) override {
-    arrived_();
+    if (const auto state = state_.lock()) state->arrived(stored_);
     return outputs;
   }
 
  private:
-  const std::function<void()> arrived_;
+  const std::weak_ptr<State> state_;
+  const size_t stored_;
 };
-
-}  // namespace
 
 GradientBuckets::GradientBuckets(const FlatWeights& flat, GradientExchange& exchange)
     : state_(std::make_shared<State>(flat, exchange)) {
   for (size_t i = 0; i < flat.stored().size(); ++i) {
     const auto node = torch::autograd::impl::grad_accumulator(flat.stored()[i]);
-    // The node may outlive this.
-    const auto arrived = [state = std::weak_ptr<State>(state_), i] {
-      if (const auto alive = state.lock()) alive->arrived(i);
-    };
-    node->add_post_hook(std::make_unique<Arrival>(arrived));
+    node->add_post_hook(std::make_unique<Receiver>(state_, i));
     state_->accumulators.push_back(node);
   }
 }
@@ -152,6 +169,7 @@ void GradientBuckets::open_slot(int64_t passes) {
   state_->mode = State::Mode::collecting;
   state_->passes = passes;
   state_->found.assign(state_->found.size(), 0);
+  state_->has_been_asked.assign(state_->found.size(), false);
   for (State::Bucket& bucket : state_->buckets) {
     bucket.row = at::Tensor();
     bucket.complete = 0;

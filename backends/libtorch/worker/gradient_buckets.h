@@ -41,6 +41,7 @@ class GradientBuckets {
 
  private:
   struct State;
+  class Receiver;
   std::shared_ptr<State> state_;
 };
 

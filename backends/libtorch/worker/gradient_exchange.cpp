@@ -5,9 +5,14 @@
 namespace forge::libtorch {
 namespace {
 
-/// Sums are of float32 at least.
-at::Tensor widened(const at::Tensor& numbers) {
-  return numbers.scalar_type() == at::kBFloat16 ? numbers.to(at::kFloat) : numbers;
+/// What each process has sent here, in their order.
+std::vector<at::Tensor> pieces(Transfer& begun, const ProcessGroup& group) {
+  const at::Tensor sent = begun.sent;
+  const at::Tensor received = begun.finish();
+  std::vector<at::Tensor> pieces = received.unbind(0);
+  pieces[static_cast<size_t>(group.rank())] =
+      sent.view(received.scalar_type()).view({group.count(), -1}).select(0, group.rank());
+  return pieces;
 }
 
 }  // namespace
@@ -38,8 +43,9 @@ Transfer GradientExchange::begin(const at::Tensor& all, const at::Tensor& landin
 }
 
 at::Tensor GradientExchange::finish(Transfer& begun) {
-  const at::Tensor sum = tree_sum(widened(begun.finish()));
-  return host_ ? tree_sum(peers_->exchange(sum)) : sum;
+  if (!host_) return tree_sum(pieces(begun, group_));
+  const at::Tensor of_host = tree_sum(pieces(begun, *host_));
+  return tree_sum(peers_->exchange(of_host).unbind(0));
 }
 
 Transfer GradientExchange::begin_gather(const at::Tensor& all) {

@@ -10,15 +10,22 @@ double tree_sum(std::vector<double> leaves) {
   return leaves.front();
 }
 
-at::Tensor tree_sum(const at::Tensor& leaves) {
-  const int64_t count = leaves.size(0);
-  if (count == 1) return leaves.select(0, 0);
-  int64_t width = 1;
-  while (2 * width < count) width *= 2;
-  const at::Tensor left = tree_sum(leaves.narrow(0, 0, width));
-  const at::Tensor right = tree_sum(leaves.narrow(0, width, count - width));
-  if (width == 1) return left + right;  // a leaf stays as it is
-  return left.add_(right);
+namespace {
+
+/// Of `count` leaves from `first` on.
+at::Tensor tree_sum(const at::Tensor* first, size_t count) {
+  const bool is_narrow = first->scalar_type() == at::kBFloat16;
+  if (count == 1) return is_narrow ? first->to(at::kFloat) : *first;
+  if (count == 2 && !is_narrow) return first[0] + first[1];  // leaves stay as they are
+  if (count == 2) return first[0].to(at::kFloat).add_(first[1]);
+  return tree_sum(first, count / 2).add_(tree_sum(first + count / 2, count / 2));
+}
+
+}  // namespace
+
+at::Tensor tree_sum(const std::vector<at::Tensor>& leaves) {
+  TORCH_CHECK(!leaves.empty(), "nothing to add");
+  return tree_sum(leaves.data(), leaves.size());
 }
 
 void GradientTree::add(at::Tensor leaf) {

@@ -10,9 +10,9 @@ namespace forge::libtorch {
 /// same bits wherever the parts of the tree were computed.
 double tree_sum(std::vector<double> leaves);
 
-/// The same over the first dimension of `leaves` [n, m], which is overwritten: [m]. n is a power of
-/// two.
-at::Tensor tree_sum(const at::Tensor& leaves);
+/// The same of n tensors of one shape, which stay as they are; float32 where they are narrower. n
+/// is a power of two. A single one is itself the sum, where it is not narrower.
+at::Tensor tree_sum(const std::vector<at::Tensor>& leaves);
 
 /// The tree over leaves that come one after another. It keeps one tensor for each level that waits
 /// for its neighbour, not all leaves.

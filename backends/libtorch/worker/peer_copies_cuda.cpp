@@ -177,7 +177,7 @@ struct PeerCopies::State {
         to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream.stream()));
   }
 
-  /// Of `into` each process gets an equal piece from each.
+  /// Of `into` each process gets an equal piece from each other one.
   Transfer begin(const at::Tensor& sent, const PieceFor& piece_for, const at::Tensor& into) const {
     const Shared& to = *find(into);
     const int64_t bytes = bytes_in(into) / count;
@@ -198,8 +198,6 @@ struct PeerCopies::State {
       copy(to.places[size_t(process)] + own_piece, piece_for(process), bytes);
       operate({write_to(done(process, rank), 1)});
     }
-    char* const own = to.places[size_t(rank)] + own_piece;
-    if (own != piece_for(rank)) copy(own, piece_for(rank), bytes);
     operations.clear();
     for (int process = 0; process < count; ++process) {
       if (process == rank) continue;
@@ -238,8 +236,9 @@ std::shared_ptr<PeerCopies> PeerCopies::connect(ProcessGroup& group, const at::D
   copies->share(group, landing);
   if (!copies->reaches(landing)) return nullptr;
   const at::Tensor sent = at::arange(landing.numel(), numbers) * (state->rank + 1);
-  const bool is_right =
-      at::equal(copies->begin_exchange(sent, landing).finish(), group.exchange(sent));
+  at::Tensor received = copies->begin_exchange(sent, landing).finish();
+  received.select(0, state->rank).copy_(sent.view({state->count, -1}).select(0, state->rank));
+  const bool is_right = at::equal(received, group.exchange(sent));
   for (const double others : group.gather(std::vector<double>{is_right ? 1.0 : 0.0}))
     if (others == 0) return nullptr;
   return copies;
@@ -264,6 +263,8 @@ Transfer PeerCopies::begin_exchange(const at::Tensor& sent, const at::Tensor& in
 
 Transfer PeerCopies::begin_gather(const at::Tensor& own, const at::Tensor& into) {
   const at::Tensor piece = own.contiguous();
+  const at::Tensor place = into.view({state_->count, -1}).select(0, state_->rank);
+  if (address_of(place) != address_of(piece)) place.copy_(piece.view({-1}));
   const char* first = address_of(piece);
   return state_->begin(
       piece, [first](int) { return first; }, into);

@@ -13,7 +13,7 @@ class Alone : public ProcessGroup {
  public:
   Alone() : ProcessGroup(0, 1) {}
   Transfer begin_exchange(const at::Tensor& sent, const at::Tensor&) override {
-    return {sent.unsqueeze(0), {}, {}};
+    return {sent.unsqueeze(0), sent, {}};
   }
   Transfer begin_gather(const at::Tensor& own, const at::Tensor&) override {
     return {own.unsqueeze(0), {}, {}};
@@ -28,7 +28,7 @@ class Mute : public ProcessGroup {
   Mute(ProcessGroup& group, bool tells)
       : ProcessGroup(group.rank(), group.count()), group_(group), tells_(tells) {}
   Transfer begin_exchange(const at::Tensor& sent, const at::Tensor&) override {
-    return {sent.view({count(), -1}).narrow(0, rank(), 1).expand({count(), -1}), {}, {}};
+    return {sent.view({count(), -1}).narrow(0, rank(), 1).expand({count(), -1}), sent, {}};
   }
   Transfer begin_gather(const at::Tensor& own, const at::Tensor& all) override {
     if (all.defined()) return {all.view({count(), -1}), {}, {}};

@@ -49,7 +49,8 @@ class ProcessGroup {
 
   /// Sends piece r of `sent` [count * n] to process r, and receives [count, n]: what each process
   /// has sent here, in their order. `sent` must not change before that. Where `all` [count * n] is
-  /// given, what is received is there. Throws LostProcess.
+  /// given, what is received is there; this process's own piece is then in `sent` alone. Throws
+  /// LostProcess.
   virtual Transfer begin_exchange(const at::Tensor& sent, const at::Tensor& all = {}) = 0;
   /// Receives every process's `own` [n], in their order: [count, n]. Where `all` [count * n] is
   /// given, it is there; `own` may be its own piece of it. Throws LostProcess.

@@ -301,8 +301,8 @@ void SlotSteps::run_on_device() {
   const at::Tensor all = group_.gather(at::cat(message));
   wishes_.copy_(all.select(0, 0).narrow(0, blocks_ + slots_, flags_on_device));
   const at::Tensor said = all.view(-1);
-  const at::Tensor losses = said.index_select(0, loss_order_).to(at::kDouble).view({-1, 1});
-  const at::Tensor loss = tree_sum(losses).to(at::kFloat);
+  const at::Tensor losses = said.index_select(0, loss_order_).to(at::kDouble);
+  const at::Tensor loss = tree_sum(losses.unbind(0)).to(at::kFloat);
   trainer_.optimizer().begin_own(said.index_select(0, block_order_), loss);
   update(gradients);
 }

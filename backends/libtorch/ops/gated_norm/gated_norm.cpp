@@ -3,6 +3,7 @@
 #include "backends/libtorch/ops/common/activation.h"
 #include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/common/gradient_memory.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -359,7 +360,7 @@ struct GatedNormFunction : public torch::autograd::Function<GatedNormFunction> {
     grad_y = at::empty(in.o.sizes(), in.o.options());
     linear_backward_x(grad, w, grad_y);
     const GatedNormGradients grads = gated_norm_gradients(in, norm, grad_y, y);
-    grad_w = at::empty_like(matrix.stored);
+    grad_w = empty_gradient(matrix.stored);
     linear_backward_w(grad, as_operand(y, w.scalar_type()), grad_w);
     return {grads.o,
             grads.gate,

@@ -3,6 +3,7 @@
 #include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/common/gradient_memory.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -41,8 +42,7 @@ struct Linear : public torch::autograd::Function<Linear> {
     const at::Tensor read = as_operand(in_product(x), matrix.operand().scalar_type());
     // x itself may be a part of a tensor that is kept anyway.
     const bool same_type = x.scalar_type() == read.scalar_type();
-    context->save_for_backward({same_type ? x : read, matrix.operand()});
-    context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
+    context->save_for_backward({same_type ? x : read, matrix.operand(), w});
     context->saved_data["adds"] = or_undefined(residual).defined();
     at::Tensor y = at::empty({x.size(0), w.size(0)}, x.options());
     if (numbers == Numbers::computed)
@@ -52,12 +52,10 @@ struct Linear : public torch::autograd::Function<Linear> {
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const auto weight_type =
-        static_cast<at::ScalarType>(context->saved_data["weight_type"].toInt());
     const at::Tensor grad = grad_outputs[0].contiguous();
     const at::Tensor read = as_operand(grad, saved[1].scalar_type());
     at::Tensor grad_x = at::empty(saved[0].sizes(), grad.options());
-    at::Tensor grad_w = at::empty(saved[1].sizes(), saved[1].options().dtype(weight_type));
+    at::Tensor grad_w = empty_gradient(saved[2]);
     linear_backward_w(read, in_product(saved[0]), grad_w);
     linear_backward_x(read, saved[1], grad_x);
     const bool adds = context->saved_data["adds"].toBool();

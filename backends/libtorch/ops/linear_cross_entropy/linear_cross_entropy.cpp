@@ -6,6 +6,7 @@
 #include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/common/gradient_memory.h"
 #include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "core/model/cost.h"
@@ -188,10 +189,8 @@ struct LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy>
                             const at::Tensor& rounded_w,
                             const at::Tensor& targets,
                             const CrossEntropyOptions& options) {
-    const auto gradient_of = [](const at::Tensor& input) {
-      return input.requires_grad() ? at::empty_like(input) : at::Tensor();
-    };
-    at::Tensor grad_x = gradient_of(x), grad_w = gradient_of(w);
+    at::Tensor grad_x = x.requires_grad() ? at::empty_like(x) : at::Tensor();
+    at::Tensor grad_w = w.requires_grad() ? empty_gradient(w) : at::Tensor();
     const WeightMatrix matrix(w, or_undefined(rounded_w));
     const at::Tensor loss = run_on_device(x, matrix.operand(), targets, options, grad_x, grad_w);
     context->saved_data["grad_x"] = grad_x;

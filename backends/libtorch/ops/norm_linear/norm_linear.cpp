@@ -4,6 +4,7 @@
 #include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/common/gradient_memory.h"
 #include "backends/libtorch/ops/rms_norm/cpu.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -160,7 +161,7 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
     if (!grad_outputs[0].defined()) return {grad_residual, {}, {}, {}, {}};
     const at::Tensor grad = as_operand(token_rows(grad_outputs[0].contiguous()), w.scalar_type());
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(w.scalar_type()));
-    at::Tensor grad_w = at::empty_like(matrix.stored);
+    at::Tensor grad_w = empty_gradient(matrix.stored);
     NormCanonGradients grads{at::empty_like(x), at::empty_like(layers.weight), {}};
     if (canon_w.defined()) grads.canon = at::empty_like(canon_w);
     if (x.is_cuda()) {

@@ -4,6 +4,7 @@
 #include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/common/gradient_memory.h"
 #include "backends/libtorch/ops/swiglu/cpu.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -174,7 +175,7 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
     at::Tensor y = at::empty({batch, length, w.size(1)}, w.options());
     at::Tensor grad_y = at::empty(y.sizes(), gate_up.options()), grad_y_rows = token_rows(grad_y);
     at::Tensor grad_gate_up = at::empty_like(gate_up), grad_canon;
-    at::Tensor grad_w = at::empty_like(matrix.stored);
+    at::Tensor grad_w = empty_gradient(matrix.stored);
     if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
     linear_backward_x(grad, w, grad_y_rows);
     const auto run = gate_up.is_cuda() ? canon_swiglu_backward_cuda : canon_swiglu_backward_cpu;

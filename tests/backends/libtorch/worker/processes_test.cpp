@@ -1,5 +1,7 @@
 // One run by several processes, here threads that speak by Gloo as processes do.
 
+#include "backends/libtorch/ops/common/gradient_memory.h"
+#include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/worker/flat_weights.h"
 #include "backends/libtorch/worker/gradient_buckets.h"
 #include "backends/libtorch/worker/gradient_tree.h"
@@ -192,11 +194,11 @@ TEST_CASE("leaves are added as a balanced tree wherever they are added", "[worke
     level = next;
   }
   const at::Tensor before = leaves.clone();
-  REQUIRE(libtorch::tree_sum(leaves).equal(level[0]));
+  REQUIRE(libtorch::tree_sum(leaves.unbind(0)).equal(level[0]));
   for (const int64_t at_once : {1, 2, 4}) {
     libtorch::GradientTree tree;
     for (int64_t first = 0; first < 8; first += at_once)
-      tree.add(libtorch::tree_sum(leaves.narrow(0, first, at_once)).clone());
+      tree.add(libtorch::tree_sum(leaves.narrow(0, first, at_once).unbind(0)).clone());
     REQUIRE(tree.take().equal(level[0]));
   }
   REQUIRE(leaves.equal(before));
@@ -261,6 +263,38 @@ TEST_CASE("the gradients of slots and passes are added in the rows of buckets",
   REQUIRE(sums[1].narrow(0, 0, FlatWeights::block).equal(at::full({FlatWeights::block}, 12.F)));
   pass(5);  // no slot is open: as without buckets
   REQUIRE(stored[0].grad().equal(at::full({2, 3}, 5.F)));
+}
+
+TEST_CASE("who finds a gradient first writes it into its bucket's row", "[worker][processes]") {
+  const std::vector<at::Tensor> stored = tensors_of_two_types();
+  const FlatWeights flat(stored, std::vector<at::Tensor>(4), {0, 1}, 1);
+  const std::unique_ptr<libtorch::ProcessGroup> alone =
+      libtorch::make_process_group(worker::Request(), at::Device("cpu"));
+  libtorch::GradientExchange exchange(*alone);
+  libtorch::GradientBuckets buckets(flat, exchange);
+  const at::Tensor x = at::randn({4, 3}), &w = stored[0];
+  const auto reads = [&] { return ops::linear(x, {w, {}}).sum(); };
+  const at::Tensor expected = at::ones({4, 2}).t().matmul(x);
+
+  const at::Tensor elsewhere = ops::empty_gradient(w);  // no slot is open
+  REQUIRE(elsewhere.sizes() == w.sizes());
+  buckets.open_slot(/*passes=*/1);
+  const at::Tensor place = ops::empty_gradient(w);
+  buckets.close_slot();
+  const at::Tensor row = buckets.take()[0];
+  REQUIRE(place.data_ptr() == row.data_ptr());
+  REQUIRE(row.count_nonzero().item<int64_t>() == 0);  // nobody has found it
+
+  for (const int64_t passes : {1, 2}) {
+    for (const int64_t times : {1, 2}) {  // a weight that is read twice has one gradient
+      buckets.open_slot(passes);
+      for (int64_t pass = 0; pass < passes; ++pass)
+        (times == 1 ? reads() : reads() + reads()).backward();
+      buckets.close_slot();
+      const at::Tensor sum = buckets.take()[0].narrow(0, 0, 6).view({2, 3});
+      REQUIRE(at::allclose(sum, expected * passes * times));
+    }
+  }
 }
 
 }  // namespace
