@@ -1,7 +1,6 @@
 #include "backends/libtorch/worker/gradient_buckets.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <utility>
 
@@ -26,6 +25,9 @@ struct GradientBuckets::State {
 
   const FlatWeights& flat;
   GradientExchange& exchange;
+  /// Exchanges that go on while gradients are computed. GPUs that are limited by their power run
+  /// now faster and now slower than each other: fewer than so many buckets apart none has to wait.
+  const size_t most_under_way;
   Mode mode = Mode::closed;
   int64_t passes = 1;
   std::vector<int64_t> found;        ///< passes that have found a tensor's gradient
@@ -33,31 +35,44 @@ struct GradientBuckets::State {
   std::vector<Bucket> buckets;
   size_t unsent = 0;  ///< buckets of the open slot: the first ones
   std::deque<UnderWay> under_way;
-  std::array<at::Tensor, 2> landings;  ///< where gradients come, in turn: one is read, one written
-  size_t next_landing = 0;
+  at::Tensor landing;         ///< where gradients come, a ring of bytes
+  int64_t landing_begin = 0;  ///< of what comes next
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  ///< kept, with their hooks
 
   State(const FlatWeights& weights, GradientExchange& processes)
       : flat(weights),
         exchange(processes),
+        most_under_way(weights.stored().front().is_cuda() ? 8 : 1),
         found(weights.stored().size()),
         buckets(weights.buckets().size()) {
     if (weights.place().count == 1) return;
-    size_t most = 0;
-    for (const FlatWeights::Bucket& bucket : weights.buckets())
-      most = std::max<size_t>(most, bucket.row.nbytes());
-    for (at::Tensor& landing : landings) {
-      landing = at::empty({int64_t(most)}, weights.buckets()[0].row.options().dtype(at::kByte));
-      exchange.share(landing);
-    }
+    landing = at::empty({bytes_of_landing()}, weights.buckets()[0].row.options().dtype(at::kByte));
+    exchange.share(landing);
   }
 
+  /// Of those that are under way and one more, whichever these are, and of the piece at the end
+  /// that the next one does not fit into.
+  int64_t bytes_of_landing() const {
+    const size_t count = buckets.size();
+    int64_t most = 0, largest = 0;
+    for (size_t first = 0; first < count; ++first) {
+      int64_t bytes = 0;
+      for (size_t i = 0; i <= most_under_way; ++i) bytes += bytes_of((first + i) % count);
+      most = std::max(most, bytes);
+      largest = std::max(largest, bytes_of(first));
+    }
+    return most + largest;
+  }
+
+  int64_t bytes_of(size_t bucket) const { return int64_t(flat.buckets()[bucket].row.nbytes()); }
+
   at::Tensor landing_of(size_t bucket) {
-    const at::Tensor& row = flat.buckets()[bucket].row;
-    const at::Tensor& landing = landings[next_landing];
     if (!landing.defined()) return {};
-    next_landing = 1 - next_landing;
-    return landing.narrow(0, 0, int64_t(row.nbytes())).view(row.scalar_type());
+    const int64_t bytes = bytes_of(bucket);
+    if (landing_begin + bytes > landing.numel()) landing_begin = 0;
+    const at::Tensor place = landing.narrow(0, landing_begin, bytes);
+    landing_begin += bytes;
+    return place.view(flat.buckets()[bucket].row.scalar_type());
   }
 
   /// Where the gradient of a tensor is to be in its bucket's row.
@@ -98,18 +113,19 @@ struct GradientBuckets::State {
       send_next();
   }
 
-  /// One exchange goes on while the next gradients are computed; those before it are added up.
+  /// Some exchanges go on while the next gradients are computed; those before them are added up.
   void send_next() {
     const size_t index = unsent - 1;
     fill_gaps(index);
     under_way.push_back({index, exchange.begin(buckets[index].row, landing_of(index))});
     buckets[index].row = at::Tensor();
     --unsent;
-    while (under_way.size() > 1) add_oldest();
+    while (under_way.size() > most_under_way) add_oldest();
   }
 
   void add_all() {
     while (!under_way.empty()) add_oldest();
+    landing_begin = 0;  // in each step the same places, also where it is recorded
   }
 
   void add_oldest() {
