@@ -157,7 +157,7 @@ at::Tensor canon_conv(const at::Tensor& x,
       (has_cpu_kernel(x) || (has_cuda_kernel(x) && is_vector_aligned(x) && !options.silu));
   if (!fused) return canon_conv_reference(x, w, options, doc_ids);
   return CanonConv::apply(
-      x.contiguous(), w.contiguous(), CanonLayer{{}, options, contiguous(doc_ids)});
+      whole_vectors(x), w.contiguous(), CanonLayer{{}, options, contiguous(doc_ids)});
 }
 
 at::Tensor canon_layer(const at::Tensor& x, const CanonLayer& layer) {

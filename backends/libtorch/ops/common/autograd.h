@@ -21,6 +21,14 @@ inline at::Tensor or_undefined(const at::Tensor& x) {
 /// x contiguous, or undefined as it is.
 inline at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
 
+/// x contiguous, and on a GPU at an address where vectors of 16 bytes can be read: the channels of
+/// a single token are contiguous wherever among others they begin.
+inline at::Tensor whole_vectors(const at::Tensor& x) {
+  const at::Tensor whole = x.contiguous();
+  const bool is_aligned = reinterpret_cast<uintptr_t>(whole.data_ptr()) % 16 == 0;
+  return whole.is_cuda() && !is_aligned ? whole.clone() : whole;
+}
+
 /// Whether the tokens of x [B, T, C] lie equally far apart, each in one piece: x may be a part of
 /// wider rows.
 inline bool has_equal_tokens(const at::Tensor& x) {

@@ -398,7 +398,7 @@ at::Tensor fused_gated_norm(const at::Tensor& o,
                             const WeightMatrix& matrix,
                             const at::Tensor& residual) {
   const auto rows = [](const at::Tensor& x) {
-    return x.defined() ? x.contiguous().view({-1, x.size(-1)}) : x;
+    return x.defined() ? whole_vectors(x).view({-1, x.size(-1)}) : x;
   };
   std::vector<int64_t> shape = o.sizes().vec();
   if (matrix.defined()) shape.back() = matrix.operand().size(0);

@@ -91,7 +91,7 @@ at::Tensor log_decay(const at::Tensor& x, const at::Tensor& bias, double normali
   const bool fused = bias.scalar_type() == small_weight_type(x) &&
                      (has_cpu_kernel(x) || (has_cuda_kernel(x) && is_vector_aligned(x)));
   if (!fused) return log_decay_reference(x, bias, normalizer);
-  return LogDecay::apply(x.contiguous().view({-1, x.size(-1)}), bias.contiguous(), normalizer)
+  return LogDecay::apply(whole_vectors(x).view({-1, x.size(-1)}), bias.contiguous(), normalizer)
       .view(x.sizes());
 }
 

@@ -207,7 +207,7 @@ NormLinear norm_linear(const at::Tensor& x,
   if (!fused) return {ops::linear(canon_layer(rms_norm(x, norm_w, norm), canon), w), x};
   const NormLinearArguments arguments{{norm_w.contiguous(), norm, contiguous(canon)},
                                       contiguous(w)};
-  const variable_list results = NormLinearFunction::apply(x.contiguous(),
+  const variable_list results = NormLinearFunction::apply(whole_vectors(x),
                                                           arguments.layers.weight,
                                                           or_empty(arguments.layers.canon.weight),
                                                           arguments.matrix.stored,

@@ -142,7 +142,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptio
   if (!has_kernel(x) || !fits || w.scalar_type() != small_weight_type(x))
     return rms_norm_reference(x, w, options);
   if (x.is_cuda()) {
-    return RmsNormCuda::apply(x.contiguous().view({1, -1, x.size(-1)}),
+    return RmsNormCuda::apply(whole_vectors(x).view({1, -1, x.size(-1)}),
                               w.contiguous(),
                               at::empty({0}, w.options()),
                               options)
@@ -162,7 +162,7 @@ at::Tensor rms_norm_of_parts(const at::Tensor& x,
                      cuda_norm_supports(x, b) && first.scalar_type() == at::kFloat &&
                      second.scalar_type() == at::kFloat;
   if (fused) {
-    return RmsNormCuda::apply(x.contiguous().view({1, -1, x.size(-1)}),
+    return RmsNormCuda::apply(whole_vectors(x).view({1, -1, x.size(-1)}),
                               first.contiguous(),
                               second.contiguous(),
                               options)

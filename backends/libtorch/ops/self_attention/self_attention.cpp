@@ -188,7 +188,7 @@ at::Tensor self_attention(const at::Tensor& qkv,
   check(qkv, rotary, layout);
   check_documents(documents, qkv.size(0), qkv.size(1));
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
-  const at::Tensor joint = qkv.contiguous();
+  const at::Tensor joint = whole_vectors(qkv);
   const CanonRope rope{contiguous(canon),
                        {contiguous(rotary.cos), contiguous(rotary.sin), rotary.interleaved},
                        layout,

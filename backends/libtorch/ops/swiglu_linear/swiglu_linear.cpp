@@ -211,7 +211,7 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
   if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual, numbers);
   const SwigluLinearArguments arguments{
       contiguous(canon), contiguous(w), residual.defined(), numbers};
-  return SwiGluLinear::apply(gate_up.contiguous(),
+  return SwiGluLinear::apply(whole_vectors(gate_up),
                              or_empty(arguments.canon.weight),
                              arguments.matrix.stored,
                              or_empty(residual),
