@@ -139,6 +139,8 @@ PendingRun prepare(const Context& context,
       run.demand = demand_of(checked, options);
       warn_of_space(checked, prepared.planned);
       run.made = run::write_run_folder(prepared.planned, prepared.inputs);
+      // Another command was faster and has made the run of that number.
+      if (!run.made && options.launch.force) return prepare(context, checked, options, interrupts);
   }
   return run;
 }
