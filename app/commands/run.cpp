@@ -248,7 +248,10 @@ PreparedRuns prepare_all(const Context& context,
       }
     }
   } catch (const Error&) {
-    if (interrupts.count() == 0) throw;
+    if (interrupts.count() == 0) {
+      withdraw_unqueued(context, prepared.runs);
+      throw;
+    }
   }
   return prepared;
 }

@@ -73,7 +73,7 @@ struct InitialWeights {
 };
 
 /// The models that the configs of one command name, each opened once: all seeds begin from the same
-/// checkpoint, also of a run that trains on. They are held until runs that need them are planned.
+/// checkpoint, also of a run that trains on, which is held as long as this object lives.
 class InitialModels {
  public:
   explicit InitialModels(std::filesystem::path runs_dir) : runs_dir_(std::move(runs_dir)) {}
