@@ -227,10 +227,13 @@ void add_notes_on_origin(const RunModel& origin,
                     "of step " +
                     std::to_string(origin.step) + " are taken");
   std::set<std::string> changed;
-  for_each_event(run.events_file(), [&](const StoredEvent& stored) {
-    if (stored.started && stored.started->resume_from.empty()) changed.clear();
-    for (const std::string& file : changed_inputs_of(stored)) changed.insert(file);
-  });
+  EventReader lines(run.events_file(), 0);
+  while (const std::optional<ReadLine> line = lines.next()) {
+    if (!line->event) continue;  // the store says what is wrong with it
+    const auto& started = line->event->started;
+    if (started && started->resume_from.empty()) changed.clear();
+    for (const std::string& file : changed_inputs_of(*line->event)) changed.insert(file);
+  }
   if (!changed.empty())
     notes.push_back("of run '" + origin.name + "', from whose weights it starts, " +
                     changed_inputs_text(join({changed.begin(), changed.end()}, ", ")));
