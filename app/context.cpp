@@ -265,6 +265,11 @@ std::string Context::program_hash(const config::Experiment& experiment) const {
   return is_forges_own(experiment.external) ? "" : run::program_hash(experiment.external);
 }
 
+run::InitialWeights Context::initial_weights(const config::Experiment& experiment) const {
+  if (!initial_models_) initial_models_.emplace(runs_dir());
+  return initial_models_->find(experiment);
+}
+
 const std::string& Context::revision() const {
   if (!revision_) revision_ = worker::git_revision(launcher_, workspace().root);
   return *revision_;

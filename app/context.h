@@ -14,6 +14,7 @@
 #include "core/jinja/render.h"
 #include "core/project/names.h"
 #include "core/project/workspace.h"
+#include "core/run/open_model.h"
 #include "core/worker/launcher.h"
 
 namespace forge::run {
@@ -132,6 +133,8 @@ class Context {
   bool is_forges_own(const config::ExternalConfig& external) const;
   /// Identity::program of a run. forge's own programs are known by their numerics_version, "".
   std::string program_hash(const config::Experiment& experiment) const;
+  /// run::InitialModels of this command.
+  run::InitialWeights initial_weights(const config::Experiment& experiment) const;
   /// The commit of the workspace, "" outside git. A command looks for it once.
   const std::string& revision() const;
   /// What data::find_fingerprints finds, looked for once for all configs of the same data.
@@ -161,6 +164,7 @@ class Context {
   mutable std::optional<std::string> revision_;
   mutable std::map<nlohmann::json, std::optional<data::DataFingerprints>> data_fingerprints_;
   mutable std::map<nlohmann::json, data::DataFingerprints> current_fingerprints_;
+  mutable std::optional<run::InitialModels> initial_models_;
   mutable worker::LocalLauncher launcher_;
 };
 

@@ -86,7 +86,7 @@ void check_backend(const Context& context, CheckedRun& run, const LaunchOptions&
   run::require_supported(run.resolved.json, run.resolved.origins, run.backend);
   require_gpus(run, options);
   run::require_processes(run.resolved.experiment, run.resolved.origins, run.backend);
-  run.initial_weights = run::find_initial_weights(run.resolved.experiment, context.runs_dir());
+  run.initial_weights = context.initial_weights(run.resolved.experiment);
 }
 
 /// How many devices parallel.processes: auto may take: 1 on a CPU, and where the backend trains by

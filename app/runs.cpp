@@ -263,6 +263,8 @@ std::string result_text(const store::RunSummary& run,
   };
   if (const auto loss = run.metric(results::eval_loss_name))
     add("eval loss", loss_text(loss) + "  (" + run.evaluation + ")");
+  if (const auto loss = run.metric(results::validation_loss_name))
+    add("validation loss", loss_text(loss));
   for (const auto& [name, score] : run.scores) add(tables::printable(name), score_text(score));
   if (const auto loss = run.metric(results::train_loss_name)) add("train loss", loss_text(loss));
   if (const auto speed = run.metric(results::tokens_per_second_name))
@@ -270,7 +272,7 @@ std::string result_text(const store::RunSummary& run,
   if (const std::string load = tables::load_text(run); !load.empty()) add("", load);
   if (const auto rows = run.micro_batch_size)
     add("micro-batch", with_thousands(*rows) + (*rows == 1 ? " row" : " rows"));
-  if (run.processes) add("trained by", store::processes_text(run));
+  if (store::processes_value(run) != 1) add("trained by", store::processes_text(run));
   if (const auto peak = run.metric(results::peak_memory_name)) {
     add("peak memory",
         memory_text(peak) + " in tensors, " + memory_text(run.metric(results::peak_resident_name)) +

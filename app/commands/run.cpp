@@ -139,6 +139,8 @@ PendingRun prepare(const Context& context,
       run.demand = demand_of(checked, options);
       warn_of_space(checked, prepared.planned);
       run.made = run::write_run_folder(prepared.planned, prepared.inputs);
+      // Another command was faster and has made the run of that number.
+      if (!run.made && options.launch.force) return prepare(context, checked, options, interrupts);
   }
   return run;
 }
@@ -246,7 +248,10 @@ PreparedRuns prepare_all(const Context& context,
       }
     }
   } catch (const Error&) {
-    if (interrupts.count() == 0) throw;
+    if (interrupts.count() == 0) {
+      withdraw_unqueued(context, prepared.runs);
+      throw;
+    }
   }
   return prepared;
 }

@@ -343,6 +343,12 @@ std::optional<FileLock> FileLock::try_acquire(const fs::path& path) {
   throw system_error("lock '" + path.string() + "'", errno);
 }
 
+std::optional<FileLock> FileLock::try_share(const fs::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (!file || ::flock(file.get(), LOCK_SH | LOCK_NB) != 0) return std::nullopt;
+  return FileLock(std::move(file));
+}
+
 FileLock FileLock::acquire(const fs::path& path) {
   FileDescriptor file = open_own_file(path, O_RDWR | O_CREAT, "lock");
   const int before = interrupts_so_far();

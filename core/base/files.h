@@ -126,6 +126,9 @@ class FileLock {
  public:
   /// The lock, or nothing when another process holds it. Creates the file.
   static std::optional<FileLock> try_acquire(const fs::path& path);
+  /// A lock that any number of processes share, on a file that is there; nothing where it is not,
+  /// or a process holds the lock for itself.
+  static std::optional<FileLock> try_share(const fs::path& path);
   /// Waits until the lock is free.
   static FileLock acquire(const fs::path& path);
   /// Whether some process holds the lock now. False when the file does not exist.

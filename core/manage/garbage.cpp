@@ -14,6 +14,7 @@
 #include "core/data/rows/token_cache.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/messages.h"
@@ -148,13 +149,16 @@ class GarbageFinder {
   }
 
   /// What the run was asked to keep when it was last begun.
-  static std::optional<weights::Retention> retention_of(const run::RunFolder& folder) {
+  std::optional<weights::Retention> retention_of(const run::RunFolder& folder) const {
     try {
       const bool requested = fs::exists(folder.request_file());
       const nlohmann::json experiment =
           requested ? run::read_request(folder).experiment : folder.config();
       const config::TrainConfig train = config::experiment_from_json(experiment).train;
-      return weights::Retention{train.keep_checkpoints, train.keep_best};
+      return weights::Retention{
+          train.keep_checkpoints, train.keep_best, [this](const fs::path& checkpoint) {
+            return run::is_needed(checkpoint, runs_dir_);
+          }};
     } catch (const std::exception&) {
       return std::nullopt;  // an unreadable request keeps all checkpoints
     }

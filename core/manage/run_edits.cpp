@@ -12,8 +12,8 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/queue/queue.h"
-#include "core/run/request.h"
 #include "core/worker/json_fields.h"
 
 namespace forge::manage {
@@ -234,35 +234,21 @@ fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
 
 namespace {
 
-/// The runs whose weights a run starts from, by train.initial_weights or as one that goes on.
-std::vector<fs::path> origins_of(const run::RunFolder& folder) {
-  try {
-    const worker::Request request = run::read_request(folder);
-    return {run::run_of_checkpoint(request.initial_weights),
-            run::run_of_checkpoint(request.resume_from)};
-  } catch (const Error&) {
-    return {};  // without a request that can be read it cannot begin as it is
-  }
-}
-
 /// Throws Error where a run that is none of these has still to begin from one of them.
 void require_unneeded(const fs::path& runs_dir, const std::vector<run::RunFolder>& runs) {
-  for (const run::RunFolder& other : run::list_runs(runs_dir)) {
-    const bool is_removed = std::any_of(
-        runs.begin(), runs.end(), [&](const auto& run) { return run.id() == other.id(); });
-    if (is_removed || path_exists(other.done_file())) continue;
-    for (const fs::path& origin : origins_of(other)) {
-      const auto needed = std::find_if(runs.begin(), runs.end(), [&](const auto& run) {
-        std::error_code gone;
-        return run.id() == origin.filename() && fs::equivalent(run.path(), origin, gone);
-      });
-      if (needed == runs.end() || other.find_checkpoint().recorded) continue;
-      throw Error("run '" + other.id() + "' (" + run::name_of(other.state()) +
-                      ") starts from the weights of run '" + needed->id() +
-                      "': nothing was removed",
-                  "remove both, or let it be completed first; --force removes the run all the same",
-                  ExitCode::failed);
-    }
+  const auto is_removed = [&](const run::RunFolder& folder) {
+    return std::any_of(runs.begin(), runs.end(), [&](const run::RunFolder& run) {
+      std::error_code gone;
+      return run.id() == folder.id() && fs::equivalent(run.path(), folder.path(), gone);
+    });
+  };
+  for (const run::NeededCheckpoint& needed : run::needed_checkpoints(runs_dir)) {
+    if (is_removed(needed.run) || !is_removed(needed.origin()) || !needed.is_needed()) continue;
+    throw Error("run '" + needed.run.id() + "' (" + run::name_of(needed.run.state()) +
+                    ") starts from the weights of run '" + needed.origin().id() +
+                    "': nothing was removed",
+                "remove both, or let it be completed first; --force removes the run all the same",
+                ExitCode::failed);
   }
 }
 

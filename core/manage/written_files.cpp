@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/model/weights/safetensors.h"
 #include "core/results/tables/run_metrics.h"
+#include "core/run/run_folder.h"
 
 namespace forge::manage {
 namespace {
@@ -82,7 +83,8 @@ bool holds_logits(const fs::path& file) {
 
 bool is_as_written(const fs::path& file) {
   std::error_code unknown;
-  if (fs::file_size(file, unknown) == 0 && !unknown) return true;
+  if (fs::file_size(file, unknown) == 0 && !unknown)
+    return !path_exists(run::RunFolder(fs::absolute(file).parent_path()).record_file());
   const std::string ends = ends_of(file);
   if (begins_as_csv(ends)) return has_lines_of_csv(file);
   if (holds_logits(file)) return true;

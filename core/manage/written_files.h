@@ -10,7 +10,8 @@ namespace forge::manage {
 /// Whether the file is as forge wrote it: the hash that it has of itself is right (own_hash.h), or,
 /// of CSV, which has no place for one, it has the header of a table or of metrics, and all lines
 /// have as many fields and end as forge ends them, or it holds the logits of `forge logits` alone.
-/// An empty file counts, too: nothing is lost.
+/// An empty file counts, too: nothing is lost. It does not in a run's folder, whose files are the
+/// run's.
 bool is_as_written(const std::filesystem::path& file);
 
 /// Throws Error where `file` is not as forge wrote it, or is a link to a file that is not there,

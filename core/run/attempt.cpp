@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -173,7 +174,7 @@ class Attempt {
     const auto* saved = std::get_if<worker::CheckpointSaved>(&event);
     if (saved) on_checkpoint(*saved);
     if (verdict_) return;
-    run_.log.append(saved ? with_stderr_sizes(event) : worker::to_json(event), run_.number);
+    run_.log.append(saved ? with_conditions(*saved) : worker::to_json(event), run_.number);
     if (const auto* environment = std::get_if<worker::Environment>(&event)) {
       write_environment(*environment);
     } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
@@ -213,6 +214,18 @@ class Attempt {
     nlohmann::json json = worker::to_json(event);
     json.update(to_json(run_.folder.stderr_sizes()));
     return json;
+  }
+
+  /// The same with the load so far: nobody tells it of an attempt whose supervisor is killed.
+  nlohmann::json with_conditions(const worker::CheckpointSaved& saved) const {
+    nlohmann::json json = with_stderr_sizes(saved);
+    if (const std::optional<double> load = other_process_load()) json["busy_elsewhere"] = *load;
+    return json;
+  }
+
+  std::optional<double> other_process_load() const {
+    const std::optional<double> load = machine_load_.other_process_load();
+    return load ? std::optional(std::round(*load * 1e4) / 1e4) : std::nullopt;
   }
 
   void on_hello(const worker::Hello& hello) {
@@ -457,7 +470,7 @@ class Attempt {
     }
     end.exit = exit;
     end.saved = saved_;
-    end.other_process_load = machine_load_.other_process_load();
+    end.other_process_load = other_process_load();
     end.changed_inputs = run_.inputs.changed();
     if (end.state == RunState::failed && exit.code == worker::exit_storage) end.storage = true;
     return end;

@@ -18,6 +18,7 @@
 #include "core/data/rows/text_source.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/rows/token_statistics.h"
+#include "core/data/tasks/task_spec.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/weights/model_files.h"
 #include "core/run/request.h"
@@ -42,6 +43,7 @@ void require_own_tokenizer(const RunModel& model,
 
 /// The same for rows of a task: both must be of ids that no tokenizer made.
 void require_own_ids(const RunModel& model,
+                     const config::DataConfig& wanted,
                      const data::PreparedData& made,
                      const std::string& name) {
   const bool reads_text = !model.tokenizer.empty();
@@ -53,7 +55,43 @@ void require_own_ids(const RunModel& model,
         name + " is a task with task-specific token ids, and the model reads those of a tokenizer");
   } else if (is_text) {
     throw Error(name + " is text, and the model has no tokenizer to read it with");
+  } else if (!model.run_key.empty()) {
+    const std::string other = data::tasks::difference_of_ids(wanted, model.experiment.data);
+    if (!other.empty())
+      throw Error("the ids of " + name + " mean something else to the model: " + other,
+                  "give a config of the task that the model was trained on, with the same ids");
   }
+}
+
+/// ": 'a.txt', 'b.txt'", the files that the data is made of; "" where there are none.
+std::string files_text(const config::DataConfig& data) {
+  std::vector<std::string> paths = {data.path, data.evaluation_path, data.task.grammar};
+  for (const auto& [name, source] : data.sources)
+    paths.insert(paths.end(), {source.path, source.evaluation_path});
+  std::vector<std::string> files;
+  for (const std::string& path : paths)
+    if (!path.empty()) files.push_back("'" + shown_path(path) + "'");
+  return files.empty() ? "" : ": " + join(files, ", ");
+}
+
+/// Its own rows are made of what the run read. A tokenizer that was trained on another text is
+/// another one, too, so the text comes first.
+void require_unchanged(const RunModel& model,
+                       const config::Experiment& experiment,
+                       const data::PreparedData& made) {
+  const std::string hint = "the original held-out rows no longer exist; choose others with --data";
+  if (made.data_fingerprint != model.data_fingerprint)
+    throw Error(
+        "the text that the run was trained on has changed since" + files_text(experiment.data),
+        hint,
+        ExitCode::failed);
+  if (made.tokenizer_fingerprint != model.tokenizer_fingerprint)
+    throw Error("the tokenizer that the run's text was read with has changed since" +
+                    (experiment.tokenizer.path.empty()
+                         ? ""
+                         : ": '" + shown_path(experiment.tokenizer.path) + "'"),
+                hint,
+                ExitCode::failed);
 }
 
 std::optional<int32_t> document_start_of(const RunModel& model) {
@@ -113,17 +151,6 @@ EvaluationData whole_token_file(const RunModel& model,
   return {name, {source}, nullptr};
 }
 
-/// ": 'a.txt', 'b.txt'", the files that the data is made of; "" where there are none.
-std::string files_text(const config::DataConfig& data) {
-  std::vector<std::string> paths = {data.path, data.evaluation_path, data.task.grammar};
-  for (const auto& [name, source] : data.sources)
-    paths.insert(paths.end(), {source.path, source.evaluation_path});
-  std::vector<std::string> files;
-  for (const std::string& path : paths)
-    if (!path.empty()) files.push_back("'" + shown_path(path) + "'");
-  return files.empty() ? "" : ": " + join(files, ", ");
-}
-
 EvaluationData prepared(const RunModel& model,
                         config::Experiment experiment,
                         const std::string& name,
@@ -139,13 +166,10 @@ EvaluationData prepared(const RunModel& model,
       name.empty() ? data::DataFingerprints{model.data_fingerprint, model.tokenizer_fingerprint}
                    : data::DataFingerprints{};
   const data::PreparedData made = data::prepare(experiment, cache_dir, progress, false, known);
-  require_own_ids(model, made, name);
-  if (name.empty() && made.data_fingerprint != model.data_fingerprint) {
-    throw Error(
-        "the text that the run was trained on has changed since" + files_text(experiment.data),
-        "the original held-out rows no longer exist; choose others with --data",
-        ExitCode::failed);
-  }
+  if (name.empty())
+    require_unchanged(model, experiment, made);
+  else
+    require_own_ids(model, experiment.data, made, name);
   EvaluationData data;
   data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
   data.tokens = token_sources(made, made.evaluation);

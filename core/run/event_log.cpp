@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <string_view>
 
@@ -109,9 +111,13 @@ void fields(Visitor& visit, AttemptEnded& ended) {
   visit.optional("stop_after", ended.stop_after);
 }
 
-StoredEvent stored_event_from_line(const std::string& line) {
+namespace {
+
+constexpr const char* taken_over_name = "taken_over";
+
+StoredEvent stored_event_from_json(Json json) {
   StoredEvent stored;
-  stored.json = worker::object_from_line(line);
+  stored.json = std::move(json);
   worker::JsonReader reader(stored.json, "stored event");
   reader.field("time", stored.time);
   reader.field("attempt", stored.attempt);
@@ -120,6 +126,10 @@ StoredEvent stored_event_from_line(const std::string& line) {
     stored.started = worker::read_fields<AttemptStarted>(stored.json, "event 'attempt'");
   } else if (stored.name == "ended") {
     stored.ended = worker::read_fields<AttemptEnded>(stored.json, "event 'ended'");
+  } else if (stored.name == taken_over_name) {
+    Json taken;
+    reader.field("taken_over", taken);
+    stored.taken_over = std::make_shared<StoredEvent>(stored_event_from_json(std::move(taken)));
   } else {
     try {
       stored.event = worker::event_from_json(stored.json);
@@ -130,12 +140,44 @@ StoredEvent stored_event_from_line(const std::string& line) {
   return stored;
 }
 
+/// Throws Error for a number that cannot be.
+void require_plausible(const StoredEvent& stored) {
+  if (stored.event) worker::require_plausible(*stored.event);
+  if (stored.taken_over) require_plausible(*stored.taken_over);
+}
+
+}  // namespace
+
+StoredEvent stored_event_from_line(const std::string& line) {
+  return stored_event_from_json(worker::object_from_line(line));
+}
+
+std::string taken_over_line(const StoredEvent& stored) {
+  const auto is_one_of = [&](std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), stored.name) != names.end();
+  };
+  Json line = stored.json;
+  if (is_one_of({"attempt",
+                 "hello",
+                 "environment",
+                 "started",
+                 "micro_batch",
+                 "checkpoint",
+                 "finished",
+                 "ended"}))
+    line = {{"time", stored.time}, {"event", taken_over_name}, {taken_over_name, stored.json}};
+  else if (!is_one_of({"train", "evaluation", taken_over_name}))
+    return "";
+  line["attempt"] = 0;
+  return worker::to_line(line) + "\n";
+}
+
 namespace {
 
 StoredEvent event_of(const LineReader& lines) {
   if (lines.too_long()) throw Error("the line is too long");
   StoredEvent stored = stored_event_from_line(lines.line());
-  if (stored.event) worker::require_plausible(*stored.event);
+  require_plausible(stored);
   return stored;
 }
 
@@ -153,8 +195,16 @@ StoredEvent event_of(const LineReader& lines, const fs::path& events_file, int64
 }  // namespace
 
 std::vector<std::string> changed_inputs_of(const StoredEvent& stored) {
+  if (stored.taken_over) return changed_inputs_of(*stored.taken_over);
   if (stored.started && !stored.started->resume_from.empty()) return stored.started->changed_inputs;
   return stored.ended ? stored.ended->changed_inputs : std::vector<std::string>();
+}
+
+std::optional<double> load_of(const StoredEvent& stored) {
+  if (stored.ended) return stored.ended->busy_elsewhere;
+  if (stored.name != "checkpoint" || !stored.json.contains("busy_elsewhere")) return std::nullopt;
+  const Json& load = stored.json.at("busy_elsewhere");
+  return load.is_number() ? std::optional(load.get<double>()) : std::nullopt;
 }
 
 void for_each_event(const fs::path& events_file,
@@ -182,8 +232,9 @@ ReadLine read_line(const std::string& line, int64_t offset) {
     }
     StoredEvent stored = stored_event_from_line(line);
     // A worker's event that could not be read: parsed again for the reason.
-    if (!stored.event && !stored.started && !stored.ended) worker::event_from_json(stored.json);
-    if (stored.event) worker::require_plausible(*stored.event);
+    if (!stored.event && !stored.started && !stored.ended && !stored.taken_over)
+      worker::event_from_json(stored.json);
+    require_plausible(stored);
     read.event = std::move(stored);
   } catch (const Error& problem) {
     read.problem = problem.message();
@@ -222,8 +273,8 @@ EventBatch read_event_lines(const std::filesystem::path& events_file,
   return batch;
 }
 
-std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
-  std::set<int64_t> steps;
+std::map<int64_t, int> recorded_checkpoints(const fs::path& events_file) {
+  std::map<int64_t, int> steps;
   if (!fs::exists(events_file)) return steps;
   // As to_line writes it; within a string it would have a backslash before each quotation mark.
   constexpr std::string_view name = "\"event\":\"checkpoint\"";
@@ -234,7 +285,7 @@ std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
       const StoredEvent stored = stored_event_from_line(lines.line());
       if (!stored.event) continue;
       const auto* saved = std::get_if<worker::CheckpointSaved>(&*stored.event);
-      if (saved) steps.insert(saved->step);
+      if (saved) steps[saved->step] = stored.attempt;
     } catch (const Error&) {
       // Not a line of forge's; whoever reads all events says so.
     }
@@ -254,8 +305,10 @@ std::optional<AttemptStarted> unended_attempt(const fs::path& events_file) {
                           lines.line().find(ended) != std::string::npos;
     if (!concerns) continue;
     try {
-      StoredEvent stored = stored_event_from_line(lines.line());
-      if (stored.started || stored.ended) unended = std::move(stored.started);
+      const StoredEvent stored = stored_event_from_line(lines.line());
+      // One that the run took over saw the run's files before this run did.
+      const StoredEvent& said = stored.taken_over ? *stored.taken_over : stored;
+      if (said.started || said.ended) unended = said.started;
     } catch (const Error&) {
       // Not a line of forge's; whoever reads all events says so.
     }

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -99,14 +99,26 @@ struct StoredEvent {
   std::optional<worker::Event> event;          ///< none for the supervisor's, or one unknown here
   std::optional<AttemptStarted> started = {};  ///< of "attempt"
   std::optional<AttemptEnded> ended = {};      ///< of "ended"
+  /// Of "taken_over": an event of the run that this one continues. It says under what the steps
+  /// were trained that this run has taken over, and nothing else of this run.
+  std::shared_ptr<const StoredEvent> taken_over = {};
 };
 
 /// Throws Error for what is no such line.
 StoredEvent stored_event_from_line(const std::string& line);
 
+/// What a run that continues another one takes over of an event of that, as a line of its own log:
+/// attempt 0. Losses and measures stay what they are; what says under which conditions they came
+/// about (program, device, processes, load, changed files) is wrapped in "taken_over", so that only
+/// who asks for these conditions meets it. "": nothing.
+std::string taken_over_line(const StoredEvent& stored);
+
 /// The files of which the event says that they changed while weights were trained that the run
 /// still goes on with. An attempt from the start goes on with nothing that was read before it.
 std::vector<std::string> changed_inputs_of(const StoredEvent& stored);
+
+/// The fraction of the cores that other processes kept busy so far, or while the attempt lasted.
+std::optional<double> load_of(const StoredEvent& stored);
 
 /// Calls `take` with each whole line of an events file, in order; with none where there is no file.
 /// Holds one at a time, however long a run trains. Throws Error naming file and line number, also
@@ -160,9 +172,10 @@ EventBatch read_event_lines(const std::filesystem::path& events_file,
 /// killed.
 std::optional<AttemptStarted> unended_attempt(const std::filesystem::path& events_file);
 
-/// Steps of the checkpoints that the file tells of, without reading its other lines. A worker's
-/// events are recorded in its order: all that it had to say before such a checkpoint is there, too.
-std::set<int64_t> recorded_checkpoints(const std::filesystem::path& events_file);
+/// Steps of the checkpoints that the file tells of, each with the last attempt that saved it,
+/// without reading its other lines. A worker's events are recorded in its order: all that it had to
+/// say before such a checkpoint is there, too.
+std::map<int64_t, int> recorded_checkpoints(const std::filesystem::path& events_file);
 
 /// Writer of events.jsonl; its holder holds the run's lock. An event is acknowledged once it is
 /// synced, which happens for many at a time.

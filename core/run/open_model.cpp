@@ -1,5 +1,7 @@
 #include "core/run/open_model.h"
 
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -7,11 +9,15 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/data/tasks/task_spec.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/huggingface/import_model.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/model/weights/model_files.h"
+#include "core/run/event_log.h"
 #include "core/run/import_run.h"
+#include "core/run/input_files.h"
+#include "core/run/request.h"
 #include "core/worker/messages.h"
 
 namespace forge::run {
@@ -80,10 +86,46 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
     return RunFolder(path.has_filename() ? path : path.parent_path());
   }
   if (auto found = find_run(runs_dir, name)) return *found;
-  throw Error(
-      "no run '" + name + "' in " + shown_path(runs_dir),
-      did_you_mean(name, texts_of(list_runs(runs_dir), &RunFolder::id), "'forge runs' lists them"));
+  const RunFolder of_checkpoint(run_of_checkpoint(as_path.path()));
+  if (fs::exists(of_checkpoint.record_file(), unreadable))
+    throw Error("'" + name + "' is a checkpoint of run '" + of_checkpoint.id() +
+                    "', and only the run can be named: its newest checkpoint is taken",
+                "'forge export-hf " + shell_quoted(of_checkpoint.id()) +
+                    " DIR --step N' makes a model folder of an older one");
+  const bool is_path = name.find('/') != std::string::npos;
+  throw Error("no run '" + name + "' in " + shown_path(runs_dir),
+              is_path ? "a path is that of a run's folder or of a model folder of Hugging Face; "
+                        "'forge runs' lists the runs"
+                      : did_you_mean(name,
+                                     texts_of(list_runs(runs_dir), &RunFolder::id),
+                                     "'forge runs' lists them"));
 }
+
+namespace {
+
+/// Chooses a checkpoint and holds it. A run that trains on may remove one before it is held, and
+/// while its files are compared with their hashes: then there are newer ones.
+void take_checkpoint(const RunFolder& folder, std::optional<int64_t> step, RunModel& model) {
+  while (true) {
+    std::map<fs::path, std::shared_ptr<const FileLock>> held;
+    const std::vector<fs::path> checkpoints = weights::list_checkpoints(folder.checkpoints());
+    for (const fs::path& checkpoint : checkpoints) {
+      if (auto lock = weights::hold_checkpoint(checkpoint))
+        held[checkpoint] = std::make_shared<const FileLock>(std::move(*lock));
+    }
+    const FoundCheckpoint found = checkpoint_of(folder, step);
+    const auto hold = held.find(found.folder);
+    const bool is_settled = weights::list_checkpoints(folder.checkpoints()) == checkpoints;
+    if (hold == held.end() && !is_settled) continue;
+    model.checkpoint = found.folder;
+    model.skipped_checkpoints = found.damaged;
+    model.step = *weights::checkpoint_step(model.checkpoint);
+    if (hold != held.end()) model.hold = hold->second;
+    return;
+  }
+}
+
+}  // namespace
 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
@@ -93,10 +135,7 @@ RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   model.workspace = record.workspace;
   model.project = record.project;
   model.experiment = folder.experiment();
-  const FoundCheckpoint found = checkpoint_of(folder, step);
-  model.checkpoint = found.folder;
-  model.skipped_checkpoints = found.damaged;
-  model.step = *weights::checkpoint_step(model.checkpoint);
+  take_checkpoint(folder, step, model);
   read_tokenizer(folder, model);
   return model;
 }
@@ -176,17 +215,42 @@ std::vector<std::string> differences(const model::ModelConfig& wanted,
   return notes;
 }
 
-InitialWeights find(const std::string& name,
-                    const model::ModelConfig& model,
-                    const fs::path& runs_dir) {
-  const RunModel origin = open_model(runs_dir, name);
+/// What there is to say of the run that the weights come from.
+void add_notes_on_origin(const RunModel& origin,
+                         const config::Experiment& experiment,
+                         std::vector<std::string>& notes) {
+  const RunFolder run(run_of_checkpoint(origin.checkpoint));
+  if (origin.run_key.empty() || run.path().empty()) return;
+  if (run.is_running())
+    notes.push_back("run '" + origin.name +
+                    "', from whose weights it starts, still trains: those "
+                    "of step " +
+                    std::to_string(origin.step) + " are taken");
+  std::set<std::string> changed;
+  EventReader lines(run.events_file(), 0);
+  while (const std::optional<ReadLine> line = lines.next()) {
+    if (!line->event) continue;  // the store says what is wrong with it
+    const auto& started = line->event->started;
+    if (started && started->resume_from.empty()) changed.clear();
+    for (const std::string& file : changed_inputs_of(*line->event)) changed.insert(file);
+  }
+  if (!changed.empty())
+    notes.push_back("of run '" + origin.name + "', from whose weights it starts, " +
+                    changed_inputs_text(join({changed.begin(), changed.end()}, ", ")));
+  const std::string other = data::tasks::difference_of_ids(origin.experiment.data, experiment.data);
+  if (!other.empty())
+    notes.push_back("the initial weights were trained on ids of another meaning: " + other);
+}
+
+InitialWeights weights_of(const RunModel& origin, const config::Experiment& experiment) {
   const weights::ModelFiles files(origin.checkpoint);
   InitialWeights found;
   found.folder = fs::absolute(origin.checkpoint);
-  const auto wanted = huggingface::model_weights(model, files.tensors());
+  const auto wanted = huggingface::model_weights(experiment.model, files.tensors());
   found.hash = weights::content_hash(wanted);
   found.tokenizer_fingerprint = origin.tokenizer_fingerprint;
-  found.notes = differences(model, origin.experiment.model);
+  found.notes = differences(experiment.model, origin.experiment.model);
+  add_notes_on_origin(origin, experiment, found.notes);
   const std::string broken = weights::not_finite_text(wanted);
   if (!broken.empty()) found.notes.push_back("the initial weights are broken: " + broken);
   return found;
@@ -194,12 +258,17 @@ InitialWeights find(const std::string& name,
 
 }  // namespace
 
-InitialWeights find_initial_weights(const config::Experiment& experiment,
-                                    const fs::path& runs_dir) {
+const RunModel& InitialModels::open(const std::string& name) {
+  const auto opened = opened_.find(name);
+  if (opened != opened_.end()) return opened->second;
+  return opened_.emplace(name, open_model(runs_dir_, name)).first->second;
+}
+
+InitialWeights InitialModels::find(const config::Experiment& experiment) {
   const std::string& name = experiment.train.initial_weights;
   if (name.empty()) return {};
   try {
-    return find(name, experiment.model, runs_dir);
+    return weights_of(open(name), experiment);
   } catch (const Error& error) {
     throw Error("train.initial_weights '" + name + "': " + error.message(),
                 error.where(),

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/files.h"
 #include "core/config/experiment.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/run/run_folder.h"
@@ -29,11 +32,13 @@ struct RunModel {
   std::string data_fingerprint;       ///< of the text that a run was trained on, "" for a folder
   /// What is wrong with each checkpoint of the run that is newer than the one taken.
   std::vector<std::string> skipped_checkpoints = {};
+  /// Of a checkpoint of a run: it stays while a copy of this is there, though the run trains on.
+  std::shared_ptr<const FileLock> hold = {};
 };
 
 /// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is
-/// taken. Every byte of it is read. The tokenizer is the run folder's copy. Throws Error where the
-/// run has no such checkpoint, or it is not sound.
+/// taken, and held. Every byte of it is read. The tokenizer is the run folder's copy. Throws Error
+/// where the run has no such checkpoint, or it is not sound.
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step = std::nullopt);
 
 /// Throws Error unless the run folder's copy of the tokenizer is that of the run's identity.
@@ -67,10 +72,22 @@ struct InitialWeights {
   std::vector<std::string> notes;     ///< in what the model they come from differs
 };
 
-/// Finds the weights that the config names, by the path of a model folder or as
-/// find_run_by_name_or_path finds a run, and checks that they are those of `experiment.model`.
-/// Throws Error naming the key.
-InitialWeights find_initial_weights(const config::Experiment& experiment,
-                                    const std::filesystem::path& runs_dir);
+/// The models that the configs of one command name, each opened once: all seeds begin from the same
+/// checkpoint, also of a run that trains on, which is held as long as this object lives.
+class InitialModels {
+ public:
+  explicit InitialModels(std::filesystem::path runs_dir) : runs_dir_(std::move(runs_dir)) {}
+
+  /// Finds the weights that the config names, by the path of a model folder or as
+  /// find_run_by_name_or_path finds a run, and checks that they are those of `experiment.model`.
+  /// Throws Error naming the key.
+  InitialWeights find(const config::Experiment& experiment);
+
+ private:
+  const RunModel& open(const std::string& name);
+
+  std::filesystem::path runs_dir_;
+  std::map<std::string, RunModel> opened_;
+};
 
 }  // namespace forge::run

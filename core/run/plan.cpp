@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
@@ -17,7 +18,6 @@
 #include "core/project/workspace.h"
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
-#include "core/run/input_files.h"
 #include "core/run/moved_files.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
@@ -86,18 +86,15 @@ void check_same_measurements(const RunFolder& other, const Json& theirs, const J
   }
 }
 
-/// What it found of files that changed meanwhile is no part of a run without that mark.
-void check_unchanged_inputs(const RunFolder& other) {
-  std::vector<std::string> changed;
-  for_each_event(other.events_file(), [&](const StoredEvent& stored) {
-    const std::vector<std::string> files = changed_inputs_of(stored);
-    if (!files.empty()) changed = files;
-  });
-  if (!changed.empty()) {
-    throw Error(
-        "cannot continue run '" + other.id() + "': " + changed_inputs_text(join(changed, ", ")),
-        "start a new run");
-  }
+/// While it trains it has not said yet what marks its steps, and its newest checkpoint is none of
+/// those that it will end with.
+void check_ended(const RunFolder& other) {
+  if (!other.is_running()) return;
+  const std::string id = shell_quoted(other.id());
+  throw Error("cannot continue run '" + other.id() + "': it still trains",
+              "wait for its end ('forge runs logs " + id +
+                  " -f' follows it), or 'forge runs stop " + id + "' saves and stops it",
+              ExitCode::failed);
 }
 
 int64_t step_of(const StoredEvent& stored) {
@@ -112,12 +109,13 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Json& experiment,
                                       const std::vector<worker::TokenSource>& train_tokens) {
   check_same_environment(other, identity);
-  check_unchanged_inputs(other);
+  check_ended(other);
   const Json config = other.config();
   check_same_measurements(other, config, experiment);
   const config::Experiment before = config::experiment_from_json(config);
   const config::Experiment now = config::experiment_from_json(experiment);
   check_same_order(other, now, train_tokens);
+  const std::map<int64_t, int> recorded = recorded_checkpoints(other.events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(other.checkpoints());
   std::string newest_problem = "it has no checkpoint";
   std::string hint = "start a new run";
@@ -125,7 +123,9 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
     try {
       const int64_t step = other.read_checkpoint(*folder).step;
       config::check_resumable(before, now, step);
-      return {fs::absolute(*folder), other.events_file(), step, before.train.log_every};
+      const auto saved = recorded.find(step);
+      const int attempt = saved == recorded.end() ? INT_MAX : saved->second;
+      return {fs::absolute(*folder), other.events_file(), step, attempt, before.train.log_every};
     } catch (const Error& problem) {
       if (folder != folders.rbegin()) continue;
       newest_problem = problem.message();
@@ -135,16 +135,14 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
   throw Error("cannot continue run '" + other.id() + "': " + newest_problem, hint);
 }
 
-std::string copied_metrics(const ContinueFrom& from) {
+std::string copied_events(const ContinueFrom& from) {
   std::string lines;
   for_each_event(from.events, [&](const StoredEvent& stored) {
-    const int64_t step = step_of(stored);
-    if (step < 0 || step > from.step) return;
+    // Later attempts began from this checkpoint, or behind it.
+    if (stored.attempt > from.attempt || step_of(stored) > from.step) return;
     // What was left of a window when the budget was spent is no window of the longer run.
-    if (stored.name == "train" && step % from.log_every != 0) return;
-    Json event = stored.json;
-    event["attempt"] = 0;
-    lines += worker::to_line(event) + "\n";
+    if (stored.name == "train" && step_of(stored) % from.log_every != 0) return;
+    lines += taken_over_line(stored);
   });
   return lines;
 }
@@ -402,7 +400,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   const worker::Request request = make_request(planned, inputs);
   write_request(folder, request);
   if (!inputs.continue_from.checkpoint.empty()) {
-    write_file_atomic(folder.events_file(), copied_metrics(inputs.continue_from));
+    write_file_atomic(folder.events_file(), copied_events(inputs.continue_from));
   }
   RunRecord record = planned.record;
   record.inputs_hash = inputs_hash(request);

@@ -23,6 +23,7 @@ struct ContinueFrom {
   std::filesystem::path checkpoint;  ///< a folder of the other run, "": nothing is continued
   std::filesystem::path events;      ///< the other run's
   int64_t step = 0;                  ///< of the checkpoint
+  int attempt = 0;                   ///< that saved it
   int64_t log_every = 1;             ///< the other run's train.log_every
 };
 
@@ -36,10 +37,11 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const nlohmann::json& experiment,
                                       const std::vector<worker::TokenSource>& train_tokens);
 
-/// The metrics of the steps up to the checkpoint from the other run's events, as lines of
-/// events.jsonl: attempt 0 of the run that continues. A window that the other run's end cut short
-/// is left out.
-std::string copied_metrics(const ContinueFrom& from);
+/// What the other run's events say of the steps up to the checkpoint, as lines of events.jsonl:
+/// attempt 0 of the run that continues. Beside the metrics it is all that marks them, as a run that
+/// is resumed keeps what its earlier attempts say. A window that the other run's end cut short is
+/// left out.
+std::string copied_events(const ContinueFrom& from);
 
 /// All that a run is made of, before it has a folder.
 struct RunInputs {

@@ -309,7 +309,7 @@ weights::CheckpointState RunFolder::read_checkpoint(const fs::path& checkpoint) 
 }
 
 FoundCheckpoint RunFolder::find_checkpoint() const {
-  const std::set<int64_t> recorded = recorded_checkpoints(events_file());
+  const std::map<int64_t, int> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
   FoundCheckpoint found;
   const auto find = [&](bool among_recorded) {
@@ -328,11 +328,11 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
     return false;
   };
   // Only surplus ones are removed, and the newest is none.
-  if (!recorded.empty() && !is_folder(checkpoints() / weights::checkpoint_name(*recorded.rbegin())))
-    found.damaged.push_back(
-        "the newest checkpoint, of step " + std::to_string(*recorded.rbegin()) +
-        ", is gone: there is no folder '" +
-        shown_path(checkpoints() / weights::checkpoint_name(*recorded.rbegin())) + "'");
+  const int64_t newest = recorded.empty() ? 0 : recorded.rbegin()->first;
+  const fs::path newest_folder = checkpoints() / weights::checkpoint_name(newest);
+  if (!recorded.empty() && !is_folder(newest_folder))
+    found.damaged.push_back("the newest checkpoint, of step " + std::to_string(newest) +
+                            ", is gone: there is no folder '" + shown_path(newest_folder) + "'");
   found.recorded = find(true);
   // Of a worker that got ahead of a supervisor which was killed, the log lacks what training again
   // brings back. Where a supervisor knew of the checkpoint, or the log of others, it was cut.

@@ -20,6 +20,7 @@
 #include "core/run/group.h"
 #include "core/run/host.h"
 #include "core/run/moved_files.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
 
@@ -271,7 +272,10 @@ class Supervisor {
       started.changed_inputs = inputs.changed_since(killed->inputs);
     log_.append(started, attempt_);
     const weights::Retention retention{experiment.train.keep_checkpoints,
-                                       experiment.train.keep_best};
+                                       experiment.train.keep_best,
+                                       [this](const fs::path& surplus) {
+                                         return is_needed(surplus, folder_.path().parent_path());
+                                       }};
     AttemptEnd end = run_attempt({folder_,
                                   lock_,
                                   options_,
@@ -332,9 +336,17 @@ class Supervisor {
   /// Of a checkpoint of another run, which may have been removed while this one waited.
   void require_not_removed(const fs::path& checkpoint) const {
     const fs::path other = run_of_checkpoint(checkpoint);
-    if (other.empty() || path_exists(other)) return;
+    if (other.empty() || is_folder(checkpoint)) return;
+    const std::string id = other.filename().string();
+    if (path_exists(other))
+      throw Error("checkpoint " + checkpoint.filename().string() + " of run '" + id +
+                      "', from which it starts, is gone",
+                  "restore '" + shown_path(checkpoint) +
+                      "', or ask for the run again with --force: it then starts from the newest "
+                      "checkpoint of that run",
+                  ExitCode::failed);
     throw Error(
-        "run '" + other.filename().string() + "', from whose weights it starts, was removed",
+        "run '" + id + "', from whose weights it starts, was removed",
         "'forge runs undo' brings it back, 'forge runs undo --list' lists what was removed; "
         "then " +
             quoted_command("forge runs resume " + shell_quoted(folder_.id())) + " starts this run",
@@ -392,8 +404,7 @@ class Supervisor {
     ended.wait_seconds = retry_after;
     ended.storage = end.storage;
     ended.diverged = end.diverged;
-    if (end.other_process_load)
-      ended.busy_elsewhere = std::round(*end.other_process_load * 1e4) / 1e4;
+    ended.busy_elsewhere = end.other_process_load;
     ended.changed_inputs = end.changed_inputs;
     ended.stderr_sizes = folder_.stderr_sizes();
     if (end.halved) ended.stop_after = stop_after();

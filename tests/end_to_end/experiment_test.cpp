@@ -432,6 +432,13 @@ TEST_CASE("a sweep that the project declares is saved as a plan and executed as 
   REQUIRE(plan[0].at("memory_bytes").get<int64_t>() > 0);
   REQUIRE(forge.call({"runs", "--json"}).out == "[]\n");  // a probe leaves nothing behind
 
+  json edited = json::parse(read_file(file));
+  edited.at("runs")[1].at("experiment").at("optimizer").at("lr") = 3e-3;
+  const Outcome refused =
+      forge.call({"run", "--plan", forge.folder().write("edited.json", edited.dump()).string()});
+  CHECK(contains(refused.err, "the plan cannot be executed as it is"));
+  CHECK(forge.call({"runs", "--json"}).out == "[]\n");  // nor does one that is refused
+
   // The templates are gone: the plan has all that it takes.
   fs::remove_all(project / "templates" / "configs");
   const Outcome ran = forge.call({"run", "--plan", file, "--json"});

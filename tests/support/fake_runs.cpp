@@ -176,12 +176,12 @@ void append_event(const run::RunFolder& folder, const worker::Event& event, int 
   append_line(folder, json.dump() + "\n");
 }
 
-void append_attempt(const run::RunFolder& folder, int attempt) {
+void append_attempt(const run::RunFolder& folder, int attempt, const std::string& resume_from) {
   const nlohmann::json json = {{"event", "attempt"},
                                {"attempt", attempt},
                                {"host", "atlas"},
                                {"pid", 4711},
-                               {"resume_from", ""},
+                               {"resume_from", resume_from},
                                {"time", first_event_time}};
   append_line(folder, json.dump() + "\n");
 }

@@ -139,7 +139,7 @@ FileLock make_running_run(const std::filesystem::path& runs_dir, const MadeRun& 
 /// Appends one event, or one line as it stands, to events.jsonl.
 void append_event(const run::RunFolder& folder, const worker::Event& event, int attempt = 1);
 void append_line(const run::RunFolder& folder, const std::string& line);
-void append_attempt(const run::RunFolder& folder, int attempt);
+void append_attempt(const run::RunFolder& folder, int attempt, const std::string& resume_from = "");
 void append_ended(const run::RunFolder& folder,
                   const std::string& status,
                   const std::string& reason = "",

@@ -105,6 +105,34 @@ bool is_capo(const Json& spec) {
   return spec.is_object() && spec.contains("name") && spec.at("name") == "capo";
 }
 
+namespace {
+
+std::string difference_of_tasks(const config::DataConfig& data, const config::DataConfig& other) {
+  const std::unique_ptr<const Task> task = task_of(make_spec(data));
+  const std::unique_ptr<const Task> theirs = task_of(make_spec(other));
+  const auto name_in = [](const Task& of, int32_t id) {
+    return id < of.vocab_size() ? "'" + of.token_name(id) + "'" : std::string("none");
+  };
+  for (int32_t id = 0; id < std::max(task->vocab_size(), theirs->vocab_size()); ++id) {
+    const std::string ours = name_in(*task, id), of_other = name_in(*theirs, id);
+    if (data.task.name == other.task.name && ours == of_other) continue;
+    return "id " + std::to_string(id) + " is " + ours + " of " + data.task.name + ", and " +
+           of_other + " of " + other.task.name;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string difference_of_ids(const config::DataConfig& data, const config::DataConfig& other) {
+  if (!data.has_own_ids() || !other.has_own_ids()) return "";
+  try {
+    return difference_of_tasks(data, other);
+  } catch (const Error&) {
+    return "";  // whoever needs the rows says what is wrong
+  }
+}
+
 std::vector<Sample> preview_instances(const config::DataConfig& data, Split split, int count) {
   if (!data.is_task()) {
     throw Error("data.source is " + data.source + ", not task",

@@ -32,6 +32,11 @@ Capo capo_of(const nlohmann::json& spec);
 uint64_t seed_of(const nlohmann::json& spec);
 bool is_capo(const nlohmann::json& spec);
 
+/// What ids mean in the rows of one task and of another: "id 3 is '4' of copy, and '<hop 1>' of
+/// depo1". "" where all mean the same, and where a config is none of a task with ids of its own or
+/// its grammar cannot be read.
+std::string difference_of_ids(const config::DataConfig& data, const config::DataConfig& other);
+
 /// A text of a task, to be looked at.
 struct Sample {
   std::string text;                 ///< of a task of text; else the tokens' names

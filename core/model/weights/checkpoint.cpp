@@ -184,7 +184,9 @@ std::vector<fs::path> surplus_of(const std::vector<fs::path>& folders, const Ret
   const size_t kept = std::min(folders.size(), static_cast<size_t>(retention.newest));
   std::vector<fs::path> surplus;
   for (size_t i = 0; i + kept < folders.size(); ++i) {
-    if (folders[i] != best) surplus.push_back(folders[i]);
+    const bool is_kept =
+        folders[i] == best || (retention.is_needed && retention.is_needed(folders[i]));
+    if (!is_kept) surplus.push_back(folders[i]);
   }
   return surplus;
 }
@@ -396,12 +398,20 @@ void remove_checkpoint(const fs::path& folder) {
 
 }  // namespace
 
+std::optional<FileLock> hold_checkpoint(const fs::path& folder) {
+  std::optional<FileLock> lock = FileLock::try_share(folder / manifest_file);
+  return lock && lock->is_at(folder / manifest_file) ? std::move(lock) : std::nullopt;
+}
+
 void remove_surplus_checkpoints(const fs::path& checkpoints,
                                 const Retention& retention,
                                 int64_t last_step) {
   std::vector<fs::path> folders = list_checkpoints(checkpoints);
   while (!folders.empty() && *checkpoint_step(folders.back()) > last_step) folders.pop_back();
-  for (const fs::path& folder : surplus_of(folders, retention)) remove_checkpoint(folder);
+  for (const fs::path& folder : surplus_of(folders, retention)) {
+    const auto lock = FileLock::try_acquire(folder / manifest_file);
+    if (lock) remove_checkpoint(folder);  // else it is being read, and goes the next time
+  }
 }
 
 void remove_abandoned_checkpoints(const fs::path& checkpoints, int64_t last_step) {

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/files.h"
 #include "core/model/weights/safetensors.h"
 
 namespace forge::weights {
@@ -104,14 +105,22 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 struct Retention {
   int newest = 2;    ///< number of the latest ones
   bool best = true;  ///< and the one with the lowest eval_loss, the later of two equal ones
+  /// And those of which this is true; none: no others. Asked of those that else were not to be
+  /// kept.
+  std::function<bool(const std::filesystem::path&)> is_needed = {};
 };
 
 /// The checkpoints that are not to be kept.
 std::vector<std::filesystem::path> surplus_checkpoints(const std::filesystem::path& checkpoints,
                                                        const Retention& retention);
 
-/// Removes those up to `last_step`, the newest that a run's events tell of. Later ones do not
-/// count: a run may have to resume from what was recorded, however far its worker got.
+/// Keeps a checkpoint from remove_surplus_checkpoints while the lock is there: for who reads it
+/// while its run trains on. Nothing where it is gone already.
+std::optional<FileLock> hold_checkpoint(const std::filesystem::path& folder);
+
+/// Removes those up to `last_step`, the newest that a run's events tell of, but for held ones.
+/// Later ones do not count: a run may have to resume from what was recorded, however far its worker
+/// got.
 void remove_surplus_checkpoints(const std::filesystem::path& checkpoints,
                                 const Retention& retention,
                                 int64_t last_step);

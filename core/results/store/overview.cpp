@@ -79,8 +79,8 @@ PastRuns::PastRuns(const std::vector<RunSummary>& runs, const ConfigOf& config_o
   for (const RunSummary& run : runs) {
     by_id_.emplace(run.id, &run);
     const double tokens_per_second = run.metric(results::tokens_per_second_name).value_or(0);
-    const bool has_speed =
-        run.status == run::RunState::completed && run.tokens_per_step > 0 && tokens_per_second > 0;
+    const bool has_speed = run.status == run::RunState::completed && run.tokens_per_step > 0 &&
+                           tokens_per_second > 0 && !is_mixed(run.processes);
     if (!has_speed || speeds_.size() == most_past_runs) continue;
     const auto experiment = experiment_of(config_of(run.id));
     if (!experiment) continue;
@@ -90,7 +90,7 @@ PastRuns::PastRuns(const std::vector<RunSummary>& runs, const ConfigOf& config_o
                        run.device_type,
                        run.device_name,
                        run.threads,
-                       run.processes.value_or(1),
+                       processes_value(run).get<int64_t>(),
                        operations,
                        operations * tokens_per_second / double(run.tokens_per_step)});
   }

@@ -23,7 +23,13 @@ bool is_final(run::RunState status) {
 }
 
 std::string processes_text(const RunSummary& run) {
-  return run.processes ? with_thousands(*run.processes) + " processes" : "a single process";
+  const bool is_single = run.processes.empty() || run.processes == "1";
+  return is_single ? "a single process" : run.processes + " processes";
+}
+
+nlohmann::json processes_value(const RunSummary& run) {
+  if (is_mixed(run.processes)) return run.processes;
+  return run.processes.empty() ? 1 : std::stoll(run.processes);
 }
 
 std::string variables_text(const std::map<std::string, std::string>& variables) {
@@ -120,26 +126,52 @@ int64_t product(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
+/// Adds what an event of an attempt says about the conditions under which its steps were trained.
+class ConditionsUpdate {
+ public:
+  explicit ConditionsUpdate(RunSummary& run) : run_(run) {}
+
+  void operator()(const worker::Hello& hello) {
+    add_distinct(hello.backend_version, run_.backend_version);
+  }
+  void operator()(const worker::Environment& environment) {
+    add_distinct(environment.device_name, run_.device_name);
+    add_libraries(environment.libraries, run_.libraries);
+  }
+  void operator()(const worker::Started& started) {
+    add_distinct(std::to_string(started.processes.value_or(1)), run_.processes);
+    if (started.micro_batch_size) reduce_micro_batch(*started.micro_batch_size);
+  }
+  void operator()(const worker::MicroBatch& reduced) {
+    if (reduced.phase == "train") reduce_micro_batch(reduced.rows);
+  }
+  void operator()(const worker::Finished& finished) {
+    if (finished.shared_device) run_.shared_device = 1;
+  }
+  template <class Other>
+  void operator()(const Other&) {}
+
+ private:
+  void reduce_micro_batch(int64_t rows) {
+    run_.micro_batch_size = std::min(run_.micro_batch_size.value_or(rows), rows);
+  }
+
+  RunSummary& run_;
+};
+
 /// Updates the summary by the events that say something about the run as a whole.
 class SummaryUpdate {
  public:
   SummaryUpdate(RunSummary& run, const worker::Event& event) : run_(run), event_(event) {}
 
-  void operator()(const worker::Hello& hello) {
-    add_distinct(hello.backend_version, run_.backend_version);
-    run_.numerics_version = hello.numerics_version;
-  }
+  void operator()(const worker::Hello& hello) { run_.numerics_version = hello.numerics_version; }
   void operator()(const worker::Environment& environment) {
     run_.device_type = environment.device_type;
-    add_distinct(environment.device_name, run_.device_name);
-    add_libraries(environment.libraries, run_.libraries);
   }
   void operator()(const worker::Started& started) {
     run_.parameters = started.parameters;
     run_.max_steps = started.max_steps;
     run_.tokens_per_step = started.tokens_per_step;
-    run_.micro_batch_size = started.micro_batch_size;
-    run_.processes = started.processes;
     run_.step = run_.kept_step = started.first_step;
     run_.tokens = product(started.first_step, started.tokens_per_step);
   }
@@ -161,15 +193,11 @@ class SummaryUpdate {
     run_.tokens = product(finished.step, run_.tokens_per_step);
     if (finished.eval_loss) run_.eval_step = finished.step;
     run_.parameters = finished.parameters;
-    run_.shared_device = finished.shared_device ? 1 : 0;
     set_metrics();
     drop_unmeasured();
   }
   void operator()(const worker::CheckpointSaved& saved) {
     run_.kept_step = std::max(run_.kept_step, saved.step);
-  }
-  void operator()(const worker::MicroBatch& reduced) {
-    if (reduced.phase == "train") run_.micro_batch_size = reduced.rows;
   }
   template <class Other>
   void operator()(const Other&) {}
@@ -212,10 +240,17 @@ void add_changed_inputs(const std::vector<std::string>& files, RunSummary& run) 
 }
 
 /// One that begins from the start keeps nothing of earlier attempts.
-void apply(const run::AttemptStarted& started, RunSummary& run) {
+void add_conditions(const run::AttemptStarted& started, RunSummary& run) {
   if (started.resume_from.empty()) {
-    for (std::string* text : {&run.backend_version, &run.device_name, &run.libraries})
+    for (std::string* text : {&run.backend_version,
+                              &run.device_name,
+                              &run.libraries,
+                              &run.processes,
+                              &run.changed_inputs})
       text->clear();
+    run.micro_batch_size.reset();
+    run.busy_elsewhere.reset();
+    run.shared_device = 0;
     if (started.variables) run.variables.clear();
     if (!started.recompute.empty()) run.recompute.clear();
   }
@@ -223,11 +258,22 @@ void apply(const run::AttemptStarted& started, RunSummary& run) {
   add_distinct(started.recompute, run.recompute);
 }
 
+/// The conditions under which an attempt's steps were trained, which mark the run's results. Of all
+/// attempts that it goes on with, also of those of a run that it continues.
+void add_conditions(const run::StoredEvent& stored, RunSummary& run) {
+  if (stored.started) add_conditions(*stored.started, run);
+  // Times add up over all attempts, so the highest load counts.
+  if (const auto load = run::load_of(stored))
+    run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);
+  add_changed_inputs(run::changed_inputs_of(stored), run);
+  if (stored.event) std::visit(ConditionsUpdate(run), *stored.event);
+}
+
 }  // namespace
 
 void apply(const run::StoredEvent& stored, RunSummary& run) {
+  add_conditions(stored.taken_over ? *stored.taken_over : stored, run);
   if (stored.started) {
-    apply(*stored.started, run);
     run.attempts = stored.attempt;
     run.exit_status.reset();
     run.exit_signal.reset();
@@ -236,11 +282,7 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
     run.exit_status = stored.ended->exit_status;
     run.exit_signal = stored.ended->signal;
     if (stored.ended->status == run::RunState::failed) ++run.failed_attempts;
-    // Times add up over all attempts, so the highest load counts.
-    if (const auto load = stored.ended->busy_elsewhere)
-      run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);
   }
-  add_changed_inputs(run::changed_inputs_of(stored), run);
   if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }
 

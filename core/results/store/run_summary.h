@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/results/metrics.h"
 #include "core/run/event_log.h"
 #include "core/run/run_folder.h"
@@ -39,8 +41,9 @@ struct RunSummary {
   std::string updated;                       ///< UTC, of the newest event
   std::string profile;
   std::string backend;
-  /// This, the device's name, libraries, variables and `recompute` are those of all attempts since
-  /// it began from its start, with " and " between where attempts differ.
+  /// This, the device's name, libraries, variables, `processes` and `recompute` are those of all
+  /// attempts since it began from its start, and of the run's whose steps it took over, with " and
+  /// " between where attempts differ.
   std::string backend_version;
   std::string device_type;
   std::string device_name;
@@ -74,14 +77,15 @@ struct RunSummary {
   std::string failure_hint;
   int64_t archived = 0;  ///< 1: not in lists and tables
   std::string note;
-  std::vector<std::string> tags;            ///< sorted
-  std::optional<int64_t> micro_batch_size;  ///< rows computed at once; none: all of a step
-  std::optional<int64_t> processes;         ///< that trained it last; none: a single one
+  std::vector<std::string> tags;  ///< sorted
+  /// Rows computed at once, the fewest of all attempts; none: all of a step.
+  std::optional<int64_t> micro_batch_size;
+  std::string processes;  ///< that trained it: "1", "4", "1 and 2"; "": not begun
   /// Fraction of the machine's cores that other processes kept busy, the largest of all attempts;
   /// none: not known.
   std::optional<double> busy_elsewhere;
   std::string recompute;      ///< train.recompute as the worker was told
-  int64_t shared_device = 0;  ///< 1: another process held memory of the GPU at the end
+  int64_t shared_device = 0;  ///< 1: another process held memory of the GPU when an attempt ended
   /// Files that it reads and that changed while it trained, in words with commas between; "": none.
   std::string changed_inputs;
   /// Last values of the metrics that the run has reported (Source::run), by name. NaN where an
@@ -192,8 +196,10 @@ std::string variables_text(const std::map<std::string, std::string>& variables);
 /// Whether the text is of attempts that differ in it.
 bool is_mixed(const std::string& text);
 
-/// "4 processes", "a single process": what trained the run.
+/// "4 processes", "a single process", "1 and 2 processes": what trained the run.
 std::string processes_text(const RunSummary& run);
+/// The same as a number, or as a text where attempts differ.
+nlohmann::json processes_value(const RunSummary& run);
 
 /// Updates the summary by a line of events.jsonl. Later lines win. The status is not set here:
 /// RunFolder::status() knows it from more than the log.

@@ -26,7 +26,7 @@ CREATE TABLE runs (
   backend               TEXT NOT NULL,
   backend_version       TEXT NOT NULL,
   device_type           TEXT NOT NULL,
-  device_name           TEXT NOT NULL,      -- this, backend_version, libraries, variables and recompute have " and " between where attempts differ
+  device_name           TEXT NOT NULL,      -- this, backend_version, libraries, variables, processes and recompute have " and " between where attempts differ
   libraries             TEXT NOT NULL,      -- JSON: name to version; '': not known
   variables             TEXT NOT NULL,      -- that change how libraries compute; '': not recorded
   threads               INTEGER NOT NULL,   -- on a CPU, else 0
@@ -60,7 +60,7 @@ CREATE TABLE runs (
   note                  TEXT NOT NULL,
   tags                  TEXT NOT NULL,      -- with commas between
   micro_batch_size      INTEGER,            -- rows computed at once; NULL: all rows of a step
-  processes             INTEGER,            -- that trained it last; NULL: a single one
+  processes             TEXT NOT NULL,      -- that trained it; '': not begun
   recompute             TEXT NOT NULL,      -- train.recompute, as the worker was told
   busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
   shared_device         INTEGER NOT NULL,   -- 1: another process held memory of the GPU

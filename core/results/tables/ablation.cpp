@@ -106,9 +106,10 @@ const AblationRow* completed_baseline(const Ablation& ablation, const AblationRo
 void compare_ways_of_computing(Ablation& ablation) {
   for (AblationRow& row : ablation.rows) {
     const AblationRow* const baseline = completed_baseline(ablation, row);
-    std::optional<int64_t> usual, processes;
+    std::optional<int64_t> usual;
+    nlohmann::json processes = 1;
     if (baseline) usual = baseline->run->micro_batch_size;
-    if (baseline) processes = baseline->run->processes;
+    if (baseline) processes = store::processes_value(*baseline->run);
     row.same_backend = !baseline || !row.completed() || row.run->backend == baseline->run->backend;
     row.same_micro_batch =
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
@@ -116,7 +117,7 @@ void compare_ways_of_computing(Ablation& ablation) {
         });
     row.same_processes =
         std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
-          return run.processes == processes;
+          return store::processes_value(run) == processes && !store::is_mixed(run.processes);
         });
     const store::RunSummary* const usual_run = baseline  ? &*baseline->run
                                                : row.run ? &*row.run
@@ -385,8 +386,9 @@ namespace {
 bool has_mean(const std::vector<store::RunSummary>& runs, const std::string& metric) {
   if (!results::metric_named(metric).depends_on_device) return true;
   return std::all_of(runs.begin(), runs.end(), [&](const store::RunSummary& run) {
-    return run.processes == runs.front().processes && device_of(run) == device_of(runs.front()) &&
-           run.recompute == runs.front().recompute && !has_mixed_attempts(run);
+    return store::processes_value(run) == store::processes_value(runs.front()) &&
+           device_of(run) == device_of(runs.front()) && run.recompute == runs.front().recompute &&
+           !has_mixed_attempts(run);
   });
 }
 
@@ -451,11 +453,12 @@ bool same_setup(const Sample& a, const Sample& b) {
                     run.device_name,
                     run.threads,
                     run.micro_batch_size,
-                    run.processes,
                     run.recompute);
   };
   const auto is_alike = [&](const store::RunSummary& run) {
-    return way_of(run) == way_of(a.runs.front()) && !has_mixed_attempts(run);
+    return way_of(run) == way_of(a.runs.front()) &&
+           store::processes_value(run) == store::processes_value(a.runs.front()) &&
+           !has_mixed_attempts(run);
   };
   return std::all_of(a.runs.begin(), a.runs.end(), is_alike) &&
          std::all_of(b.runs.begin(), b.runs.end(), is_alike);

@@ -326,12 +326,17 @@ void estimate_by_runs(Estimate& estimate,
   const bool paired = common_seeds(metrics).has_value();
   const statistics::FunctionOfMeans function = function_of(expression, metrics);
   const std::optional<Point> slope = statistics::slopes(function, function.means);
-  estimate.missing = "it has no value for all that the runs vary over, or does not vary";
+  estimate.missing = "it has no value for all that the runs vary over";
   if (!slope) return;
   const double sampling_error = sampling_error_of(metrics, *slope);
-  if (paired && sampling_error == 0 && is_hidden_by_rounding(expression, metrics, *slope)) return;
+  const std::string constant = "it does not vary between the runs by more than rounding does";
+  if (paired && sampling_error == 0 && is_hidden_by_rounding(expression, metrics, *slope)) {
+    estimate.missing = constant;
+    return;
+  }
   const Chance chance = chance_of(metrics, *slope, paired);
   if (!std::isfinite(chance.variance)) return;
+  if (chance.variance == 0 && sampling_error == 0) estimate.missing = constant;
   const statistics::MeanError evaluation_error = {
       std::sqrt(std::max(0.0, product(product(chance.by_evaluation, *slope), *slope))),
       chance.degrees_of_evaluation};

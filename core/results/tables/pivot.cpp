@@ -60,6 +60,7 @@ nlohmann::json setup_of(const ConfiguredRun& run, const std::string& metric) {
 std::string why_not_alike(const store::RunSummary& run, const std::string& metric) {
   if (!results::metric_named(metric).depends_on_device || !has_mixed_attempts(run)) return "";
   return "its attempts ran on " + run.device_name +
+         (store::is_mixed(run.processes) ? " by " + store::processes_text(run) : "") +
          (store::is_mixed(run.recompute) ? " with train.recompute " + run.recompute : "");
 }
 

@@ -61,7 +61,7 @@ run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
     train["recompute"] = summary.recompute.empty() ? "none" : summary.recompute;
     train["micro_batch_size"] =
         summary.micro_batch_size ? nlohmann::json(*summary.micro_batch_size) : nlohmann::json();
-    setup.experiment["parallel"]["processes"] = summary.processes.value_or(1);
+    setup.experiment["parallel"]["processes"] = store::processes_value(summary);
     setup.experiment["device_name"] = summary.device_name;
     setup.experiment["environment"] = numerics_variables_of(run);
   }
@@ -69,7 +69,8 @@ run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
 }
 
 bool has_mixed_attempts(const store::RunSummary& run) {
-  return store::is_mixed(run.recompute) || store::is_mixed(run.device_name);
+  return store::is_mixed(run.recompute) || store::is_mixed(run.device_name) ||
+         store::is_mixed(run.processes);
 }
 
 run::Identity identity_of_set(const ConfiguredRun& run, const TableSpec& table) {

@@ -41,8 +41,8 @@ std::vector<const store::ConfiguredRun*> newest_first(
 /// mean.
 run::Identity setup_for(const std::string& metric, const store::ConfiguredRun& run);
 
-/// Whether attempts of the run differ in the device or in train.recompute: its speed and memory are
-/// those of neither.
+/// Whether attempts of the run differ in device, processes or train.recompute: its speed and memory
+/// are those of neither.
 bool has_mixed_attempts(const store::RunSummary& run);
 
 /// The newest completed run of each seed whose loss is that of the seed's first one: who repeats a

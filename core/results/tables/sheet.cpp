@@ -262,16 +262,15 @@ std::string backend_note(const AblationRow& row) {
 
 std::string processes_note(const AblationRow& row) {
   if (row.same_processes) return "";
-  std::set<int64_t> counts;
-  for (const store::RunSummary& run : row.runs) counts.insert(run.processes.value_or(1));
-  if (counts.size() > 1) {
-    std::vector<std::string> words;
-    for (const int64_t count : counts) words.push_back(with_thousands(count));
-    return "trained by " + join(words, " and ") +
+  std::set<std::string> counts;
+  for (const store::RunSummary& run : row.runs)
+    counts.insert(plain_text(store::processes_value(run)));
+  if (counts.size() > 1)
+    return "trained by " + join({counts.begin(), counts.end()}, " and ") +
            " processes: its losses are one sample, its throughput and memory are not";
-  }
   return "trained by " + store::processes_text(*row.run) +
-         ", unlike the baseline: its loss is comparable, its throughput and memory are not";
+         (store::is_mixed(row.run->processes) ? "" : ", unlike the baseline") +
+         ": its loss is comparable, its throughput and memory are not";
 }
 
 std::string recompute_note(const AblationRow& row) {

@@ -90,5 +90,13 @@ TEST_CASE("what people wrote or edited is not replaced") {
   CHECK_NOTHROW(manage::require_replaceable("/dev/null", ""));
 }
 
+TEST_CASE("an empty file of a run is the run's", "[manage]") {
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.write("supervisor.log", "");
+  CHECK(manage::is_as_written(file));
+  folder.write("run.json", "{}");
+  CHECK_FALSE(manage::is_as_written(file));
+}
+
 }  // namespace
 }  // namespace forge::tests

@@ -2,6 +2,7 @@
 
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/data/rows/token_file.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/weights/model_files.h"
@@ -180,6 +181,48 @@ TEST_CASE("a run whose text has changed has no held-out rows of its own", "[run]
   REQUIRE(data.tokens.at(0).rows == 4);
   REQUIRE_FALSE(data.tokens.at(0).short_last_row);
   REQUIRE(data.name == "the held-out rows of other");
+}
+
+TEST_CASE("a text that trained its own tokenizer has changed as a text, not as a tokenizer",
+          "[run]") {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "the cat and the dog " + std::to_string(i) + "\n";
+  Fixture fixture;
+  config::Experiment& experiment = fixture.model.experiment;
+  experiment.data.source = "text";
+  experiment.data.path = fixture.folder.write("text.txt", text).string();
+  experiment.tokenizer.vocab_size = experiment.model.vocab_size = 270;
+  experiment.train.eval_rows = 4;
+  fixture.model.data_fingerprint = hash_hex("as it was");
+  fixture.model.tokenizer_fingerprint = hash_hex("trained on that");
+  const auto fault = [&] {
+    return error_of([&] { own_evaluation_data(fixture.model, fixture.cache(), {}); });
+  };
+  INFO(fault());
+  CHECK(starts_with(fault(), "error: the text that the run was trained on has changed since: '"));
+}
+
+TEST_CASE("ids of another task are refused", "[run]") {
+  Fixture fixture;
+  fixture.model.tokenizer = "";
+  fixture.model.run_key = "k";
+  config::Experiment& experiment = fixture.model.experiment;
+  experiment.data.source = "task";
+  experiment.data.task.name = "mano";
+  experiment.data.task.max_operators = 3;
+  experiment.tokenizer.kind = "none";
+  experiment.train.eval_rows = 4;
+  config::Experiment other = experiment;
+  other.data.seed = 9;
+  CHECK(evaluation_data_of(fixture.model, other, "other", fixture.cache(), {}).rows() == 4);
+  other.data.task = {};
+  other.data.task.name = "copy";
+  other.data.task.length = 2;
+  const std::string fault =
+      error_of([&] { evaluation_data_of(fixture.model, other, "copy", fixture.cache(), {}); });
+  INFO(fault);
+  CHECK(contains(fault, "the ids of copy mean something else to the model: id 0 is '1' of copy"));
+  CHECK(contains(fault, "of mano"));
 }
 
 TEST_CASE("a grammar that has changed since is named", "[run]") {

@@ -77,6 +77,27 @@ TEST_CASE("a run opens at its newest checkpoint or at a named one", "[run]") {
   REQUIRE(contains(error_of([&] { open_run(folder, 11); }), "it has those of 10, 30"));
 }
 
+TEST_CASE("the checkpoint of an open model stays though its run trains on", "[run]") {
+  const Runs runs({"train_a"});
+  const RunFolder folder = runs.only();
+  {
+    const RunModel model = open_model(runs.path(), "train_a");
+    REQUIRE(model.hold);
+    weights::remove_surplus_checkpoints(folder.checkpoints(), {0, false}, model.step);
+    REQUIRE(path_exists(model.checkpoint));
+  }
+  weights::remove_surplus_checkpoints(folder.checkpoints(), {0, false}, 1000);
+  REQUIRE(weights::list_checkpoints(folder.checkpoints()).empty());
+}
+
+TEST_CASE("a checkpoint's path says that runs are named", "[run]") {
+  const Runs runs({"train_a"});
+  const fs::path checkpoint = weights::list_checkpoints(runs.only().checkpoints()).at(0);
+  CHECK(contains(runs.fault(checkpoint.string()), "is a checkpoint of run 'train_a'"));
+  CHECK(contains(runs.fault(checkpoint.string()), "'forge export-hf train_a DIR --step N'"));
+  CHECK(contains(runs.fault("no/such"), "a path is that of a run's folder or of a model folder"));
+}
+
 TEST_CASE("a damaged checkpoint is passed over for an older one", "[run]") {
   const Runs runs({"train_a-1234"});
   const RunFolder folder = runs.only();
@@ -170,7 +191,7 @@ struct WeightsPlace {
   fs::path runs() const { return folder / "runs"; }
   InitialWeights find(const std::string& name) {
     experiment.train.initial_weights = name;
-    return find_initial_weights(experiment, runs());
+    return InitialModels(runs()).find(experiment);
   }
   std::string fault(const std::string& name) {
     return error_of([&] { find(name); });
@@ -204,6 +225,29 @@ TEST_CASE("weights of another shape are refused with the key", "[run]") {
   REQUIRE(contains(fault, "train.initial_weights 'llama': the weights are not those of the model"));
   REQUIRE(contains(fault, "'model.embed_tokens.weight' [270, 8] instead of [270, 16]"));
   REQUIRE(contains(place.fault("nothing"), "train.initial_weights 'nothing': no run 'nothing'"));
+}
+
+TEST_CASE("what marks the run that weights come from is noted", "[run]") {
+  WeightsPlace place;
+  const RunFolder run = list_runs(place.runs()).at(0);
+  tests::append_attempt(run, 1);
+  tests::append_ended(run, "stopped", "", 0, {"train.tokens"});
+  const FileLock lock = FileLock::acquire(run.lock_file());
+  const InitialWeights weights = place.find("llama");
+  REQUIRE(weights.notes.size() == 2);
+  CHECK(contains(weights.notes[0], "still trains: those of step 0 are taken"));
+  CHECK(contains(weights.notes[1], "files that it reads were changed while it trained: train.t"));
+}
+
+TEST_CASE("all configs of a command begin from the same checkpoint", "[run]") {
+  const Runs runs({"train_a"});
+  const RunFolder folder = runs.only();
+  config::Experiment experiment = folder.experiment();
+  experiment.train.initial_weights = "train_a";
+  InitialModels models(runs.path());
+  const InitialWeights first = models.find(experiment);
+  tests::save_checkpoint(folder.checkpoints(), 1000);
+  CHECK(models.find(experiment).folder == first.folder);
 }
 
 TEST_CASE("what makes another function of the same weights is noted", "[run]") {

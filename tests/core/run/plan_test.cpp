@@ -670,14 +670,43 @@ TEST_CASE("what stands against going on is said", "[run][continuation]") {
   REQUIRE(contains(error_of([&] { scene.found(inputs_of(9, "cosine")); }), "has no checkpoint"));
 }
 
-TEST_CASE("no run goes on from one whose files changed while it trained", "[run][continuation]") {
+TEST_CASE("no run goes on from one that still trains", "[run][continuation]") {
+  const Scene scene;
+  const RunLock lock(scene.folder);
+  const std::string error = error_of([&] { scene.found(inputs_of(9, "constant")); });
+  CHECK(contains(error, "cannot continue run '" + scene.folder.id() + "': it still trains"));
+  CHECK(contains(error, "'forge runs stop " + scene.folder.id() + "'"));
+}
+
+TEST_CASE("a run that goes on from a marked one is marked, and not yet begun",
+          "[run][continuation]") {
   const Scene scene;
   AttemptEnded ended{RunState::completed};
   ended.changed_inputs = {"train.tokens"};
   EventLog(scene.folder.events_file()).append(ended, 1);
-  const std::string error = error_of([&] { scene.found(inputs_of(9, "constant")); });
-  CHECK(contains(error, "cannot continue run '" + scene.folder.id() + "': "));
-  CHECK(contains(error, "train.tokens"));
+  RunInputs inputs = inputs_of(9, "constant");
+  const PlannedRun planned = plan_run(inputs, scene.runs.path(), false);
+  inputs.continue_from = scene.found(inputs);
+  write_run_folder(planned, inputs);
+  const StoredEvent last = read_events(planned.folder.events_file()).back();
+  CHECK(last.attempt == 0);
+  CHECK_FALSE(last.ended);
+  CHECK(changed_inputs_of(last) == std::vector<std::string>{"train.tokens"});
+  CHECK(planned.folder.state() == RunState::not_started);
+  CHECK_FALSE(unended_attempt(planned.folder.events_file()));
+}
+
+TEST_CASE("a run that goes on from one whose supervisor was killed compares its files with those",
+          "[run][continuation]") {
+  const Scene scene;
+  AttemptStarted started{1, "here", "", {}, {}};
+  started.inputs = {{"train.tokens", "1 2 3 4"}};
+  EventLog(scene.folder.events_file()).append(started, 1);
+  RunInputs inputs = inputs_of(9, "constant");
+  const PlannedRun planned = plan_run(inputs, scene.runs.path(), false);
+  inputs.continue_from = scene.found(inputs);
+  write_run_folder(planned, inputs);
+  CHECK(unended_attempt(planned.folder.events_file()).value().inputs == started.inputs);
 }
 
 TEST_CASE("a run does not go on where its rows would have come in another order",
@@ -762,9 +791,10 @@ TEST_CASE("the numbers before the checkpoint become those of the run that goes o
   inputs.continue_from = scene.found(inputs);
   write_run_folder(planned, inputs);
   const auto events = read_events(planned.folder.events_file());
-  REQUIRE(events.size() == 1);
-  REQUIRE(events[0].attempt == 0);
-  REQUIRE(std::get<worker::TrainMetrics>(*events[0].event).step == 3);
+  REQUIRE(events.size() == 2);
+  REQUIRE(events[0].taken_over->started);
+  REQUIRE(events[1].attempt == 0);
+  REQUIRE(std::get<worker::TrainMetrics>(*events[1].event).step == 3);
   const auto request = worker::request_from_line(read_file(planned.folder.request_file()));
   REQUIRE(request.resume_from == inputs.continue_from.checkpoint.string());
   REQUIRE(request.identity == planned.record.key);

@@ -265,7 +265,7 @@ TEST_CASE("a checkpoint that the events do not know of is taken only where there
   write_file_atomic(
       run.events_file(),
       read_file(run.events_file()) + R"({"attempt":1,"event":"checkpoint","step":200)");
-  REQUIRE(recorded_checkpoints(run.events_file()) == std::set<int64_t>{100});
+  REQUIRE(recorded_checkpoints(run.events_file()) == std::map<int64_t, int>{{100, 1}});
   REQUIRE(run.newest_checkpoint() == recorded.string());
   write_file_atomic(recorded / "weights.safetensors", "not what was written");
   const FoundCheckpoint found = run.find_checkpoint();

@@ -116,6 +116,40 @@ TEST_CASE("only what was recorded makes an older checkpoint surplus", "[run][sup
   REQUIRE(scene.folder.newest_checkpoint() == (all / "000000003").string());
 }
 
+TEST_CASE("a checkpoint from which an unfinished run begins is no surplus", "[run][supervisor]") {
+  for (const bool continues : {true, false}) {
+    RunInputs longer = small_inputs();
+    longer.experiment["train"]["max_steps"] = 9;
+    SupervisedScene scene({}, longer);
+    const fs::path runs = scene.folder.path().parent_path();
+    const fs::path first = scene.folder.checkpoints() / "000000001";
+    std::optional<RunFolder> other;
+    const auto plan_other = [&] {
+      RunInputs inputs = small_inputs();
+      inputs.experiment["seed"] = 7;
+      if (continues) {
+        inputs.continue_from = {first, scene.folder.events_file(), 1, 1};
+      } else {
+        inputs.initial_weights = {first, "w1", "", {}};
+      }
+      other = new_run(runs, inputs);
+    };
+    scene.options.retry_waits = {};
+    const Script dies = {Saves{2}, Saves{3}, Saves{4}, Exits{{0, SIGKILL}}};
+    scene.launcher.add({then(then(greeting(), {Saves{1}, Does{plan_other}}), dies), {}});
+    REQUIRE(scene.supervise() == supervised_failed);
+    CHECK(path_exists(first));
+    CHECK_FALSE(path_exists(scene.folder.checkpoints() / "000000002"));
+    // Once the other run has a checkpoint of its own it is surplus.
+    save_checkpoint(other->checkpoints(), 1);
+    const worker::CheckpointSaved saved{1, "checkpoints/000000001", 1};
+    append_event(*other, saved);
+    scene.launcher.add({then(greeting(), {Saves{5}, Exits{{0, SIGKILL}}}), {}});
+    REQUIRE(scene.supervise() == supervised_failed);
+    CHECK_FALSE(path_exists(first));
+  }
+}
+
 TEST_CASE("a run does not resume from a checkpoint that its events do not tell of",
           "[run][supervisor]") {
   SupervisedScene scene({});

@@ -254,6 +254,22 @@ TEST_CASE("the newest are kept, and those after the last recorded step do not co
                    "-1"));
 }
 
+TEST_CASE("a checkpoint that somebody reads or needs stays") {
+  const TemporaryFolder folder;
+  const SavedSample sample;
+  for (const int64_t step : {1, 2, 3}) sample.write(folder.path(), step);
+  const fs::path needed = folder / "000000002";
+  const Retention retention{1, false, [&](const fs::path& each) { return each == needed; }};
+  std::optional<FileLock> hold = hold_checkpoint(folder / "000000001");
+  REQUIRE(hold);
+  remove_surplus_checkpoints(folder.path(), retention, 3);
+  REQUIRE(list_checkpoints(folder.path()).size() == 3);
+  hold.reset();
+  remove_surplus_checkpoints(folder.path(), retention, 3);
+  REQUIRE(list_checkpoints(folder.path()) == std::vector<fs::path>{needed, folder / "000000003"});
+  REQUIRE_FALSE(hold_checkpoint(folder / "000000001"));
+}
+
 TEST_CASE("the best is kept too and of two equally good ones the later") {
   const std::vector<std::string> newest = {"000000004", "000000005"};
   for (const bool keep_best : {true, false}) {

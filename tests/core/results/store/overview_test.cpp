@@ -102,7 +102,7 @@ TEST_CASE("runs on other devices, in other precisions or without an end tell no 
   REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.threads = 1; }));
   REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.status = run::RunState::failed; }));
   REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.metrics.clear(); }));
-  REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.processes = 2; }));
+  REQUIRE_FALSE(seconds_after([](RunSummary& run) { run.processes = "2"; }));
   Past past;
   config::Experiment other = experiment;
   other.train.precision = model::Precision::bfloat16;
@@ -116,7 +116,7 @@ TEST_CASE("a run is forecast by runs of as many processes", "[store][forecast]")
   experiment.train.gradient_slots = 4;
   Past past;
   past.add(experiment, 1000);
-  past.add(experiment, 1900).processes = 2;
+  past.add(experiment, 1900).processes = "2";
   const double tokens = 40.0 * experiment.train.batch_size * experiment.train.seq_len;
   REQUIRE(past.of(work_of(experiment)).seconds.value() == Approx(tokens / 1000));
   experiment.parallel.processes.count = 2;

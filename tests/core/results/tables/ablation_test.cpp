@@ -221,7 +221,7 @@ TEST_CASE("throughput and memory are compared between runs of as many processes"
   make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
   divide_among_two(make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 7600, 1500}));
   const Ablation ablation = lab.table();
-  REQUIRE(ablation.rows[1].run->processes == 2);
+  REQUIRE(ablation.rows[1].run->processes == "2");
   REQUIRE_FALSE(ablation.rows[1].throughput_change.has_value());
   REQUIRE_FALSE(ablation.rows[1].memory_change.has_value());
   REQUIRE(make_sheet(ablation).footnotes ==

@@ -310,6 +310,12 @@ TEST_CASE("a value that only some seeds have is not decidable", "[judge]") {
   REQUIRE(contains(found.missing, "bends within what chance moves it by, or has no value there"));
 }
 
+TEST_CASE("an expression that no run moves says so", "[judge]") {
+  const Table table = Table().add("loss[a]", {1.25, 1.5, 1.375});
+  for (const char* text : {"loss[a] - loss[a]", "0*loss[a]"})
+    CHECK(contains(estimated(text, table).missing, "does not vary between the runs"));
+}
+
 TEST_CASE("metrics of the same runs are not taken as independent", "[judge]") {
   // a and b of one row move together, so their difference hardly varies. The third is of other
   // seeds, which leaves no pairs.

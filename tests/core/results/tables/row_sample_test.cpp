@@ -132,7 +132,7 @@ TEST_CASE("the most disturbed attempt counts", "[report][disturbance]") {
   MadeRun made = Lab::run("llama", 10);
   const run::RunFolder folder = make_stopped_run(lab.runs, made, 10);
   append_ended(folder, "stopped", "", 0.5);
-  append_attempt(folder, 2);
+  append_attempt(folder, 2, "a checkpoint");
   append_ended(folder, "completed", "", 0.25);
   REQUIRE(lab.read().at(0).summary.busy_elsewhere == 0.5);
 }

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "core/run/run_folder.h"
+
+namespace forge::run {
+
+/// A checkpoint of a run from which another one begins (train.initial_weights, --continue).
+struct NeededCheckpoint {
+  RunFolder run;  ///< that begins from it
+  std::filesystem::path checkpoint;
+
+  RunFolder origin() const;  ///< the run that it is a checkpoint of
+  /// Whether the run may still begin there: it has no checkpoint of its own that it would go on
+  /// from. Reads the checkpoints that it has.
+  bool is_needed() const;
+};
+
+/// What the unfinished runs of a runs folder name. A run whose request cannot be read cannot begin
+/// as it is, and names nothing.
+std::vector<NeededCheckpoint> needed_checkpoints(const std::filesystem::path& runs_dir);
+
+/// Whether an unfinished run of the runs folder still needs the checkpoint. It stays then, though
+/// its own run would keep others.
+bool is_needed(const std::filesystem::path& checkpoint, const std::filesystem::path& runs_dir);
+
+}  // namespace forge::run
