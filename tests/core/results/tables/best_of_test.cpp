@@ -542,6 +542,25 @@ TEST_CASE("a row whose runs have no value of best_of is missing", "[report]") {
   CHECK(ablation.excluded.size() == 2);
 }
 
+TEST_CASE("a config that does not name the key of best_of has its default", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 1e-3, 0.75);
+  MadeRun two = ScoredLab::with_rate("llama", 11, 1e-3);
+  two.experiment.train.gradient_slots = 2;
+  make_completed_run(lab.runs, two, {1.5, 4300, 1 << 30, {{"token_accuracy", {0.5, 640}}}});
+  TableSpec table = scored_table();
+  table.best_of->key = "train.gradient_slots";
+  table.best_of->values = {1, 2};
+  const Ablation ablation = lab.scored(table);
+  CHECK(ablation.rows[0].varied == 1);
+  CHECK(ablation.rows[0].points[1].run->id == "llama-11");
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK(missing_commands(ablation) ==
+        std::vector<std::string>{
+            "forge run canon_a canon_b --set train.gradient_slots=1 --set profile=quick",
+            "forge run canon_a canon_b --set train.gradient_slots=2 --set profile=quick"});
+}
+
 TEST_CASE("what is not varied must still be equal", "[report]") {
   ScoredLab lab;
   lab.add("llama", 10, 5e-4, 0.25);
