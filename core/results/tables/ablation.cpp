@@ -319,7 +319,7 @@ Ablation build_ablation(const TableSpec& declared,
     check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
   const MadeRuns made(runs, options);
   count_other_sets(made, declared, options, ablation);
-  check_seed_choice(made, ablation);
+  check_seed_choice(made, declared, ablation);
   add_other_seeds(runs, options, ablation);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});

@@ -17,6 +17,7 @@ struct Test {
   SetPlace place;
   std::string group;  ///< of its rows
   bool is_primary;
+  bool is_of_best = false;  ///< which row is the best
 };
 
 /// The cells of a group that are tested against its baseline, and that of its best row.
@@ -54,7 +55,7 @@ void add_tests(std::vector<Cell>& cells,
       tests.push_back({&cell->p, place_of({&row, baseline}), name, is_primary});
     }
     if (group.asks_best())
-      tests.push_back({&group.best->best_p, place_of(group.rows), name, is_primary});
+      tests.push_back({&group.best->best_p, place_of(group.rows), name, is_primary, true});
   }
 }
 
@@ -117,8 +118,9 @@ std::vector<Test> all_tests(const std::string& primary,
 }
 
 /// Adjusts the p of the tests with that place among sets of runs for all tests in their groups.
-/// Those of other places count as if they had found nothing: so what is made later changes no
-/// verdict, and all that are made one after the other err in no more than set_factor leaves.
+/// Rows of other places count as if they had found nothing, and which row is the best, of all
+/// places, is none of these: so what is made later changes no verdict, and all that are made one
+/// after the other err in no more than set_factor leaves.
 void adjust_of_place(size_t number,
                      const Ablation& ablation,
                      const Verdicts& verdicts,
@@ -133,8 +135,11 @@ void adjust_of_place(size_t number,
   std::vector<statistics::WeightedTest> weighted, of_hidden;
   for (const bool is_primary : {true, false}) {
     std::vector<const Test*> part;
-    for (const Test& test : tests)
-      if (test.is_primary == is_primary && groups.count(test.group) > 0) part.push_back(&test);
+    for (const Test& test : tests) {
+      const bool is_later_best = test.is_of_best && test.place.number != number;
+      if (test.is_primary == is_primary && groups.count(test.group) > 0 && !is_later_best)
+        part.push_back(&test);
+    }
     if (!is_primary && part.empty() && waiting == 0) continue;
     const size_t columns = verdicts.cells.size() - 1;
     const size_t not_shown = is_primary ? hidden : hidden * columns + waiting;

@@ -7,6 +7,7 @@
 #include "core/results/tables/expression.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
+#include "core/results/tables/table_design.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -723,6 +724,32 @@ TEST_CASE("a value is chosen with tuning seeds and shown with others", "[report]
   // What is lacking depends on what is chosen: one command makes all of it.
   CHECK(missing_commands(ablation) ==
         std::vector<std::string>{"forge run --table small --set profile=quick"});
+}
+
+TEST_CASE("tuning seeds that are declared when they are known choose the seeds shown", "[report]") {
+  const auto violations = [](bool is_declared, std::vector<int64_t> seeds) {
+    TableSpec table = TunedLab::table();
+    table.best_of->values = {1e-3};
+    std::map<std::string, std::string> recorded;
+    if (is_declared) recorded[table.name] = design_key(table);
+    Lab lab;
+    for (const int64_t seed : {901, 1, 2}) {
+      MadeRun made = ScoredLab::with_rate("llama", 12, 1e-3);
+      made.id += "-" + std::to_string(seed);
+      made.experiment.seed = static_cast<uint64_t>(seed);
+      made.experiment.train.validation_rows = 64;
+      made.planned_seeds = seeds;
+      made.planned_tables = recorded;
+      const double loss = 3 + 0.01 * static_cast<double>(seed % 7);
+      make_completed_run(lab.runs, made, {loss, 4300, 1 << 30, {}, loss});
+    }
+    const Ablation ablation = build_ablation(table, lab.read());
+    REQUIRE(ablation.rows[0].runs.size() == 2);
+    return join(ablation.rows[0].violations, "; ");
+  };
+  CHECK(contains(violations(false, {1, 901, 2}), "had 1 tuning seed before these (901)"));
+  CHECK(violations(false, {1, 2, 901}) == "");  // the first ones of the command
+  CHECK(violations(true, {1, 901, 2}) == "");
 }
 
 TEST_CASE("a grid goes on by its ratio as far as there are runs", "[report]") {

@@ -250,7 +250,7 @@ class Commands {
       rows.push_back(std::move(row));
     }
     Ablation table = table_of(rows);
-    if (is_checked) check_seed_choice(MadeRuns(runs_, {}), table);
+    if (is_checked) check_seed_choice(MadeRuns(runs_, {}), table.table, table);
     const Standing standing = verdicts_of(table).cells.at("eval_loss")[1].standing;
     return standing == Standing::better || standing == Standing::worse;
   }
