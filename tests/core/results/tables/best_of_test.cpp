@@ -726,6 +726,21 @@ TEST_CASE("a value is chosen with tuning seeds and shown with others", "[report]
         std::vector<std::string>{"forge run --table small --set profile=quick"});
 }
 
+TEST_CASE("rows by the key of best_of say that they show its tuning seeds", "[report]") {
+  TunedLab lab;
+  for (const int seed : {901, 1, 2}) lab.add("llama", 10, 1e-3, seed, 1.5 + 0.01 * (seed % 7));
+  TableSpec table = TunedLab::table();
+  group_by(table, "optimizer.lr");
+  CHECK(setup_of(build_ablation(table, lab.read()), "Tuning seeds") ==
+        "tuning seeds 901 among those shown");
+  const auto error = [](const char* key) {
+    TableSpec by_key = TunedLab::table();
+    return error_of([&] { group_by(by_key, key); });
+  };
+  CHECK(contains(error("seed"), "cannot be divided by seed"));
+  CHECK(contains(error("name"), "each config has its own"));
+}
+
 TEST_CASE("tuning seeds that are declared when they are known choose the seeds shown", "[report]") {
   const auto violations = [](bool is_declared, std::vector<int64_t> seeds) {
     TableSpec table = TunedLab::table();
