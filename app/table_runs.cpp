@@ -42,7 +42,7 @@ std::vector<SelectedConfig> rows_with(const TableRequest& request, const SweepsO
 
 run::Sweep sweep_over(const std::string& path, const std::vector<double>& values) {
   run::Sweep sweep{path, {}};
-  for (const double value : values) sweep.values.push_back(shortest(value));
+  for (const double value : values) sweep.values.push_back(tables::value_text(value));
   return sweep;
 }
 
@@ -122,11 +122,11 @@ std::optional<TunedMeans> means_of(const TableRequest& request,
     const ForeseenRun foreseen = foresee_run(request.context, run, as_they_are);
     if (!foreseen.planned) return std::nullopt;
     auto summary = store->run(foreseen.planned->record.id);
-    const nlohmann::json* const value = find_value(run.resolved.json, best_of.key);
-    if (!summary || !value) return std::nullopt;
+    if (!summary) return std::nullopt;
     if (foreseen.planned->action != run::Action::cached && summary->diverged == 0)
       return std::nullopt;
-    ended[run.resolved.config_name][value->get<double>()].push_back(std::move(*summary));
+    const double value = tables::number_of(run.resolved.json, best_of.key);
+    ended[run.resolved.config_name][value].push_back(std::move(*summary));
   }
   TunedMeans means;
   for (const auto& [config, of_value] : ended) {
@@ -194,7 +194,8 @@ void require_other_seeds(const TableRequest& request) {
 std::string choice_text(const tables::BestOfSpec& best_of,
                         const std::map<std::string, double>& chosen) {
   std::vector<std::string> parts;
-  for (const auto& [config, value] : chosen) parts.push_back(config + " " + shortest(value));
+  for (const auto& [config, value] : chosen)
+    parts.push_back(config + " " + tables::value_text(value));
   return best_of.key + ": " + join(parts, ", ");
 }
 

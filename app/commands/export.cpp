@@ -1,4 +1,5 @@
 #include <iostream>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -107,11 +108,16 @@ WrittenFiles write_csv_files(const ExportOptions& options,
   };
   for (const tables::Ablation& table : tables) require_output(file_of(table), options.force);
   WrittenFiles written;
+  std::set<fs::path> own;
   for (const tables::Ablation& table : tables) {
     const std::string file = file_of(table);
     write_file_atomic(file, tables::to_csv(table));
     written.files.push_back(file);
+    own.insert(fs::path(file).filename());
   }
+  for (const fs::path& file : folder_entries(options.output))
+    if (file.extension() == ".csv" && own.count(file.filename()) == 0)
+      std::cerr << "warning: '" << shown_path(file) << "' is of none of these tables, and stays\n";
   return written;
 }
 

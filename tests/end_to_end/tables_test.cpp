@@ -103,6 +103,20 @@ TEST_CASE("a table has no runs of the project of its path in another workspace")
   CHECK(rows_with_runs(forge.folder() / "moved" / "p") == 2);
 }
 
+TEST_CASE("runs that were moved with their workspace are its own whatever is at its old place") {
+  Program forge;
+  const std::filesystem::path project = make_table_workspace(forge, "w", "a cat sat on a mat"),
+                              old_place = project.parent_path(),
+                              new_place = forge.folder() / "moved";
+  forge.environment["FORGE_RUNS_DIR"] = (old_place / "runs").string();
+  run_both(forge, project);
+  std::filesystem::rename(old_place, new_place);
+  make_table_workspace(forge, "w", "a dog sat on a log");
+  forge.environment["FORGE_RUNS_DIR"] = (new_place / "runs").string();
+  for (const nlohmann::json& row : rows_of(forge, new_place / "p"))
+    CHECK_FALSE(row.at("run_id").is_null());
+}
+
 TEST_CASE("a copy of a project counts what was tried in it before") {
   Program forge;
   const std::filesystem::path first = make_table_workspace(forge, "w", "a cat sat on a mat"),

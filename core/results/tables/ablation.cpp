@@ -264,6 +264,19 @@ SetupEntry describe_uncertainty(const Ablation& ablation) {
           "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline + shown_alone};
 }
 
+/// Of a table with rows by the key of best_of: which of its tuning seeds are among those shown.
+SetupEntry describe_tuning_seeds(const Ablation& ablation) {
+  std::vector<std::string> shown;
+  for (const int64_t seed : ablation.table.shown_tuning_seeds) {
+    const auto has_it = [&](const AblationRow& row) { return shown_of_seed(row, seed) != nullptr; };
+    if (std::any_of(ablation.rows.begin(), ablation.rows.end(), has_it))
+      shown.push_back(std::to_string(seed));
+  }
+  if (shown.empty()) return {};
+  const std::string text = "tuning seeds " + first_of(shown) + " among those shown";
+  return {"Tuning seeds", text + ": they chose the value that the table shows by itself", text};
+}
+
 /// Whether rows go on from different trained weights. No name: all from the same, or from drawn
 /// ones.
 SetupEntry describe_beginnings(const std::vector<AblationRow>& rows, const TableSpec& table) {
@@ -320,14 +333,15 @@ Ablation build_ablation(const TableSpec& declared,
     check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
   const MadeRuns made(runs, options);
   count_other_sets(made, declared, options, ablation);
-  check_seed_choice(made, ablation);
+  check_seed_choice(made, declared, ablation);
   add_other_seeds(runs, options, ablation);
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
   compare_ways_of_computing(ablation);
-  for (SetupEntry entry : {describe_backends(ablation), describe_programs(ablation)})
+  for (SetupEntry entry :
+       {describe_tuning_seeds(ablation), describe_backends(ablation), describe_programs(ablation)})
     if (!entry.name.empty()) ablation.setup.push_back(std::move(entry));
   if (options.evaluation_rows) add_evaluation_rows(options.evaluation_rows, ablation);
   if (options.evaluations && shows_equal_budgets(table))

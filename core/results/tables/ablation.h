@@ -86,8 +86,6 @@ struct RunSets {
   std::set<std::string> differ_in;  ///< what sets these apart from it: "optimizer.eps", "threads"
   size_t unfinished = 0;         ///< their seeds that were planned or begun, and did not complete
   std::set<std::string> tables;  ///< declared together with this one, with sets made before
-  /// With `by`: what another value of the key gave was known when these runs were made.
-  bool is_added = false;
 };
 
 /// One row of a table.

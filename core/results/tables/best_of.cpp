@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/keys.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
 
@@ -14,12 +16,6 @@ namespace {
 
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
-
-/// The number that the run has of a key; NaN where it has none.
-double number_of(const ConfiguredRun& run, const std::string& key) {
-  const nlohmann::json value = store::value_of(run, key);
-  return value.is_number() ? value.get<double>() : std::nan("");
-}
 
 /// The value as a person would have written it: 0.004 and not 0.0040000000000000001.
 double rounded(double value) {
@@ -58,6 +54,22 @@ bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpe
 
 }  // namespace
 
+double number_of(const nlohmann::json& config, const std::string& key) {
+  const nlohmann::json* const found = find_value(config, key);
+  const config::Key* const known = config::find_key(key);
+  const nlohmann::json value = found ? *found
+                               : known && !known->default_value.empty()
+                                   ? parse_json(known->default_value)
+                                   : nlohmann::json();
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
+std::string value_text(double value) {
+  const std::string text = shortest(value);
+  const bool is_whole = text.size() > 2 && text.compare(text.size() - 2, 2, ".0") == 0;
+  return is_whole ? text.substr(0, text.size() - 2) : text;
+}
+
 std::optional<double> next_value(const BestOfSpec& best_of,
                                  const std::vector<double>& grid,
                                  bool upwards) {
@@ -79,7 +91,7 @@ std::vector<double> grid_with_runs(const BestOfSpec& best_of, const Runs& runs) 
   std::vector<double> grid = best_of.values;
   const auto has_runs = [&](double value) {
     return std::any_of(runs.begin(), runs.end(), [&](const ConfiguredRun* run) {
-      return number_of(*run, best_of.key) == value;
+      return number_of(run->config, best_of.key) == value;
     });
   };
   for (const bool upwards : {false, true}) {
@@ -108,7 +120,8 @@ bool is_tuning_seed(const BestOfSpec& best_of, int64_t seed) {
 
 bool lists_value_of(const BestOfSpec& best_of, const ConfiguredRun& run) {
   const std::vector<double>& values = best_of.values;
-  return std::find(values.begin(), values.end(), number_of(run, best_of.key)) != values.end();
+  return std::find(values.begin(), values.end(), number_of(run.config, best_of.key)) !=
+         values.end();
 }
 
 std::string no_metric_reason(const BestOfSpec& best_of) {
@@ -119,18 +132,17 @@ std::string no_metric_reason(const BestOfSpec& best_of) {
 }
 
 std::string why_not_chosen(const BestOfSpec& best_of, const ConfiguredRun& run) {
-  const double given = number_of(run, "train.validation_rows");
-  const double rows = std::isnan(given) ? 0 : given;  // an older config lacks the key
+  const double rows = number_of(run.config, "train.validation_rows");
   if (best_of.validation_rows > 0 && rows != static_cast<double>(best_of.validation_rows))
     return "train.validation_rows " + std::to_string(std::llround(rows)) + ", best_of asks for " +
            std::to_string(best_of.validation_rows);
   const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, run.summary.seed);
   if (decides && is_completed(&run) && !run.summary.metric(best_of.by))
     return no_metric_reason(best_of);
-  const double value = number_of(run, best_of.key);
+  const double value = number_of(run.config, best_of.key);
   if (std::find(best_of.values.begin(), best_of.values.end(), value) != best_of.values.end())
     return "";
-  return best_of.key + " " + shortest(value) + ", not in best_of";
+  return best_of.key + " " + value_text(value) + ", not in best_of";
 }
 
 void fill_best(const BestOfSpec& best_of,
@@ -145,8 +157,8 @@ void fill_best(const BestOfSpec& best_of,
       exclude(run->summary, reason, excluded);
       continue;
     }
-    const auto found =
-        std::find(best_of.values.begin(), best_of.values.end(), number_of(*run, best_of.key));
+    const auto found = std::find(
+        best_of.values.begin(), best_of.values.end(), number_of(run->config, best_of.key));
     const auto place = static_cast<size_t>(found - best_of.values.begin());
     const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, run->summary.seed);
     (decides ? deciding : others)[place].push_back(run);
@@ -167,7 +179,7 @@ void fill_best(const BestOfSpec& best_of,
     }
     for (const ConfiguredRun* run : others[i])
       exclude(run->summary,
-              best_of.key + " " + shortest(best_of.values[i]) + " is not the value chosen",
+              best_of.key + " " + value_text(best_of.values[i]) + " is not the value chosen",
               excluded);
   }
 }
@@ -175,7 +187,7 @@ void fill_best(const BestOfSpec& best_of,
 SetupEntry describe_choice(const TableSpec& table) {
   const BestOfSpec& best_of = *table.best_of;
   std::vector<std::string> values, seeds;
-  for (const double value : best_of.values) values.push_back(shortest(value));
+  for (const double value : best_of.values) values.push_back(value_text(value));
   for (const int64_t seed : best_of.tuning_seeds) seeds.push_back(std::to_string(seed));
   const std::string text = best_of.key + " " + join(values, ", ") + " by " + best_of.by;
   const bool is_shown =
@@ -228,7 +240,7 @@ std::string divergence_text(const AblationRow& row, const BestOfSpec& best_of) {
   std::vector<std::string> values;
   for (const SweepPoint& point : row.points)
     if (point.has_diverged())
-      values.push_back(shortest(point.value) + " " + diverged_seeds_text(point));
+      values.push_back(value_text(point.value) + " " + diverged_seeds_text(point));
   return values.empty() ? "" : "diverged with " + best_of.key + " " + join(values, ", ");
 }
 
@@ -236,7 +248,7 @@ std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of)
   std::vector<std::string> archived, left_out, missing, ended_early, diverged;
   size_t wanted = 0, whole = 0;
   for (const SweepPoint& point : row.points) {
-    const std::string value = shortest(point.value);
+    const std::string value = value_text(point.value);
     if (point.is_archived) archived.push_back(value);
     if (point.is_left_out) left_out.push_back(value);
     if (!point.is_wanted && !point.is_hidden()) continue;

@@ -10,6 +10,13 @@
 /// Rows that show the best over the values of one key, such as the learning rate.
 namespace forge::tables {
 
+/// The number that a config has of a key: its default where it does not name the key. NaN for what
+/// is no number.
+double number_of(const nlohmann::json& config, const std::string& key);
+
+/// A value of best_of as one writes it: "2" and "0.004".
+std::string value_text(double value);
+
 /// The values that the rows are tuned over: those of `best_of`, and with `extend` those by which
 /// the grid goes on as far as there are runs. Sorted where it goes on.
 std::vector<double> grid_with_runs(const BestOfSpec& best_of,

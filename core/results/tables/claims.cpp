@@ -488,7 +488,9 @@ std::vector<JudgedClaim> measured_claims(const Ablation& ablation) {
   for (const ClaimSpec& claim : ablation.table.claims) {
     judged.push_back(judge_claim(claim, ablation));
     const bool is_of_profile = ablation.profile.empty() || ablation.profile == claim.profile;
-    judged.back().changed_inputs = changed_inputs_of(rows_of(claim, ablation));
+    const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
+    judged.back().changed_inputs = changed_inputs_of(rows);
+    judged.back().place = place_of(rows);
     judged.back().waits_for_runs = !judged.back().p && is_of_profile && !is_exact(claim);
   }
   return judged;

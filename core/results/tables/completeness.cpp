@@ -152,7 +152,7 @@ SweepPoint* point_decided_by(const ConfiguredRun& hidden,
   if (!decides || hidden.summary.config != row.spec.config ||
       !why_not_chosen(best_of, hidden).empty())
     return nullptr;
-  const auto value = store::value_of(hidden, best_of.key).get<double>();
+  const double value = number_of(hidden.config, best_of.key);
   for (SweepPoint& point : row.points) {
     const bool has_it = std::any_of(
         point.runs.begin(), point.runs.end(), [&](const auto& own) { return own.seed == seed; });

@@ -1,6 +1,7 @@
 #include "core/results/tables/known_seeds.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,7 +10,10 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/results/tables/best_of.h"
+#include "core/results/tables/table_design.h"
 
 namespace forge::tables {
 namespace {
@@ -104,6 +108,25 @@ std::optional<std::set<int64_t>> passed_over(const AblationRow& row,
   return seeds;
 }
 
+/// The tuning seeds that a command of the row's runs asked for before one that the row shows, where
+/// the table did not declare them then.
+std::set<int64_t> tuned_afterwards(const TableSpec& declared, const AblationRow& row) {
+  std::set<int64_t> seeds;
+  if (!declared.best_of) return seeds;
+  for (const store::RunSummary& run : row.first_runs) {
+    const nlohmann::json tables =
+        run.planned_tables.empty() ? nlohmann::json::object() : parse_json(run.planned_tables);
+    const auto recorded = tables.find(declared.name);
+    if (recorded != tables.end() && is_design_of(declared, recorded->get<std::string>())) continue;
+    for (const std::string& planned : split(run.planned_seeds, ',')) {
+      const int64_t seed = std::strtoll(planned.c_str(), nullptr, 10);
+      if (seed == run.seed) break;
+      if (is_tuning_seed(*declared.best_of, seed)) seeds.insert(seed);
+    }
+  }
+  return seeds;
+}
+
 std::string list_of(const std::set<int64_t>& seeds) {
   constexpr size_t most = 8;
   std::vector<std::string> texts;
@@ -126,7 +149,15 @@ std::vector<AblationRow*> compared_rows(Ablation& ablation) {
 
 }  // namespace
 
-void check_seed_choice(const MadeRuns& made, Ablation& ablation) {
+void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation& ablation) {
+  for (AblationRow* row : compared_rows(ablation)) {
+    const std::set<int64_t> tuned = tuned_afterwards(declared, *row);
+    if (tuned.empty()) continue;
+    row->violations.push_back("its seeds may have been chosen: the command that made them had " +
+                              counted(tuned.size(), "tuning seed") + " before these (" +
+                              list_of(tuned) +
+                              "), and the table did not declare them then: new seeds are compared");
+  }
   const Tellings tellings = tellings_of(made, ablation);
   std::vector<const AblationRow*> samples;
   for (AblationRow* row : compared_rows(ablation)) {

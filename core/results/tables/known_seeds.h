@@ -13,7 +13,9 @@ namespace forge::tables {
 /// known, or as another such row, whose runs had then ended, has them: a row that lacks one before
 /// its last may have passed over it. New seeds are always a sample, and so is a row with a single
 /// seed that was known, which says nothing yet. Seeds that `best_of` has tuned the row with are not
-/// lacked. The rows' first runs and sets are known (check_completeness, count_other_sets).
-void check_seed_choice(const MadeRuns& made, Ablation& ablation);
+/// lacked, unless a command ran them together with the row's, before the table, as its file
+/// declares it, was written: then they may be those that were left over. The rows' first runs and
+/// sets are known (check_completeness, count_other_sets).
+void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation& ablation);
 
 }  // namespace forge::tables

@@ -273,7 +273,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   return json;
 }
 
-/// A word on all rows, as the line above a table has it.
+/// A part of the line above the table, by itself.
 std::string setup_text(const Ablation& ablation, const std::string& name) {
   for (const SetupEntry& entry : ablation.setup)
     if (entry.name == name) return entry.short_text;
@@ -336,6 +336,7 @@ std::vector<std::pair<std::string, Json>> csv_row(size_t index,
   add("repetitions", setup_text(ablation, "Repetitions"));
   add("other_runs", setup_text(ablation, "Other runs"));
   add("filter", setup_text(ablation, "Filter"));
+  add("setup", line_above(ablation));
   add("left_out", join(left_out_of(row, ablation), "; "));
   add("breaks", join(row.violations, "; "));
   add("differs_from_config", join(row.differs_from_config, "; "));

@@ -121,14 +121,11 @@ std::string second_run_of(const Runs& runs, const FirstRuns& repetitions = {}) {
   return times.size() < 2 ? "" : times[1];
 }
 
-/// Whether two seeds of the set had told what they found when the first run of `later` was made.
-bool was_known_to(const MadeSet& set, const MadeSet& later) {
-  std::string made;
-  for (const ConfiguredRun* run : later.runs)
-    if (made.empty() || run->summary.created < made) made = run->summary.created;
+/// Whether two seeds of the set had told what they found at that time.
+bool was_known_at(const std::string& time, const MadeSet& set) {
   std::set<int64_t> known;
   for (const ConfiguredRun* run : set.runs)
-    if (tells(*run) && store::is_final(run->summary.status) && run->summary.updated <= made)
+    if (tells(*run) && store::is_final(run->summary.status) && run->summary.updated <= time)
       known.insert(run->summary.seed);
   return known.size() >= 2;
 }
@@ -253,58 +250,71 @@ struct Others {
   void add(const std::string& second_run, const std::string& of_shown) {
     ++(second_run <= of_shown ? before : since);
   }
+
+  void take_more(const Others& other) {
+    before = std::max(before, other.before);
+    since = std::max(since, other.since);
+  }
 };
 
-Others others_of(const RunSets& sets) {
-  Others found;
-  for (const RunSet& other : sets.others) found.add(other.second_run, sets.shown.second_run);
-  return found;
-}
-
-/// The ways in which sets of the two rows can stand in one table.
-Others others_of(const RunSets& a, const RunSets& b) {
+/// The ways in which sets of the two rows can stand in one table, beside the shown one.
+Others ways_of(const RunSets& a, const RunSets& b, const std::string& of_shown) {
   const auto all_of = [](const RunSets& sets) {
     std::vector<RunSet> all = sets.others;
     all.push_back(sets.shown);
     return all;
   };
   const std::vector<RunSet> of_a = all_of(a), of_b = all_of(b);
-  const std::string shown = std::max(a.shown.second_run, b.shown.second_run);
   Others found;
   for (const RunSet& own : of_a) {
     for (const RunSet& other : of_b) {
       const bool is_shown = &own == &of_a.back() && &other == &of_b.back();
       if (!is_shown && !own.conditions.empty() && own.conditions == other.conditions)
-        found.add(std::max(own.second_run, other.second_run), shown);
+        found.add(std::max(own.second_run, other.second_run), of_shown);
     }
   }
   return found;
 }
 
-/// So many other tables could have been shown: as many as one of the compared rows has other sets,
-/// or where sets of two rows go together in more ways than the shown one, as many as these.
-Others most_others(const Ablation& ablation) {
+/// So many other sets could have been compared: as many as one of the rows has, or where sets of
+/// two rows go together in more ways than the shown one, as many as these.
+Others others_of(const std::vector<const AblationRow*>& rows) {
+  std::string of_shown;  // when the last of them was made: only then could they be compared
+  for (const AblationRow* row : rows) of_shown = std::max(of_shown, row->sets.shown.second_run);
   Others most;
-  const auto take = [&](const Others& found) {
-    most.before = std::max(most.before, found.before);
-    most.since = std::max(most.since, found.since);
-  };
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.is_comparable()) continue;
-    take(others_of(row.sets));
-    for (const AblationRow& other : ablation.rows) {
-      if (&other != &row && other.group == row.group && other.is_comparable())
-        take(others_of(row.sets, other.sets));
-    }
+  for (const AblationRow* row : rows) {
+    Others own;
+    for (const RunSet& other : row->sets.others) own.add(other.second_run, of_shown);
+    most.take_more(own);
+    for (const AblationRow* other : rows)
+      if (other != row) most.take_more(ways_of(row->sets, other->sets, of_shown));
   }
   return most;
 }
 
-std::set<std::string> tables_declared_together(const Ablation& ablation) {
+std::set<std::string> tables_declared_together(const std::vector<const AblationRow*>& rows) {
   std::set<std::string> tables;
-  for (const AblationRow& row : ablation.rows)
-    if (row.is_comparable()) tables.insert(row.sets.tables.begin(), row.sets.tables.end());
+  for (const AblationRow* row : rows)
+    tables.insert(row->sets.tables.begin(), row->sets.tables.end());
   return tables;
+}
+
+/// The rows of each comparison with the baseline; without such, each row by itself.
+std::vector<std::vector<const AblationRow*>> comparisons_of(const Ablation& ablation) {
+  std::vector<std::vector<const AblationRow*>> comparisons, alone;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    alone.push_back({&row});
+    const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
+    if (baseline && baseline != &row && baseline->is_comparable())
+      comparisons.push_back({&row, baseline});
+  }
+  return comparisons.empty() ? alone : comparisons;
+}
+
+/// "Canon-A", in a table with rows by a key "Canon-A (0.001)".
+std::string name_of(const AblationRow& row) {
+  return row.group.empty() ? row.spec.name : row.spec.name + " (" + row.group + ")";
 }
 
 /// When the newest of the row's runs was made.
@@ -314,9 +324,13 @@ std::string newest_of(const AblationRow& row) {
   return newest;
 }
 
+/// Whether the table has a row of the config for the set's value of its `by`.
+bool has_own_row(const MadeSet& set, const AblationRow& row, const Ablation& ablation) {
+  return set.group != row.group && find_row(ablation, row.spec.config, set.group);
+}
+
 /// Whether another row of the table shows the set.
 bool is_shown_by_another(const MadeSet& set, const AblationRow& row, const Ablation& ablation) {
-  if (set.group != row.group && find_row(ablation, row.spec.config, set.group)) return true;
   return std::any_of(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& other) {
     return &other != &row && shows_one_of(other, set);
   });
@@ -350,12 +364,14 @@ void count_other_sets(const MadeRuns& made,
     row.sets.shown = {conditions_text(own->second, ablation.table),
                       second_run_of(of_own_name, options.repetitions)};
     for (const auto& [key, set] : sets) {
-      if (set.group != row.group && find_row(ablation, row.spec.config, set.group) &&
-          was_known_to(set, own->second))
-        row.sets.is_added = true;
       const std::set<int64_t> telling = telling_seeds(set, row);
-      if (shows_one_of(row, set) || is_shown_by_another(set, row, ablation) || telling.size() < 2 ||
+      if (shows_one_of(row, set) || telling.size() < 2 ||
           is_tried_by_tuning_seeds(set, own->second, ablation.table, telling))
+        continue;
+      // Rows of several values that were run together are tested together.
+      const bool has_row = has_own_row(set, row, ablation);
+      if (has_row ? !was_known_at(row.sets.shown.second_run, set)
+                  : is_shown_by_another(set, row, ablation))
         continue;
       RunSet other = {conditions_text(set, ablation.table), second_run_of(set.runs)};
       if (other.conditions != row.sets.shown.conditions) {
@@ -372,25 +388,41 @@ void count_other_sets(const MadeRuns& made,
       }
       if (is_of_other_model) other.conditions.clear();
       row.sets.others.push_back(std::move(other));
-      row.sets.unfinished += unfinished_seeds_of(set);
+      if (!has_row) row.sets.unfinished += unfinished_seeds_of(set);
     }
   }
 }
 
-double factor_of_other_sets(const Ablation& ablation) {
-  return statistics::set_factor(1 + most_others(ablation).before) *
-         static_cast<double>(1 + tables_declared_together(ablation).size());
+double SetPlace::factor() const {
+  return statistics::set_factor(number) * static_cast<double>(1 + tables);
+}
+
+SetPlace place_of(const std::vector<const AblationRow*>& rows) {
+  return {1 + others_of(rows).before, tables_declared_together(rows).size()};
 }
 
 SetupEntry describe_other_sets(const Ablation& ablation) {
   std::vector<std::string> counts, sentences;
-  if (const Others most = most_others(ablation); most.before + most.since > 0) {
-    std::set<std::string> keys;
-    for (const AblationRow& row : ablation.rows)
-      if (row.is_comparable()) keys.insert(row.sets.differ_in.begin(), row.sets.differ_in.end());
+  Others most;
+  std::set<std::string> keys, tables;
+  std::vector<std::string> later_rows;
+  const auto comparisons = comparisons_of(ablation);
+  for (const auto& rows : comparisons) {
+    const Others others = others_of(rows);
+    most.take_more(others);
+    if (others.before > 0) later_rows.push_back(name_of(*rows.front()));
+    for (const AblationRow* row : rows)
+      keys.insert(row->sets.differ_in.begin(), row->sets.differ_in.end());
+    const std::set<std::string> declared = tables_declared_together(rows);
+    tables.insert(declared.begin(), declared.end());
+  }
+  if (most.before + most.since > 0) {
     const std::string differ_in = first_of({keys.begin(), keys.end()});
+    const std::string of_rows =
+        later_rows.size() == comparisons.size() ? "" : " for " + first_of(later_rows);
     std::vector<std::string> parts;
-    if (most.before > 0) parts.push_back(counted(most.before, "earlier set") + " of runs counted");
+    if (most.before > 0)
+      parts.push_back(counted(most.before, "earlier set") + " of runs counted" + of_rows);
     if (most.since > 0) parts.push_back(counted(most.since, "set") + " of runs made since");
     counts.push_back(join(parts, ", ") + " (" + differ_in + ")");
     sentences.push_back(counted(most.before + most.since, "other set") +
@@ -398,24 +430,16 @@ SetupEntry describe_other_sets(const Ablation& ablation) {
                         "could stand here "
                         "(they differ in " +
                         differ_in + "), " + std::to_string(most.before) +
-                        " of them made before those shown: each of these counts as a look");
+                        " of them made before those that are compared" +
+                        (most.before > 0 ? of_rows : "") + ": each of these counts as a look");
   }
-  if (const std::set<std::string> tables = tables_declared_together(ablation); !tables.empty()) {
+  if (!tables.empty()) {
     const std::string names = join({tables.begin(), tables.end()}, ", ");
     counts.push_back("runs of " + counted(tables.size(), "other table") + " counted (" + names +
                      ")");
     sentences.push_back("before these runs others of the same configs were made for " + names +
                         ", declared together with this table: p is multiplied by " +
                         std::to_string(1 + tables.size()));
-  }
-  const auto is_added = [](const AblationRow& row) {
-    return row.is_comparable() && row.sets.is_added;
-  };
-  if (std::any_of(ablation.rows.begin(), ablation.rows.end(), is_added)) {
-    counts.push_back("values of " + ablation.table.by + " added when others were known");
-    sentences.push_back("runs of some values of " + ablation.table.by +
-                        " were made when those of others were known: who goes on until a value "
-                        "differs finds one in up to one table of ten");
   }
   if (counts.empty()) return {};
   return {"Other runs", join(sentences, "; "), join(counts, ", ")};

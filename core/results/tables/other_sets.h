@@ -14,7 +14,9 @@ namespace forge::tables {
 /// matter whether they are shown, archived, left out by a filter or of another model. So do those
 /// of the configs and projects whose runs its own repeat (RunHistory::behind), for these are older
 /// names of it. A set counts if two of its seeds were trained and ended, however, and found another
-/// loss than the row's. Sets that other rows show do not.
+/// loss than the row's. Sets that other rows show do not, unless they show another value of the
+/// table's `by` that was known before this one's second seed was run: such a value is one attempt
+/// more.
 ///
 /// Neither do those that another table of the project, which its runs recorded as it is now,
 /// accounts for: they differ in nothing but what that table varies by `best_of` or `budget`, and
@@ -28,10 +30,19 @@ void count_other_sets(const MadeRuns& made,
                       const AblationOptions& options,
                       Ablation& ablation);
 
-/// By what each p of the table is multiplied for the sets that were made before those it shows
-/// (statistics::set_factor), and for each table that was declared together with it. Where sets of
-/// two rows go together in several ways, each way is a set. What is made later changes no verdict.
-double factor_of_other_sets(const Ablation& ablation);
+/// Which of several sets of runs is compared.
+struct SetPlace {
+  size_t number = 1;  ///< in the order in which the sets were made
+  size_t tables = 0;  ///< declared together with this one, with runs that were made before
+
+  /// By what each p is multiplied for it (statistics::set_factor).
+  double factor() const;
+};
+
+/// That of rows which are compared with each other. Before it come the sets that were made before
+/// the last of these rows was. Where sets of two rows go together in several ways, each way is a
+/// set. What is made later changes nothing, and neither does what other rows were tried with.
+SetPlace place_of(const std::vector<const AblationRow*>& rows);
 
 /// What the line above the table says of them; without a name if there are none.
 SetupEntry describe_other_sets(const Ablation& ablation);

@@ -11,6 +11,7 @@
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/made_runs.h"
 #include "core/run/identity.h"
 #include "core/worker/json_fields.h"
 
@@ -116,6 +117,27 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
               did_you_mean(metric, known, "metrics: " + join(known, ", ")));
 }
 
+/// A mean of those that remain is the better one: tells which seeds of the cell's settings were
+/// stopped, failed or diverged.
+void exclude_ended_early(const std::vector<PivotRun>& ended_early,
+                         const std::vector<const PivotRun*>& cell,
+                         const Sample& sample,
+                         std::vector<ExcludedRuns>& excluded) {
+  const auto shown = std::find_if(cell.begin(), cell.end(), [&](const PivotRun* run) {
+    return run->run->summary.id == sample.run->id;
+  });
+  if (shown == cell.end()) return;
+  for (const PivotRun& run : ended_early) {
+    const auto is_its_seed = [&](const store::RunSummary& other) {
+      return other.seed == run.run->summary.seed;
+    };
+    if (run.row == (*shown)->row && run.column == (*shown)->column &&
+        run.setup == (*shown)->setup &&
+        std::none_of(sample.runs.begin(), sample.runs.end(), is_its_seed))
+      exclude(run.run->summary, state_text(run.run->summary), excluded);
+  }
+}
+
 PivotCell cell_of(const Sample& sample, const std::string& metric) {
   PivotCell cell;
   std::vector<double> values;
@@ -178,9 +200,12 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   require_metric(runs, options.metric);
   Pivot pivot;
   pivot.options = options;
-  std::vector<PivotRun> completed;
+  std::vector<PivotRun> completed, ended_early;
   for (const ConfiguredRun* run : newest_first(runs)) {
-    if (run->summary.status != run::RunState::completed) continue;
+    if (run->summary.status != run::RunState::completed) {
+      if (tells(*run)) ended_early.push_back({run, {}, {}, {}});
+      continue;
+    }
     if (!run->summary.metric(options.metric)) {
       ++pivot.without;
     } else if (const std::string why = why_not_alike(run->summary, options.metric); !why.empty()) {
@@ -189,12 +214,16 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       completed.push_back({run, {}, {}, {}});
     }
   }
-  parallel_for(completed.size(), [&](size_t i) {
-    const ConfiguredRun& run = *completed[i].run;
-    completed[i].row = store::value_of(run, options.rows);
-    if (!options.columns.empty()) completed[i].column = store::value_of(run, options.columns);
-    completed[i].setup = setup_of(run, options.metric);
-  });
+  const auto find_out = [&](std::vector<PivotRun>& of_runs) {
+    parallel_for(of_runs.size(), [&](size_t i) {
+      const ConfiguredRun& run = *of_runs[i].run;
+      of_runs[i].row = store::value_of(run, options.rows);
+      if (!options.columns.empty()) of_runs[i].column = store::value_of(run, options.columns);
+      of_runs[i].setup = setup_of(run, options.metric);
+    });
+  };
+  find_out(completed);
+  find_out(ended_early);
   std::vector<nlohmann::json> rows, columns;
   for (const PivotRun& pivot_run : completed) {
     rows.push_back(pivot_run.row);
@@ -220,6 +249,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       for (const PivotRun* pivot_run : own) {
         if (pivot_run->run->summary.id == sample.run->id) shown.push_back(pivot_run);
       }
+      exclude_ended_early(ended_early, own, sample, pivot.excluded);
       const std::string changed = changed_inputs_text(sample);
       if (!changed.empty()) pivot.changed_inputs.push_back(changed);
       PivotCell cell = cell_of(sample, options.metric);

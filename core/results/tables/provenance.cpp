@@ -303,7 +303,7 @@ std::string run_command(const std::vector<std::string>& configs,
   if (const auto& best_of = ablation.table.best_of; best_of && best_of->validation_rows > 0)
     command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
   if (value)
-    command += " --set " + shell_quoted(ablation.table.best_of->key + "=" + shortest(*value));
+    command += " --set " + shell_quoted(ablation.table.best_of->key + "=" + value_text(*value));
   // Without runs that could be compared, the profile is the one that the config has by default.
   if (!ablation.profile.empty()) command += " --set " + shell_quoted("profile=" + ablation.profile);
   const auto options = ablation.run_options.find(configs.front());

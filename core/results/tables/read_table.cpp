@@ -6,9 +6,12 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/config/reader.h"
+#include "core/results/tables/best_of.h"
+#include "core/run/identity.h"
 #include "core/yaml/yaml.h"
 
 namespace forge::tables {
@@ -379,6 +382,15 @@ void read_expressions(const yaml::Node& node, TableSpec& table) {
   }
 }
 
+/// Whether runs with other values of the key are others.
+bool changes_numbers(std::string key) {
+  std::replace(key.begin(), key.end(), '.', '/');
+  const nlohmann::json::json_pointer place("/" + key);
+  nlohmann::json config;
+  config[place] = 0;
+  return run::identity_config(config).contains(place);
+}
+
 /// Why runs with several values of the key cannot stand in one row; "" where they can.
 std::string compared_with_nothing(const std::string& key) {
   if (starts_with(key, "model.")) return "another model is another config";
@@ -386,7 +398,8 @@ std::string compared_with_nothing(const std::string& key) {
       "train.seq_len", "train.eval_rows", "train.validation_rows", "train.eval_prompts"};
   const bool is_evaluated =
       evaluation.count(key) > 0 || starts_with(key, "data.") || starts_with(key, "tokenizer.");
-  return is_evaluated ? "its runs would be evaluated on other rows, or on other tokens" : "";
+  if (is_evaluated) return "its runs would be evaluated on other rows, or on other tokens";
+  return changes_numbers(key) ? "" : "it changes no number, so runs with its values are one run";
 }
 
 void check_best_of(const yaml::Node& node, const TableSpec& table) {
@@ -409,7 +422,7 @@ void check_best_of(const yaml::Node& node, const TableSpec& table) {
   std::set<double> seen;
   for (size_t i = 0; i < best_of.values.size(); ++i) {
     if (seen.insert(best_of.values[i]).second) continue;
-    throw Error("the value " + shortest(best_of.values[i]) + " is given twice",
+    throw Error("the value " + value_text(best_of.values[i]) + " is given twice",
                 item(place, "values", i).origin);
   }
   const std::set<std::string> draws = {"seed", "train.initial_weights_seed", "data.order_seed"};

@@ -123,7 +123,7 @@ SheetCell measured_cell(size_t index,
   if (!row.completed()) return of_text(missing_text);
   switch (column.kind) {
     case ColumnKind::overhead: return overhead_cell(row, ablation);
-    case ColumnKind::varied: return of_number(row.varied, shortest);
+    case ColumnKind::varied: return of_number(row.varied, value_text);
     case ColumnKind::seeds:
       return {with_thousands(static_cast<int64_t>(row.runs.size())),
               static_cast<double>(row.runs.size())};
@@ -468,7 +468,7 @@ std::vector<std::string> sweep_lines(const Ablation& ablation) {
     std::vector<std::string> points;
     for (const SweepPoint& point : row.points) {
       if (point.has_diverged()) {
-        points.push_back(shortest(point.value) + ": " + divergence_text(point));
+        points.push_back(value_text(point.value) + ": " + divergence_text(point));
         continue;
       }
       const std::optional<double> mean = mean_of(point.runs, spec.by);
@@ -477,7 +477,7 @@ std::vector<std::string> sweep_lines(const Ablation& ablation) {
       const std::string without = point.is_archived   ? "archived"
                                   : point.is_left_out ? "left out"
                                                       : missing_text;
-      points.push_back(shortest(point.value) + ": " +
+      points.push_back(value_text(point.value) + ": " +
                        (mean ? results::text(*mean, results::metric_named(spec.by)) : without) +
                        seeds);
     }
@@ -486,14 +486,17 @@ std::vector<std::string> sweep_lines(const Ablation& ablation) {
   return lines;
 }
 
+std::string line_above(const Ablation& ablation) {
+  std::vector<std::string> texts;
+  for (const SetupEntry& entry : ablation.setup)
+    if (!entry.short_text.empty()) texts.push_back(entry.short_text);
+  return join(texts, " \u00b7 ");
+}
+
 Sheet make_sheet(const Ablation& ablation) {
   Sheet sheet;
   sheet.title = ablation.table.title;
-  for (const SetupEntry& entry : ablation.setup) {
-    if (entry.short_text.empty()) continue;
-    if (!sheet.setup.empty()) sheet.setup += " \u00b7 ";
-    sheet.setup += entry.short_text;
-  }
+  sheet.setup = line_above(ablation);
   const std::vector<ColumnSpec> columns = shown_columns(ablation);
   for (const ColumnSpec& column : columns) {
     const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;

@@ -41,6 +41,9 @@ struct Sheet {
 
 Sheet make_sheet(const Ablation& ablation);
 
+/// The line above the table, in every format that has text: all that its setup says in short.
+std::string line_above(const Ablation& ablation);
+
 /// The columns that are shown: published ones only where there are published metrics.
 std::vector<ColumnSpec> shown_columns(const Ablation& ablation);
 

@@ -22,10 +22,23 @@ void group_by(TableSpec& table, const std::string& key) {
     throw Error("there is no key '" + key + "' to divide rows by",
                 did_you_mean(key, known, "for example backend, seed or optimizer.lr"));
   }
+  if (key == "name" || key == "description")
+    throw Error("rows cannot be divided by '" + key +
+                    "': each config has its own, and none would stand beside the baseline",
+                "'" + key + "' in 'forge runs --columns' lists it",
+                ExitCode::usage);
+  const bool is_tuned = table.best_of && !table.best_of->tuning_seeds.empty();
+  if (key == "seed" && is_tuned)
+    throw Error("the rows of table '" + table.name +
+                    "' cannot be divided by seed: values are chosen with tuning seeds, and shown "
+                    "with others",
+                "--points lists what the tuning seeds gave",
+                ExitCode::usage);
   table.by = key;
   table.claims.clear();
   // Rows of each value have nothing to choose from.
   if (table.best_of && table.best_of->key == key) {
+    table.shown_tuning_seeds = table.best_of->tuning_seeds;
     table.best_of.reset();
     const auto is_varied = [](const ColumnSpec& c) { return c.kind == ColumnKind::varied; };
     table.columns.erase(std::remove_if(table.columns.begin(), table.columns.end(), is_varied),

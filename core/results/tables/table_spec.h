@@ -143,6 +143,8 @@ struct TableSpec {
   int seeds = 0;             ///< planned for each row; 0: not said
   std::vector<ClaimSpec> claims;
   std::optional<BestOfSpec> best_of;
+  /// Seeds that best_of chose with, of a table with rows by its key: they show these, too.
+  std::vector<int64_t> shown_tuning_seeds = {};
   std::optional<BudgetSpec> budget = {};
   std::string published;  ///< file with published metrics, beside the table's own; "": none
   SpeedSource tokens_per_second = SpeedSource::runs;

@@ -1,6 +1,7 @@
 #include "core/results/tables/verdicts.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/results/metrics.h"
@@ -10,44 +11,88 @@
 namespace forge::tables {
 namespace {
 
-/// A place for an adjusted p, which holds the p of the single test so far.
-using TestedP = std::optional<double>*;
+/// One of the tests of a table.
+struct Test {
+  std::optional<double>* p;  ///< of the single test so far, then adjusted
+  SetPlace place;
+  std::string group;  ///< of its rows
+  bool is_primary;
+  bool is_of_best = false;  ///< which row is the best
+};
 
-/// The tests of a column: each row's, and where there are more than two rows, that of the best.
-std::vector<TestedP> tests_of(std::vector<Cell>& cells) {
-  std::vector<TestedP> tests;
-  for (Cell& cell : cells) {
-    if (cell.p) tests.push_back(&cell.p);
+/// The cells of a group that are tested against its baseline, and that of its best row.
+struct GroupTests {
+  std::vector<Cell*> tested;
+  Cell* best = nullptr;
+  std::vector<const AblationRow*> rows;  ///< those tested, and the baseline
+
+  /// With one row beside the baseline, which of the two is better is the same test.
+  bool asks_best() const { return best && tested.size() > 1; }
+};
+
+std::map<std::string, GroupTests> tests_by_group(std::vector<Cell>& cells,
+                                                 const Ablation& ablation) {
+  std::map<std::string, GroupTests> groups;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const AblationRow& row = ablation.rows[i];
+    GroupTests& group = groups[row.group];
+    if (cells[i].p) group.tested.push_back(&cells[i]);
+    if (cells[i].best_p) group.best = &cells[i];
+    if (cells[i].p || cells[i].standing == Standing::baseline) group.rows.push_back(&row);
   }
-  if (tests.size() < 2) return tests;
-  for (Cell& cell : cells) {
-    if (cell.best_p) tests.push_back(&cell.best_p);
-  }
-  return tests;
+  return groups;
 }
 
-/// Rows of the table that are not tested: left out by a filter, archived, edited, not run yet. Who
-/// looks at a few of the rows has chosen them, so the others count as if they had been tested.
-size_t hidden_rows(const Ablation& ablation) {
-  return static_cast<size_t>(
-      std::count_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
-        return row.spec.config != ablation.table.baseline &&
-               (!row.is_comparable() || row.runs.size() < 2);
-      }));
+/// The tests of a column: each row's, and where a group has more than two rows, that of its best.
+void add_tests(std::vector<Cell>& cells,
+               bool is_primary,
+               const Ablation& ablation,
+               std::vector<Test>& tests) {
+  for (auto& [name, group] : tests_by_group(cells, ablation)) {
+    const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, name);
+    for (Cell* cell : group.tested) {
+      const AblationRow& row = ablation.rows[static_cast<size_t>(cell - cells.data())];
+      tests.push_back({&cell->p, place_of({&row, baseline}), name, is_primary});
+    }
+    if (group.asks_best())
+      tests.push_back({&group.best->best_p, place_of(group.rows), name, is_primary, true});
+  }
 }
 
-/// Adds tests that share one part of the error. `hidden` ones show nothing.
-void add(const std::vector<TestedP>& tests,
-         size_t hidden,
-         std::vector<TestedP>& all,
-         std::vector<statistics::WeightedTest>& weighted,
-         std::vector<statistics::WeightedTest>& of_hidden) {
-  const double weight = 1 / static_cast<double>(tests.size() + hidden);
-  for (const TestedP p : tests) {
-    all.push_back(p);
-    weighted.push_back({*p, weight});
+/// The groups with tests of that place among sets of runs, and those that wait for their runs,
+/// unless these were begun when the former had ended.
+std::set<std::string> groups_of_place(size_t number,
+                                      const Ablation& ablation,
+                                      const std::vector<Test>& tests) {
+  std::set<std::string> groups, tested;
+  for (const Test& test : tests) {
+    tested.insert(test.group);
+    if (test.place.number == number) groups.insert(test.group);
   }
-  of_hidden.insert(of_hidden.end(), hidden, {1, weight});
+  std::string ended;
+  for (const AblationRow& row : ablation.rows)
+    if (groups.count(row.group) > 0)
+      for (const store::RunSummary& run : row.runs) ended = std::max(ended, run.updated);
+  for (const AblationRow& row : ablation.rows)
+    if (tested.count(row.group) == 0 && row.run && row.run->created <= ended)
+      groups.insert(row.group);
+  return groups;
+}
+
+/// Rows of these groups that are not tested: left out by a filter, archived, edited, not run yet.
+/// Who looks at a few of the rows has chosen them, so the others count as if they had been tested.
+size_t hidden_rows(const Ablation& ablation, const std::set<std::string>& groups) {
+  std::set<std::string> configs;
+  for (const AblationRow& row : ablation.rows) configs.insert(row.spec.config);
+  configs.erase(ablation.table.baseline);
+  size_t hidden = 0;
+  for (const std::string& group : groups) {
+    for (const std::string& config : configs) {
+      const AblationRow* const row = find_row(ablation, config, group);
+      if (!row || !row->is_comparable() || row->runs.size() < 2) ++hidden;
+    }
+  }
+  return hidden;
 }
 
 /// The metric whose tests are the given one's too: a loss above the floor is the loss less a
@@ -62,42 +107,66 @@ std::string tested_metric(const std::string& metric, const Ablation& ablation) {
   return floors.size() == 1 ? results::eval_loss_name : metric;
 }
 
-/// Adjusts all p together.
-void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verdicts) {
-  const size_t hidden = hidden_rows(ablation);
-  std::vector<TestedP> of_primary, others, all;
-  for (auto& [metric, cells] : verdicts.cells) {
-    const std::vector<TestedP> tests = tests_of(cells);
-    std::vector<TestedP>& to = metric == primary ? of_primary : others;
-    to.insert(to.end(), tests.begin(), tests.end());
-  }
-  for (JudgedClaim& claim : verdicts.claims) {
-    if (claim.p) others.push_back(&claim.p);
-  }
-  const double factor = factor_of_other_sets(ablation);
-  for (const auto* tests : {&of_primary, &others})
-    for (const TestedP p : *tests) *p = std::min(1.0, factor * **p);
-  std::vector<statistics::WeightedTest> weighted, of_hidden;
-  add(of_primary, hidden, all, weighted, of_hidden);
-  const auto claims = static_cast<size_t>(
+std::vector<Test> all_tests(const std::string& primary,
+                            const Ablation& ablation,
+                            Verdicts& verdicts) {
+  std::vector<Test> tests;
+  for (auto& [metric, cells] : verdicts.cells) add_tests(cells, metric == primary, ablation, tests);
+  for (JudgedClaim& claim : verdicts.claims)
+    if (claim.p) tests.push_back({&claim.p, claim.place, "", false});
+  return tests;
+}
+
+/// Adjusts the p of the tests with that place among sets of runs for all tests in their groups.
+/// Rows of other places count as if they had found nothing, and which row is the best, of all
+/// places, is none of these: so what is made later changes no verdict, and all that are made one
+/// after the other err in no more than set_factor leaves.
+void adjust_of_place(size_t number,
+                     const Ablation& ablation,
+                     const Verdicts& verdicts,
+                     const std::vector<Test>& tests) {
+  const std::set<std::string> groups = groups_of_place(number, ablation, tests);
+  const size_t hidden = hidden_rows(ablation, groups);
+  const auto waiting = static_cast<size_t>(
       std::count_if(verdicts.claims.begin(), verdicts.claims.end(), [](const auto& claim) {
         return claim.waits_for_runs;
       }));
-  if (!others.empty() || claims > 0) {
+  std::vector<const Test*> family;
+  std::vector<statistics::WeightedTest> weighted, of_hidden;
+  for (const bool is_primary : {true, false}) {
+    std::vector<const Test*> part;
+    for (const Test& test : tests) {
+      const bool is_later_best = test.is_of_best && test.place.number != number;
+      if (test.is_primary == is_primary && groups.count(test.group) > 0 && !is_later_best)
+        part.push_back(&test);
+    }
+    if (!is_primary && part.empty() && waiting == 0) continue;
     const size_t columns = verdicts.cells.size() - 1;
-    add(others, hidden * columns + claims, all, weighted, of_hidden);
+    const size_t not_shown = is_primary ? hidden : hidden * columns + waiting;
+    const double weight = 1 / static_cast<double>(part.size() + not_shown);
+    for (const Test* test : part)
+      weighted.push_back({test->place.number == number ? *test->p : 1, weight});
+    family.insert(family.end(), part.begin(), part.end());
+    of_hidden.insert(of_hidden.end(), not_shown, {1, weight});
   }
   weighted.insert(weighted.end(), of_hidden.begin(), of_hidden.end());
   const auto adjusted = statistics::weighted_holm_adjusted(weighted);
-  for (size_t i = 0; i < all.size(); ++i) *all[i] = adjusted[i];
-  // With one row beside the baseline, which of the two is better is the same test.
-  for (auto& [metric, cells] : verdicts.cells) {
-    const std::vector<TestedP> tests = tests_of(cells);
-    if (tests.size() != 1) continue;
-    for (Cell& cell : cells) {
-      if (cell.best_p) cell.best_p = *tests.front();
-    }
+  for (size_t i = 0; i < family.size(); ++i)
+    if (family[i]->place.number == number) *family[i]->p = adjusted[i];
+}
+
+/// Adjusts all p.
+void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verdicts) {
+  const std::vector<Test> tests = all_tests(primary, ablation, verdicts);
+  std::set<size_t> numbers;
+  for (const Test& test : tests) {
+    *test.p = std::min(1.0, test.place.factor() * **test.p);
+    numbers.insert(test.place.number);
   }
+  for (const size_t number : numbers) adjust_of_place(number, ablation, verdicts, tests);
+  for (auto& [metric, cells] : verdicts.cells)
+    for (auto& [name, group] : tests_by_group(cells, ablation))
+      if (group.best && !group.asks_best()) group.best->best_p = group.tested.front()->p;
 }
 
 /// The cells with the adjusted p of others that ask the same.

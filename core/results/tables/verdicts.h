@@ -6,6 +6,7 @@
 
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/estimate.h"
+#include "core/results/tables/other_sets.h"
 #include "core/results/tables/row_comparison.h"
 
 /// What a table says is real. All that it tests is one family: the rows of every column against the
@@ -23,6 +24,7 @@ struct JudgedClaim {
   bool asked_afterwards = false;    ///< when some of the runs were there already
   std::string changed_inputs = {};  ///< changed_inputs_text of the rows that it is about
   bool waits_for_runs = false;      ///< it would be tested if its runs were there, or compared
+  SetPlace place = {};              ///< of the rows that it is about
 };
 
 /// The claims of the table, in its order, with the verdict that the runs suggest and the p of that
@@ -46,7 +48,8 @@ struct Verdicts {
 /// Half of the 5 % error that a table may make is for its primary metric, half for all other
 /// columns and the claims; what one of them does not need goes to the others (Holm's procedure with
 /// weights, statistics::weighted_holm_adjusted). So at most 5 % of tables call anything real that
-/// is not.
+/// is not. Comparisons of later sets of runs (other_sets.h) have an error of their own, and no
+/// other comparison is surer or less sure for them.
 Verdicts verdicts_of(const Ablation& ablation);
 
 /// "not decidable: Canon-B has a lower eval loss than Llama (no run of canon_b)"

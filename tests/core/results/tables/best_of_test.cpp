@@ -7,6 +7,7 @@
 #include "core/results/tables/expression.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
+#include "core/results/tables/table_design.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -542,6 +543,25 @@ TEST_CASE("a row whose runs have no value of best_of is missing", "[report]") {
   CHECK(ablation.excluded.size() == 2);
 }
 
+TEST_CASE("a config that does not name the key of best_of has its default", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 1e-3, 0.75);
+  MadeRun two = ScoredLab::with_rate("llama", 11, 1e-3);
+  two.experiment.train.gradient_slots = 2;
+  make_completed_run(lab.runs, two, {1.5, 4300, 1 << 30, {{"token_accuracy", {0.5, 640}}}});
+  TableSpec table = scored_table();
+  table.best_of->key = "train.gradient_slots";
+  table.best_of->values = {1, 2};
+  const Ablation ablation = lab.scored(table);
+  CHECK(ablation.rows[0].varied == 1);
+  CHECK(ablation.rows[0].points[1].run->id == "llama-11");
+  CHECK(ablation.rows[0].is_comparable());
+  CHECK(missing_commands(ablation) ==
+        std::vector<std::string>{
+            "forge run canon_a canon_b --set train.gradient_slots=1 --set profile=quick",
+            "forge run canon_a canon_b --set train.gradient_slots=2 --set profile=quick"});
+}
+
 TEST_CASE("what is not varied must still be equal", "[report]") {
   ScoredLab lab;
   lab.add("llama", 10, 5e-4, 0.25);
@@ -704,6 +724,47 @@ TEST_CASE("a value is chosen with tuning seeds and shown with others", "[report]
   // What is lacking depends on what is chosen: one command makes all of it.
   CHECK(missing_commands(ablation) ==
         std::vector<std::string>{"forge run --table small --set profile=quick"});
+}
+
+TEST_CASE("rows by the key of best_of say that they show its tuning seeds", "[report]") {
+  TunedLab lab;
+  for (const int seed : {901, 1, 2}) lab.add("llama", 10, 1e-3, seed, 1.5 + 0.01 * (seed % 7));
+  TableSpec table = TunedLab::table();
+  group_by(table, "optimizer.lr");
+  CHECK(setup_of(build_ablation(table, lab.read()), "Tuning seeds") ==
+        "tuning seeds 901 among those shown");
+  const auto error = [](const char* key) {
+    TableSpec by_key = TunedLab::table();
+    return error_of([&] { group_by(by_key, key); });
+  };
+  CHECK(contains(error("seed"), "cannot be divided by seed"));
+  CHECK(contains(error("name"), "each config has its own"));
+}
+
+TEST_CASE("tuning seeds that are declared when they are known choose the seeds shown", "[report]") {
+  const auto violations = [](bool is_declared, std::vector<int64_t> seeds) {
+    TableSpec table = TunedLab::table();
+    table.best_of->values = {1e-3};
+    std::map<std::string, std::string> recorded;
+    if (is_declared) recorded[table.name] = design_key(table);
+    Lab lab;
+    for (const int64_t seed : {901, 1, 2}) {
+      MadeRun made = ScoredLab::with_rate("llama", 12, 1e-3);
+      made.id += "-" + std::to_string(seed);
+      made.experiment.seed = static_cast<uint64_t>(seed);
+      made.experiment.train.validation_rows = 64;
+      made.planned_seeds = seeds;
+      made.planned_tables = recorded;
+      const double loss = 3 + 0.01 * static_cast<double>(seed % 7);
+      make_completed_run(lab.runs, made, {loss, 4300, 1 << 30, {}, loss});
+    }
+    const Ablation ablation = build_ablation(table, lab.read());
+    REQUIRE(ablation.rows[0].runs.size() == 2);
+    return join(ablation.rows[0].violations, "; ");
+  };
+  CHECK(contains(violations(false, {1, 901, 2}), "had 1 tuning seed before these (901)"));
+  CHECK(violations(false, {1, 2, 901}) == "");  // the first ones of the command
+  CHECK(violations(true, {1, 901, 2}) == "");
 }
 
 TEST_CASE("a grid goes on by its ratio as far as there are runs", "[report]") {

@@ -45,6 +45,15 @@ TEST_CASE("who runs the same seeds again with other threads has another look", "
   CHECK(setup_of(ablation, "Other runs") == "2 earlier sets of runs counted (threads)");
 }
 
+/// By what p is multiplied of the row that pays the most.
+double factor_of_other_sets(const Ablation& ablation) {
+  double most = 1;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable() && row.runs.size() > 1)
+      most = std::max(most, place_of({&row, find_row(ablation, "llama", row.group)}).factor());
+  return most;
+}
+
 /// Sets of three seeds of llama and canon_a, each changed by `change`, which gets the set's number.
 struct Sets {
   using Change = std::function<void(int set, MadeRun& run)>;
@@ -67,7 +76,8 @@ struct Sets {
   }
 
   void add(int set, const std::string& config, int seed, const Change& change) const {
-    const double loss = 3 + 0.01 * (seed * seed + set) + (config[0] == 'l');
+    const double of_config = config[0] == 'l' ? 1 + 0.2 * (seed == 2) : 0;
+    const double loss = 3 + 0.01 * (seed * seed + set) + of_config;
     make_completed_run(lab.runs, made(set, config, seed, change), {loss});
   }
 
@@ -210,19 +220,94 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
         "2 earlier sets of runs counted (optimizer.lr)");
 }
 
-TEST_CASE("values of --by that were added when others were known are told of", "[report][plan]") {
-  const auto said = [](bool is_one_plan) {
-    const Sets sets(3, [&](int set, MadeRun& run) {
-      run.experiment.optimizer.lr = 0.001 * (set + 1);
-      // All end on November 20.
-      run.created = Lab::run(run.config, is_one_plan ? 10 : 19 + 2 * set).created;
-    });
-    TableSpec table = strict_table();
+/// LearningRates of a key, each with runs of llama and canon_a, on the days.
+struct LearningRates {
+  Lab lab;
+  TableSpec table = strict_table();
+
+  explicit LearningRates(const std::vector<int>& days) {
+    for (size_t i = 0; i < days.size(); ++i)
+      for (const char* config : {"llama", "canon_a"}) add(config, static_cast<int>(i), days[i]);
+    table.rows.pop_back();
     group_by(table, "optimizer.lr");
-    return setup_of(build_ablation(table, sets.lab.read(), {}), "Other runs");
+  }
+
+  void add(const std::string& config, int value, int day) const {
+    for (const int seed : {1, 2, 3}) {
+      MadeRun run = Lab::run(config, day);
+      run.id = config + "-" + std::to_string(value) + "-" + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.experiment.optimizer.lr = 0.001 * (value + 1);
+      run.planned_seeds = {1, 2, 3};
+      const double of_config = config[0] == 'l' ? 1 + 0.2 * (seed == 2) : 0;
+      make_completed_run(lab.runs, run, {3 + 0.01 * (seed * seed + value) + of_config});
+    }
+  }
+
+  Ablation built() const { return build_ablation(table, lab.read(), {}); }
+
+  /// Of the rows of canon_a, by their values.
+  std::vector<double> p_values() const {
+    const Ablation ablation = built();
+    const std::vector<Cell> cells = cells_of(ablation, "eval_loss");
+    std::vector<double> p;
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (ablation.rows[i].spec.config == "canon_a") p.push_back(*cells[i].p);
+    return p;
+  }
+};
+
+TEST_CASE("values of --by that are run together share the error", "[report][plan]") {
+  const double alone = LearningRates({10}).p_values().front();
+  const LearningRates together({10, 10, 10});  // all end on November 20
+  CHECK(setup_of(together.built(), "Other runs") == "");
+  for (const double p : together.p_values()) CHECK(p == Approx(3 * alone));
+}
+
+TEST_CASE("a value of --by that is added when others are known is a later set", "[report][plan]") {
+  const double alone = LearningRates({10}).p_values().front();
+  const LearningRates values({10, 10, 21});  // when the first two had ended
+  CHECK(setup_of(values.built(), "Other runs") ==
+        "2 earlier sets of runs counted for Canon-A (0.003) (optimizer.lr)");
+  const std::vector<double> p = values.p_values();
+  CHECK(p[0] == Approx(2 * alone));  // as before the third was there
+  CHECK(p[1] == Approx(2 * alone));
+  CHECK(p[2] == Approx(std::min(1.0, 3 * 2 / 0.05 * alone)));
+
+  // A row that waits for its runs counts as tested with those beside which it was begun.
+  const LearningRates one({10});
+  MadeRun run = Lab::run("canon_a", 10);
+  run.experiment.optimizer.lr = 0.002;
+  make_stopped_run(one.lab.runs, run, 10);
+  CHECK(one.p_values().front() == Approx(2 * alone));
+  const LearningRates other({10});
+  run.created = Lab::run("canon_a", 21).created;
+  make_stopped_run(other.lab.runs, run, 10);
+  CHECK(other.p_values().front() == alone);
+}
+
+TEST_CASE("a row that is run after other sets were tried costs the others nothing",
+          "[report][plan]") {
+  const auto eps_of = [](int set, MadeRun& run) {
+    run.experiment.optimizer.eps = 1e-8 + 1e-10 * (set % 3);
   };
-  CHECK(said(true) == "");
-  CHECK(said(false) == "values of optimizer.lr added when others were known");
+  const Sets sets(3, eps_of);
+  const auto table = [&](const TableSpec& spec) {
+    return sets.showing([](int set) { return set % 3 == 0; }, &AblationOptions::archived, spec);
+  };
+  const double first = *cells_of(table(strict_table()), "eval_loss")[1].p;
+  for (const int seed : {1, 2, 3})
+    make_completed_run(
+        sets.lab.runs, Sets::made(6, "canon_b", seed, eps_of), {3.005 + 0.01 * seed * seed});
+  for (const TableSpec& spec : {strict_table(), small_table()}) {
+    const Ablation later = table(spec);
+    REQUIRE(later.rows[2].runs.size() == 3);
+    CHECK(place_of({&later.rows[1], &later.rows[0]}).number == 1);
+    CHECK(place_of({&later.rows[2], &later.rows[0]}).number == 3);
+    CHECK(*cells_of(later, "eval_loss")[1].p == Approx(first));
+  }
+  CHECK(setup_of(table(strict_table()), "Other runs") ==
+        "2 earlier sets of runs counted for Canon-B, 2 sets of runs made since (optimizer.eps)");
 }
 
 TEST_CASE("other lengths than that of a row with a budget are looks", "[report][plan]") {

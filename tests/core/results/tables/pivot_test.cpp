@@ -68,6 +68,22 @@ TEST_CASE("a cell of a pivot holds runs that differ in nothing but the seed", "[
   CHECK(again.cells[0][0].summary.mean == Approx(3.2));
 }
 
+TEST_CASE("a pivot says which seeds of a cell were stopped", "[report][pivot]") {
+  PivotLab lab;
+  MadeRun stopped = Lab::run("canon", 26);
+  stopped.experiment.model.canon.set = "A";
+  stopped.experiment.optimizer.lr = 1e-3;
+  stopped.experiment.seed = 4;
+  make_stopped_run(lab.runs, stopped, 10);
+  stopped.experiment.seed = 3;  // which completed in another run
+  stopped.id += "-3";
+  make_stopped_run(lab.runs, stopped, 10);
+  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "optimizer.lr", "eval_loss"});
+  REQUIRE(pivot.excluded.size() == 1);
+  CHECK(starts_with(pivot.excluded[0].reason, "stopped at "));
+  CHECK(pivot.excluded[0].runs == std::vector<std::string>{"canon-26"});
+}
+
 TEST_CASE("timings of a busy machine are marked in a pivot as in a table", "[report][pivot]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 20));

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <numeric>
 
+#include "core/config/experiment.h"
 #include "core/results/tables/known_seeds.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/core/results/tables/simulated_tables.h"
@@ -131,6 +133,69 @@ TEST_CASE("who runs another set until one says something errs in one table in tw
   }
 }
 
+/// A table of two configs with a row for each learning rate of theirs, whose runs were made one
+/// rate after the other.
+Ablation table_by_rate(int rates) {
+  std::vector<store::ConfiguredRun> runs;
+  for (int rate = 0; rate < rates; ++rate) {
+    for (const char* config : {"row_0", "row_1"}) {
+      for (int seed = 1; seed <= 5; ++seed) {
+        config::Experiment experiment;
+        experiment.seed = static_cast<uint64_t>(seed);
+        experiment.optimizer.lr = 0.001 * (rate + 1);
+        store::ConfiguredRun made;
+        made.config = config::to_json(experiment);
+        store::RunSummary& run = made.summary;
+        run.id = std::to_string(runs.size());
+        run.config = config;
+        run.seed = seed;
+        run.status = run::RunState::completed;
+        run.created = std::to_string(10000 + 2 * rate);
+        run.updated = std::to_string(10001 + 2 * rate);
+        run.planned_seeds = "1,2,3,4,5";
+        run.metrics["eval_loss"] = 10 + 0.001 * static_cast<double>(runs.size());
+        runs.push_back(std::move(made));
+      }
+    }
+  }
+  TableSpec table = table_of({row_of("row_0", {}, 5), row_of("row_1", {}, 5)}).table;
+  group_by(table, "optimizer.lr");
+  return build_ablation(table, runs, {});
+}
+
+TEST_CASE("who adds values of --by until one says something errs in one table in twenty",
+          "[verdicts][simulation]") {
+  constexpr int rates = 16;
+  const int tables = simulated_tables(1000);
+  std::vector<Ablation> looks;
+  for (int rate = 1; rate <= rates; ++rate) looks.push_back(table_by_rate(rate));
+  RandomStream random(simulation_seed(), stream_number("values of --by"));
+  int wrong = 0;
+  for (int i = 0; i < tables; ++i) {
+    std::map<std::string, double> loss_of_run;
+    const auto differs = [&](Ablation& table) {
+      for (AblationRow& row : table.rows) {
+        for (store::RunSummary& run : row.runs) {
+          const auto [loss, is_new] = loss_of_run.emplace(run.id, 0);
+          if (is_new) loss->second = 10 + normal(random);
+          run.metrics["eval_loss"] = loss->second;
+        }
+      }
+      const std::vector<Cell> cells = verdicts_of(table).cells.at("eval_loss");
+      return std::any_of(cells.begin(), cells.end(), [](const Cell& cell) {
+        return cell.standing == Standing::better || cell.standing == Standing::worse;
+      });
+    };
+    wrong += std::any_of(looks.begin(), looks.end(), differs);
+  }
+  const double share = wrong / double(tables);
+  CAPTURE(share, simulation_seed());
+  std::cout << "sets | 1 row, 5 seeds, a look after each of 16 values of --by | " << percent(share)
+            << " |" << std::endl;
+  CHECK(looks.back().rows.size() == 2 * rates);
+  CHECK(share <= most_of(tables));
+}
+
 /// Two equal models, their losses by seed. Half of the variance is the seed's.
 struct TwoModels {
   std::vector<double> baseline, other;
@@ -185,7 +250,7 @@ class Commands {
       rows.push_back(std::move(row));
     }
     Ablation table = table_of(rows);
-    if (is_checked) check_seed_choice(MadeRuns(runs_, {}), table);
+    if (is_checked) check_seed_choice(MadeRuns(runs_, {}), table.table, table);
     const Standing standing = verdicts_of(table).cells.at("eval_loss")[1].standing;
     return standing == Standing::better || standing == Standing::worse;
   }

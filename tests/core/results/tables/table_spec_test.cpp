@@ -392,6 +392,8 @@ TEST_CASE("a table file says how its rows are tuned and what they are trained wi
                  "cannot be the best of its seeds"));
   for (const auto& [key, why] : {std::pair{"data.seed", "evaluated on other rows"},
                                  {"train.eval_rows", "evaluated on other rows"},
+                                 {"train.log_every", "runs with its values are one run"},
+                                 {"parallel.processes", "runs with its values are one run"},
                                  {"train.validation_rows", "evaluated on other rows"},
                                  {"tokenizer.vocab_size", "or on other tokens"},
                                  {"model.hidden_size", "another model is another config"}}) {

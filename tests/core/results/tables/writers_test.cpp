@@ -260,7 +260,9 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
   MixedLab lab;
   TableSpec table = small_table();
   table.rows[0].name = "Llama, \"4M\"";
-  const std::string csv = to_csv(build_ablation(table, lab.read(), {"", small_published()}));
+  Ablation ablation = build_ablation(table, lab.read(), {"", small_published()});
+  ablation.setup = {{"Setup", "in full", "in short"}};
+  const std::string csv = to_csv(ablation);
   const std::vector<std::string> lines = split(csv, '\n');
   REQUIRE(lines.size() == 5);
   REQUIRE(lines[0] ==
@@ -272,28 +274,43 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
           "eval_loss_p,eval_loss_standing,tokens_per_second_sd,tokens_per_second_low,"
           "tokens_per_second_high,tokens_per_second_difference,tokens_per_second_difference_low,"
           "tokens_per_second_difference_high,tokens_per_second_p,tokens_per_second_standing,"
-          "plan,table,repetitions,other_runs,filter,left_out,breaks,differs_from_config,"
+          "plan,table,repetitions,other_runs,filter,setup,left_out,breaks,differs_from_config,"
           "published_eval_loss,published_tokens_per_second,published_peak_memory_gib\r");
-  REQUIRE(lines[1] ==
-          "llama,\"Llama, "
-          "\"\"4M\"\"\",,reference,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
-          "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,,,,1.3011,291000.0,1.5\r");
   REQUIRE(
-      lines[2] ==
-      "canon_a,Canon-A,A,before "
-      "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,1.2643,316000.0,1.56\r");
+      lines[1] ==
+      "llama,\"Llama, "
+      "\"\"4M\"\"\",,reference,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
+      "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,in short,,,,1.3011,291000.0,1.5\r");
+  REQUIRE(lines[2] ==
+          "canon_a,Canon-A,A,before "
+          "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,in "
+          "short,,,,1.2643,316000.0,1.56\r");
   REQUIRE(lines[3] ==
           "canon_b,Canon-B,B,\"on queries, keys and "
-          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,"
+          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,in short,"
           "\"profile full, this table shows quick (1 run)\",,,,,\r");
   REQUIRE(lines[4].empty());
 }
 
-/// The fields of a line of CSV by the names of their columns; none of them has a comma.
+/// The fields of a line, of which those with commas are quoted.
+std::vector<std::string> csv_fields(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool is_quoted = false;
+  for (const char c : line) {
+    if (c == '"') is_quoted = !is_quoted;
+    if (c == ',' && !is_quoted)
+      fields.emplace_back();
+    else if (c != '"')
+      fields.back() += c;
+  }
+  return fields;
+}
+
+/// The fields of a line of CSV by the names of their columns.
 std::map<std::string, std::string> csv_line_by_name(const std::string& csv, size_t line) {
   const std::vector<std::string> lines = split(csv, '\n');
-  const std::vector<std::string> header = split(lines.at(0), ',');
-  const std::vector<std::string> fields = split(lines.at(line), ',');
+  const std::vector<std::string> header = csv_fields(lines.at(0));
+  const std::vector<std::string> fields = csv_fields(lines.at(line));
   REQUIRE(header.size() == fields.size());
   std::map<std::string, std::string> by_name;
   for (size_t i = 0; i < header.size(); ++i) by_name[header[i]] = fields[i];
@@ -334,6 +351,9 @@ TEST_CASE("machines get every column of a table under a name", "[report]") {
   CHECK(fields.at("notes") == "with Canon");
   CHECK(fields.at("other_runs") == "4 earlier sets of runs counted");
   CHECK(fields.at("repetitions") == "3 of 6 runs repeat older ones");
+  ablation.setup.push_back({"Something new", "\u2026", "what nobody has thought of"});
+  CHECK(csv_line_by_name(to_csv(ablation), 1).at("setup") == make_sheet(ablation).setup);
+  CHECK(contains(make_sheet(ablation).setup, " \u00b7 what nobody has thought of"));
   CHECK(std::stod(fields.at("validation_loss")) == Approx(3.04));
   CHECK_FALSE(fields.at("validation_loss_low").empty());
   CHECK(std::stod(fields.at("eval_loss_at_equal_time")) == Approx(3.4));
