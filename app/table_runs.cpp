@@ -77,6 +77,7 @@ std::vector<store::RunSummary> runs_of_project(const TableRequest& request) {
   store::RunFilter of_project;
   of_project.project = request.project.path;
   of_project.workspace = request.project.workspace_root.string();
+  of_project.runs_dir = request.context.runs_dir();
   return stored_runs(request.context, of_project);
 }
 

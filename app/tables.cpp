@@ -16,8 +16,6 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/read_table.h"
-#include "core/run/moved_files.h"
-#include "core/run/request.h"
 
 namespace forge::app {
 namespace {
@@ -70,32 +68,6 @@ void find_elsewhere(const store::ResultStore& store,
   findings.elsewhere = store.with_configs(std::move(others));
 }
 
-/// Runs that were moved here with their workspace, where another one is at its old place now: the
-/// place of their folders tells.
-std::vector<store::ConfiguredRun> moved_runs(const store::ResultStore& store,
-                                             const Context& context,
-                                             const project::Project& project,
-                                             store::RunFilter of_project) {
-  std::set<std::string> own_ids;
-  for (const store::RunSummary& run : store.runs(of_project)) own_ids.insert(run.id);
-  of_project.workspace.clear();
-  std::vector<store::RunSummary> moved;
-  for (store::RunSummary& run : store.runs(of_project)) {
-    if (own_ids.count(run.id) > 0) continue;
-    const run::RunFolder folder(context.runs_dir() / run.id);
-    try {
-      const std::string root =
-          run::moved_workspace(folder, folder.record(), run::read_request(folder).run_dir);
-      if (root.empty() || root != project.workspace_root) continue;
-    } catch (const Error&) {
-      continue;  // a damaged one is reported by lists
-    }
-    run.workspace = project.workspace_root.string();
-    moved.push_back(std::move(run));
-  }
-  return store.with_configs(std::move(moved));
-}
-
 Findings find(const Context& context,
               const project::Project& project,
               const TableOptions& options) {
@@ -104,13 +76,12 @@ Findings find(const Context& context,
   store::RunFilter filter;
   filter.project = project.path;
   filter.workspace = project.workspace_root.string();
+  filter.runs_dir = context.runs_dir();
   filter.archived = true;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.kind = benchmark::Kind::training;
   std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
-  for (store::ConfiguredRun& run : moved_runs(*store, context, project, filter))
-    runs.push_back(std::move(run));
   for (store::ConfiguredRun& run : runs)
     run.summary.step = store::current_step(context.runs_dir(), run.summary);
   Findings findings;

@@ -20,6 +20,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/run_metrics.h"
 #include "core/results/tables/sheet.h"
+#include "core/run/moved_files.h"
 
 namespace forge::app {
 namespace {
@@ -162,6 +163,7 @@ std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportO
     const project::Project project = context.project();
     filter.project = project.path;
     filter.workspace = project.workspace_root.string();
+    filter.runs_dir = context.runs_dir();
     filter.profile = options.tables.profile;
     filter.archived = options.tables.archived;
     for (const store::RunSummary& run : store->runs(filter))
@@ -276,7 +278,8 @@ std::vector<run::RunFolder> runs_of_project(const Context& context,
     try {
       const run::RunRecord record = folder.record();
       if (record.project == project.path &&
-          !project::is_another_workspace(record.workspace, project.workspace_root, project.path))
+          !project::is_another_workspace(
+              run::workspace_of(folder, record), project.workspace_root, project.path))
         folders.push_back(folder);
     } catch (const Error&) {
       // Another command is just making or removing it, or it is damaged, which was said before.

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/project/workspace.h"
 #include "core/run/identity.h"
+#include "core/run/request.h"
 
 namespace forge::run {
 
@@ -86,6 +87,16 @@ std::string moved_workspace(const RunFolder& folder,
   const bool is_moved = root / inside == now && project::is_project_folder(root / record.project) &&
                         !fs::equivalent(root, before, unreadable);
   return is_moved ? root.string() : "";
+}
+
+std::string workspace_of(const RunFolder& folder, const RunRecord& record) {
+  std::string moved_to;
+  try {
+    moved_to = moved_workspace(folder, record, read_request(folder).run_dir);
+  } catch (const Error&) {
+    // Without a request that can be read nothing tells that it was moved.
+  }
+  return moved_to.empty() ? record.workspace : moved_to;
 }
 
 void require_own_workspace(const RunFolder& folder,

@@ -41,6 +41,10 @@ std::string moved_workspace(const RunFolder& folder,
                             const RunRecord& record,
                             const std::string& run_dir);
 
+/// The root of the workspace that a run belongs to, as its record has it or, where it was moved
+/// with its runs folder, where it is now.
+std::string workspace_of(const RunFolder& folder, const RunRecord& record);
+
 /// Throws Error where the workspace was moved, and the command of the run would be started in a
 /// folder of the workspace that is at its old place.
 void require_own_workspace(const RunFolder& folder,

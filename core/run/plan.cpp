@@ -217,7 +217,8 @@ bool is_another(const RunFolder& folder, const RunRecord& planned) {
     const RunRecord record = folder.record();
     return record.project != planned.project || record.config != planned.config ||
            record.key != planned.key ||
-           project::is_another_workspace(record.workspace, planned.workspace, planned.project);
+           project::is_another_workspace(
+               workspace_of(folder, record), planned.workspace, planned.project);
   } catch (const Error&) {
     return false;  // it is damaged, which is said where it is planned
   }

@@ -111,10 +111,14 @@ TEST_CASE("runs that were moved with their workspace are its own whatever is at 
   forge.environment["FORGE_RUNS_DIR"] = (old_place / "runs").string();
   run_both(forge, project);
   std::filesystem::rename(old_place, new_place);
-  make_table_workspace(forge, "w", "a dog sat on a log");
+  make_table_workspace(forge, "w", "a cat sat on a mat");
   forge.environment["FORGE_RUNS_DIR"] = (new_place / "runs").string();
   for (const nlohmann::json& row : rows_of(forge, new_place / "p"))
     CHECK_FALSE(row.at("run_id").is_null());
+  forge.working_directory = new_place / "p";
+  const Outcome exported = forge.call({"export", "--format", "metrics-csv"});
+  INFO(exported.err);
+  CHECK(exported.exit_code == 0);
 }
 
 TEST_CASE("a copy of a project counts what was tried in it before") {

@@ -261,11 +261,13 @@ bool comes_before(const store::ConfiguredRun& a, const store::ConfiguredRun& b) 
 }
 
 std::vector<store::ConfiguredRun> runs_below(const store::ResultStore& store,
+                                             const std::filesystem::path& runs_dir,
                                              const std::string& project,
                                              const std::string& workspace) {
   store::RunFilter filter;
   filter.project = project;
   filter.workspace = workspace;
+  filter.runs_dir = runs_dir;
   std::vector<store::ConfiguredRun> configured = store.configured_runs(filter);
   std::sort(configured.begin(), configured.end(), comes_before);
   return configured;
@@ -276,7 +278,8 @@ void add_runs(const std::filesystem::path& runs_dir,
               const CountProgress& progress,
               Page& page) {
   const store::ResultStore store(store::store_path(runs_dir));
-  std::vector<store::ConfiguredRun> configured = runs_below(store, page.project, workspace);
+  std::vector<store::ConfiguredRun> configured =
+      runs_below(store, runs_dir, page.project, workspace);
   page.varied = store::varied_keys(configured, most_varied_keys);
   const size_t limit = points_of_a_curve(configured.size());
   for (store::ConfiguredRun& run : configured) {

@@ -13,6 +13,7 @@
 #include "core/project/workspace.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
+#include "core/run/moved_files.h"
 
 namespace forge::store {
 namespace {
@@ -273,6 +274,17 @@ std::vector<std::string> damage_warnings(SQLite::Database& database, SyncReport&
           "--force"};
 }
 
+/// The workspace that the folder of a run lies in now, if it was moved with it.
+std::string place_of(const RunSummary& run, const fs::path& runs_dir) {
+  if (runs_dir.empty()) return run.workspace;
+  const run::RunFolder folder(runs_dir / run.id);
+  try {
+    return run::workspace_of(folder, folder.record());
+  } catch (const Error&) {
+    return run.workspace;  // a damaged one is reported by lists
+  }
+}
+
 }  // namespace
 
 ResultStore::ResultStore(fs::path path) : path_(std::move(path)), database_(open_database(path_)) {}
@@ -300,16 +312,20 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
   std::vector<RunSummary> found =
       with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
   if (filter.workspace.empty()) return found;
-  std::map<std::string, bool> is_another;  // by the workspace
-  const auto is_elsewhere = [&](const RunSummary& run) {
-    const auto [known, is_new] = is_another.try_emplace(run.workspace);
+  std::map<std::string, bool> known;
+  const auto is_another = [&](const std::string& workspace) {
+    const auto [found_one, is_new] = known.try_emplace(workspace);
     if (is_new)
-      known->second =
-          project::is_another_workspace(run.workspace, filter.workspace, filter.project);
-    return known->second;
+      found_one->second =
+          project::is_another_workspace(workspace, filter.workspace, filter.project);
+    return found_one->second;
   };
-  found.erase(std::remove_if(found.begin(), found.end(), is_elsewhere), found.end());
-  return found;
+  std::vector<RunSummary> of_workspace;
+  for (RunSummary& run : found) {
+    if (is_another(run.workspace)) run.workspace = place_of(run, filter.runs_dir);
+    if (!is_another(run.workspace)) of_workspace.push_back(std::move(run));
+  }
+  return of_workspace;
 }
 
 std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter) const {

@@ -98,6 +98,9 @@ struct RunFilter {
   /// Root of the workspace of `project`: no runs of another one's project of that path
   /// (project::is_another_workspace).
   std::string workspace = {};
+  /// Where the runs' folders are, with `workspace`: their place tells of those that were moved with
+  /// their workspace. Empty: it is not asked.
+  std::filesystem::path runs_dir = {};
 };
 
 /// Selects measurements; an empty field selects all.
