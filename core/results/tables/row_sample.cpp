@@ -220,15 +220,15 @@ Sample sample_of(const Runs& candidates,
     std::string reason;
     if (!is_completed(each)) {
       reason = state_text(run);
-    } else if (const store::RunSummary& first = *firsts.at(run.seed); run.id != first.id) {
-      reason = "repeats " + first.id + (have_same_loss(run, first) ? "" : " with another loss") +
-               ", and a seed's first run counts";
+    } else if (const store::RunSummary& first = *firsts.at(run.seed); !have_same_loss(run, first)) {
+      reason = "repeats " + first.id + " with another loss, and a seed's first run counts";
+    } else if (!seeds.insert(run.seed).second) {
+      reason = "older than the run shown";
     } else if (sample.run && varied_by_seed(each->config) == "nothing") {
       reason = "its seed varies nothing: train.initial_weights and data.order_seed are fixed";
     } else if (are_one) {
       reason = why_no_other_draw(run, seed_of_loss);
     }
-    if (is_completed(each)) seeds.insert(run.seed);
     if (reason.empty()) {
       if (!sample.run) sample.run = run;
       sample.runs.push_back(run);
