@@ -49,8 +49,14 @@ std::string upsert_sql(const std::string& table, const std::string& columns) {
 /// Statements that remove a run: the rows that refer to it, then its own.
 std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
   std::vector<SQLite::Statement> statements;
-  for (const char* table :
-       {"sources", "problems", "configs", "environments", "train_metrics", "evaluations", "scores"})
+  for (const char* table : {"sources",
+                            "problems",
+                            "configs",
+                            "environments",
+                            "train_metrics",
+                            "evaluations",
+                            "lost_evaluations",
+                            "scores"})
     statements.emplace_back(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?");
   statements.emplace_back(database, "DELETE FROM runs WHERE id = ?");
   return statements;
@@ -96,7 +102,15 @@ class Ingester {
         select_last_evaluation_(
             database,
             "SELECT step, loss, validation_loss FROM evaluations WHERE run_id = ? "
-            "AND step <= ? ORDER BY step DESC LIMIT 1") {
+            "AND step <= ? ORDER BY step DESC LIMIT 1"),
+        keep_lost_evaluations_(
+            database,
+            "INSERT OR IGNORE INTO lost_evaluations (run_id, step, loss) "
+            "SELECT run_id, step, loss FROM evaluations WHERE run_id = ? AND step > ?"),
+        count_redone_evaluations_(database,
+                                  "SELECT count(*) FROM lost_evaluations JOIN evaluations "
+                                  "USING (run_id, step) WHERE run_id = ? "
+                                  "AND lost_evaluations.loss IS NOT evaluations.loss") {
     for (const char* table : {"train_metrics", "evaluations", "scores"})
       delete_later_.emplace_back(
           database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
@@ -288,14 +302,25 @@ class Ingester {
       }
       add_damaged_line(folder, line);
     }
+    run.redone_evaluations = redone_evaluations_of(run.id);
     apply_times(lines, run);
   }
 
   /// A resumed run repeats the steps after its checkpoint, and may stop before it reaches the step
   /// at which the earlier attempt died: what that said of them is about weights that are gone.
   void forget_later_steps(int64_t first_step, RunSummary& run) {
+    execute(keep_lost_evaluations_, run.id, first_step);
     for (SQLite::Statement& statement : delete_later_) execute(statement, run.id, first_step);
     keep_values_up_to(first_step, run);
+  }
+
+  int64_t redone_evaluations_of(const std::string& run_id) {
+    count_redone_evaluations_.reset();
+    count_redone_evaluations_.bind(1, run_id);
+    count_redone_evaluations_.executeStep();
+    const int64_t count = count_redone_evaluations_.getColumn(0).getInt64();
+    count_redone_evaluations_.reset();
+    return count;
   }
 
   /// The run's row has the last values of the weights that it goes on from; the curves keep the
@@ -389,6 +414,8 @@ class Ingester {
   SQLite::Statement select_last_metrics_;
   SQLite::Statement select_last_speed_;
   SQLite::Statement select_last_evaluation_;
+  SQLite::Statement keep_lost_evaluations_;
+  SQLite::Statement count_redone_evaluations_;
   std::vector<SQLite::Statement> delete_later_;  ///< rows behind a step
 };
 

@@ -43,6 +43,7 @@ CREATE TABLE runs (
   diverged              INTEGER NOT NULL,   -- 1: failed, since the numbers of training no longer made sense
   attempts              INTEGER NOT NULL,
   failed_attempts       INTEGER NOT NULL,   -- of them; the run was tried again by itself or by a command
+  redone_evaluations    INTEGER NOT NULL,   -- that told another loss in an earlier attempt, whose weights were lost
   step                  INTEGER NOT NULL,
   kept_step             INTEGER NOT NULL,   -- of the newest checkpoint, from which it goes on; 0: none
   max_steps             INTEGER NOT NULL,
@@ -128,6 +129,14 @@ CREATE TABLE evaluations (
   tokens          INTEGER NOT NULL,
   seconds         REAL,
   rows            TEXT CHECK (rows IS NULL OR json_valid(rows)),  -- after the last step: [losses, scored tokens] of each row
+  PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+
+-- What attempts told of weights that were lost: of each evaluation the first loss.
+CREATE TABLE lost_evaluations (
+  run_id TEXT NOT NULL,
+  step   INTEGER NOT NULL,
+  loss   REAL,
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 

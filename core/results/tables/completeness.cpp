@@ -474,19 +474,32 @@ SetupEntry describe_speeds(const Ablation& ablation) {
 /// Runs that were repeated until they completed are the better ones if what made them fail was
 /// their result.
 SetupEntry describe_repeated(const Ablation& ablation) {
-  size_t repeated = 0, runs = 0;
+  size_t repeated = 0, redone = 0, runs = 0;
   for (const AblationRow& row : ablation.rows) {
-    for (const store::RunSummary& run : row.runs)
+    for (const store::RunSummary& run : row.runs) {
       if (run.failed_attempts > 0 || row.repeated.count(run.seed) > 0) ++repeated;
+      if (run.redone_evaluations > 0) ++redone;
+    }
     runs += row.runs.size();
   }
-  if (repeated == 0) return {};
-  const std::string count = std::to_string(repeated) + " of " + counted(runs, "run");
-  return {"Repeated",
-          count +
-              " completed only when repeated, after an attempt or a run of the same seed had "
-              "failed or was stopped: the losses that made runs fail are not among those shown",
-          count + " repeated after a failure"};
+  std::vector<std::string> sentences, counts;
+  const auto add = [&](size_t count, const std::string& sentence, const std::string& words) {
+    if (count == 0) return;
+    const std::string of_runs = std::to_string(count) + " of " + counted(runs, "run");
+    sentences.push_back(of_runs + sentence);
+    counts.push_back(of_runs + words);
+  };
+  add(repeated,
+      " completed only when repeated, after an attempt or a run of the same seed had failed or was "
+      "stopped: the losses that made runs fail are not among those shown",
+      " repeated after a failure");
+  add(redone,
+      " told other losses in an attempt that was given up: its device does not compute the same "
+      "twice, and who gives attempts up for what they show chooses ('train.deterministic: true' "
+      "leaves nothing to choose)",
+      " had other losses in an attempt that was given up");
+  if (counts.empty()) return {};
+  return {"Repeated", join(sentences, "; "), join(counts, ", ")};
 }
 
 }  // namespace

@@ -141,31 +141,41 @@ std::vector<const store::RunSummary*> original_runs(const AblationRow& row) {
   return runs;
 }
 
-/// The row's seeds in the order in which they were run: that of its command, if one made them all.
-std::vector<int64_t> seeds_in_order(const AblationRow& row) {
+bool is_tuning_seed_of(const AblationRow& row, const std::string& seed) {
+  return std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
+    return std::any_of(point.runs.begin(), point.runs.end(), [&](const store::RunSummary& run) {
+      return std::to_string(run.seed) == seed && !shown_of_seed(row, run.seed);
+    });
+  });
+}
+
+/// The row's seeds in the order in which they were run: that of its command, if one made them all,
+/// with those of its seeds that are not there.
+std::vector<std::string> seeds_in_order(const AblationRow& row) {
   const std::vector<const store::RunSummary*> runs = original_runs(row);
   const std::string& command = runs.front()->planned_seeds;
   const bool is_one_command = std::all_of(
       runs.begin(), runs.end(), [&](const auto* run) { return run->planned_seeds == command; });
-  const std::vector<std::string> planned = split(is_one_command ? command : "", ',');
-  std::vector<std::tuple<size_t, std::string, int64_t>> places;
-  for (const store::RunSummary* run : runs) {
-    const auto found = std::find(planned.begin(), planned.end(), std::to_string(run->seed));
-    places.emplace_back(found - planned.begin(), run->created, run->seed);
+  std::vector<std::string> seeds;
+  if (is_one_command && !command.empty()) {
+    for (const std::string& seed : split(command, ','))
+      if (!is_tuning_seed_of(row, seed)) seeds.push_back(seed);
+    return seeds;
   }
-  std::sort(places.begin(), places.end());
-  std::vector<int64_t> seeds;
-  for (const auto& place : places) seeds.push_back(std::get<int64_t>(place));
+  std::vector<std::tuple<std::string, int64_t>> times;
+  for (const store::RunSummary* run : runs) times.emplace_back(run->created, run->seed);
+  std::sort(times.begin(), times.end());
+  for (const auto& [time, seed] : times) seeds.push_back(std::to_string(seed));
   return seeds;
 }
 
-/// Whether the seeds, which the row has, are the first ones that it was run with.
+/// Whether the seeds, which the row has, are the first ones that it was to be run with.
 bool are_first_of(const AblationRow& row, const std::set<int64_t>& seeds) {
-  if (seeds.size() >= row.runs.size()) return true;
-  const std::vector<int64_t> order = seeds_in_order(row);
+  const std::vector<std::string> order = seeds_in_order(row);
+  if (seeds.size() > order.size()) return true;
   return std::all_of(order.begin(),
                      order.begin() + static_cast<std::ptrdiff_t>(seeds.size()),
-                     [&](int64_t seed) { return seeds.count(seed) > 0; });
+                     [&](const std::string& seed) { return seeds.count(std::stoll(seed)) > 0; });
 }
 
 }  // namespace

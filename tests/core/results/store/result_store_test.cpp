@@ -154,9 +154,31 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   const RunSummary summary = place.store.run(run.id).value();
   REQUIRE(summary.attempts == 2);
   REQUIRE(summary.failed_attempts == 1);
+  REQUIRE(summary.redone_evaluations == 0);
   REQUIRE(summary.status == run::RunState::running);
   REQUIRE(summary.failure_reason.empty());
   REQUIRE_FALSE(summary.exit_status.has_value());
+}
+
+TEST_CASE("an evaluation that an earlier attempt told with another loss is counted", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  append_event(folder, worker::Evaluation{20, 2.0, 100, 1});
+  append_event(folder, worker::Evaluation{30, 3.0, 100, 1});
+  const FileLock lock = FileLock::acquire(folder.lock_file());
+  const auto redone_by = [&](int attempt, double at_20, double at_30) {
+    append_attempt(folder, attempt);
+    append_event(folder, worker::Started{4434176, 10, 30, 1024}, attempt);
+    append_event(folder, worker::Evaluation{20, at_20, 100, 1}, attempt);
+    append_event(folder, worker::Evaluation{30, at_30, 100, 1}, attempt);
+    place.store.sync(place.runs);
+    return place.store.run(run.id).value().redone_evaluations;
+  };
+  CHECK(redone_by(2, 2.0, 3.0) == 0);  // as a device that computes the same bits tells it
+  CHECK(redone_by(3, 2.0, 2.9) == 1);
+  CHECK(redone_by(4, 1.9, 2.8) == 2);
+  CHECK(redone_by(5, 1.9, 3.0) == 1);  // the first loss counts
 }
 
 /// The run as the store knows it, and as one that reads all of its log at once does.

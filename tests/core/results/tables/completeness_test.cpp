@@ -359,6 +359,13 @@ TEST_CASE("a row of which seeds failed is compared with nothing", "[report]") {
   make_completed_run(lab.runs, seeded("canon_a", 4, 15), {2.2});
   CHECK(lab.table().rows[1].is_comparable());
   CHECK(repeated(lab.table()) == "1 of 7 runs repeated after a failure");
+
+  Ablation table = lab.table();
+  for (store::RunSummary& run : table.rows[1].runs) run.redone_evaluations = 1;
+  table.setup = describe_history(table.table, table);
+  CHECK(contains(repeated(table),
+                 "repeated after a failure, " + std::to_string(table.rows[1].runs.size()) +
+                     " of 7 runs had other losses in an attempt that was given up"));
 }
 
 TEST_CASE("runs whose seed varies nothing are one", "[report]") {

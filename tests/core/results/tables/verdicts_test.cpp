@@ -74,6 +74,22 @@ TEST_CASE("seeds that were chosen from another row's are compared with nothing",
   CHECK(cells_of(verdicts_of(table))[1].paired);
 }
 
+TEST_CASE("seeds that are not the first ones of their plan are compared with nothing",
+          "[verdicts]") {
+  AblationRow all = row_of("llama", baseline, 5), other = row_of("canon", better, 5);
+  const auto shown_with = [&](const std::set<int64_t>& seeds) {
+    Ablation table = table_of({with_seeds(all, seeds), with_seeds(other, seeds)});
+    table.table.claims = {below("canon", "llama")};
+    return verdicts_of(table).claims[0];
+  };
+  for (AblationRow* row : {&all, &other})
+    for (store::RunSummary& run : row->runs) run.planned_seeds = "1,2,3,4,5";
+  CHECK(contains(shown_with({1, 2, 3}).reason, "3 and 3 seeds"));
+  const auto chosen = shown_with({2, 3, 5});  // both rows lack 1 and 4
+  CHECK(chosen.verdict == Verdict::not_decidable);
+  CHECK(contains(chosen.reason, "not the first ones of each"));
+}
+
 TEST_CASE("rows that share nearly all seeds are compared seed by seed", "[verdicts]") {
   AblationRow four = row_of("canon", better, 4);
   four.runs.pop_back();
