@@ -123,6 +123,7 @@ struct AblationRow : Sample {
   /// The number of seeds that was planned when the second one's run was made, before anything could
   /// be compared; below 2: nobody planned.
   size_t planned_seeds = 0;
+  size_t missing_seeds = 0;  ///< planned ones that it does not show
   RunSets sets;
   /// The ids of those of `first_runs` that ran under another name or with another setting.
   std::set<std::string> repeats;

@@ -23,17 +23,41 @@ namespace forge::tables {
 using store::ConfiguredRun;
 using Runs = std::vector<const ConfiguredRun*>;
 
-size_t planned_seeds_of(std::vector<store::RunSummary> runs) {
-  if (runs.size() < 2) return 0;
+namespace {
+
+/// The seeds that were planned when the second one was run, with the first one; none without a
+/// plan.
+std::set<std::string> plan_of(std::vector<store::RunSummary> runs) {
+  if (runs.size() < 2) return {};
   std::sort(runs.begin(), runs.end(), [](const store::RunSummary& a, const store::RunSummary& b) {
     return std::tie(a.created, a.id) < std::tie(b.created, b.id);
   });
-  if (runs[1].planned_seeds.empty()) return 0;
   const std::vector<std::string> planned = split(runs[1].planned_seeds, ',');
-  if (planned.size() < 2) return 0;
+  if (runs[1].planned_seeds.empty() || planned.size() < 2) return {};
   std::set<std::string> seeds(planned.begin(), planned.end());
   seeds.insert(std::to_string(runs[0].seed));
-  return seeds.size();
+  return seeds;
+}
+
+}  // namespace
+
+bool is_tuning_seed_of(const AblationRow& row, const std::string& seed) {
+  return std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
+    return std::any_of(point.runs.begin(), point.runs.end(), [&](const store::RunSummary& run) {
+      return std::to_string(run.seed) == seed && !shown_of_seed(row, run.seed);
+    });
+  });
+}
+
+void set_plan(AblationRow& row) {
+  const std::set<std::string> planned = plan_of(row.first_runs);
+  std::set<std::string> shown;
+  for (const store::RunSummary& run : row.runs) shown.insert(std::to_string(run.seed));
+  row.planned_seeds = planned.size();
+  row.missing_seeds = static_cast<size_t>(
+      std::count_if(planned.begin(), planned.end(), [&](const std::string& seed) {
+        return shown.count(seed) == 0 && !is_tuning_seed_of(row, seed);
+      }));
 }
 
 namespace {
@@ -284,7 +308,7 @@ void check_completeness(const TableSpec& table,
                                     "(complete them: 'forge runs resume')"));
   }
   trace_back(options.repetitions, row);
-  row.planned_seeds = planned_seeds_of(row.first_runs);
+  set_plan(row);
   for (const std::string& id : ids_of(row.first_runs))
     if (own.count(id) == 0) row.repeats.insert(id);
 }
@@ -344,7 +368,7 @@ SetupEntry describe_plan(const Ablation& ablation) {
     most_seeds = std::max(most_seeds, row.runs.size());
     fewest_planned = std::min(fewest_planned, row.planned_seeds);
     most_planned = std::max(most_planned, row.planned_seeds);
-    is_short = is_short || row.runs.size() < row.planned_seeds;
+    is_short = is_short || row.runs.size() < row.planned_seeds || row.missing_seeds > 0;
   }
   if (most_seeds == 0) return {};
   const auto range = [](size_t low, size_t high) {

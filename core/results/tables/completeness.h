@@ -8,9 +8,12 @@
 /// Whether a table shows all that was made for it, as it was planned.
 namespace forge::tables {
 
-/// Counts the seeds that the command of the second run asked for, with that of the first run. They
-/// are the first runs of each seed; below 2: nobody planned.
-size_t planned_seeds_of(std::vector<store::RunSummary> first_runs);
+/// Counts the seeds that the command of the row's second run asked for, with that of the first run,
+/// and those of them that the row does not show. Below 2: nobody planned.
+void set_plan(AblationRow& row);
+
+/// Whether runs of the seed chose the row's value of best_of, and the row does not show them.
+bool is_tuning_seed_of(const AblationRow& row, const std::string& seed);
 
 /// Runs that somebody chose from a sample are no sample: chosen by their losses, any row could be
 /// made the best. A row that lacks runs of its sample, or results of a seed, because of a filter,

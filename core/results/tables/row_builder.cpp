@@ -94,7 +94,7 @@ std::vector<AblationRow> RowBuilder::rows_of(const RowSpec& spec,
     fill(row, runs, not_chosen);
     if (!row.run) fill_incomparable(row);
     add_config_differences(row);
-    row.planned_seeds = planned_seeds_of(row.first_runs);
+    set_plan(row);
     for (const store::RunSummary& run : row.runs) shown.insert(run.id);
   }
   for (const Candidate& candidate : candidates_) {

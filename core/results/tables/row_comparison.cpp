@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -13,6 +14,7 @@
 #include "core/results/statistics/sample.h"
 #include "core/results/statistics/significance.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/completeness.h"
 
 namespace forge::tables {
 namespace {
@@ -141,32 +143,26 @@ std::vector<const store::RunSummary*> original_runs(const AblationRow& row) {
   return runs;
 }
 
-bool is_tuning_seed_of(const AblationRow& row, const std::string& seed) {
-  return std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
-    return std::any_of(point.runs.begin(), point.runs.end(), [&](const store::RunSummary& run) {
-      return std::to_string(run.seed) == seed && !shown_of_seed(row, run.seed);
-    });
-  });
-}
-
-/// The row's seeds in the order in which they were run: that of its command, if one made them all,
-/// with those of its seeds that are not there.
+/// The row's seeds in the order in which they were to be run: those of its first command, then of
+/// the next one, also where they are not there.
 std::vector<std::string> seeds_in_order(const AblationRow& row) {
-  const std::vector<const store::RunSummary*> runs = original_runs(row);
-  const std::string& command = runs.front()->planned_seeds;
-  const bool is_one_command = std::all_of(
-      runs.begin(), runs.end(), [&](const auto* run) { return run->planned_seeds == command; });
-  std::vector<std::string> seeds;
-  if (is_one_command && !command.empty()) {
-    for (const std::string& seed : split(command, ','))
-      if (!is_tuning_seed_of(row, seed)) seeds.push_back(seed);
-    return seeds;
+  std::map<std::string, std::string> begun;  // when, by the seeds of a command
+  for (const store::RunSummary* run : original_runs(row)) {
+    const std::string own = std::to_string(run->seed);
+    const std::string& command = run->planned_seeds.empty() ? own : run->planned_seeds;
+    const auto [found, is_new] = begun.emplace(command, run->created);
+    if (!is_new) found->second = std::min(found->second, run->created);
   }
-  std::vector<std::tuple<std::string, int64_t>> times;
-  for (const store::RunSummary* run : runs) times.emplace_back(run->created, run->seed);
-  std::sort(times.begin(), times.end());
-  for (const auto& [time, seed] : times) seeds.push_back(std::to_string(seed));
-  return seeds;
+  std::vector<std::pair<std::string, std::string>> commands;
+  for (const auto& [seeds, time] : begun) commands.emplace_back(time, seeds);
+  std::sort(commands.begin(), commands.end());
+  std::vector<std::string> order;
+  for (const auto& [time, seeds] : commands)
+    for (const std::string& seed : split(seeds, ','))
+      if (std::find(order.begin(), order.end(), seed) == order.end() &&
+          !is_tuning_seed_of(row, seed))
+        order.push_back(seed);
+  return order;
 }
 
 /// Whether the seeds, which the row has, are the first ones that it was to be run with.
@@ -202,7 +198,7 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
     if (row->runs.size() < 2) return {};
     fewest_planned = std::min(fewest_planned, row->planned_seeds);
     most_planned = std::max(most_planned, row->planned_seeds);
-    is_short = is_short || row->runs.size() < row->planned_seeds;
+    is_short = is_short || row->runs.size() < row->planned_seeds || row->missing_seeds > 0;
     seeds += row->runs.size();
     planned += row->planned_seeds;
   }
@@ -224,6 +220,10 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
   if (common.size() >= 2 && !are_first) return {std::nullopt, 1, true};
   if (common.size() >= 2)
     return {common, statistics::look_factor(common.size(), is_planned ? most_planned : 0)};
+  const bool are_chosen = std::any_of(rows.begin(), rows.end(), [](const AblationRow* row) {
+    return !are_first_of(*row, seeds_of(*row));
+  });
+  if (are_chosen) return {std::nullopt, 1, true};
   // Rows of other seeds are tested as they are, anew with each run.
   const size_t looks = seeds - 2 * (rows.size() - 1);
   return {std::nullopt, statistics::look_factor(looks, is_planned ? planned : 0)};

@@ -67,6 +67,24 @@ TEST_CASE("a plan is carried out where each row has its seeds", "[report][plan]"
   CHECK(plan_of(lab.table()) == "as planned where tested");
 }
 
+TEST_CASE("a plan is not carried out by other seeds than its own", "[report][plan]") {
+  Lab lab;
+  int day = 10;
+  for (const int seed : {1, 2, 97, 98}) {
+    for (const char* config : {"llama", "canon_a", "canon_b"}) {
+      MadeRun run = Lab::run(config, day++);
+      run.id = config + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.planned_seeds =
+          seed < 50 ? std::vector<int64_t>{1, 2, 3, 4} : std::vector<int64_t>{97, 98};
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+    }
+  }
+  CHECK(lab.table().rows[0].planned_seeds == 4);
+  CHECK(lab.table().rows[0].missing_seeds == 2);
+  CHECK(plan_of(lab.table()) == "interim: 4 seeds planned");
+}
+
 /// The letters are the configs of the runs in their order, each with its next seed.
 void train_in_order(const Lab& lab, const std::string& order) {
   int day = 10;

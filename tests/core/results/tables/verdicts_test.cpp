@@ -88,6 +88,16 @@ TEST_CASE("seeds that are not the first ones of their plan are compared with not
   const auto chosen = shown_with({2, 3, 5});  // both rows lack 1 and 4
   CHECK(chosen.verdict == Verdict::not_decidable);
   CHECK(contains(chosen.reason, "not the first ones of each"));
+
+  // As many seeds as were planned, but others.
+  for (AblationRow* row : {&all, &other}) {
+    for (store::RunSummary& run : row->runs) run.planned_seeds = run.seed <= 2 ? "1,2,6" : "3,4,5";
+    row->planned_seeds = 3;
+    row->missing_seeds = 1;
+  }
+  const auto others = shown_with({1, 2, 3, 4, 5});
+  CHECK(others.verdict == Verdict::not_decidable);
+  CHECK(contains(others.reason, "not the first ones of each"));
 }
 
 TEST_CASE("rows that share nearly all seeds are compared seed by seed", "[verdicts]") {
