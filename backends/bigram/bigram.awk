@@ -173,7 +173,8 @@ function train(    parameters, completed, position) {
   save_every = number("experiment.train.checkpoint_every")
   open_tokens("train_tokens", rows)
   open_tokens("evaluation_tokens", held_out)
-  step = elapsed = window_steps = window_loss = train_loss = 0
+  step = elapsed = window_steps = window_loss = 0
+  train_loss = "null"
   if (json["resume_from"] != "") load(json["resume_from"])
   first_step = step
   parameters = vocabulary * (vocabulary + 1)
@@ -181,21 +182,23 @@ function train(    parameters, completed, position) {
               "\"tokens_per_step\":%d}", parameters, step, max_steps, batch * seq_len))
   began = now() - elapsed
   window_began = now()
+  timed_from = step
   evaluated = saved = -1
   while (step < max_steps && !exists(stop)) {
     train_step()
     say("{\"event\":\"progress\",\"step\":" step ",\"phase\":\"train\",\"fraction\":" step / max_steps "}")
-    if (step % log_every == 0) report()
+    if (step % log_every == 0) { report(); window_loss = window_steps = 0 }
     if (eval_every > 0 && step % eval_every == 0) evaluate_now()
     if (save_every > 0 && step % save_every == 0) save()
     if (exists(save_now)) { run("rm -f " in_shell(save_now)); save() }
   }
   completed = step >= max_steps
+  # In the checkpoint the window stays open: a run that goes on from there has its mean.
   if (completed && window_steps > 0) report()
   if (completed) evaluate_now()
   if (step > 0) save()
   elapsed = now() - began
-  say(sprintf("{\"event\":\"finished\",\"completed\":%s,\"step\":%d,\"eval_loss\":%s,\"train_loss\":%.17g," \
+  say(sprintf("{\"event\":\"finished\",\"completed\":%s,\"step\":%d,\"eval_loss\":%s,\"train_loss\":%s," \
               "\"tokens_per_second\":%.6g,\"wall_seconds\":%.6f,\"peak_memory_bytes\":%.0f," \
               "\"peak_resident_bytes\":%.0f,\"parameters\":%.0f}",
               completed ? "true" : "false", step,
@@ -232,13 +235,13 @@ function train_step(    place, row, i, id, before, sum) {
 function report(    time, seconds) {
   time = now()
   seconds = time - window_began
-  train_loss = window_loss / window_steps
-  say(sprintf("{\"event\":\"train\",\"step\":%d,\"tokens\":%.0f,\"loss\":%.17g,\"learning_rate\":0," \
+  train_loss = sprintf("%.17g", window_loss / window_steps)
+  say(sprintf("{\"event\":\"train\",\"step\":%d,\"tokens\":%.0f,\"loss\":%s,\"learning_rate\":0," \
               "\"gradient_norm\":0,\"tokens_per_second\":%.6g,\"elapsed_seconds\":%.6f}",
               step, step * batch * seq_len, train_loss,
-              seconds > 0 ? window_steps * batch * seq_len / seconds : 0, time - began))
-  window_loss = window_steps = 0
+              seconds > 0 ? (step - timed_from) * batch * seq_len / seconds : 0, time - began))
   window_began = now()
+  timed_from = step
 }
 
 function evaluate_now(    before) {
@@ -267,7 +270,7 @@ function save(    folder, name, aside, file, key, part, bytes, command) {
   aside = folder "/.tmp-" name
   run("rm -rf " in_shell(aside) " && mkdir -p " in_shell(aside))
   file = aside "/counts.txt"
-  printf "%d %.6f %d %.17g %.17g\n", step, now() - began, window_steps, window_loss, train_loss > file
+  printf "%d %.6f %d %.17g %s\n", step, now() - began, window_steps, window_loss, train_loss > file
   bytes = 0
   for (key in pairs) {
     split(key, part, SUBSEP)
@@ -293,7 +296,7 @@ function load(folder,    file, line, part) {
   elapsed = part[2] + 0
   window_steps = part[3] + 0
   window_loss = part[4] + 0
-  train_loss = part[5] + 0
+  train_loss = part[5]
   while ((getline line < file) > 0) {
     split(line, part, " ")
     pairs[part[1], part[2]] = part[3]

@@ -159,7 +159,7 @@ class Training:
         self.updates = make_updates(self.experiment, self.model)
         self.steps = Step(self.model, self.updates, self.experiment, device, say, self.show)
         self.state = {"step": 0, "elapsed": 0.0, "timed_steps": 0, "timed_seconds": 0.0,
-                      "window_steps": 0, "window_loss": 0.0, "window_norm": 0.0, "train_loss": 0.0,
+                      "window_steps": 0, "window_loss": 0.0, "window_norm": 0.0, "train_loss": None,
                       "peak_memory": 0, "peak_resident": 0}
         self.tokens_per_step = self.config["batch_size"] * self.config["seq_len"]
         self.parameters = sum(weight.numel() for weight in self.model.parameters())
@@ -178,6 +178,7 @@ class Training:
             self.step()
             if state["step"] % config["log_every"] == 0:
                 self.report()
+                self.begin_window()
             if self.is_due("eval_every"):
                 self.evaluate()
             if self.is_due("checkpoint_every") or self.asked.save.is_set():
@@ -185,6 +186,7 @@ class Training:
                 self.save()
         completed = self.is_last_step()
         if completed and state["window_steps"]:
+            # In the checkpoint the window stays open: a run that goes on from there has its mean.
             self.report()
         if completed:
             self.evaluate()
@@ -265,6 +267,9 @@ class Training:
             tokens_per_second=steps * self.tokens_per_step / seconds if seconds > 0 else 0.0,
             elapsed_seconds=state["elapsed"])
         self.require_finite_totals()
+
+    def begin_window(self):
+        state = self.state
         state["window_steps"], state["window_loss"], state["window_norm"] = 0, 0.0, 0.0
         self.steps.set_totals(0.0, 0.0)
 

@@ -211,6 +211,41 @@ TEST_CASE("runs of two backends stand side by side in a table") {
   CHECK(contains(text, "libtorch"));
 }
 
+TEST_CASE("a run that goes on between two reports has the losses of one made at once") {
+  for (const char* backend : {"pytorch", "bigram"}) {
+    const auto losses_of = [&](const Program& forge, int begins_at) {
+      const auto run = [&](int steps, const std::vector<std::string>& more) {
+        std::vector<std::string> arguments = tiny({"run",
+                                                   "train_canon_ac",
+                                                   "--backend",
+                                                   backend,
+                                                   "--json",
+                                                   "--set",
+                                                   "data.order=sequential",
+                                                   "--set",
+                                                   "schedule.type=constant"},
+                                                  steps);
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Outcome outcome = forge.call(arguments);
+        INFO(outcome.err);
+        REQUIRE(outcome.exit_code == 0);
+        return json::parse(outcome.out)[0];
+      };
+      const json last =
+          begins_at == 0 ? run(9, {}) : run(9, {"--continue", run(begins_at, {}).at("id")});
+      std::map<int, double> losses;
+      for (const json& event : forge.events(forge.runs_dir() / last.at("id").get<std::string>()))
+        if (event.at("event") == "train") losses[event.at("step")] = event.at("loss");
+      return losses;
+    };
+    INFO(backend);
+    const Program at_once, in_parts;
+    const std::map<int, double> whole = losses_of(at_once, 0);
+    CHECK(whole.size() == 5);  // of two steps each, and the last one
+    CHECK(losses_of(in_parts, 5) == whole);
+  }
+}
+
 TEST_CASE("a job that a backend lacks is refused before it starts") {
   Program forge;
   const Outcome trained = forge.call(tiny({"run",
