@@ -57,10 +57,10 @@ class Stream {
  private:
   void take(const run::Update& update) {
     for (const run::StoredEvent& stored : update.events) {
-      if (!stored.event) continue;
-      const auto* started = std::get_if<worker::Started>(&*stored.event);
+      const worker::Started* const started = run::started_of(stored);
       if (started && started->first_step < last_step_ && sink_)
         sink_->repeat_after(started->first_step, stored.time);
+      if (!stored.event) continue;
       const std::vector<tables::MetricPoint> metrics =
           tables::metrics_of_event(*stored.event, stored.time);
       if (metrics.empty()) continue;

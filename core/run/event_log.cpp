@@ -152,6 +152,11 @@ StoredEvent stored_event_from_line(const std::string& line) {
   return stored_event_from_json(worker::object_from_line(line));
 }
 
+const worker::Started* started_of(const StoredEvent& stored) {
+  const StoredEvent& said = stored.taken_over ? *stored.taken_over : stored;
+  return said.event ? std::get_if<worker::Started>(&*said.event) : nullptr;
+}
+
 std::string taken_over_line(const StoredEvent& stored) {
   const auto is_one_of = [&](std::initializer_list<const char*> names) {
     return std::find(names.begin(), names.end(), stored.name) != names.end();

@@ -104,6 +104,10 @@ struct StoredEvent {
   std::shared_ptr<const StoredEvent> taken_over = {};
 };
 
+/// What the event says of the beginning of an attempt: of the run, or of the one that it continues,
+/// whose attempts its first steps are of. Null for other events.
+const worker::Started* started_of(const StoredEvent& stored);
+
 /// Throws Error for what is no such line.
 StoredEvent stored_event_from_line(const std::string& line);
 

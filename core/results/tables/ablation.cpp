@@ -14,6 +14,7 @@
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/known_seeds.h"
 #include "core/results/tables/made_runs.h"
@@ -32,28 +33,17 @@ std::optional<double> change(std::optional<double> own, std::optional<double> ba
   return *own / *baseline - 1;
 }
 
-/// Whether speeds of the two can be compared: of measurements those of one call, of runs those that
-/// were computed alike.
-bool has_comparable_speed(const AblationRow& row,
-                          const AblationRow& baseline,
-                          const TableSpec& table) {
-  if (table.tokens_per_second == SpeedSource::benchmark)
-    return !row.speed || row.speed->not_comparable_because.empty();
-  return same_setup(row, baseline);
-}
-
 void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRow& row) {
   if (&row == &baseline || row.group != baseline.group) return;
-  if (!row.is_comparable() || !baseline.is_comparable()) return;
-  if (has_comparable_speed(row, baseline, table) && has_comparable_speed(baseline, baseline, table))
+  const auto is_comparable = [&](const char* metric) {
+    return why_not_comparable(row, baseline, metric, table).empty();
+  };
+  if (is_comparable(results::tokens_per_second_name))
     row.throughput_change =
         change(tokens_per_second_of(row, table), tokens_per_second_of(baseline, table));
-  if (!row.completed() || !baseline.completed()) return;
-  if (!row.same_micro_batch || !row.same_processes || !row.same_recompute || !row.same_backend ||
-      !row.same_device)
-    return;
-  row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
-                             mean_of(baseline.runs, results::peak_memory_name));
+  if (is_comparable(results::peak_memory_name))
+    row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
+                               mean_of(baseline.runs, results::peak_memory_name));
 }
 
 /// "4.0 % more parameters than Llama 4M, this table allows 2.0 %"; "" where it is not too much.
@@ -395,15 +385,9 @@ const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed) {
 
 namespace {
 
-/// Speed and memory have none where other numbers of processes, other devices or another
-/// train.recompute trained the runs, or attempts of one of them.
+/// Whether the values of the runs have a mean.
 bool has_mean(const std::vector<store::RunSummary>& runs, const std::string& metric) {
-  if (!results::metric_named(metric).depends_on_device) return true;
-  return std::all_of(runs.begin(), runs.end(), [&](const store::RunSummary& run) {
-    return store::processes_value(run) == store::processes_value(runs.front()) &&
-           device_of(run) == device_of(runs.front()) && run.recompute == runs.front().recompute &&
-           !has_mixed_attempts(run);
-  });
+  return !results::metric_named(metric).depends_on_device || why_not_one_sample(runs).empty();
 }
 
 }  // namespace
@@ -457,25 +441,6 @@ std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
     sum += *value;
   }
   return sum / static_cast<double>(runs.size());
-}
-
-bool same_setup(const Sample& a, const Sample& b) {
-  if (!a.completed() || !b.completed()) return false;
-  const auto way_of = [](const store::RunSummary& run) {
-    return std::tie(run.backend,
-                    run.device_type,
-                    run.device_name,
-                    run.threads,
-                    run.micro_batch_size,
-                    run.recompute);
-  };
-  const auto is_alike = [&](const store::RunSummary& run) {
-    return way_of(run) == way_of(a.runs.front()) &&
-           store::processes_value(run) == store::processes_value(a.runs.front()) &&
-           !has_mixed_attempts(run);
-  };
-  return std::all_of(a.runs.begin(), a.runs.end(), is_alike) &&
-         std::all_of(b.runs.begin(), b.runs.end(), is_alike);
 }
 
 std::string state_text(const AblationRow& row) {

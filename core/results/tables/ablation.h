@@ -234,7 +234,7 @@ const AblationRow* find_row(const Ablation& ablation,
 const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed);
 
 /// A metric of each of the row's runs, in their order; empty if one does not have it, and of speed
-/// and memory where other numbers of processes or other devices trained them.
+/// and memory where they were not computed alike (why_not_one_sample).
 std::vector<double> values_of(const AblationRow& row, const std::string& metric);
 
 /// The standard error that a row's fraction has because its runs evaluate only so many cases; 0 for
@@ -242,13 +242,9 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
 double sampling_error_of(const AblationRow& row, const std::string& metric);
 
 /// The mean of a metric over runs; none without runs, if a run does not have it, or of speed and
-/// memory where other numbers of processes or other devices trained them.
+/// memory where they were not computed alike (why_not_one_sample).
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
                               const std::string& metric);
-
-/// Whether speed and memory of the two are comparable: all runs have the same backend, device,
-/// threads, micro-batch size and number of processes.
-bool same_setup(const Sample& a, const Sample& b);
 
 /// "running 43 %", "stopped at 43 %", "queued", "not started", "failed", "missing", "completed", or
 /// "left out", by a filter.

@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/row_comparison.h"
@@ -40,7 +41,7 @@ ClaimMetric sampled(const AblationRow& row,
                     const std::string& name,
                     double confidence = statistics::default_confidence) {
   ClaimMetric metric;
-  for (const store::RunSummary& run : row.runs) metric.values.push_back(*run.metric(name));
+  metric.values = values_of(row, name);
   metric.summary =
       statistics::summarize(metric.values, 0, confidence, sampling_error_of(row, name));
   const results::Metric kind = results::metric_named(name);
@@ -78,18 +79,11 @@ std::string missing_runs(const std::vector<const AblationRow*>& rows, const Clai
   return "no completed run of " + join(incomplete, " and ") + " in profile " + claim.profile;
 }
 
-/// Why the claim about these rows is not decidable, "" if it may be decidable.
-std::string missing_for(const std::vector<const AblationRow*>& rows, const ClaimSpec& claim) {
-  const std::string missing = missing_runs(rows, claim);
-  if (!missing.empty()) return missing;
-  const auto has_no_metric = [&](const AblationRow& row) {
-    return std::any_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
-      return !run.metric(claim.score);
-    });
-  };
+/// Of which of the rows runs lack the claim's metric or have no finite one, "" if none do.
+std::string missing_metrics(const std::vector<const AblationRow*>& rows, const ClaimSpec& claim) {
   std::vector<std::string> without_metric;
   for (const AblationRow* row : rows)
-    if (has_no_metric(*row)) without_metric.push_back(row->spec.config);
+    if (values_of(*row, claim.score).empty()) without_metric.push_back(row->spec.config);
   if (!without_metric.empty())
     return "no " + claim.score + " of " + join(without_metric, " and ") + " in profile " +
            claim.profile;
@@ -144,9 +138,9 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
   const auto text = [&](double value) {
     return (value < 0 ? "\u2212" : "+") + results::text(std::abs(value), metric);
   };
-  const double difference = *mean_of(row.runs, claim.score) - *mean_of(other_row.runs, claim.score);
-  if (row.runs.size() < 2 || other_row.runs.size() < 2) {
-    const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
+  const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
+  const double difference = own.summary.mean - other.summary.mean;
+  if (own.is_one_seed() || other.is_one_seed()) {
     const std::string reason =
         metric.is_fraction() ? own.text + " against " + other.text : text(difference);
     return of_one_seed(below ? order_of(own.of_cases, other.of_cases, true)
@@ -281,11 +275,18 @@ std::vector<const AblationRow*> timed_rows_of(const ClaimSpec& claim, const Abla
   });
 }
 
-/// The machine load that makes the timings of rows unreliable, "" for none.
-std::string load_of(const std::vector<const AblationRow*>& timed) {
-  for (const AblationRow* row : timed)
-    if (was_loaded(*row)) return "of " + row->spec.config + ", " + load_text(*row);
-  return "";
+/// What a claim's own words or its metric name, in rows.
+std::vector<Name> names_of(const ClaimSpec& claim, const TableSpec& table) {
+  std::vector<Name> names;
+  for (const ClaimedMetric& claimed : metrics_of(claim, table))
+    names.push_back({claimed.metric, Name::Row::of_config, claimed.config});
+  return names;
+}
+
+/// Why the metrics that the claim names were not measured alike, "" if they were.
+std::string why_measured_otherwise(const ClaimSpec& claim, const Ablation& ablation) {
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline);
+  return why_measured_otherwise(names_of(claim, ablation.table), ablation, *baseline);
 }
 
 /// The configs of the claim whose measured speeds the table does not have, "" without such.
@@ -316,6 +317,7 @@ JudgedClaim judge_expression(const ClaimSpec& claim, const Ablation& ablation, d
   judged.reason = not_measured(claim, ablation);
   if (judged.reason.empty())
     judged.reason = missing_runs(rows_with_runs_for(claim, ablation), claim);
+  if (judged.reason.empty()) judged.reason = why_measured_otherwise(claim, ablation);
   if (judged.reason.empty()) {
     const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
     judged = claim.comparison ? judge_comparison(claim, samples, confidence)
@@ -360,7 +362,9 @@ JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation, dou
     judged.claim = claim_text(claim, own, other);
     return judged;
   }
-  judged.reason = missing_for(rows, claim);
+  judged.reason = missing_runs(rows, claim);
+  if (judged.reason.empty()) judged.reason = why_measured_otherwise(claim, ablation);
+  if (judged.reason.empty()) judged.reason = missing_metrics(rows, claim);
   if (judged.reason.empty())
     judged = other ? judge_against_row(claim, own, *other, confidence)
                    : judge_against_number(claim, own, confidence);
@@ -443,15 +447,11 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     return judged;
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
-  const std::vector<const AblationRow*> timed = timed_rows_of(claim, ablation);
-  const std::string load = load_of(timed);
-  if (!load.empty() || turns_of(timed) == Turns::one_after_another) {
+  const std::string doubt = why_timings_not_tested(timed_rows_of(claim, ablation));
+  // Asked of all runs, also where fewer of them are tested: as in the columns.
+  if (!doubt.empty() || !why_measured_otherwise(claim, ablation).empty()) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);
-    judged.reason = !load.empty() ? load
-                                  : judged.reason +
-                                        "; speeds not measured in turn: what changed on the "
-                                        "machine between the rows is in their difference ('forge "
-                                        "bench' measures in turn)";
+    if (judged.is_measured) judged.reason += "; " + doubt;
     judged.verdict = Verdict::not_decidable;
     judged.p.reset();
     return judged;

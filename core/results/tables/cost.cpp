@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/ablation.h"
+#include "core/results/tables/comparable_metrics.h"
 #include "core/run/host.h"
 #include "core/run/identity.h"
 
@@ -138,10 +139,11 @@ double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
   const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
   const std::optional<double> speed = tokens_per_second_of(row, ablation.table);
   if (!baseline || !speed || !(*speed > 0)) return unknown;
-  const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;
-  const bool comparable =
-      measured ? row.speed->not_comparable_because.empty() : same_setup(row, *baseline);
-  return comparable ? 1 / *speed : unknown;
+  const bool has_measured_speeds = ablation.table.tokens_per_second == SpeedSource::benchmark;
+  if (!has_measured_speeds && !baseline->completed()) return unknown;
+  const std::string why =
+      why_measured_otherwise(row, *baseline, results::tokens_per_second_name, ablation.table);
+  return why.empty() ? 1 / *speed : unknown;
 }
 
 /// The cost of the row that needs the least for all its tokens.

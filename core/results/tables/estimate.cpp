@@ -9,6 +9,7 @@
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
 #include "core/results/statistics/value_range.h"
+#include "core/results/tables/comparable_metrics.h"
 
 namespace forge::tables {
 namespace {
@@ -530,11 +531,17 @@ Samples samples_for(const Ablation& ablation, const AblationRow& row) {
     if (name.metric == results::tokens_per_second_name &&
         ablation.table.tokens_per_second == SpeedSource::benchmark)
       return measured_speed(*named);
-    const bool not_comparable_because = results::metric_named(name.metric).depends_on_device &&
-                                        named->completed() && baseline && baseline->completed() &&
-                                        !same_setup(*named, *baseline);
-    return not_comparable_because ? std::nullopt : sample_of(*named, name.metric);
+    return sample_of(*named, name.metric);
   };
+}
+
+Estimate derived_value(const ColumnSpec& column, const AblationRow& row, const Ablation& ablation) {
+  std::vector<Name> names = names_of(column.expression);
+  const std::vector<Name> named = names;
+  for (const Name& name : named) names.push_back({name.metric, Name::Row::baseline});
+  Estimate result;
+  result.missing = why_measured_otherwise(names, ablation, row);
+  return result.missing.empty() ? estimate(column.expression, samples_for(ablation, row)) : result;
 }
 
 }  // namespace forge::tables

@@ -98,8 +98,12 @@ ClaimResult judge(const Comparison& comparison,
 
 /// The metrics that an expression's names stand for in a row: those of its own runs, of the
 /// baseline of its group, and of other rows of that group. A row that is not comparable has metrics
-/// only for itself. A metric that depends on the device is missing if it was measured on another
-/// device than the baseline's. A speed measured by `forge bench` is one value.
+/// only for itself. A speed measured by `forge bench` is one value. Whether they were measured
+/// alike is not asked here (comparable_metrics.h).
 Samples samples_for(const Ablation& ablation, const AblationRow& row);
+
+/// What a derived column shows of a row: nothing where a metric was not measured like the
+/// baseline's, beside whose cell it stands.
+Estimate derived_value(const ColumnSpec& column, const AblationRow& row, const Ablation& ablation);
 
 }  // namespace forge::tables

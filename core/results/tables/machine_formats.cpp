@@ -103,7 +103,7 @@ Json derived_json(const AblationRow& row, const Ablation& ablation) {
   for (const ColumnSpec& column : ablation.table.columns) {
     if (column.kind != ColumnKind::derived) continue;
     Estimate found;
-    if (row.completed()) found = estimate(column.expression, samples_for(ablation, row));
+    if (row.completed()) found = derived_value(column, row, ablation);
     Json& json = derived[derived_key(column)];
     json["title"] = column.title;
     json["unit"] = column.unit;

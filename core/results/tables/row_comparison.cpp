@@ -14,6 +14,7 @@
 #include "core/results/statistics/sample.h"
 #include "core/results/statistics/significance.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/completeness.h"
 
 namespace forge::tables {
@@ -21,10 +22,13 @@ namespace {
 
 using statistics::Difference;
 
-bool are_comparable(const AblationRow& a, const AblationRow& b, const std::string& metric) {
-  if (a.group != b.group || !a.is_comparable() || !b.is_comparable()) return false;
-  if (results::metric_named(metric).is_timing && (was_loaded(a) || was_loaded(b))) return false;
-  return !results::metric_named(metric).depends_on_device || same_setup(a, b);
+/// Of timings only those of an idle machine are.
+bool are_comparable(const AblationRow& a,
+                    const AblationRow& b,
+                    const std::string& metric,
+                    const TableSpec& table) {
+  if (is_timed_by_runs(metric, table) && (was_loaded(a) || was_loaded(b))) return false;
+  return why_not_comparable(a, b, metric, table).empty();
 }
 
 /// How far a single value may be from the mean of the baseline's by chance, judged by how the
@@ -56,7 +60,7 @@ class RowComparison {
     std::vector<size_t> rows;
     for (size_t i = 0; i < cells_.size(); ++i) {
       if (cells_[i].summary.n > 0 && reference.group == ablation_.rows[i].group &&
-          (i == baseline || are_comparable(ablation_.rows[i], reference, metric_)))
+          (i == baseline || are_comparable(ablation_.rows[i], reference, metric_, ablation_.table)))
         rows.push_back(i);
     }
     std::vector<const Cell*> sampled;
@@ -68,7 +72,7 @@ class RowComparison {
         continue;
       }
       cell.paired = have_same_seeds(ablation_.rows[i], reference);
-      const auto found = difference_between(ablation_.rows[i], reference, metric_);
+      const auto found = tested_difference(ablation_.rows[i], reference);
       const bool is_one_seed = std::min(cell.summary.n, cells_[baseline].summary.n) < 2;
       cell.standing = is_one_seed ? Standing::one_seed
                       : found     ? Standing::tie
@@ -84,6 +88,14 @@ class RowComparison {
   }
 
  private:
+  /// None of timings that say nothing of the rows, as in a claim about them.
+  std::optional<RowDifference> tested_difference(const AblationRow& row,
+                                                 const AblationRow& other) const {
+    const bool is_timed = is_timed_by_runs(metric_, ablation_.table);
+    if (is_timed && !why_timings_not_tested({&row, &other}).empty()) return std::nullopt;
+    return difference_between(row, other, metric_);
+  }
+
   /// The row with the best mean is the best if it is better than each other one: its p is the
   /// largest of these tests. Were it only as good as another row, that test alone would have to
   /// err.
@@ -98,7 +110,7 @@ class RowComparison {
     double largest = 0;
     for (const size_t i : rows) {
       if (i == best) continue;
-      const auto found = difference_between(ablation_.rows[best], ablation_.rows[i], metric_);
+      const auto found = tested_difference(ablation_.rows[best], ablation_.rows[i]);
       if (!found) return;
       const bool is_better =
           more ? found->difference.difference > 0 : found->difference.difference < 0;
@@ -389,6 +401,18 @@ std::optional<double> value_of(const Ablation& ablation,
   return cells[row].summary.mean;
 }
 
+/// The row whose way of computing those on a front share: the baseline in the row's group, or
+/// where it has no comparable runs, the first row that has some. Null: no row has.
+const AblationRow* reference_of(const Ablation& ablation, const AblationRow& row) {
+  const auto can_be_it = [&](const AblationRow& other) {
+    return other.group == row.group && other.completed() && other.is_comparable();
+  };
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
+  if (baseline && can_be_it(*baseline)) return baseline;
+  const auto found = std::find_if(ablation.rows.begin(), ablation.rows.end(), can_be_it);
+  return found == ablation.rows.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 std::string metric_by_word(const TableSpec& table, const std::string& name) {
@@ -416,8 +440,15 @@ ParetoFront pareto(const Ablation& ablation, const std::string& first, const std
   const bool by_time =
       ablation.table.tokens_per_second != SpeedSource::benchmark &&
       (results::metric_named(first).is_timing || results::metric_named(second).is_timing);
-  const bool by_cost = results::metric_named(first).depends_on_device ||
-                       results::metric_named(second).depends_on_device;
+  const auto why_not_on_front = [&](const AblationRow& row) {
+    const AblationRow* const reference = reference_of(ablation, row);
+    for (const std::string& metric : {first, second}) {
+      const std::string why =
+          reference ? why_not_comparable(row, *reference, metric, ablation.table) : "";
+      if (!why.empty()) return why;
+    }
+    return std::string();
+  };
   ParetoFront front;
   std::vector<ParetoPoint>& points = front.points;
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
@@ -429,14 +460,8 @@ ParetoFront pareto(const Ablation& ablation, const std::string& first, const std
     std::string reason;
     if (!row.is_comparable()) {
       reason = "not comparable";
-    } else if (by_cost && !row.same_backend) {
-      reason = "computed by backend " + row.run->backend;
-    } else if (by_cost && !row.same_processes) {
-      reason = "trained by " + store::processes_text(*row.run);
-    } else if (by_cost && !row.same_recompute) {
-      reason = "trained with train.recompute " + row.run->recompute;
-    } else if (by_cost && !row.same_device) {
-      reason = "trained on " + row.run->device_name;
+    } else if (const std::string why = why_not_on_front(row); !why.empty()) {
+      reason = why;
     } else if (by_time && was_loaded(row)) {
       reason = "the machine did other work";
     } else if (!x || !y) {

@@ -141,14 +141,16 @@ void read_steps(const fs::path& events, int64_t end, Steps steps) {
   while (lines.next_offset() < end) {
     const std::optional<run::ReadLine> line = lines.next();
     if (!line) break;
-    if (!line->event || !line->event->event) continue;
-    const worker::Event& event = *line->event->event;
+    if (!line->event) continue;
     const double time = line->event->time;
-    if (const auto* started = std::get_if<worker::Started>(&event)) {
+    if (const worker::Started* const started = run::started_of(*line->event)) {
       // A resumed run repeats the steps behind its checkpoint.
       steps.begin_attempt(started->first_step);
       clock.begin(*started, time, steps.last_seconds());
-    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+    }
+    if (!line->event->event) continue;
+    const worker::Event& event = *line->event->event;
+    if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
       steps.add(clock.read(*metrics, time));
     } else if (const auto* found = std::get_if<worker::Evaluation>(&event)) {
       steps.add(clock.read(*found, time));
@@ -179,11 +181,12 @@ MetricSource::MetricSource(const run::RunFolder& folder) : events_(folder.events
                               ": " + line->problem + "; the line is skipped");
       continue;
     }
-    if (!line->event->event) continue;
-    if (const auto* started = std::get_if<worker::Started>(&*line->event->event)) {
+    if (const worker::Started* const started = run::started_of(*line->event)) {
       repeated_behind_.push_back(started->first_step);
       last = std::min(last, Key{started->first_step, evaluation});
-    } else if (const auto key = key_of(*line->event->event)) {
+    }
+    if (!line->event->event) continue;
+    if (const auto key = key_of(*line->event->event)) {
       in_order_ = in_order_ && *key >= last;
       last = *key;
     }

@@ -104,7 +104,7 @@ SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSp
 
 /// An expression's value with its interval, where seeds tell one.
 SheetCell derived_cell(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
-  const Estimate found = estimate(column.expression, samples_for(ablation, row));
+  const Estimate found = derived_value(column, row, ablation);
   if (!found.value) return of_text(missing_text);
   const std::string unit = column.unit.empty() ? "" : " " + column.unit;
   std::string text = results::fixed_text(*found.value, column.precision);

@@ -20,6 +20,7 @@ Sample sample_of(const Losses& losses, int64_t first = 1) {
     store::RunSummary run;
     run.status = run::RunState::completed;
     run.seed = first++;
+    run.created = "2026-11-10T10:00:0" + std::to_string(run.seed);  // in turn with other rows
     run.metrics["eval_loss"] = loss;
     run.metrics["tokens_per_second"] = 1000;
     run.device_name = "CPU";
@@ -161,6 +162,27 @@ TEST_CASE("more accuracy is better and so is more speed", "[report][cells]") {
   CHECK(cells_of(table, "token_accuracy")[1].standing == Standing::better);
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::worse);
   CHECK(cells_of(table, "eval_loss")[1].standing == Standing::not_tested);
+}
+
+TEST_CASE("speeds that were not measured in turn are not tested", "[report][cells]") {
+  Ablation table = of_losses({1, 1, 1}, {1, 1, 1}, {1, 1, 1});
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t row = 0; row < 3; ++row) {
+      store::RunSummary& run = table.rows[row].runs[i];
+      run.metrics["tokens_per_second"] = 1000 + (100 + 0.137 * double(i)) * double(row) + double(i);
+      table.rows[row].loss_at_equal_time.push_back(2 - (0.5 + 0.00137 * double(i)) * double(row) +
+                                                   0.01 * double(i * i));
+      if (row == 2) run.created = "2026-11-11T10:00:0" + std::to_string(run.seed);
+    }
+  }
+  for (const char* metric : {"tokens_per_second", "eval_loss_at_equal_time"}) {
+    INFO(metric);
+    const std::vector<Cell> cells = cells_of(table, metric);
+    CHECK(cells[1].standing == Standing::better);
+    CHECK(cells[2].standing == Standing::not_tested);
+    CHECK_FALSE(cells[2].difference);
+    CHECK_FALSE(cells[2].best);
+  }
 }
 
 TEST_CASE("tables show intervals, ties and what stands", "[report][cells]") {

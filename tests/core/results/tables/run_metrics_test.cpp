@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/results/tables/run_metrics.h"
+#include "core/run/event_log.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/support.h"
@@ -104,6 +105,42 @@ TEST_CASE("of steps that were done twice the last time counts", "[run_metrics]")
   REQUIRE(evaluations == std::vector<std::pair<int64_t, double>>{{0, 9}, {10, 3.8}});
   // The clock stands still between the attempts: it goes on from that of step 10, 2 s.
   REQUIRE(seconds == std::vector<double>{0.5, 3});
+}
+
+/// A line of a run's log as one that continues it has it.
+std::string taken_over(const std::string& line) {
+  return run::taken_over_line(run::stored_event_from_line(line));
+}
+
+TEST_CASE("a run that continues others goes on with their clock", "[run_metrics]") {
+  const tests::TemporaryFolder folder;
+  std::vector<std::string> lines;
+  // Two runs before this one, a day apart each; of the first, step 10 was trained twice.
+  for (const std::string& line : {started(1000, 0),
+                                  evaluated(1002, 10, 9),
+                                  evaluated(1004, 20, 8),
+                                  started(1500, 0),
+                                  evaluated(1501, 10, 3.9),
+                                  started(90'000, 10),
+                                  evaluated(90'002, 20, 3.8),
+                                  trained(90'003, 25, "3", 5)}) {
+    const std::string kept = taken_over(line);
+    lines.push_back(kept.substr(0, kept.size() - 1));
+  }
+  lines.push_back(started(180'000, 25));
+  lines.push_back(evaluated(180'002, 30, 3.7));
+  std::vector<int64_t> steps;
+  std::vector<double> seconds, losses;
+  for (const MetricPoint& metric : read_run_metrics(run_of(folder, lines)).metrics) {
+    if (metric.name != "eval_loss") continue;
+    CHECK(metric.tokens == metric.step * 32);
+    steps.push_back(metric.step);
+    seconds.push_back(metric.wall_seconds);
+    losses.push_back(metric.value);
+  }
+  CHECK(steps == std::vector<int64_t>{10, 20, 30});
+  CHECK(seconds == std::vector<double>{1, 3, 7});
+  CHECK(losses == std::vector<double>{3.9, 3.8, 3.7});
 }
 
 TEST_CASE("steps out of order are put in order", "[run_metrics]") {

@@ -1,0 +1,147 @@
+#include "core/results/tables/comparable_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/results/tables/completeness.h"
+
+namespace forge::tables {
+namespace {
+
+/// Something that decides speed and memory of a run: "trained", "on a CPU, 4 threads".
+struct WayOfComputing {
+  const char* verb;
+  std::string text;
+  bool is_mixed = false;  ///< its attempts differ in it
+};
+
+/// The same entries for every run, in the order in which differences are told.
+std::vector<WayOfComputing> ways_of(const store::RunSummary& run) {
+  const std::string threads = run.threads > 0 ? ", " + counted(run.threads, "thread") : "";
+  const std::string recompute = run.recompute.empty() ? "none" : run.recompute;
+  const std::string rows =
+      run.micro_batch_size ? counted(*run.micro_batch_size, "row") + " of a step" : "all rows";
+  return {{"computed", "by backend " + run.backend},
+          {"trained",
+           "on " + (run.device_name.empty() ? run.device_type : run.device_name) + threads,
+           store::is_mixed(run.device_name)},
+          {"trained", "by " + store::processes_text(run), store::is_mixed(run.processes)},
+          {"trained", "with train.recompute " + recompute, store::is_mixed(run.recompute)},
+          {"computed", "with " + rows + " at once"}};
+}
+
+/// One of those entries over runs.
+struct WayOfRuns {
+  std::string verb;
+  std::vector<std::string> texts;  ///< each once
+  bool is_mixed = false;           ///< between the runs or within one
+
+  std::string text() const { return verb + " " + join(texts, " and "); }
+};
+
+std::vector<WayOfRuns> ways_of(const std::vector<store::RunSummary>& runs) {
+  std::vector<WayOfRuns> ways;
+  for (const store::RunSummary& run : runs) {
+    const std::vector<WayOfComputing> own = ways_of(run);
+    ways.resize(own.size());
+    for (size_t i = 0; i < own.size(); ++i) {
+      std::vector<std::string>& texts = ways[i].texts;
+      ways[i].verb = own[i].verb;
+      if (std::find(texts.begin(), texts.end(), own[i].text) == texts.end())
+        texts.push_back(own[i].text);
+      ways[i].is_mixed = own[i].is_mixed || ways[i].is_mixed || texts.size() > 1;
+    }
+  }
+  return ways;
+}
+
+/// "v1 was trained with train.recompute mlp, base with train.recompute none"
+std::string why_computed_otherwise(const AblationRow& row, const AblationRow& other) {
+  for (const AblationRow* each : {&row, &other}) {
+    const std::string why = why_not_one_sample(each->runs);
+    if (!why.empty()) return each->spec.config + " was " + why;
+  }
+  const std::vector<WayOfRuns> own = ways_of(row.runs), others = ways_of(other.runs);
+  for (size_t i = 0; i < std::min(own.size(), others.size()); ++i)
+    if (own[i].texts != others[i].texts)
+      return row.spec.config + " was " + own[i].text() + ", " + other.spec.config + " " +
+             others[i].texts.front();
+  return "";
+}
+
+/// Of speeds that `forge bench` measured.
+std::string why_of_other_calls(const AblationRow& row, const AblationRow& other) {
+  for (const AblationRow* each : {&row, &other})
+    if (each->speed && !each->speed->not_comparable_because.empty())
+      return "speed of " + each->spec.config + ": " + each->speed->not_comparable_because;
+  return "";
+}
+
+}  // namespace
+
+std::string why_not_one_sample(const std::vector<store::RunSummary>& runs) {
+  for (const WayOfRuns& way : ways_of(runs))
+    if (way.is_mixed) return way.text();
+  return "";
+}
+
+std::string why_measured_otherwise(const AblationRow& row,
+                                   const AblationRow& other,
+                                   const std::string& metric,
+                                   const TableSpec& table) {
+  const bool is_of_speed = metric == results::tokens_per_second_name ||
+                           metric == results::loss_at_equal_time_name;
+  if (is_of_speed && table.tokens_per_second == SpeedSource::benchmark)
+    return why_of_other_calls(row, other);
+  const bool depends_on_way = is_of_speed || results::metric_named(metric).depends_on_device;
+  return depends_on_way ? why_computed_otherwise(row, other) : "";
+}
+
+std::string why_not_comparable(const AblationRow& row,
+                               const AblationRow& other,
+                               const std::string& metric,
+                               const TableSpec& table) {
+  for (const AblationRow* each : {&row, &other})
+    if (!each->is_comparable())
+      return each->spec.config + " cannot be compared: " + join(each->violations, "; ");
+  return why_measured_otherwise(row, other, metric, table);
+}
+
+std::string why_measured_otherwise(const std::vector<Name>& names,
+                                   const Ablation& ablation,
+                                   const AblationRow& row) {
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
+  std::vector<std::pair<const AblationRow*, std::string>> metrics;
+  for (const Name& name : names) {
+    const AblationRow* named = &row;
+    if (name.row == Name::Row::baseline) named = baseline;
+    if (name.row == Name::Row::of_config) named = find_row(ablation, name.config, row.group);
+    if (named) metrics.emplace_back(named, name.metric);
+    if (baseline && name.metric == results::loss_at_equal_time_name)
+      metrics.emplace_back(baseline, name.metric);
+  }
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      const auto& [own, metric] = metrics[j];
+      const auto& [other, metric_of_other] = metrics[i];
+      const std::string why = why_measured_otherwise(*own, *other, metric, ablation.table);
+      // What depends on the device beside what does not, such as speed over loss, compares nothing.
+      if (!why.empty() &&
+          !why_measured_otherwise(*own, *other, metric_of_other, ablation.table).empty())
+        return why;
+    }
+  }
+  return "";
+}
+
+std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows) {
+  for (const AblationRow* row : rows)
+    if (was_loaded(*row)) return "of " + row->spec.config + ", " + load_text(*row);
+  if (turns_of(rows) != Turns::one_after_another) return "";
+  return "speeds not measured in turn: what changed on the machine between the rows is in their "
+         "difference ('forge bench' measures in turn)";
+}
+
+}  // namespace forge::tables

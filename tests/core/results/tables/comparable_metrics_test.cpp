@@ -1,0 +1,205 @@
+#include "core/results/tables/comparable_metrics.h"
+
+#include "core/results/tables/estimate.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/sheet.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using tests::contains;
+
+/// Three seeds of each row, trained in turn. Each row is faster than the one before it, smaller and
+/// better at equal time.
+Ablation trained_in_turn() {
+  Ablation ablation;
+  ablation.table = tests::small_table();
+  ablation.profile = "full";
+  for (size_t i = 0; i < 3; ++i) {
+    AblationRow row;
+    row.spec = ablation.table.rows[i];
+    for (int64_t seed = 1; seed <= 3; ++seed) {
+      store::RunSummary run;
+      const double noise = double(seed * seed) + 0.137 * double(i) * double(seed);
+      run.status = run::RunState::completed;
+      run.seed = seed;
+      run.created = "2026-11-10T10:00:0" + std::to_string(seed);
+      run.backend = "libtorch";
+      run.device_type = "cpu";
+      run.device_name = "CPU";
+      run.threads = 1;
+      run.recompute = "none";
+      run.metrics = {{"eval_loss", 2 + 0.01 * noise},
+                     {"tokens_per_second", 1000 + 100 * double(i) + 1.37 * noise},
+                     {"wall_seconds", 100 - 10 * double(i) + noise / 10},
+                     {"peak_memory_bytes", 1e9 - 1e8 * double(i) + 1e6 * noise}};
+      row.runs.push_back(run);
+      row.loss_at_equal_time.push_back(2 - 0.5 * double(i) + 0.01 * noise);
+    }
+    row.run = row.runs.back();
+    row.planned_seeds = 3;
+    ablation.rows.push_back(row);
+  }
+  return ablation;
+}
+
+ClaimSpec below(const std::string& config, const std::string& other, const std::string& metric) {
+  return {config, other, "", {}, {}, metric, "full"};
+}
+
+ClaimSpec with_words(const std::string& holds) {
+  ClaimSpec claim;
+  claim.claim = "words";
+  claim.profile = "full";
+  claim.holds = holds;
+  claim.comparison = parse_comparison(holds);
+  claim.expression = difference_of(*claim.comparison);
+  return claim;
+}
+
+ClaimSpec within(const std::string& value, double least, double most) {
+  ClaimSpec claim;
+  claim.claim = "range";
+  claim.profile = "full";
+  claim.value = value;
+  claim.expression = parse_expression(value);
+  claim.at_least = least;
+  claim.at_most = most;
+  return claim;
+}
+
+/// Claims of every form about canon_a and llama, all of which the runs prove if they compare.
+std::vector<ClaimSpec> true_claims() {
+  ClaimSpec above = below("canon_a", "", "tokens_per_second");
+  above.above = "llama";
+  return {above,
+          below("canon_a", "llama", "wall_seconds"),
+          below("canon_a", "llama", "peak_memory_bytes"),
+          below("canon_a", "llama", "eval_loss_at_equal_time"),
+          with_words("tokens_per_second[canon_a] > tokens_per_second[llama]"),
+          within("100 * (tokens_per_second[canon_a] / tokens_per_second[llama] - 1)", 5, 15)};
+}
+
+std::vector<std::string> lines_of(Ablation ablation, const std::vector<ClaimSpec>& claims) {
+  ablation.table.claims = claims;
+  std::vector<std::string> lines;
+  for (const JudgedClaim& judged : judge_claims(ablation)) lines.push_back(verdict_line(judged));
+  return lines;
+}
+
+void change_all(AblationRow& row, const std::function<void(store::RunSummary&)>& change) {
+  for (store::RunSummary& run : row.runs) change(run);
+  row.run = row.runs.back();
+}
+
+TEST_CASE("claims of every form about rows that were computed alike are decided",
+          "[report][comparable]") {
+  for (const std::string& line : lines_of(trained_in_turn(), true_claims())) {
+    INFO(line);
+    CHECK(contains(line, "holds: "));
+  }
+}
+
+TEST_CASE("speed and memory of rows that were computed otherwise decide nothing, and all say why",
+          "[report][comparable]") {
+  struct Way {
+    std::function<void(store::RunSummary&)> change;
+    std::string why;
+  };
+  const std::vector<Way> ways = {
+      {[](auto& run) { run.backend = "pytorch"; },
+       "canon_a was computed by backend pytorch, llama by backend libtorch"},
+      {[](auto& run) { run.device_name = "GPU"; },
+       "canon_a was trained on GPU, 1 thread, llama on CPU, 1 thread"},
+      {[](auto& run) { run.threads = 2; },
+       "canon_a was trained on CPU, 2 threads, llama on CPU, 1 thread"},
+      {[](auto& run) { run.processes = "2"; },
+       "canon_a was trained by 2 processes, llama by a single process"},
+      {[](auto& run) { run.recompute = "mlp"; },
+       "canon_a was trained with train.recompute mlp, llama with train.recompute none"},
+      {[](auto& run) { run.micro_batch_size = 1; },
+       "canon_a was computed with 1 row of a step at once, llama with all rows at once"},
+      {[](auto& run) { run.device_name = "CPU and GPU"; },
+       "canon_a was trained on CPU and GPU, 1 thread"}};
+  for (const auto& [change, why] : ways) {
+    INFO(why);
+    Ablation ablation = trained_in_turn();
+    change_all(ablation.rows[1], change);
+    for (const std::string& line : lines_of(ablation, true_claims())) {
+      INFO(line);
+      CHECK(contains(line, "not decidable: "));
+      CHECK(contains(line, "(" + why + ")"));
+    }
+    for (const char* metric : {"tokens_per_second", "wall_seconds", "peak_memory_bytes"})
+      CHECK(cells_of(ablation, metric)[1].standing == Standing::not_comparable);
+    CHECK(cells_of(ablation, "eval_loss")[1].standing != Standing::not_comparable);
+    for (const char* metric : {"tokens_per_second", "peak_memory_bytes"}) {
+      const ParetoFront front = pareto(ablation, "eval_loss", metric);
+      CHECK(front.points.size() == 2);
+      CHECK(front.missing == std::vector<std::string>{"Canon-A (" + why + ")"});
+    }
+    ColumnSpec derived{ColumnKind::derived, "Change"};
+    derived.expression = parse_expression("tokens_per_second / baseline.tokens_per_second");
+    CHECK(derived_value(derived, ablation.rows[1], ablation).missing == why);
+    CHECK(derived_value(derived, ablation.rows[2], ablation).value);
+  }
+}
+
+TEST_CASE("a row with seeds of two devices has no speed to compare", "[report][comparable]") {
+  Ablation ablation = trained_in_turn();
+  ablation.rows[1].runs.front().device_name = "GPU";
+  const std::string why = "canon_a was trained on GPU, 1 thread and on CPU, 1 thread";
+  ClaimSpec limit = below("canon_a", "", "tokens_per_second");
+  limit.at_least = 10;
+  std::vector<ClaimSpec> claims = true_claims();
+  claims.push_back(limit);
+  for (const std::string& line : lines_of(ablation, claims)) {
+    INFO(line);
+    CHECK(contains(line, "not decidable: "));
+    CHECK(contains(line, "(" + why + ")"));
+  }
+  // Also before the plan is complete.
+  for (AblationRow& row : ablation.rows) row.planned_seeds = 5;
+  for (const std::string& line : lines_of(ablation, true_claims()))
+    CHECK(contains(line, "(" + why + ")"));
+}
+
+TEST_CASE("rows that were computed alike compare, whatever the baseline's runs are",
+          "[report][comparable]") {
+  Ablation ablation = trained_in_turn();
+  for (const size_t i : {1, 2})
+    change_all(ablation.rows[i], [](store::RunSummary& run) { run.device_name = "GPU"; });
+  const std::vector<std::string> lines =
+      lines_of(ablation,
+               {below("canon_b", "canon_a", "peak_memory_bytes"),
+                with_words("peak_memory_bytes[canon_b] < peak_memory_bytes[canon_a]"),
+                with_words("tokens_per_second[canon_b] > 1000")});
+  for (const std::string& line : lines) {
+    INFO(line);
+    CHECK(contains(line, "holds: "));
+  }
+}
+
+TEST_CASE("what is computed from speeds is decided where they were measured in turn",
+          "[report][comparable]") {
+  Ablation ablation = trained_in_turn();
+  change_all(ablation.rows[1], [](store::RunSummary& run) {
+    run.created = "2026-11-11T10:00:0" + std::to_string(run.seed);
+  });
+  for (const std::string& line : lines_of(ablation, true_claims())) {
+    INFO(line);
+    const bool is_timed = !contains(line, "peak_memory_bytes");
+    CHECK(contains(line, is_timed ? "not decidable: " : "holds: "));
+    CHECK(contains(line, "; speeds not measured in turn: ") == is_timed);
+  }
+  CHECK(cells_of(ablation, "eval_loss_at_equal_time")[1].standing == Standing::not_tested);
+  ablation.rows[1].loss_at_equal_time.clear();
+  CHECK(contains(
+      lines_of(ablation, {below("canon_a", "llama", "eval_loss_at_equal_time")}).front(),
+      "(no eval_loss_at_equal_time of canon_a in profile full)"));
+}
+
+}  // namespace
+}  // namespace forge::tables
