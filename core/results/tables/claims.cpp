@@ -447,7 +447,11 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     return judged;
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
-  const std::string doubt = why_timings_not_tested(timed_rows_of(claim, ablation));
+  std::string doubt = why_timings_not_tested(timed_rows_of(claim, ablation));
+  if (doubt.empty())
+    doubt = why_repetitions_not_tested(rows_of(claim, ablation, [&](const std::string& metric) {
+      return is_drawn_anew(metric, ablation.table);
+    }));
   // Asked of all runs, also where fewer of them are tested: as in the columns.
   if (!doubt.empty() || !why_measured_otherwise(claim, ablation).empty()) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);

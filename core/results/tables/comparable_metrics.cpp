@@ -91,8 +91,8 @@ std::string why_measured_otherwise(const AblationRow& row,
                                    const AblationRow& other,
                                    const std::string& metric,
                                    const TableSpec& table) {
-  const bool is_of_speed = metric == results::tokens_per_second_name ||
-                           metric == results::loss_at_equal_time_name;
+  const bool is_of_speed =
+      metric == results::tokens_per_second_name || metric == results::loss_at_equal_time_name;
   if (is_of_speed && table.tokens_per_second == SpeedSource::benchmark)
     return why_of_other_calls(row, other);
   const bool depends_on_way = is_of_speed || results::metric_named(metric).depends_on_device;
@@ -142,6 +142,24 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows) 
   if (turns_of(rows) != Turns::one_after_another) return "";
   return "speeds not measured in turn: what changed on the machine between the rows is in their "
          "difference ('forge bench' measures in turn)";
+}
+
+bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
+  return is_timed_by_runs(metric, table) || metric == results::loss_at_equal_time_name ||
+         metric == results::loss_at_equal_flops_name;
+}
+
+std::string why_repetitions_not_tested(const std::vector<const AblationRow*>& rows) {
+  for (const AblationRow* row : rows) {
+    for (const store::RunSummary& first : row->first_runs) {
+      const store::RunSummary* const shown = shown_of_seed(*row, first.seed);
+      if (shown && shown->id != first.id)
+        return "run " + shown->id + " repeats " + first.id +
+               ": the losses are the same, speeds and curves are drawn anew, and may have been "
+               "chosen ('forge bench' measures speeds)";
+    }
+  }
+  return "";
 }
 
 }  // namespace forge::tables

@@ -36,12 +36,20 @@ std::string why_not_comparable(const AblationRow& row,
 /// the baseline's, with whose speed they are computed; "" if they were. `row` is the one whose
 /// metrics the names without a config are.
 std::string why_measured_otherwise(const std::vector<Name>& names,
-                               const Ablation& ablation,
-                               const AblationRow& row);
+                                   const Ablation& ablation,
+                                   const AblationRow& row);
 
 /// Why nothing is concluded from timings of the rows' runs (is_timed_by_runs), though they may be
 /// compared: other work loaded the machine, or the rows were trained one after another. "" if
 /// something is.
 std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows);
+
+/// Whether a run that is repeated has another value of the metric though all its losses are the
+/// same: a speed, and a loss within a curve, which depends on when it was evaluated.
+bool is_drawn_anew(const std::string& metric, const TableSpec& table);
+
+/// Why nothing is concluded from such a metric of the rows: runs that they show repeat older ones,
+/// under their own names or others, so that who made them could choose. "" if something is.
+std::string why_repetitions_not_tested(const std::vector<const AblationRow*>& rows);
 
 }  // namespace forge::tables

@@ -15,6 +15,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/table_design.h"
 
@@ -478,6 +479,8 @@ SetupEntry describe_speeds(const Ablation& ablation) {
   std::vector<const AblationRow*> rows;
   for (const AblationRow& row : ablation.rows)
     if (row.is_comparable()) rows.push_back(&row);
+  if (const std::string why = why_repetitions_not_tested(rows); !why.empty())
+    return {"Speed", why, "speeds of repeated runs not tested"};
   switch (turns_of(rows)) {
     case Turns::in_turn: return {};
     case Turns::one_row_first:

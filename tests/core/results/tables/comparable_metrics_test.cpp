@@ -196,9 +196,8 @@ TEST_CASE("what is computed from speeds is decided where they were measured in t
   }
   CHECK(cells_of(ablation, "eval_loss_at_equal_time")[1].standing == Standing::not_tested);
   ablation.rows[1].loss_at_equal_time.clear();
-  CHECK(contains(
-      lines_of(ablation, {below("canon_a", "llama", "eval_loss_at_equal_time")}).front(),
-      "(no eval_loss_at_equal_time of canon_a in profile full)"));
+  CHECK(contains(lines_of(ablation, {below("canon_a", "llama", "eval_loss_at_equal_time")}).front(),
+                 "(no eval_loss_at_equal_time of canon_a in profile full)"));
 }
 
 }  // namespace
