@@ -226,6 +226,7 @@ std::unique_ptr<worker::Backend> Context::backend_for(worker::Job job,
                                                       const std::string& device,
                                                       int threads) const {
   require_allowed_command(model.name, model.run_key, model.experiment);
+  run::require_program_of(model);
   run::require_readable(job, model.experiment, describe_backend(model.experiment, device, threads));
   return backend(model.experiment);
 }

@@ -411,25 +411,22 @@ void try_to(const std::function<void()>& action) {
   }
 }
 
-int supervise(const Context& context, const SuperviseOptions& options) {
-  std::signal(SIGUSR1, SIG_IGN);  // a scheduler may send it to all of a job: the worker saves
-  const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
+/// Supervises the run, with these leases of its devices.
+int supervise_run(const Context& context,
+                  const SuperviseOptions& options,
+                  const run::RunFolder& folder,
+                  const std::vector<int>& leases,
+                  const std::function<void(queue::IfLocked)>& dispatch_queue) {
   const std::filesystem::path runs_dir = folder.path().parent_path();
   const config::Experiment experiment =
       config::experiment_from_json(run::read_request(folder).experiment);
   run::require_allowed_command(folder.id(), folder.record().key, experiment);
   const auto backend = context.backend(experiment);
-  const auto dispatch_queue = [&](queue::IfLocked if_locked) {
-    try_to([&] { queue::dispatch(runs_dir, context.program(), if_locked); });
-  };
   run::SupervisorOptions supervision;
   supervision.retry_waits = retry_waits();
   if (!options.device.empty()) supervision.devices = split(options.device, ',');
   supervision.stop_after = options.stop_after;
-  // Of several devices the leases are one behind the other.
-  const auto leases = static_cast<int>(std::max<size_t>(1, supervision.devices.size()));
-  for (int i = 0; options.lease >= 0 && i < leases; ++i)
-    supervision.leases.push_back(options.lease + i);
+  supervision.leases = leases;
   supervision.forget_descriptions = [] { backends::forget_descriptions(user_cache_dir()); };
   supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
@@ -437,10 +434,31 @@ int supervise(const Context& context, const SuperviseOptions& options) {
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
     try_to([&] { queue::finish_queued_run(runs_dir, folder.id(), failed); });
   };
-  const int exit_code = run::supervise(folder, *backend, context.launcher(), supervision);
-  for (const int lease : supervision.leases) ::close(lease);  // frees the devices for the next run
-  if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
-  return exit_code;
+  return run::supervise(folder, *backend, context.launcher(), supervision);
+}
+
+int supervise(const Context& context, const SuperviseOptions& options) {
+  std::signal(SIGUSR1, SIG_IGN);  // a scheduler may send it to all of a job: the worker saves
+  const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
+  // Of several devices the leases are one behind the other.
+  const auto count = std::max<size_t>(1, split(options.device, ',').size());
+  std::vector<int> leases;
+  for (int i = 0; options.lease >= 0 && i < static_cast<int>(count); ++i)
+    leases.push_back(options.lease + i);
+  const auto dispatch_queue = [&](queue::IfLocked if_locked) {
+    try_to([&] { queue::dispatch(folder.path().parent_path(), context.program(), if_locked); });
+  };
+  const auto hand_on = [&](int exit_code) {
+    for (const int lease : leases) ::close(lease);  // frees the devices for the next run
+    if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
+    return exit_code;
+  };
+  try {
+    return hand_on(supervise_run(context, options, folder, leases, dispatch_queue));
+  } catch (const Error& problem) {
+    hand_on(static_cast<int>(problem.exit_code()));
+    throw;
+  }
 }
 
 }  // namespace

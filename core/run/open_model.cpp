@@ -17,6 +17,7 @@
 #include "core/run/event_log.h"
 #include "core/run/import_run.h"
 #include "core/run/input_files.h"
+#include "core/run/program_hash.h"
 #include "core/run/request.h"
 #include "core/worker/messages.h"
 
@@ -132,12 +133,21 @@ RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   const RunRecord record = folder.record();
   model.name = folder.id();
   model.run_key = record.key;
+  model.program = record.identity.program;
   model.workspace = record.workspace;
   model.project = record.project;
   model.experiment = folder.experiment();
   take_checkpoint(folder, step, model);
   read_tokenizer(folder, model);
   return model;
+}
+
+void require_program_of(const RunModel& model) {
+  if (model.program.empty() || program_hash(model.experiment.external) == model.program) return;
+  throw Error("the files of the command '" + join(model.experiment.external.command, " ") +
+                  "' are not those that trained run '" + model.name + "'",
+              "restore them, or train what is there now: " +
+                  quoted_command("forge run " + shell_quoted(model.experiment.name)));
 }
 
 RunModel open_model(const fs::path& runs_dir,

@@ -23,6 +23,7 @@ RunFolder find_run_by_name_or_path(const std::filesystem::path& runs_dir, const 
 struct RunModel {
   std::string name;                ///< the run's id, or the name of the folder
   std::string run_key;             ///< of the run's identity, "" for a folder
+  std::string program;             ///< hash of the run's external command, "" without one
   std::string workspace, project;  ///< of the run's record, "" for a folder
   config::Experiment experiment;
   int64_t step = 0;
@@ -35,6 +36,10 @@ struct RunModel {
   /// Of a checkpoint of a run: it stays while a copy of this is there, though the run trains on.
   std::shared_ptr<const FileLock> hold = {};
 };
+
+/// Throws Error where the files of an external backend's command are not those that trained the
+/// run: they would compute something else with its weights.
+void require_program_of(const RunModel& model);
 
 /// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is
 /// taken, and held. Every byte of it is read. The tokenizer is the run folder's copy. Throws Error

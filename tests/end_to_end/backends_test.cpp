@@ -320,6 +320,34 @@ TEST_CASE("a backend in shell and awk trains, is cached, evaluated and shown") {
         Approx(run.at("eval_loss").get<double>()).margin(1e-9));
 }
 
+TEST_CASE("a run is evaluated by the program that trained it alone") {
+  Program forge;
+  const std::filesystem::path program = forge.folder() / "bigram";
+  std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram", program);
+  const Outcome outcome =
+      forge.call(tiny({"run",
+                       "train_canon_ac",
+                       "--set",
+                       "backend=external",
+                       "--set",
+                       "external.command=[/bin/sh, " + (program / "worker.sh").string() + "]",
+                       "--set",
+                       "data.order=sequential",
+                       "--json"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const std::string id = json::parse(outcome.out)[0].at("id");
+  const Outcome same = forge.call({"eval", id});
+  INFO(same.err);
+  CHECK(same.exit_code == 0);
+  const std::filesystem::path worker = program / "worker.sh";
+  write_file_atomic(worker, read_file(worker) + "# edited\n");
+  const Outcome edited = forge.call({"eval", id});
+  INFO(edited.err << edited.out);
+  CHECK(edited.exit_code == 2);
+  CHECK(contains(edited.err, "are not those that trained run '" + id + "'"));
+}
+
 TEST_CASE("any command can be a backend, without a shell") {
   Program forge;
   const std::string worker =

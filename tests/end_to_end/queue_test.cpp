@@ -109,6 +109,26 @@ TEST_CASE("what was left to itself goes on without forge, one run after the othe
   REQUIRE(count(forge, "completed") == 3);
 }
 
+TEST_CASE("a run whose start is refused leaves its devices to the next one") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("7", 50, {})).exit_code == 0);
+  const std::string base = runs(forge).at(0).at("id");
+  const auto detach = [&](const std::string& seed, int steps, std::vector<std::string> more) {
+    more.emplace_back("--detach");
+    REQUIRE(forge.call(runs_of(seed, steps, more)).exit_code == 0);
+  };
+  detach("1", endless_steps, {});
+  REQUIRE(wait_until([&] { return status(forge).at("running").size() == 1; }));
+  const std::string first = status(forge).at("running").at(0).at("id");
+  detach("2", 50, {"--set", "train.initial_weights=" + base});
+  detach("3", 50, {});
+  std::filesystem::rename(forge.runs_dir() / base, forge.folder() / "gone");
+  REQUIRE(forge.call({"runs", "stop", first}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+  CHECK(count(forge, "failed") == 1);
+  CHECK(count(forge, "completed") == 1);
+}
+
 TEST_CASE("a run of a larger priority begins before those that wait already") {
   Program forge;
   const WorkerGate gate(forge);
