@@ -21,8 +21,8 @@ inline at::Tensor or_undefined(const at::Tensor& x) {
 /// x contiguous, or undefined as it is.
 inline at::Tensor contiguous(const at::Tensor& x) { return x.defined() ? x.contiguous() : x; }
 
-/// x contiguous, and on a GPU at an address where vectors of 16 bytes can be read: the channels of
-/// a single token are contiguous wherever among others they begin.
+/// x contiguous, and on a GPU at an address that is a multiple of 16, so that vectors of 16 bytes
+/// can be read. A view of a single token counts as contiguous at any address.
 inline at::Tensor whole_vectors(const at::Tensor& x) {
   const at::Tensor whole = x.contiguous();
   const bool is_aligned = reinterpret_cast<uintptr_t>(whole.data_ptr()) % 16 == 0;

@@ -6,7 +6,7 @@
 
 namespace forge::ops {
 
-/// Is told when a weight's gradient is there, as a hook behind the node that adds it to grad().
+/// Runs when a weight's gradient has been found, as a hook behind the node that adds it to grad().
 class GradientReceiver : public torch::autograd::FunctionPostHook {
  public:
   /// Where the gradient is to be written: memory of the weight's shape and type, with any numbers
