@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/completeness.h"
+#include "core/results/tables/row_sample.h"
 
 namespace forge::tables {
 namespace {

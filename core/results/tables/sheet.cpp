@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/best_of.h"
