@@ -173,8 +173,7 @@ SweepPoint* point_decided_by(const ConfiguredRun& hidden,
                              const BestOfSpec& best_of,
                              AblationRow& row) {
   const int64_t seed = hidden.summary.seed;
-  const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, seed);
-  if (!decides || hidden.summary.config != row.spec.config ||
+  if (!decides(best_of, seed) || hidden.summary.config != row.spec.config ||
       !why_not_chosen(best_of, hidden).empty())
     return nullptr;
   const double value = number_of(hidden.config, best_of.key);
