@@ -111,7 +111,7 @@ JudgedClaim measured(Verdict verdict, const std::string& reason) {
 }
 
 /// Why a test over several seeds is not possible.
-std::string why_not_tested(const AblationRow& row) {
+std::string why_no_interval(const AblationRow& row) {
   if (row.evaluation_rows.losses.size() == 1)
     return "one row of text was evaluated: nothing says how much another would change";
   return "the seeds do not differ, or less than the values are rounded: nothing says how much "
@@ -162,7 +162,7 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
                        reason);
   }
   if (!shown)
-    return measured(Verdict::not_decidable, text(difference) + "; " + why_not_tested(row));
+    return measured(Verdict::not_decidable, text(difference) + "; " + why_no_interval(row));
   const auto& [low, high] = shown->difference.interval;
   const std::string reason =
       interval_text(text(shown->difference.difference), text(low), text(high)) + ", " +
@@ -186,7 +186,7 @@ JudgedClaim judge_against_number(const ClaimSpec& claim,
   const results::Metric metric = results::metric_named(claim.score);
   const bool is_of_one_row = metric.is_eval_loss() && row.evaluation_rows.losses.size() == 1;
   if (is_of_one_row || (range.high == range.low && !metric.is_exact()))
-    return measured(Verdict::not_decidable, own.text + "; " + why_not_tested(row));
+    return measured(Verdict::not_decidable, own.text + "; " + why_no_interval(row));
   return tested(verdict, own.text);
 }
 
@@ -291,25 +291,17 @@ bool is_exact(const ClaimSpec& claim) {
   });
 }
 
-/// The rows of whose runs the claim is about a timing.
-std::vector<const AblationRow*> timed_rows_of(const ClaimSpec& claim, const Ablation& ablation) {
-  return rows_of(claim, ablation, [&](const std::string& metric) {
-    return is_timed_by_runs(metric, ablation.table);
-  });
-}
-
-/// What a claim's own words or its metric name, in rows.
-std::vector<Name> names_of(const ClaimSpec& claim, const TableSpec& table) {
+/// What a claim's own words or its metric name, in rows, and what that is computed with.
+std::vector<RowMetric> metrics_behind(const ClaimSpec& claim, const Ablation& ablation) {
   std::vector<Name> names;
-  for (const ClaimedMetric& claimed : metrics_of(claim, table))
+  for (const ClaimedMetric& claimed : metrics_of(claim, ablation.table))
     names.push_back({claimed.metric, Name::Row::of_config, claimed.config});
-  return names;
+  return metrics_behind(names, ablation, *find_row(ablation, ablation.table.baseline));
 }
 
 /// Why the metrics that the claim names were not measured alike, "" if they were.
 std::string why_measured_otherwise(const ClaimSpec& claim, const Ablation& ablation) {
-  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline);
-  return why_measured_otherwise(names_of(claim, ablation.table), ablation, *baseline);
+  return why_measured_otherwise(metrics_behind(claim, ablation), ablation.table);
 }
 
 /// The configs of the claim whose measured speeds the table does not have, "" without such.
@@ -470,11 +462,7 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     return judged;
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
-  std::string doubt = why_timings_not_tested(timed_rows_of(claim, ablation));
-  if (doubt.empty())
-    doubt = why_repetitions_not_tested(rows_of(claim, ablation, [&](const std::string& metric) {
-      return is_drawn_anew(metric, ablation.table);
-    }));
+  const std::string doubt = why_not_tested(metrics_behind(claim, ablation), ablation.table);
   // Asked of all runs, also where fewer of them are tested: as in the columns.
   if (!doubt.empty() || !why_measured_otherwise(claim, ablation).empty()) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);
