@@ -8,7 +8,6 @@
 #include "core/config/experiment.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
-#include "core/results/tables/completeness.h"
 #include "core/run/program_hash.h"
 
 namespace forge::tables {
@@ -94,7 +93,6 @@ std::vector<AblationRow> RowBuilder::rows_of(const RowSpec& spec,
     fill(row, runs, not_chosen);
     if (!row.run) fill_incomparable(row);
     add_config_differences(row);
-    set_plan(row);
     for (const store::RunSummary& run : row.runs) shown.insert(run.id);
   }
   for (const Candidate& candidate : candidates_) {
