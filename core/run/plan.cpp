@@ -448,22 +448,6 @@ PlannedRun plan_run(const RunInputs& inputs,
   return planned;
 }
 
-namespace {
-
-/// What the request of a run says that it continues from, "". One that is damaged says nothing: it
-/// is written anew, and the run makes the same steps from its start.
-std::string continued_checkpoint(const RunFolder& folder) {
-  if (!path_exists(folder.request_file())) return "";
-  try {
-    return read_request(folder).resume_from;
-  } catch (const Error& problem) {
-    if (problem.exit_code() == ExitCode::storage) throw;
-    return "";
-  }
-}
-
-}  // namespace
-
 std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
                                                  const RunInputs& inputs) {
   if (planned.action != Action::start && planned.action != Action::resume) return {};

@@ -389,6 +389,16 @@ fs::path run_of_checkpoint(const fs::path& checkpoint) {
   return RunFolder(run).checkpoints() == checkpoint.parent_path() ? run : fs::path();
 }
 
+fs::path continued_checkpoint(const RunFolder& folder) {
+  if (!path_exists(folder.request_file())) return "";
+  try {
+    return read_request(folder).resume_from;
+  } catch (const Error& problem) {
+    if (problem.exit_code() == ExitCode::storage) throw;
+    return "";
+  }
+}
+
 namespace {
 
 /// The first file of tokens that is gone, "". What a run was planned without is none.

@@ -57,6 +57,11 @@ worker::Request read_request(const RunFolder& folder);
 /// The folder of the run that a checkpoint which a request names belongs to; "" for other folders.
 fs::path run_of_checkpoint(const fs::path& checkpoint);
 
+/// The checkpoint of another run that the run continues, as its request says; "": none. A request
+/// that is damaged says nothing: it is written anew, and the run makes the same steps from its
+/// start.
+fs::path continued_checkpoint(const RunFolder& folder);
+
 /// The request of a run with token files that are there: where the cache has been emptied since the
 /// run was planned, they are prepared anew, and request.json names them. Throws Error that names
 /// the missing file where that cannot be done.
