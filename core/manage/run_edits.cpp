@@ -232,6 +232,13 @@ Removal read_removal(const fs::path& folder) {
 
 fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
 
+/// The id of a run, or the folder of one of another runs folder.
+std::string named(const run::RunFolder& run, const fs::path& runs_dir) {
+  std::error_code gone;
+  const bool is_here = fs::equivalent(run.path().parent_path(), runs_dir, gone);
+  return is_here ? run.id() : shown_path(run.path());
+}
+
 namespace {
 
 /// Throws Error where a run that is none of these has still to begin from one of them.
@@ -244,7 +251,7 @@ void require_unneeded(const fs::path& runs_dir, const std::vector<run::RunFolder
   };
   for (const run::NeededCheckpoint& needed : run::needed_checkpoints(runs_dir)) {
     if (is_removed(needed.run) || !is_removed(needed.origin()) || !needed.is_needed()) continue;
-    throw Error("run '" + needed.run.id() + "' (" + run::name_of(needed.run.state()) +
+    throw Error("run '" + named(needed.run, runs_dir) + "' (" + run::name_of(needed.run.state()) +
                     ") starts from the weights of run '" + needed.origin().id() +
                     "': nothing was removed",
                 "remove both, or let it be completed first; --force removes the run all the same",

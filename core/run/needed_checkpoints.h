@@ -18,8 +18,11 @@ struct NeededCheckpoint {
   bool is_needed() const;
 };
 
-/// What the unfinished runs of a runs folder name. A run whose request cannot be read cannot begin
+/// What a run names; nothing once it is completed. A run whose request cannot be read cannot begin
 /// as it is, and names nothing.
+std::vector<NeededCheckpoint> needed_checkpoints(const RunFolder& run);
+
+/// What the runs of a runs folder name, and those of other runs folders that are marked in it.
 std::vector<NeededCheckpoint> needed_checkpoints(const std::filesystem::path& runs_dir);
 
 /// Whether an unfinished run of the runs folder still needs the checkpoint. It stays then, though

@@ -19,6 +19,7 @@
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
 #include "core/run/moved_files.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
 #include "core/worker/json_fields.h"
@@ -410,6 +411,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     writer.create();
     return true;
   } catch (const Error&) {
+    mark_needed_elsewhere(planned.folder);
     // Another forge that planned the same run was faster: then the folder is as good as ours.
     if (planned.folder.has_record()) {
       require_own_run(planned);
@@ -477,6 +479,7 @@ bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
     write_request(planned.folder, make_request(planned, again));
     if (planned.action == Action::start) write_config(planned.folder, inputs);
   }
+    mark_needed_elsewhere(planned.folder);
   if (planned.action != Action::running && planned.action != Action::damaged)
     remember_places(planned.folder, inputs.experiment, inputs.workspace);
   return false;

@@ -12,6 +12,7 @@
 #include "core/data/rows/token_file.h"
 #include "core/run/moved_files.h"
 #include "core/run/program_hash.h"
+#include "core/run/needed_checkpoints.h"
 
 namespace forge::run {
 std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepared,
@@ -391,6 +392,7 @@ fs::path run_of_checkpoint(const fs::path& checkpoint) {
 
 fs::path continued_checkpoint(const RunFolder& folder) {
   if (!path_exists(folder.request_file())) return "";
+  mark_needed_elsewhere(folder);
   try {
     return read_request(folder).resume_from;
   } catch (const Error& problem) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include "core/base/files.h"
 #include "core/results/store/result_store.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/queue/queue.h"
 #include "core/run/run_folder.h"
 #include "tests/core/run/fixture.h"
@@ -132,6 +133,23 @@ TEST_CASE("a run from whose weights an unfinished run starts is not removed unle
   remove_runs(folder.path(), {a, b}, "");
   undo_removal(folder.path(), "");
   complete(b);
+  remove_runs(folder.path(), {a}, "");
+  REQUIRE_FALSE(a.has_record());
+}
+
+TEST_CASE("a run of another runs folder that starts from a run keeps that one and its checkpoint",
+          "[upkeep][trash]") {
+  const TemporaryFolder folder, elsewhere;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const fs::path weights = save_checkpoint(a.checkpoints(), 1);
+  run::RunInputs inputs = small_inputs();
+  inputs.initial_weights = {weights, "w1", "", {}};
+  const run::RunFolder b = new_run(elsewhere.path(), inputs);
+  CHECK(run::is_needed(weights, folder.path()));
+  const std::string error = error_of([&] { remove_runs(folder.path(), {a}, ""); });
+  REQUIRE(contains(error, "run '" + shown_path(b.path()) + "' (not started) starts from"));
+  complete(b);
+  CHECK_FALSE(run::is_needed(weights, folder.path()));
   remove_runs(folder.path(), {a}, "");
   REQUIRE_FALSE(a.has_record());
 }
