@@ -56,6 +56,43 @@ std::vector<NeededCheckpoint> needed_checkpoints(const RunFolder& run) {
   return needed;
 }
 
+std::vector<NeededCheckpoint> needed_checkpoints(const fs::path& runs_dir) {
+  std::vector<NeededCheckpoint> all;
+  for (const auto& runs : {list_runs(runs_dir), marked_runs(runs_dir)}) {
+    for (const RunFolder& run : runs) {
+      std::vector<NeededCheckpoint> needed = needed_checkpoints(run);
+      all.insert(all.end(), needed.begin(), needed.end());
+    }
+  }
+  return all;
+}
+
+void mark_needed_elsewhere(const RunFolder& run) {
+  const std::string path = fs::absolute(run.path()).lexically_normal().string();
+  for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
+    const fs::path runs_dir = needed.origin().path().parent_path();
+    std::error_code gone;
+    if (fs::equivalent(runs_dir, run.path().parent_path(), gone) || !can_write(runs_dir)) continue;
+    try {
+      make_own_folders(runs_dir, marks_folder("").filename());
+      write_file_atomic(marks_folder(runs_dir) / hash_hex(path), path);
+    } catch (const Error&) {
+      // It is full, or was moved away this moment.
+    }
+  }
+}
+
+std::string needed_text(const RunFolder& run, bool only_missing) {
+  for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
+    if (!needed.is_needed() || (only_missing && path_exists(needed.checkpoint))) continue;
+    const std::string id = needed.origin().id();
+    return "it begins from checkpoint " + needed.checkpoint.filename().string() + " of run '" + id +
+           "': " + quoted_command("forge pack " + shell_quoted(id) + " --checkpoints") +
+           " packs that one, and who imports both can resume this one";
+  }
+  return "";
+}
+
 bool is_needed(const fs::path& checkpoint, const fs::path& runs_dir) {
   const std::vector<NeededCheckpoint> all = needed_checkpoints(runs_dir);
   return std::any_of(all.begin(), all.end(), [&](const NeededCheckpoint& needed) {

@@ -11,9 +11,9 @@
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
 #include "core/run/moved_files.h"
-#include "core/run/program_hash.h"
 #include "core/run/needed_checkpoints.h"
 
+#include "core/run/program_hash.h"
 namespace forge::run {
 std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepared,
                                                const std::vector<data::PreparedRows>& files) {
@@ -209,6 +209,18 @@ void require_request_of(const RunRecord& record,
 }  // namespace
 
 worker::Request read_request(const RunFolder& folder) {
+namespace {
+
+/// The checkpoint of another run that was moved, or imported, into this runs folder since.
+fs::path find_beside(const fs::path& checkpoint, const fs::path& runs_dir) {
+  const fs::path run = run_of_checkpoint(checkpoint);
+  if (run.empty() || path_exists(run)) return checkpoint;
+  const RunFolder beside(runs_dir / run.filename());
+  return path_exists(beside.path()) ? beside.checkpoints() / checkpoint.filename() : checkpoint;
+}
+
+}  // namespace
+
   const fs::path file = folder.request_file();
   const RunRecord record = folder.record();
   if (!path_exists(file) && !record.imported_from.empty()) {
@@ -224,10 +236,8 @@ worker::Request read_request(const RunFolder& folder) {
   }
   worker::Request request = parse_request(file, record);
   require_request_of(record, request, file);
-  const std::vector<MovedFolder> moved = {
-      {fs::path(request.run_dir).parent_path(), fs::absolute(folder.path()).parent_path()}};
-  for (std::string* path : {&request.resume_from, &request.initial_weights})
-    *path = find_moved(*path, moved).string();
+  for (std::string* checkpoint : {&request.resume_from, &request.initial_weights})
+    *checkpoint = find_beside(*checkpoint, fs::absolute(folder.path()).parent_path()).string();
   return request;
 }
 

@@ -50,8 +50,9 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// A run that began before goes on without the command that began it: from its folder alone.
 
 /// The request that the run was begun with. Throws Error for a run that has none, and for a request
-/// that cannot be read or is not that of the run's identity: it would make another run. Where the
-/// runs folder was moved since, the runs that it names are looked for there.
+/// that cannot be read or is not that of the run's identity: it would make another run. The runs
+/// that it names, where they are not there any more, are those beside this one: the runs folder was
+/// moved, or both were imported.
 worker::Request read_request(const RunFolder& folder);
 
 /// The folder of the run that a checkpoint which a request names belongs to; "" for other folders.

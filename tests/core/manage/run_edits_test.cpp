@@ -219,7 +219,7 @@ TEST_CASE("the last removal is undone first though the clock was set back", "[up
   };
   const Removal first = remove("a");
   // As if the clock had been a century ahead then.
-  const fs::path record = trash_folder(folder.path()) / first.name / "removed.json";
+  const fs::path record = run::trash_folder(folder.path()) / first.name / "removed.json";
   nlohmann::json json = nlohmann::json::parse(read_file(record));
   json["removed"] = "2126-01-01T00:00:00Z";
   write_file_atomic(record, json.dump());
@@ -260,7 +260,7 @@ TEST_CASE("runs are removed and brought back on a full disk", "[upkeep][trash]")
   REQUIRE(read_file(b.events_file()) == events);
   REQUIRE(on_full_disk([&] { undo_removal(folder.path(), ""); }) == 0);
   REQUIRE(runs_in(folder.path()) == 2);
-  REQUIRE(folder_entries(trash_folder(folder.path())).empty());
+  REQUIRE(folder_entries(run::trash_folder(folder.path())).empty());
 }
 
 TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][trash]") {
@@ -299,7 +299,7 @@ TEST_CASE("where one run cannot be moved to the trash none is", "[upkeep][trash]
   REQUIRE(contains(message, "nothing was moved"));
   REQUIRE(fs::exists(a.record_file()));
   REQUIRE(list_removals(runs).empty());
-  REQUIRE(folder_entries(trash_folder(runs)).empty());
+  REQUIRE(folder_entries(run::trash_folder(runs)).empty());
 }
 
 TEST_CASE("where one run cannot be brought back none is", "[upkeep][trash]") {

@@ -771,7 +771,8 @@ TEST_CASE("a run whose other run was removed while it waited says what brings th
       inputs.initial_weights = {checkpoint, "w1", "", {}};
     }
     const RunFolder folder = new_run(runs.path(), inputs);
-    remove_tree(other);
+    make_directories(trash_folder(runs.path()) / "1");
+    rename_path(other, trash_folder(runs.path()) / "1" / other.filename());
     tests::FakeClock clock;
     tests::FakeLauncher launcher(clock, {});  // no worker may be started
     error_of([&] { supervise(folder, tests::CommandBackend({"worker"}), launcher, {}); });
@@ -780,6 +781,7 @@ TEST_CASE("a run whose other run was removed while it waited says what brings th
     CHECK(contains(status.hint, "'forge runs undo' brings it back"));
     CHECK(contains(status.hint, "'forge runs resume " + folder.id() + "' starts this run"));
     CHECK(launcher.launches.empty());
+    remove_tree(trash_folder(runs.path()));
   }
 }
 
