@@ -111,6 +111,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const std::vector<worker::TokenSource>& train_tokens) {
   check_same_environment(other, identity);
   check_ended(other);
+  other.require_undamaged(other.status());
   const Json config = other.config();
   check_same_measurements(other, config, experiment);
   const config::Experiment before = config::experiment_from_json(config);
@@ -123,6 +124,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
       const int64_t step = other.read_checkpoint(*folder).step;
+      require_optimizer_state(*folder, identity.backend);
       config::check_resumable(before, now, step);
       const auto saved = recorded.find(step);
       const int attempt = saved == recorded.end() ? INT_MAX : saved->second;
@@ -409,9 +411,9 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
   try {
     writer.create();
+    mark_needed_elsewhere(planned.folder);
     return true;
   } catch (const Error&) {
-    mark_needed_elsewhere(planned.folder);
     // Another forge that planned the same run was faster: then the folder is as good as ours.
     if (planned.folder.has_record()) {
       require_own_run(planned);
@@ -477,9 +479,9 @@ bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
     again.continue_from = {};
     again.continue_from.checkpoint = continued_checkpoint(planned.folder);
     write_request(planned.folder, make_request(planned, again));
+    mark_needed_elsewhere(planned.folder);
     if (planned.action == Action::start) write_config(planned.folder, inputs);
   }
-    mark_needed_elsewhere(planned.folder);
   if (planned.action != Action::running && planned.action != Action::damaged)
     remember_places(planned.folder, inputs.experiment, inputs.workspace);
   return false;

@@ -10,10 +10,11 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
-
 #include "core/run/program_hash.h"
+
 namespace forge::run {
 std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepared,
                                                const std::vector<data::PreparedRows>& files) {
@@ -208,7 +209,6 @@ void require_request_of(const RunRecord& record,
 
 }  // namespace
 
-worker::Request read_request(const RunFolder& folder) {
 namespace {
 
 /// The checkpoint of another run that was moved, or imported, into this runs folder since.
@@ -221,6 +221,7 @@ fs::path find_beside(const fs::path& checkpoint, const fs::path& runs_dir) {
 
 }  // namespace
 
+worker::Request read_request(const RunFolder& folder) {
   const fs::path file = folder.request_file();
   const RunRecord record = folder.record();
   if (!path_exists(file) && !record.imported_from.empty()) {
@@ -391,6 +392,7 @@ void refresh_request(const RunFolder& folder,
   request.evaluation_tokens = token_sources(data, data.evaluation);
   request.validation_tokens = token_sources(data, data.validation);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
+  mark_needed_elsewhere(folder);
   const bool is_moved = !moved_to.empty();
   remember_places(folder, request.experiment, is_moved ? moved_to : workspace, is_moved);
 }
@@ -402,13 +404,21 @@ fs::path run_of_checkpoint(const fs::path& checkpoint) {
 
 fs::path continued_checkpoint(const RunFolder& folder) {
   if (!path_exists(folder.request_file())) return "";
-  mark_needed_elsewhere(folder);
   try {
     return read_request(folder).resume_from;
   } catch (const Error& problem) {
     if (problem.exit_code() == ExitCode::storage) throw;
     return "";
   }
+}
+
+void require_optimizer_state(const fs::path& checkpoint, const std::string& backend) {
+  const bool is_own = backend == "libtorch" || backend == "pytorch";
+  if (!is_own || path_exists(checkpoint / weights::optimizer_file)) return;
+  throw Error("its checkpoint '" + shown_path(checkpoint) + "' has the weights alone",
+              "'forge pack RUN --checkpoints', where it was trained, packs the optimizer's state, "
+              "too; train.initial_weights starts a new run from the weights",
+              ExitCode::failed);
 }
 
 namespace {

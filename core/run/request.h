@@ -63,6 +63,10 @@ fs::path run_of_checkpoint(const fs::path& checkpoint);
 /// start.
 fs::path continued_checkpoint(const RunFolder& folder);
 
+/// Throws Error where a checkpoint of forge's own backends has the weights alone, as in a pack that
+/// was made without --checkpoints: no run goes on from it.
+void require_optimizer_state(const fs::path& checkpoint, const std::string& backend);
+
 /// The request of a run with token files that are there: where the cache has been emptied since the
 /// run was planned, they are prepared anew, and request.json names them. Throws Error that names
 /// the missing file where that cannot be done.

@@ -378,9 +378,10 @@ class Supervisor {
   }
 
   /// Of another run, which may have been damaged while this one waited.
-  static void require_whole_checkpoint(const fs::path& checkpoint) {
+  void require_whole_checkpoint(const fs::path& checkpoint) const {
     try {
       weights::read_checkpoint_state(checkpoint);
+      require_optimizer_state(checkpoint, folder_.record().identity.backend);
     } catch (const Error& problem) {
       throw Error("the checkpoint that the run goes on from cannot be used: " + problem.message(),
                   "begin it again from another run: 'forge run CONFIG --continue RUN --force'",
