@@ -19,6 +19,7 @@
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
 #include "core/run/moved_files.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
 #include "core/worker/json_fields.h"
@@ -110,6 +111,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const std::vector<worker::TokenSource>& train_tokens) {
   check_same_environment(other, identity);
   check_ended(other);
+  other.require_undamaged(other.status());
   const Json config = other.config();
   check_same_measurements(other, config, experiment);
   const config::Experiment before = config::experiment_from_json(config);
@@ -122,6 +124,7 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
       const int64_t step = other.read_checkpoint(*folder).step;
+      require_optimizer_state(*folder, identity.backend);
       config::check_resumable(before, now, step);
       const auto saved = recorded.find(step);
       const int attempt = saved == recorded.end() ? INT_MAX : saved->second;
@@ -408,6 +411,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
   try {
     writer.create();
+    mark_needed_elsewhere(planned.folder);
     return true;
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
@@ -448,22 +452,6 @@ PlannedRun plan_run(const RunInputs& inputs,
   return planned;
 }
 
-namespace {
-
-/// What the request of a run says that it continues from, "". One that is damaged says nothing: it
-/// is written anew, and the run makes the same steps from its start.
-std::string continued_checkpoint(const RunFolder& folder) {
-  if (!path_exists(folder.request_file())) return "";
-  try {
-    return read_request(folder).resume_from;
-  } catch (const Error& problem) {
-    if (problem.exit_code() == ExitCode::storage) throw;
-    return "";
-  }
-}
-
-}  // namespace
-
 std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
                                                  const RunInputs& inputs) {
   if (planned.action != Action::start && planned.action != Action::resume) return {};
@@ -491,6 +479,7 @@ bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
     again.continue_from = {};
     again.continue_from.checkpoint = continued_checkpoint(planned.folder);
     write_request(planned.folder, make_request(planned, again));
+    mark_needed_elsewhere(planned.folder);
     if (planned.action == Action::start) write_config(planned.folder, inputs);
   }
   if (planned.action != Action::running && planned.action != Action::damaged)

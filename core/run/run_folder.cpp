@@ -470,6 +470,8 @@ void RunFolder::request_save() const {
   write_file_atomic(save_file(), "");
 }
 
+fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
+
 std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;
   for (const fs::path& entry : folder_entries(runs_dir)) {

@@ -242,6 +242,9 @@ constexpr const char* linked_run_text =
     "a symbolic link stands in the place of its folder; remove the link, or put what it leads to "
     "in its place";
 
+/// Holds a folder for each removal, with the runs that it moved there.
+std::filesystem::path trash_folder(const std::filesystem::path& runs_dir);
+
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 

@@ -96,9 +96,10 @@ class Ingester {
                              std::string("SELECT ") + train_metrics_columns +
                                  " FROM train_metrics WHERE run_id = ? AND step <= ? "
                                  "ORDER BY step DESC LIMIT 1"),
-        select_last_speed_(database,
-                           "SELECT tokens_per_second FROM train_metrics WHERE run_id = ? AND "
-                           "step <= ? AND tokens_per_second > 0 ORDER BY step DESC LIMIT 1"),
+        select_last_speed_(
+            database,
+            "SELECT tokens_per_second FROM train_metrics WHERE run_id = ? AND "
+            "step <= ? AND tokens_per_second IS NOT NULL ORDER BY step DESC LIMIT 1"),
         select_last_evaluation_(
             database,
             "SELECT step, loss, validation_loss FROM evaluations WHERE run_id = ? "

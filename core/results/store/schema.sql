@@ -116,7 +116,7 @@ CREATE TABLE train_metrics (
   loss              REAL,
   learning_rate     REAL,
   gradient_norm     REAL,
-  tokens_per_second REAL,
+  tokens_per_second REAL,           -- NULL: not measured
   elapsed_seconds   REAL,
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;

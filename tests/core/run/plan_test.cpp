@@ -681,7 +681,7 @@ TEST_CASE("no run goes on from one that still trains", "[run][continuation]") {
 TEST_CASE("a run that goes on from a marked one is marked, and not yet begun",
           "[run][continuation]") {
   const Scene scene;
-  AttemptEnded ended{RunState::completed};
+  AttemptEnded ended{RunState::stopped};
   ended.changed_inputs = {"train.tokens"};
   EventLog(scene.folder.events_file()).append(ended, 1);
   RunInputs inputs = inputs_of(9, "constant");
@@ -771,7 +771,8 @@ TEST_CASE("a run whose other run was removed while it waited says what brings th
       inputs.initial_weights = {checkpoint, "w1", "", {}};
     }
     const RunFolder folder = new_run(runs.path(), inputs);
-    remove_tree(other);
+    make_directories(trash_folder(runs.path()) / "1");
+    rename_path(other, trash_folder(runs.path()) / "1" / other.filename());
     tests::FakeClock clock;
     tests::FakeLauncher launcher(clock, {});  // no worker may be started
     error_of([&] { supervise(folder, tests::CommandBackend({"worker"}), launcher, {}); });
@@ -780,7 +781,49 @@ TEST_CASE("a run whose other run was removed while it waited says what brings th
     CHECK(contains(status.hint, "'forge runs undo' brings it back"));
     CHECK(contains(status.hint, "'forge runs resume " + folder.id() + "' starts this run"));
     CHECK(launcher.launches.empty());
+    remove_tree(trash_folder(runs.path()));
   }
+}
+
+TEST_CASE("a run whose other run never came to this machine asks for that one, and then goes on",
+          "[run][continuation]") {
+  const TemporaryFolder runs, away;
+  const std::string other = "train_a-0123456789ab";
+  RunInputs inputs = small_inputs();
+  make_directories(RunFolder(away / other).checkpoints());
+  const fs::path there = save_checkpoint(RunFolder(away / other).checkpoints(), 1);
+  inputs.continue_from = {there, runs.write("events", ""), 1};
+  const RunFolder folder = new_run(runs.path(), inputs);
+  remove_tree(away / other);
+  tests::FakeClock clock;
+  tests::FakeLauncher launcher(clock, {});  // no worker may be started
+  error_of([&] { supervise(folder, tests::CommandBackend({"worker"}), launcher, {}); });
+  const RunStatus status = folder.status();
+  CHECK(contains(status.reason, "run '" + other + "', from whose weights it starts, is not there"));
+  CHECK(contains(status.hint, "'forge pack " + other + " --checkpoints' packs it where it is"));
+  CHECK(read_request(folder).resume_from == there);
+  make_directories(RunFolder(runs / other).checkpoints());
+  const fs::path here = save_checkpoint(RunFolder(runs / other).checkpoints(), 1);
+  CHECK(read_request(folder).resume_from == here);
+}
+
+TEST_CASE("no run goes on from one that has lost its end, or from weights alone",
+          "[run][continuation][hostile]") {
+  const Scene scene;
+  for (const fs::path& checkpoint : weights::list_checkpoints(scene.folder.checkpoints())) {
+    const auto state = weights::read_checkpoint_state(checkpoint);
+    fs::remove(checkpoint / weights::optimizer_file);
+    write_file_atomic(checkpoint / weights::manifest_file,
+                      weights::manifest_text(state, checkpoint, {weights::weights_file}));
+  }
+  RunInputs inputs = inputs_of(9, "constant");
+  CHECK(scene.found(inputs).step == 6);  // of a backend whose checkpoints are its own affair
+  const std::string alone = error_of(
+      [&] { require_optimizer_state(scene.folder.checkpoints() / "000000006", "libtorch"); });
+  CHECK(contains(alone, "has the weights alone"));
+  CHECK(contains(alone, "--checkpoints"));
+  write_file_atomic(scene.folder.done_file(), "");
+  CHECK(contains(error_of([&] { scene.found(inputs); }), "the record of run '"));
 }
 
 TEST_CASE("the numbers before the checkpoint become those of the run that goes on",
