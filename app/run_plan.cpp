@@ -47,12 +47,13 @@ struct PlanEntry {
 };
 
 /// The checkpoint of another run that a new run goes on from, "". One that has a folder does so as
-/// it was asked for first.
+/// it was asked to before, unless this command names another run.
 std::filesystem::path continued_checkpoint(const PlanEntry& entry) {
   const auto& planned = entry.foreseen.planned;
   if (!planned || planned->action != run::Action::start) return "";
-  if (planned->folder.has_record()) return run::continued_checkpoint(planned->folder);
-  return entry.foreseen.inputs.continue_from.checkpoint;
+  const std::filesystem::path& checkpoint = entry.foreseen.inputs.continue_from.checkpoint;
+  if (!checkpoint.empty() || !planned->folder.has_record()) return checkpoint;
+  return run::continued_checkpoint(planned->folder);
 }
 
 /// Steps that are left; `past` are the runs that there are.

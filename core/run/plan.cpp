@@ -20,6 +20,7 @@
 #include "core/run/identity.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/repetition.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
 #include "core/worker/json_fields.h"
@@ -108,7 +109,8 @@ int64_t step_of(const StoredEvent& stored) {
 ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Identity& identity,
                                       const Json& experiment,
-                                      const std::vector<worker::TokenSource>& train_tokens) {
+                                      const std::vector<worker::TokenSource>& train_tokens,
+                                      const fs::path& runs_dir) {
   check_same_environment(other, identity);
   check_ended(other);
   other.require_undamaged(other.status());
@@ -128,7 +130,12 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
       config::check_resumable(before, now, step);
       const auto saved = recorded.find(step);
       const int attempt = saved == recorded.end() ? INT_MAX : saved->second;
-      return {fs::absolute(*folder), other.events_file(), step, attempt, before.train.log_every};
+      return {fs::absolute(*folder),
+              other.events_file(),
+              step,
+              attempt,
+              before.train.log_every,
+              repeated_run(other, step, experiment, runs_dir)};
     } catch (const Error& problem) {
       if (folder != folders.rbegin()) continue;
       newest_problem = problem.message();
@@ -272,8 +279,8 @@ Action action_for(const RunStatus& status) {
   switch (status.state) {
     case RunState::completed: return Action::cached;
     case RunState::running: return Action::running;
-    case RunState::not_started:
-    case RunState::queued: return Action::start;
+    case RunState::not_started: return Action::start;
+    case RunState::queued: return status.attempt == 0 ? Action::start : Action::resume;
     case RunState::stopped:
     case RunState::failed: return Action::resume;
   }
@@ -393,6 +400,60 @@ void write_config(const RunFolder& folder, const RunInputs& inputs) {
   write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
 }
 
+void write_record(const RunFolder& folder,
+                  const PlannedRun& planned,
+                  const RunInputs& inputs,
+                  const worker::Request& request) {
+  RunRecord record = planned.record;
+  record.inputs_hash = inputs_hash(request);
+  record.repeats = inputs.continue_from.repeats;
+  write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+}
+
+bool is_same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code gone;
+  return fs::equivalent(a, b, gone);
+}
+
+/// Throws Error where the run, which has a folder, does not go on from the run in `other`.
+void require_continues(const RunFolder& run, const fs::path& other) {
+  const fs::path checkpoint = continued_checkpoint(run);
+  const fs::path continued = run_of_checkpoint(checkpoint);
+  // A run that is not there any more is known by its name.
+  if (is_same_folder(continued, other) ||
+      (!path_exists(continued) && continued.filename() == other.filename()))
+    return;
+  const std::string from =
+      checkpoint.empty()
+          ? "from its start"
+          : "from step " +
+                with_thousands(weights::checkpoint_step(checkpoint).value_or(0)) + " of run '" +
+                tables::printable(continued.filename().string()) + "'";
+  const RunStatus status = run.status();
+  const bool waits = status.state == RunState::queued && status.attempt == 0;
+  throw Error("run '" + run.id() + "' " + (waits ? "waits to begin " : "began ") + from +
+                  ", and does not continue run '" + tables::printable(other.filename().string()) +
+                  "'",
+              (waits ? "'forge runs stop " + shell_quoted(run.id()) +
+                           "' takes it out of the queue, and then it does; "
+                     : std::string(status.state == RunState::completed
+                                       ? "without --continue the command shows it; "
+                                       : "without --continue the command goes on with it; ")) +
+                  "--force makes another run, which does");
+}
+
+/// Plans a run that never began anew, from the checkpoint of these inputs.
+void write_other_beginning(const PlannedRun& planned, const RunInputs& inputs) {
+  const RunFolder& folder = planned.folder;
+  const worker::Request request = make_request(planned, inputs);
+  // Where this ends half-way, the run lacks losses, and none are another run's.
+  fs::remove(folder.events_file());
+  write_record(folder, planned, inputs, request);
+  write_request(folder, request);
+  write_config(folder, inputs);
+  write_file_atomic(folder.events_file(), copied_events(inputs.continue_from));
+}
+
 bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   require_runs_dir(planned.folder.path().parent_path());  // the data was prepared since it was made
   FolderWriter writer(planned.folder.path());
@@ -406,9 +467,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!inputs.continue_from.checkpoint.empty()) {
     write_file_atomic(folder.events_file(), copied_events(inputs.continue_from));
   }
-  RunRecord record = planned.record;
-  record.inputs_hash = inputs_hash(request);
-  write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+  write_record(folder, planned, inputs, request);
   try {
     writer.create();
     mark_needed_elsewhere(planned.folder);
@@ -417,6 +476,8 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
     if (planned.folder.has_record()) {
       require_own_run(planned);
+      if (!inputs.continue_from.checkpoint.empty())
+        require_continues(planned.folder, run_of_checkpoint(inputs.continue_from.checkpoint));
       return false;
     }
     if (!path_exists(planned.folder.path())) throw;
@@ -452,6 +513,16 @@ PlannedRun plan_run(const RunInputs& inputs,
   return planned;
 }
 
+bool begins_from(const PlannedRun& planned, const RunFolder& other) {
+  if (planned.action == Action::damaged) return false;
+  if (!planned.folder.has_record()) return true;
+  if (is_same_folder(planned.folder.path(), other.path())) return false;
+  if (planned.action == Action::start && planned.folder.state() == RunState::not_started)
+    return true;
+  require_continues(planned.folder, fs::absolute(other.path()));
+  return false;
+}
+
 std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
                                                  const RunInputs& inputs) {
   if (planned.action != Action::start && planned.action != Action::resume) return {};
@@ -469,21 +540,40 @@ std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
   return config_differences(before, now);
 }
 
-bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
-  if (!planned.folder.has_record()) return write_new_folder(planned, inputs);
-  require_own_run(planned);
+namespace {
+
+void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
-    // A run that continues another one does so until it has a checkpoint of its own.
-    RunInputs again = inputs;
-    again.continue_from = {};
-    again.continue_from.checkpoint = continued_checkpoint(planned.folder);
-    write_request(planned.folder, make_request(planned, again));
+    if (!inputs.continue_from.checkpoint.empty()) {
+      write_other_beginning(planned, inputs);
+    } else {
+      // A run that continues another one does so until it has a checkpoint of its own.
+      RunInputs again = inputs;
+      again.continue_from.checkpoint = continued_checkpoint(planned.folder);
+      write_request(planned.folder, make_request(planned, again));
+      if (planned.action == Action::start) write_config(planned.folder, inputs);
+    }
     mark_needed_elsewhere(planned.folder);
-    if (planned.action == Action::start) write_config(planned.folder, inputs);
   }
   if (planned.action != Action::running && planned.action != Action::damaged)
     remember_places(planned.folder, inputs.experiment, inputs.workspace);
+}
+
+}  // namespace
+
+bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
+  if (!planned.folder.has_record()) return write_new_folder(planned, inputs);
+  require_own_run(planned);
+  try {
+    update_run_folder(planned, inputs);
+  } catch (const Error&) {
+    if (path_exists(planned.folder.record_file())) throw;
+    throw Error("run '" + planned.record.id + "' was removed while this command prepared it",
+                "the same command again makes it anew; 'forge runs undo' brings back what 'forge "
+                "runs rm' removed",
+                ExitCode::failed);
+  }
   return false;
 }
 

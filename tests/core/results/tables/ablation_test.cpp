@@ -466,6 +466,22 @@ TEST_CASE("a row whose runs differ in what must be equal is shown with what it b
   REQUIRE(broken_by([](MadeRun& run) { run.experiment.seed = 43; }).empty());
 }
 
+TEST_CASE("what continues a repetition with another loss is left out as that is", "[report]") {
+  const std::string reason =
+      "continues a run that repeats an older one with another loss, and a seed's first run counts";
+  CHECK(broken_by([](MadeRun& run) { run.repeats = "canon_b-1"; }) == reason);
+  Lab lab;
+  for (const char* config : {"llama", "canon_a", "canon_b"})
+    make_completed_run(lab.runs, Lab::run(config, 20));
+  MadeRun other = Lab::run("canon_b", 21);
+  other.experiment.seed = 43;
+  other.repeats = "canon_b-1";
+  make_completed_run(lab.runs, other);
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[2].runs.size() == 1);
+  CHECK(excluded_text(ablation) == "canon_b: " + reason + " x1\n");
+}
+
 TEST_CASE("a comparable run is shown rather than a newer one that is not", "[report]") {
   REQUIRE(excluded_after([](MadeRun&) {}).empty());
   Lab lab;
