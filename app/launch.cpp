@@ -214,7 +214,8 @@ void warn_of_repetition(const std::string& label,
   if (repeated.empty()) return;
   print_new_warnings({label + ": " + continued + " repeats " + repeated +
                       " with other losses, and a seed's first run counts: tables leave out what "
-                      "continues " + continued});
+                      "continues " +
+                      continued});
 }
 
 run::PlannedRun plan(const Context& context,
@@ -229,11 +230,8 @@ run::PlannedRun plan(const Context& context,
   const run::RunFolder other =
       run::find_run_by_name_or_path(context.runs_dir(), options.continue_run);
   if (!run::begins_from(planned, other)) return planned;
-  inputs.continue_from = run::find_continue_checkpoint(other,
-                                                       planned.record.identity,
-                                                       inputs.experiment,
-                                                       inputs.train_tokens,
-                                                       context.runs_dir());
+  inputs.continue_from = run::find_continue_checkpoint(
+      other, planned.record.identity, inputs.experiment, inputs.train_tokens, context.runs_dir());
   warn_of_repetition(run.label, other.id(), inputs.continue_from.repeats);
   return planned;
 }

@@ -539,7 +539,7 @@ void add_run(const Command& app) {
       .at_least(1);
   command.add_option("--continue <RUN>",
                      options.launch.continue_run,
-                     "Continue this run with a larger budget; only train.max_steps may differ");
+                     "Continue this run with another budget; only train.max_steps may differ");
   command.add_option("--plan <FILE>", options.saved_plan, "Run a plan saved with --save-plan")
       .existing_file();
   command.heading("Change configs");

@@ -426,9 +426,8 @@ void require_continues(const RunFolder& run, const fs::path& other) {
   const std::string from =
       checkpoint.empty()
           ? "from its start"
-          : "from step " +
-                with_thousands(weights::checkpoint_step(checkpoint).value_or(0)) + " of run '" +
-                tables::printable(continued.filename().string()) + "'";
+          : "from step " + with_thousands(weights::checkpoint_step(checkpoint).value_or(0)) +
+                " of run '" + tables::printable(continued.filename().string()) + "'";
   const RunStatus status = run.status();
   const bool waits = status.state == RunState::queued && status.attempt == 0;
   throw Error("run '" + run.id() + "' " + (waits ? "waits to begin " : "began ") + from +
@@ -545,11 +544,17 @@ namespace {
 void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
-    if (!inputs.continue_from.checkpoint.empty()) {
+    const bool has_other =
+        planned.action == Action::start && !inputs.continue_from.checkpoint.empty();
+    if (has_other && planned.folder.state() == RunState::not_started) {
       write_other_beginning(planned, inputs);
     } else {
+      // Another command has queued or begun it since.
+      if (has_other)
+        require_continues(planned.folder, run_of_checkpoint(inputs.continue_from.checkpoint));
       // A run that continues another one does so until it has a checkpoint of its own.
       RunInputs again = inputs;
+      again.continue_from = {};
       again.continue_from.checkpoint = continued_checkpoint(planned.folder);
       write_request(planned.folder, make_request(planned, again));
       if (planned.action == Action::start) write_config(planned.folder, inputs);

@@ -116,8 +116,9 @@ std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
 
 /// Writes what the supervisor needs: the folder of a new run (aside, then renamed), or a fresh
 /// request.json for one that has begun, because token files may have moved. One that has not begun
-/// gets the config of these inputs, and begins from their checkpoint where they have one. Of a completed run it writes where its files are, if they were
-/// moved. Returns whether it made the folder. Throws Error if it cannot be written.
+/// gets the config of these inputs, and begins from their checkpoint where they have one. Of a
+/// completed run it writes where its files are, if they were moved. Returns whether it made the
+/// folder. Throws Error if it cannot be written.
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs);
 
 /// A resolved run of a plan: everything that decides what it computes.

@@ -112,9 +112,12 @@ bool told_others(const Begun& older, const Begun& base, int64_t step) {
   return found != Likeness::same;
 }
 
-/// Records that could be those of older runs with the seed of `base`, before their configs are read.
+/// Records that could be those of older runs with the seed of `base`, before their configs are
+/// read.
 bool may_be_older(const RunFolder& folder, const RunRecord& record, const Begun& base) {
-  const auto seed = [](const RunRecord& of) { return of.identity.experiment.value("seed", Json()); };
+  const auto seed = [](const RunRecord& of) {
+    return of.identity.experiment.value("seed", Json());
+  };
   const std::string id = folder.id(), base_id = base.folder.id();
   return std::tie(record.created, id) < std::tie(base.record.created, base_id) &&
          seed(record) == seed(base.record);

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <functional>
@@ -139,6 +140,21 @@ TEST_CASE("tokens are the same bytes though their writers were killed") {
   REQUIRE(first > 0.6);  // not from the beginning
   REQUIRE(read_file(folder / "killed.tokens") == read_file(folder / "whole.tokens"));
   REQUIRE_FALSE(std::filesystem::exists(folder / "killed.tokens.partial"));
+}
+
+TEST_CASE("a tokenizer's path that is no file is told from one that is not there", "[hostile]") {
+  const tests::TemporaryFolder folder;
+  config::TokenizerConfig tokenizer;
+  const auto refusal = [&](const std::string& name) {
+    tokenizer.path = (folder / name).string();
+    return tests::error_of([&] { tokenizer_folder_name(tokenizer); });
+  };
+  CHECK(contains(refusal("missing"), "there is no file"));
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(contains(refusal("pipe"), "it is a pipe, not a file"));
+  std::filesystem::create_symlink("/dev/null", folder / "device");
+  CHECK(contains(refusal("device"), "not a file"));
+  CHECK(contains(refusal("."), "it is a folder, not a file"));
 }
 
 TEST_CASE("of several processes that prepare the same data one does the work", "[slow]") {
