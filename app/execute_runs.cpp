@@ -40,7 +40,8 @@ void report_failure(const std::string& label,
   if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
   const fs::path log = folder.stderr_file(status.rank);
   const bool is_named = status.hint.find(log.string()) != std::string::npos;
-  if (!is_named && path_exists(log)) std::cerr << "full log: " << shown_path(log) << "\n";
+  const bool is_there = path_exists(folder.record_file()) && path_exists(log);
+  if (!is_named && is_there) std::cerr << "full log: " << shown_path(log) << "\n";
 }
 
 /// As the supervisor's own: a stop and a full disk have a code each.

@@ -46,7 +46,7 @@ class RunView {
     } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
       phase_ = "train";
       loss_ = metrics->loss;
-      tokens_per_second_ = metrics->tokens_per_second;
+      if (metrics->tokens_per_second) tokens_per_second_ = metrics->tokens_per_second;
     } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
       eval_loss_ = evaluation->loss;
       const auto* score = store::headline(evaluation->scores);
@@ -75,8 +75,8 @@ class RunView {
     if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
     if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
     if (!score_.empty()) text += "  " + score_;
-    if (tokens_per_second_ > 0)
-      text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
+    if (tokens_per_second_)
+      text += "  " + with_thousands(std::llround(*tokens_per_second_)) + " tok/s";
     return text;
   }
 
@@ -91,8 +91,8 @@ class RunView {
   run::Pace pace_;
   std::string phase_;
   std::optional<double> loss_, eval_loss_;
-  std::string score_;  ///< of the last evaluation, with its name
-  double tokens_per_second_ = 0;
+  std::string score_;                        ///< of the last evaluation, with its name
+  std::optional<double> tokens_per_second_;  ///< the last one that was measured
 };
 
 constexpr auto follow_poll_interval = std::chrono::milliseconds(100);

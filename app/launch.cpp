@@ -207,6 +207,17 @@ run::RunInputs inputs_without_data(const Context& context,
   return inputs;
 }
 
+/// Of a run that continues another one, of which an older one told other losses.
+void warn_of_repetition(const std::string& label,
+                        const std::string& continued,
+                        const std::string& repeated) {
+  if (repeated.empty()) return;
+  print_new_warnings({label + ": " + continued + " repeats " + repeated +
+                      " with other losses, and a seed's first run counts: tables leave out what "
+                      "continues " +
+                      continued});
+}
+
 run::PlannedRun plan(const Context& context,
                      const CheckedRun& run,
                      const LaunchOptions& options,
@@ -215,13 +226,13 @@ run::PlannedRun plan(const Context& context,
   run::PlannedRun planned =
       run.saved ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
                 : run::plan_run(inputs, context.runs_dir(), options.force, options.taken);
-  if (!options.continue_run.empty() && planned.action == run::Action::start) {
-    inputs.continue_from = run::find_continue_checkpoint(
-        run::find_run_by_name_or_path(context.runs_dir(), options.continue_run),
-        planned.record.identity,
-        inputs.experiment,
-        inputs.train_tokens);
-  }
+  if (options.continue_run.empty()) return planned;
+  const run::RunFolder other =
+      run::find_run_by_name_or_path(context.runs_dir(), options.continue_run);
+  if (!run::begins_from(planned, other)) return planned;
+  inputs.continue_from = run::find_continue_checkpoint(
+      other, planned.record.identity, inputs.experiment, inputs.train_tokens, context.runs_dir());
+  warn_of_repetition(run.label, other.id(), inputs.continue_from.repeats);
   return planned;
 }
 

@@ -13,9 +13,11 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
+#include "core/run/request.h"
 
 namespace forge::app {
 namespace {
@@ -34,6 +36,7 @@ struct PlanEntry {
   ForeseenRun foreseen;
   store::Forecast forecast;
   ForecastSource source = ForecastSource::none;
+  std::filesystem::path continued = {};  ///< checkpoint of another run that it goes on from, ""
 
   /// A run whose data is to be prepared first is new, unless it comes out as one that is there.
   run::Action action() const {
@@ -43,13 +46,25 @@ struct PlanEntry {
   bool is_pending() const { return action() != run::Action::cached && !is_damaged(); }
 };
 
+/// The checkpoint of another run that a new run goes on from, "". One that has a folder does so as
+/// it was asked to before, unless this command names another run.
+std::filesystem::path continued_checkpoint(const PlanEntry& entry) {
+  const auto& planned = entry.foreseen.planned;
+  if (!planned || planned->action != run::Action::start) return "";
+  const std::filesystem::path& checkpoint = entry.foreseen.inputs.continue_from.checkpoint;
+  if (!checkpoint.empty() || !planned->folder.has_record()) return checkpoint;
+  return run::continued_checkpoint(planned->folder);
+}
+
 /// Steps that are left; `past` are the runs that there are.
 int64_t steps_left(const PlanEntry& entry, const store::PastRuns& past) {
   if (!entry.is_pending()) return 0;
   const int64_t steps = entry.run->resolved.experiment.train.max_steps;
   if (!entry.foreseen.planned) return steps;
-  const store::RunSummary* own = past.find(entry.foreseen.planned->record.id);
-  return own ? std::max<int64_t>(steps - own->step, 0) : steps;
+  int64_t done = weights::checkpoint_step(entry.continued).value_or(0);
+  if (const store::RunSummary* own = past.find(entry.foreseen.planned->record.id))
+    done = std::max(done, own->step);
+  return std::max<int64_t>(steps - done, 0);
 }
 
 std::vector<PlanEntry> make_plan(const Context& context,
@@ -72,6 +87,7 @@ std::vector<PlanEntry> make_plan(const Context& context,
       entry.foreseen = foresee_run(context, run, options);
     }
     if (entry.foreseen.planned) options.taken.push_back(entry.foreseen.planned->record.id);
+    entry.continued = continued_checkpoint(entry);
     const worker::Environment& environment = run.backend.environment;
     entry.forecast = store::forecast(past,
                                      {run.resolved.json,
@@ -161,6 +177,7 @@ nlohmann::json entry_json(const PlanEntry& entry) {
           {"config", entry.run->resolved.config_name},
           {"label", entry.run->label},
           {"action", run::name_of(entry.action())},
+          {"continues", continued_json(entry.continued)},
           {"steps", forecast.steps},
           {"seconds", or_null(forecast.seconds)},
           {"memory_bytes", or_null(forecast.memory_bytes)},
@@ -239,7 +256,13 @@ bool print_plan(const Context& context,
   } else {
     std::vector<std::vector<std::string>> lines = {{"Run", "Action", "Steps", "Time", "Memory"}};
     for (const PlanEntry& entry : plan) lines.push_back(entry_line(entry));
-    std::cout << aligned(lines, {2, 3, 4}) << "\n" << plan_summary(plan) << "\n";
+    std::cout << aligned(lines, {2, 3, 4}) << "\n";
+    for (const PlanEntry& entry : plan) {
+      if (!entry.continued.empty())
+        std::cout << entry.run->label << " goes on from " << continued_text(entry.continued)
+                  << "\n";
+    }
+    std::cout << plan_summary(plan) << "\n";
     if (options.halving) std::cout << halving_text(plan, runs, *options.halving);
   }
   bool whole = true;

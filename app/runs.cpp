@@ -13,6 +13,7 @@
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/manage/run_log.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/project/names.h"
 #include "core/results/metrics.h"
 #include "core/results/store/overview.h"
@@ -22,6 +23,7 @@
 #include "core/run/halving.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/request.h"
 
 namespace forge::app {
 namespace {
@@ -292,9 +294,23 @@ std::string result_text(const store::RunSummary& run,
   return head + "\n" + aligned(lines);
 }
 
-std::string origin_text(const store::RunSummary& run, const nlohmann::json& config) {
+std::string continued_text(const std::filesystem::path& checkpoint) {
+  return "step " + with_thousands(weights::checkpoint_step(checkpoint).value_or(0)) + " of " +
+         tables::printable(run::run_of_checkpoint(checkpoint).filename().string());
+}
+
+nlohmann::json continued_json(const std::filesystem::path& checkpoint) {
+  if (checkpoint.empty()) return nullptr;
+  return {{"run", run::run_of_checkpoint(checkpoint).filename().string()},
+          {"step", or_null(weights::checkpoint_step(checkpoint))}};
+}
+
+std::string origin_text(const store::RunSummary& run,
+                        const nlohmann::json& config,
+                        const std::filesystem::path& continued) {
   std::vector<std::vector<std::string>> lines = {
       {"  steps", with_thousands(run.step) + " of " + with_thousands(run.max_steps)}};
+  if (!continued.empty()) lines.push_back({"  continues", continued_text(continued)});
   if (const nlohmann::json* const rate = find_value(config, "optimizer.lr"))
     lines.push_back({"  learning rate", column_text(*rate)});
   lines.push_back({"  created", column_text(run.created)});

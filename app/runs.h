@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,16 @@ std::string result_text(const store::RunSummary& run,
                         const nlohmann::json& config,
                         const std::string& folder);
 
-/// How it was made: steps, learning rate, date and command.
-std::string origin_text(const store::RunSummary& run, const nlohmann::json& config);
+/// "step 2,000 of train_llama-3f21": of another run's checkpoint.
+std::string continued_text(const std::filesystem::path& checkpoint);
+/// {"run", "step"}; null for "".
+nlohmann::json continued_json(const std::filesystem::path& checkpoint);
+
+/// How it was made: steps, the checkpoint of another run that it `continued` (""), learning rate,
+/// date and command.
+std::string origin_text(const store::RunSummary& run,
+                        const nlohmann::json& config,
+                        const std::filesystem::path& continued);
 
 /// Runs as a table, one a line; the keys in which runs of one config differ have columns, so many
 /// at most.

@@ -106,6 +106,17 @@ void tell_changed_settings(const PreparedRun& prepared) {
             << "\n";
 }
 
+/// A run that never began goes on from the run that another command named.
+void tell_beginning(const CheckedRun& checked, const PreparedRun& prepared) {
+  const run::RunFolder& folder = prepared.planned.folder;
+  if (prepared.planned.action != run::Action::start || !folder.has_record()) return;
+  if (!prepared.inputs.continue_from.checkpoint.empty()) return;
+  const std::filesystem::path checkpoint = run::continued_checkpoint(folder);
+  if (checkpoint.empty()) return;
+  std::cerr << "note: " << checked.label << ": begins from " << continued_text(checkpoint)
+            << ", as it was asked to before; --force makes another run, from the start\n";
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context,
                    const CheckedRun& checked,
@@ -135,6 +146,7 @@ PendingRun prepare(const Context& context,
     case run::Action::resume:
       tell_orphan(checked, prepared.planned);
       tell_changed_settings(prepared);
+      tell_beginning(checked, prepared);
       run.what = start_text(checked, prepared.planned);
       run.demand = demand_of(checked, options);
       warn_of_space(checked, prepared.planned);

@@ -19,6 +19,7 @@
 #include "core/run/open_model.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
+#include "core/run/request.h"
 
 namespace forge::app {
 namespace {
@@ -94,13 +95,15 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   }
   run->step = store::current_step(runs_dir, *run);
   warn_of_stopped(runs_dir, *run);
+  const std::filesystem::path continued = run::continued_checkpoint(folder);
   if (!options.json) {
     const nlohmann::json config = store.config(run->id);
     std::cout << result_text(*run, config, shown_path(folder.path())) << "\n"
-              << origin_text(*run, config);
+              << origin_text(*run, config, continued);
     return 0;
   }
   nlohmann::json shown = app::to_json(*run);
+  shown["continues"] = continued_json(continued);
   shown["config"] = store.config(run->id);
   shown["evaluations"] = json_list(store.evaluations(run->id),
                                    [](const auto& evaluation) { return app::to_json(evaluation); });

@@ -285,7 +285,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
                           [&](const std::string& problem) { return record.id + ": " + problem; }));
   const int attempt = folder.status().attempt;
   const bool is_gap = attempt > 0 && !found.recorded && found.damaged.empty();
-  const std::string checkpoint = is_gap ? request.resume_from : found.folder;
+  const std::string checkpoint =
+      is_gap || found.folder.empty() ? request.resume_from : found.folder;
   const std::string from =
       checkpoint.empty() ? "from the start"
                          : "from step " + std::to_string(*weights::checkpoint_step(checkpoint));

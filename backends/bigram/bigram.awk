@@ -232,14 +232,16 @@ function train_step(    place, row, i, id, before, sum) {
   window_steps++
 }
 
-function report(    time, seconds) {
+function report(    time, seconds, speed) {
   time = now()
   seconds = time - window_began
+  speed = "null"
+  if (seconds > 0 && step > timed_from)
+    speed = sprintf("%.6g", (step - timed_from) * batch * seq_len / seconds)
   train_loss = sprintf("%.17g", window_loss / window_steps)
   say(sprintf("{\"event\":\"train\",\"step\":%d,\"tokens\":%.0f,\"loss\":%s,\"learning_rate\":0," \
-              "\"gradient_norm\":0,\"tokens_per_second\":%.6g,\"elapsed_seconds\":%.6f}",
-              step, step * batch * seq_len, train_loss,
-              seconds > 0 ? (step - timed_from) * batch * seq_len / seconds : 0, time - began))
+              "\"gradient_norm\":0,\"tokens_per_second\":%s,\"elapsed_seconds\":%.6f}",
+              step, step * batch * seq_len, train_loss, speed, time - began))
   window_began = now()
   timed_from = step
 }

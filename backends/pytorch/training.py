@@ -264,7 +264,8 @@ class Training:
             "train", step=state["step"], tokens=state["step"] * self.tokens_per_step,
             loss=state["train_loss"], learning_rate=self.learning_rate(state["step"] - 1),
             gradient_norm=state["window_norm"] / state["window_steps"],
-            tokens_per_second=steps * self.tokens_per_step / seconds if seconds > 0 else 0.0,
+            tokens_per_second=(steps * self.tokens_per_step / seconds
+                               if steps > 0 and seconds > 0 else None),
             elapsed_seconds=state["elapsed"])
         self.require_finite_totals()
 

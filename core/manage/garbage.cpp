@@ -76,8 +76,8 @@ class GarbageFinder {
   }
 
   void look_at_trash() {
-    require_own_folder(trash_folder(runs_dir_));
-    for (const fs::path& removal : folder_entries(trash_folder(runs_dir_))) {
+    require_own_folder(run::trash_folder(runs_dir_));
+    for (const fs::path& removal : folder_entries(run::trash_folder(runs_dir_))) {
       if (is_link(removal)) continue;
       const fs::path record = removal / "removed.json";
       const double age = options_.now - changed(fs::exists(record) ? record : removal);

@@ -18,6 +18,7 @@
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/open_model.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
@@ -364,6 +365,8 @@ ImportResult import_through(const fs::path& aside,
   made.keep();
   sync_path(runs_dir);
   imported.created = true;
+  if (const std::string needed = run::needed_text(imported.folder, true); !needed.empty())
+    imported.notes.push_back(needed);
   return imported;
 }
 

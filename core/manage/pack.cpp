@@ -13,6 +13,7 @@
 #include "core/data/fetch/public_texts.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/needed_checkpoints.h"
 
 namespace forge::manage {
 namespace {
@@ -205,6 +206,8 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
   const bool all = options.checkpoints || !completed;
   add_checkpoints(folder, all, entries, packed.notes);
   manifest["optimizer"] = all;
+  if (const std::string needed = run::needed_text(folder, false); !needed.empty())
+    packed.notes.push_back(needed);
   for (const auto& [name, file] : options.templates)
     entries.push_back({"templates/" + name, file, ""});
   const std::function<void(int64_t)> on_bytes =

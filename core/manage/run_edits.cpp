@@ -98,7 +98,7 @@ fs::path record_file(const fs::path& folder) { return folder / "removed.json"; }
 /// A folder of its own for a removal at this second.
 fs::path new_folder(const fs::path& runs_dir) {
   const std::string time = compact_timestamp(utc_timestamp());
-  const fs::path trash = trash_folder(runs_dir);
+  const fs::path trash = run::trash_folder(runs_dir);
   std::string name = time;
   for (int number = 2; fs::exists(fs::symlink_status(trash / name)); ++number)
     name = time + "-" + std::to_string(number);
@@ -230,9 +230,14 @@ Removal read_removal(const fs::path& folder) {
 
 }  // namespace
 
-fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
-
 namespace {
+
+/// The id of a run, or the folder of one of another runs folder.
+std::string named(const run::RunFolder& run, const fs::path& runs_dir) {
+  std::error_code gone;
+  const bool is_here = fs::equivalent(run.path().parent_path(), runs_dir, gone);
+  return is_here ? run.id() : shown_path(run.path());
+}
 
 /// Throws Error where a run that is none of these has still to begin from one of them.
 void require_unneeded(const fs::path& runs_dir, const std::vector<run::RunFolder>& runs) {
@@ -244,7 +249,7 @@ void require_unneeded(const fs::path& runs_dir, const std::vector<run::RunFolder
   };
   for (const run::NeededCheckpoint& needed : run::needed_checkpoints(runs_dir)) {
     if (is_removed(needed.run) || !is_removed(needed.origin()) || !needed.is_needed()) continue;
-    throw Error("run '" + needed.run.id() + "' (" + run::name_of(needed.run.state()) +
+    throw Error("run '" + named(needed.run, runs_dir) + "' (" + run::name_of(needed.run.state()) +
                     ") starts from the weights of run '" + needed.origin().id() +
                     "': nothing was removed",
                 "remove both, or let it be completed first; --force removes the run all the same",
@@ -313,8 +318,8 @@ Removal remove_runs(const fs::path& runs_dir,
 
 std::vector<Removal> list_removals(const fs::path& runs_dir) {
   std::vector<Removal> removals;
-  require_own_folder(trash_folder(runs_dir));
-  for (const fs::path& entry : folder_entries(trash_folder(runs_dir))) {
+  require_own_folder(run::trash_folder(runs_dir));
+  for (const fs::path& entry : folder_entries(run::trash_folder(runs_dir))) {
     if (!run::is_run_name(entry.filename().string()) || fs::is_symlink(entry)) continue;
     Removal removal = read_removal(entry);
     if (!removal.runs.empty()) removals.push_back(std::move(removal));
@@ -346,7 +351,7 @@ Removal undo_removal(const fs::path& runs_dir,
     throw Error("there is no removal '" + name + "'",
                 "there are " + join(texts_of(removals, &Removal::name), ", "));
   }
-  const fs::path folder = trash_folder(runs_dir) / found->name;
+  const fs::path folder = run::trash_folder(runs_dir) / found->name;
   for (const RemovedRun& run : found->runs) {
     if (fs::exists(runs_dir / run.run)) {
       throw Error("there is a run '" + run.run + "' again: nothing was brought back",

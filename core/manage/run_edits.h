@@ -77,6 +77,4 @@ Removal undo_removal(const std::filesystem::path& runs_dir,
                      const std::string& name,
                      const CountProgress& progress = {});
 
-std::filesystem::path trash_folder(const std::filesystem::path& runs_dir);
-
 }  // namespace forge::manage

@@ -75,7 +75,10 @@ struct Text {
   }
   std::string operator()(const worker::TrainMetrics& metrics) const {
     return "step " + std::to_string(metrics.step) + "  loss " + results::loss_text(metrics.loss) +
-           "  " + with_thousands(std::llround(metrics.tokens_per_second)) + " tok/s";
+           "  " +
+           (metrics.tokens_per_second ? with_thousands(std::llround(*metrics.tokens_per_second))
+                                      : "-") +
+           " tok/s";
   }
   std::string operator()(const worker::Evaluation& evaluation) const {
     std::string text = "evaluation at step " + std::to_string(evaluation.step) + ": loss " +

@@ -122,8 +122,9 @@ int64_t exchange_bytes(const ModelConfig& model, const TrainingShape& shape);
 
 /// Bytes of gradients that processes exchange at a time.
 constexpr int64_t exchange_bucket_bytes = 50'000'000;
-/// One that is filled, one that is sent, and two in which those of others come.
-constexpr int64_t exchange_buckets = 4;
+/// On a GPU: one that is filled, nine that are sent, and ten in which those of others come. On a
+/// CPU there are six.
+constexpr int64_t exchange_buckets = 20;
 
 /// What a row keeps while text is generated, in all layers.
 StateSize generation_state(const ModelConfig& model);

@@ -146,6 +146,40 @@ std::string text(double value, const Metric& metric) {
   return loss_text(value);
 }
 
+int decimals_beside(const std::vector<double>& limits,
+                    const std::vector<double>& values,
+                    int least) {
+  constexpr int most = 12;
+  const auto look_alike = [&](int decimals) {
+    return std::any_of(limits.begin(), limits.end(), [&](double limit) {
+      return std::any_of(values.begin(), values.end(), [&](double value) {
+        return value != limit && fixed_text(value, decimals) == fixed_text(limit, decimals);
+      });
+    });
+  };
+  while (least < most && look_alike(least)) ++least;
+  return least;
+}
+
+std::function<std::string(double)> text_beside(double limit,
+                                               const std::vector<double>& values,
+                                               const Metric& metric) {
+  const auto looks_like_it = [&](double value) {
+    return value != limit && text(value, metric) == text(limit, metric);
+  };
+  if (std::none_of(values.begin(), values.end(), looks_like_it))
+    return [metric](double value) { return text(value, metric); };
+  const double scale = metric.is_fraction() ? 100 : 1;
+  const char* const unit = metric.is_fraction()           ? " %"
+                           : metric.unit == Unit::seconds ? " s"
+                           : metric.unit == Unit::bytes   ? " bytes"
+                                                          : "";
+  std::vector<double> scaled;
+  for (const double value : values) scaled.push_back(scale * value);
+  const int decimals = decimals_beside({scale * limit}, scaled, 0);
+  return [=](double value) { return fixed_text(scale * value, decimals) + unit; };
+}
+
 std::string half_width_text(double half_width, double mean, const Metric& metric) {
   if (metric.unit == Unit::tokens_per_second) return percent_text(half_width / mean);
   return text(half_width, metric);

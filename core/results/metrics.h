@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,17 @@ std::vector<std::string> run_and_table_metric_names();
 /// A value as people read it, in its unit: "1.3011", "87.5 %", "43.1K", "1.50 GiB", "1 h 2 min",
 /// "4,312". A value that is not finite is "nan", "inf" or "-inf".
 std::string text(double value, const Metric& metric);
+
+/// The fewest decimals, from `least` on, with which no value looks like a limit that it is not.
+int decimals_beside(const std::vector<double>& limits,
+                    const std::vector<double>& values,
+                    int least);
+
+/// Writes values as text() does or, where one of `values` would look like the limit though it is
+/// not, in the metric's unit with more decimals: "2.57 s" beside 2.6, "3s" beside 60.
+std::function<std::string(double)> text_beside(double limit,
+                                               const std::vector<double>& values,
+                                               const Metric& metric);
 
 /// Half of a confidence interval around `mean`: of a speed as a percentage of it.
 std::string half_width_text(double half_width, double mean, const Metric& metric);

@@ -4,6 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/json_file.h"
+#include "core/base/text.h"
 #include "core/run/request.h"
 
 namespace forge::run {
@@ -12,20 +15,82 @@ RunFolder NeededCheckpoint::origin() const { return RunFolder(run_of_checkpoint(
 
 bool NeededCheckpoint::is_needed() const { return !run.find_checkpoint().recorded; }
 
-std::vector<NeededCheckpoint> needed_checkpoints(const fs::path& runs_dir) {
-  std::vector<NeededCheckpoint> needed;
-  for (const RunFolder& run : list_runs(runs_dir)) {
-    if (path_exists(run.done_file())) continue;
+namespace {
+
+constexpr uintmax_t max_path_bytes = 4096;
+
+/// A file for each run of another runs folder: its path, under the hash of that.
+fs::path marks_folder(const fs::path& runs_dir) { return runs_dir / ".needed"; }
+
+/// The runs of other runs folders that are marked in this one. The mark of a completed one goes.
+std::vector<RunFolder> marked_runs(const fs::path& runs_dir) {
+  std::vector<RunFolder> runs;
+  for (const fs::path& mark : folder_entries(marks_folder(runs_dir))) {
     try {
-      const worker::Request request = read_request(run);
-      for (const std::string& checkpoint : {request.initial_weights, request.resume_from}) {
-        if (!run_of_checkpoint(checkpoint).empty()) needed.push_back({run, checkpoint});
+      const RunFolder run(read_file_within(mark, max_path_bytes));
+      if (path_exists(run.done_file())) {
+        remove_tree(mark);
+      } else if (run.has_record()) {
+        runs.push_back(run);
       }
     } catch (const Error&) {
-      // Said where the run is begun.
+      // It is no mark, or of a folder that this user may not look into.
     }
   }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<NeededCheckpoint> needed_checkpoints(const RunFolder& run) {
+  std::vector<NeededCheckpoint> needed;
+  if (path_exists(run.done_file())) return needed;
+  try {
+    const worker::Request request = read_request(run);
+    for (const std::string& checkpoint : {request.initial_weights, request.resume_from}) {
+      if (!run_of_checkpoint(checkpoint).empty()) needed.push_back({run, checkpoint});
+    }
+  } catch (const Error&) {
+    // Said where the run is begun.
+  }
   return needed;
+}
+
+std::vector<NeededCheckpoint> needed_checkpoints(const fs::path& runs_dir) {
+  std::vector<NeededCheckpoint> all;
+  for (const auto& runs : {list_runs(runs_dir), marked_runs(runs_dir)}) {
+    for (const RunFolder& run : runs) {
+      std::vector<NeededCheckpoint> needed = needed_checkpoints(run);
+      all.insert(all.end(), needed.begin(), needed.end());
+    }
+  }
+  return all;
+}
+
+void mark_needed_elsewhere(const RunFolder& run) {
+  const std::string path = fs::absolute(run.path()).lexically_normal().string();
+  for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
+    const fs::path runs_dir = needed.origin().path().parent_path();
+    std::error_code gone;
+    if (fs::equivalent(runs_dir, run.path().parent_path(), gone) || !can_write(runs_dir)) continue;
+    try {
+      make_own_folders(runs_dir, marks_folder("").filename());
+      write_file_atomic(marks_folder(runs_dir) / hash_hex(path), path);
+    } catch (const Error&) {
+      // It is full, or was moved away this moment.
+    }
+  }
+}
+
+std::string needed_text(const RunFolder& run, bool only_missing) {
+  for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
+    if (!needed.is_needed() || (only_missing && path_exists(needed.checkpoint))) continue;
+    const std::string id = needed.origin().id();
+    return "it begins from checkpoint " + needed.checkpoint.filename().string() + " of run '" + id +
+           "': " + quoted_command("forge pack " + shell_quoted(id) + " --checkpoints") +
+           " packs that one, and who imports both can resume this one";
+  }
+  return "";
 }
 
 bool is_needed(const fs::path& checkpoint, const fs::path& runs_dir) {

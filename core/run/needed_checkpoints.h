@@ -18,9 +18,21 @@ struct NeededCheckpoint {
   bool is_needed() const;
 };
 
-/// What the unfinished runs of a runs folder name. A run whose request cannot be read cannot begin
+/// What a run names; nothing once it is completed. A run whose request cannot be read cannot begin
 /// as it is, and names nothing.
+std::vector<NeededCheckpoint> needed_checkpoints(const RunFolder& run);
+
+/// What the runs of a runs folder name, and those of other runs folders that are marked in it.
 std::vector<NeededCheckpoint> needed_checkpoints(const std::filesystem::path& runs_dir);
+
+/// Marks the run in the other runs folders that it names checkpoints of, so that nobody removes
+/// them there while it is not completed. One that cannot be written stays without the mark.
+void mark_needed_elsewhere(const RunFolder& run);
+
+/// Of a run that is to be brought to another machine: what it begins from and does not hold, and
+/// how that is brought there, too. "" where it begins from nothing else. `only_missing`: of what is
+/// not here.
+std::string needed_text(const RunFolder& run, bool only_missing);
 
 /// Whether an unfinished run of the runs folder still needs the checkpoint. It stays then, though
 /// its own run would keep others.

@@ -19,6 +19,8 @@
 #include "core/run/event_log.h"
 #include "core/run/identity.h"
 #include "core/run/moved_files.h"
+#include "core/run/needed_checkpoints.h"
+#include "core/run/repetition.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
 #include "core/worker/json_fields.h"
@@ -107,9 +109,11 @@ int64_t step_of(const StoredEvent& stored) {
 ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Identity& identity,
                                       const Json& experiment,
-                                      const std::vector<worker::TokenSource>& train_tokens) {
+                                      const std::vector<worker::TokenSource>& train_tokens,
+                                      const fs::path& runs_dir) {
   check_same_environment(other, identity);
   check_ended(other);
+  other.require_undamaged(other.status());
   const Json config = other.config();
   check_same_measurements(other, config, experiment);
   const config::Experiment before = config::experiment_from_json(config);
@@ -122,10 +126,16 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
       const int64_t step = other.read_checkpoint(*folder).step;
+      require_optimizer_state(*folder, identity.backend);
       config::check_resumable(before, now, step);
       const auto saved = recorded.find(step);
       const int attempt = saved == recorded.end() ? INT_MAX : saved->second;
-      return {fs::absolute(*folder), other.events_file(), step, attempt, before.train.log_every};
+      return {fs::absolute(*folder),
+              other.events_file(),
+              step,
+              attempt,
+              before.train.log_every,
+              repeated_run(other, step, experiment, runs_dir)};
     } catch (const Error& problem) {
       if (folder != folders.rbegin()) continue;
       newest_problem = problem.message();
@@ -269,8 +279,8 @@ Action action_for(const RunStatus& status) {
   switch (status.state) {
     case RunState::completed: return Action::cached;
     case RunState::running: return Action::running;
-    case RunState::not_started:
-    case RunState::queued: return Action::start;
+    case RunState::not_started: return Action::start;
+    case RunState::queued: return status.attempt == 0 ? Action::start : Action::resume;
     case RunState::stopped:
     case RunState::failed: return Action::resume;
   }
@@ -390,6 +400,59 @@ void write_config(const RunFolder& folder, const RunInputs& inputs) {
   write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
 }
 
+void write_record(const RunFolder& folder,
+                  const PlannedRun& planned,
+                  const RunInputs& inputs,
+                  const worker::Request& request) {
+  RunRecord record = planned.record;
+  record.inputs_hash = inputs_hash(request);
+  record.repeats = inputs.continue_from.repeats;
+  write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+}
+
+bool is_same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code gone;
+  return fs::equivalent(a, b, gone);
+}
+
+/// Throws Error where the run, which has a folder, does not go on from the run in `other`.
+void require_continues(const RunFolder& run, const fs::path& other) {
+  const fs::path checkpoint = continued_checkpoint(run);
+  const fs::path continued = run_of_checkpoint(checkpoint);
+  // A run that is not there any more is known by its name.
+  if (is_same_folder(continued, other) ||
+      (!path_exists(continued) && continued.filename() == other.filename()))
+    return;
+  const std::string from =
+      checkpoint.empty()
+          ? "from its start"
+          : "from step " + with_thousands(weights::checkpoint_step(checkpoint).value_or(0)) +
+                " of run '" + tables::printable(continued.filename().string()) + "'";
+  const RunStatus status = run.status();
+  const bool waits = status.state == RunState::queued && status.attempt == 0;
+  throw Error("run '" + run.id() + "' " + (waits ? "waits to begin " : "began ") + from +
+                  ", and does not continue run '" + tables::printable(other.filename().string()) +
+                  "'",
+              (waits ? "'forge runs stop " + shell_quoted(run.id()) +
+                           "' takes it out of the queue, and then it does; "
+                     : std::string(status.state == RunState::completed
+                                       ? "without --continue the command shows it; "
+                                       : "without --continue the command goes on with it; ")) +
+                  "--force makes another run, which does");
+}
+
+/// Plans a run that never began anew, from the checkpoint of these inputs.
+void write_other_beginning(const PlannedRun& planned, const RunInputs& inputs) {
+  const RunFolder& folder = planned.folder;
+  const worker::Request request = make_request(planned, inputs);
+  // Where this ends half-way, the run lacks losses, and none are another run's.
+  fs::remove(folder.events_file());
+  write_record(folder, planned, inputs, request);
+  write_request(folder, request);
+  write_config(folder, inputs);
+  write_file_atomic(folder.events_file(), copied_events(inputs.continue_from));
+}
+
 bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   require_runs_dir(planned.folder.path().parent_path());  // the data was prepared since it was made
   FolderWriter writer(planned.folder.path());
@@ -403,16 +466,17 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!inputs.continue_from.checkpoint.empty()) {
     write_file_atomic(folder.events_file(), copied_events(inputs.continue_from));
   }
-  RunRecord record = planned.record;
-  record.inputs_hash = inputs_hash(request);
-  write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+  write_record(folder, planned, inputs, request);
   try {
     writer.create();
+    mark_needed_elsewhere(planned.folder);
     return true;
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
     if (planned.folder.has_record()) {
       require_own_run(planned);
+      if (!inputs.continue_from.checkpoint.empty())
+        require_continues(planned.folder, run_of_checkpoint(inputs.continue_from.checkpoint));
       return false;
     }
     if (!path_exists(planned.folder.path())) throw;
@@ -448,21 +512,15 @@ PlannedRun plan_run(const RunInputs& inputs,
   return planned;
 }
 
-namespace {
-
-/// What the request of a run says that it continues from, "". One that is damaged says nothing: it
-/// is written anew, and the run makes the same steps from its start.
-std::string continued_checkpoint(const RunFolder& folder) {
-  if (!path_exists(folder.request_file())) return "";
-  try {
-    return read_request(folder).resume_from;
-  } catch (const Error& problem) {
-    if (problem.exit_code() == ExitCode::storage) throw;
-    return "";
-  }
+bool begins_from(const PlannedRun& planned, const RunFolder& other) {
+  if (planned.action == Action::damaged) return false;
+  if (!planned.folder.has_record()) return true;
+  if (is_same_folder(planned.folder.path(), other.path())) return false;
+  if (planned.action == Action::start && planned.folder.state() == RunState::not_started)
+    return true;
+  require_continues(planned.folder, fs::absolute(other.path()));
+  return false;
 }
-
-}  // namespace
 
 std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
                                                  const RunInputs& inputs) {
@@ -481,20 +539,40 @@ std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
   return config_differences(before, now);
 }
 
-bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
-  if (!planned.folder.has_record()) return write_new_folder(planned, inputs);
-  require_own_run(planned);
+namespace {
+
+void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
-    // A run that continues another one does so until it has a checkpoint of its own.
-    RunInputs again = inputs;
-    again.continue_from = {};
-    again.continue_from.checkpoint = continued_checkpoint(planned.folder);
-    write_request(planned.folder, make_request(planned, again));
-    if (planned.action == Action::start) write_config(planned.folder, inputs);
+    if (!inputs.continue_from.checkpoint.empty()) {
+      write_other_beginning(planned, inputs);
+    } else {
+      // A run that continues another one does so until it has a checkpoint of its own.
+      RunInputs again = inputs;
+      again.continue_from.checkpoint = continued_checkpoint(planned.folder);
+      write_request(planned.folder, make_request(planned, again));
+      if (planned.action == Action::start) write_config(planned.folder, inputs);
+    }
+    mark_needed_elsewhere(planned.folder);
   }
   if (planned.action != Action::running && planned.action != Action::damaged)
     remember_places(planned.folder, inputs.experiment, inputs.workspace);
+}
+
+}  // namespace
+
+bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
+  if (!planned.folder.has_record()) return write_new_folder(planned, inputs);
+  require_own_run(planned);
+  try {
+    update_run_folder(planned, inputs);
+  } catch (const Error&) {
+    if (path_exists(planned.folder.record_file())) throw;
+    throw Error("run '" + planned.record.id + "' was removed while this command prepared it",
+                "the same command again makes it anew; 'forge runs undo' brings back what 'forge "
+                "runs rm' removed",
+                ExitCode::failed);
+  }
   return false;
 }
 

@@ -25,17 +25,19 @@ struct ContinueFrom {
   int64_t step = 0;                  ///< of the checkpoint
   int attempt = 0;                   ///< that saved it
   int64_t log_every = 1;             ///< the other run's train.log_every
+  std::string repeats = {};          ///< repeated_run of the steps up to the checkpoint, ""
 };
 
 /// The newest whole checkpoint of `other` that a run of that identity and complete config can
 /// continue as if it had made it itself. Only the budget may differ and what changes no number, and
 /// the schedule must give every finished step the rate that it had (config::check_resumable) and
 /// the rows; `train_tokens` are empty where no data was prepared. Throws Error with the reason if
-/// there is none.
+/// there is none. `runs_dir` is that of the new run.
 ContinueFrom find_continue_checkpoint(const RunFolder& other,
                                       const Identity& identity,
                                       const nlohmann::json& experiment,
-                                      const std::vector<worker::TokenSource>& train_tokens);
+                                      const std::vector<worker::TokenSource>& train_tokens,
+                                      const std::filesystem::path& runs_dir);
 
 /// What the other run's events say of the steps up to the checkpoint, as lines of events.jsonl:
 /// attempt 0 of the run that continues. Beside the metrics it is all that marks them, as a run that
@@ -61,7 +63,7 @@ struct RunInputs {
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json; the run folder gets a copy
   InitialWeights initial_weights;
-  ContinueFrom continue_from;  ///< for a new run; a run with checkpoints resumes from its own
+  ContinueFrom continue_from;  ///< for a run that never began; others resume from their own
   std::vector<worker::TokenSource> train_tokens;
   std::vector<worker::TokenSource> evaluation_tokens;
   std::vector<worker::TokenSource> validation_tokens;
@@ -102,6 +104,11 @@ PlannedRun plan_run(const RunInputs& inputs,
                     bool force,
                     const std::vector<std::string>& taken = {});
 
+/// Whether the planned run is still to begin from a checkpoint of `other`, which --continue names:
+/// it has no folder, or one that never began and is not queued. False where it goes on from `other`
+/// already. Throws Error where it began, or waits to begin, from something else.
+bool begins_from(const PlannedRun& planned, const RunFolder& other);
+
 /// In what the inputs differ from those that a run which goes on, or has not begun, was asked for
 /// before: keys that change none of its numbers.
 std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
@@ -109,8 +116,9 @@ std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
 
 /// Writes what the supervisor needs: the folder of a new run (aside, then renamed), or a fresh
 /// request.json for one that has begun, because token files may have moved. One that has not begun
-/// gets the config of these inputs. Of a completed run it writes where its files are, if they were
-/// moved. Returns whether it made the folder. Throws Error if it cannot be written.
+/// gets the config of these inputs, and begins from their checkpoint where they have one. Of a
+/// completed run it writes where its files are, if they were moved. Returns whether it made the
+/// folder. Throws Error if it cannot be written.
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs);
 
 /// A resolved run of a plan: everything that decides what it computes.

@@ -10,7 +10,9 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/moved_files.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/program_hash.h"
 
 namespace forge::run {
@@ -207,6 +209,18 @@ void require_request_of(const RunRecord& record,
 
 }  // namespace
 
+namespace {
+
+/// The checkpoint of another run that was moved, or imported, into this runs folder since.
+fs::path find_beside(const fs::path& checkpoint, const fs::path& runs_dir) {
+  const fs::path run = run_of_checkpoint(checkpoint);
+  if (run.empty() || path_exists(run)) return checkpoint;
+  const RunFolder beside(runs_dir / run.filename());
+  return path_exists(beside.path()) ? beside.checkpoints() / checkpoint.filename() : checkpoint;
+}
+
+}  // namespace
+
 worker::Request read_request(const RunFolder& folder) {
   const fs::path file = folder.request_file();
   const RunRecord record = folder.record();
@@ -223,10 +237,8 @@ worker::Request read_request(const RunFolder& folder) {
   }
   worker::Request request = parse_request(file, record);
   require_request_of(record, request, file);
-  const std::vector<MovedFolder> moved = {
-      {fs::path(request.run_dir).parent_path(), fs::absolute(folder.path()).parent_path()}};
-  for (std::string* path : {&request.resume_from, &request.initial_weights})
-    *path = find_moved(*path, moved).string();
+  for (std::string* checkpoint : {&request.resume_from, &request.initial_weights})
+    *checkpoint = find_beside(*checkpoint, fs::absolute(folder.path()).parent_path()).string();
   return request;
 }
 
@@ -380,6 +392,7 @@ void refresh_request(const RunFolder& folder,
   request.evaluation_tokens = token_sources(data, data.evaluation);
   request.validation_tokens = token_sources(data, data.validation);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
+  mark_needed_elsewhere(folder);
   const bool is_moved = !moved_to.empty();
   remember_places(folder, request.experiment, is_moved ? moved_to : workspace, is_moved);
 }
@@ -387,6 +400,25 @@ void refresh_request(const RunFolder& folder,
 fs::path run_of_checkpoint(const fs::path& checkpoint) {
   const fs::path run = checkpoint.parent_path().parent_path();
   return RunFolder(run).checkpoints() == checkpoint.parent_path() ? run : fs::path();
+}
+
+fs::path continued_checkpoint(const RunFolder& folder) {
+  if (!path_exists(folder.request_file())) return "";
+  try {
+    return read_request(folder).resume_from;
+  } catch (const Error& problem) {
+    if (problem.exit_code() == ExitCode::storage) throw;
+    return "";
+  }
+}
+
+void require_optimizer_state(const fs::path& checkpoint, const std::string& backend) {
+  const bool is_own = backend == "libtorch" || backend == "pytorch";
+  if (!is_own || path_exists(checkpoint / weights::optimizer_file)) return;
+  throw Error("its checkpoint '" + shown_path(checkpoint) + "' has the weights alone",
+              "'forge pack RUN --checkpoints', where it was trained, packs the optimizer's state, "
+              "too; train.initial_weights starts a new run from the weights",
+              ExitCode::failed);
 }
 
 namespace {

@@ -50,12 +50,22 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// A run that began before goes on without the command that began it: from its folder alone.
 
 /// The request that the run was begun with. Throws Error for a run that has none, and for a request
-/// that cannot be read or is not that of the run's identity: it would make another run. Where the
-/// runs folder was moved since, the runs that it names are looked for there.
+/// that cannot be read or is not that of the run's identity: it would make another run. The runs
+/// that it names, where they are not there any more, are those beside this one: the runs folder was
+/// moved, or both were imported.
 worker::Request read_request(const RunFolder& folder);
 
 /// The folder of the run that a checkpoint which a request names belongs to; "" for other folders.
 fs::path run_of_checkpoint(const fs::path& checkpoint);
+
+/// The checkpoint of another run that the run continues, as its request says; "": none. A request
+/// that is damaged says nothing: it is written anew, and the run makes the same steps from its
+/// start.
+fs::path continued_checkpoint(const RunFolder& folder);
+
+/// Throws Error where a checkpoint of forge's own backends has the weights alone, as in a pack that
+/// was made without --checkpoints: no run goes on from it.
+void require_optimizer_state(const fs::path& checkpoint, const std::string& backend);
 
 /// The request of a run with token files that are there: where the cache has been emptied since the
 /// run was planned, they are prepared anew, and request.json names them. Throws Error that names

@@ -52,6 +52,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.optional("planned_claims", record.planned_claims);
   visit.optional("planned_tables", record.planned_tables);
   visit.optional("planned_config", record.planned_config);
+  visit.optional("repeats", record.repeats);
   visit.optional("planned_inputs", record.inputs_hash);
   visit.optional("train_rows", record.train_rows);
   visit.optional("evaluation_rows", record.evaluation_rows);
@@ -67,7 +68,8 @@ RunRecord record_from_json(const Json& json) {
 }
 
 std::string supervisor_error(const RunFolder& folder) {
-  if (!path_exists(folder.path())) return "its folder was removed or renamed while it ran";
+  // A worker that writes on makes a folder of that name again.
+  if (!path_exists(folder.record_file())) return "its folder was removed or renamed while it ran";
   const std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
   if (words.empty()) return "its supervisor was killed";
   return "its supervisor gave up: " + words[0];
@@ -183,6 +185,8 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
       status.reason = supervisor_error(folder);
       status.hint = "start it again: it resumes from its newest checkpoint";
     }
+    // Whoever serves the queue starts it again, as one that never began.
+    if (queued && status.interrupted) status.state = RunState::queued;
   } catch (const Error& problem) {
     status.state = RunState::failed;
     status.reason = folder.events_file().string() + " is damaged: " + problem.message();
@@ -469,6 +473,8 @@ void RunFolder::request_save() const {
   require_own_folder(path_);
   write_file_atomic(save_file(), "");
 }
+
+fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
 
 std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;

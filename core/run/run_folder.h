@@ -41,6 +41,9 @@ struct RunRecord {
   std::optional<std::map<std::string, std::string>> planned_tables = {};
   /// config_key of its config as its files had it then, without --set; "": not recorded.
   std::string planned_config = {};
+  /// Id of an older run of the same seed that told other losses of the steps which this one took
+  /// over from another run (repeated_run); "": none.
+  std::string repeats = {};
   std::string inputs_hash = {};  ///< of the request that it was planned with, "": not recorded
   int64_t train_rows = 0;  ///< different rows that it trains on; 0: of several texts, or not known
   int64_t evaluation_rows = 0;  ///< that there are of train.eval_rows; 0: not known
@@ -52,7 +55,8 @@ struct RunRecord {
 };
 
 /// State of a run, from its files and the queue's. A run that never began is queued, or it is not
-/// started: it left the queue again, or was never put there.
+/// started: it left the queue again, or was never put there. One whose supervisor was killed is
+/// queued as well while it is in the queue.
 enum class RunState { not_started, queued, running, completed, stopped, failed };
 const std::vector<std::string>& names_of(RunState);
 /// "not started", "queued", "running", "completed", "stopped", "failed".
@@ -241,6 +245,9 @@ std::string supervisor_error(const RunFolder& folder);
 constexpr const char* linked_run_text =
     "a symbolic link stands in the place of its folder; remove the link, or put what it leads to "
     "in its place";
+
+/// Holds a folder for each removal, with the runs that it moved there.
+std::filesystem::path trash_folder(const std::filesystem::path& runs_dir);
 
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);

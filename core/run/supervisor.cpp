@@ -219,7 +219,7 @@ class Supervisor {
     const std::string others = continues_other                ? initial_checkpoint_
                                : request_.resume_from.empty() ? request_.initial_weights
                                                               : "";
-    require_not_removed(others);
+    require_there(others);
     if (continues_other) require_whole_checkpoint(others);
     if (!restore_tokens()) return stopped("stopped on request while its data was prepared anew");
     // Not in request.json: the list is long, and every old run would be slower to read.
@@ -292,7 +292,7 @@ class Supervisor {
                                  *worker);
     // They may have been removed before the worker had read them.
     const bool names_others = !others.empty() && end.reason.find(others) != std::string::npos;
-    if (end.state == RunState::failed && names_others) require_not_removed(others);
+    if (end.state == RunState::failed && names_others) require_there(others);
     if (end.retryable && end.saved) end.saved = next_begins_elsewhere();
     return end;
   }
@@ -333,11 +333,14 @@ class Supervisor {
     return true;
   }
 
-  /// Of a checkpoint of another run, which may have been removed while this one waited.
-  void require_not_removed(const fs::path& checkpoint) const {
+  /// Of a checkpoint of another run, which may have been removed while this one waited, or never
+  /// came to the machine that this one was brought to.
+  void require_there(const fs::path& checkpoint) const {
     const fs::path other = run_of_checkpoint(checkpoint);
     if (other.empty() || is_folder(checkpoint)) return;
     const std::string id = other.filename().string();
+    const std::string then =
+        quoted_command("forge runs resume " + shell_quoted(folder_.id())) + " starts this run";
     if (path_exists(other))
       throw Error("checkpoint " + checkpoint.filename().string() + " of run '" + id +
                       "', from which it starts, is gone",
@@ -345,18 +348,40 @@ class Supervisor {
                       "', or ask for the run again with --force: it then starts from the newest "
                       "checkpoint of that run",
                   ExitCode::failed);
-    throw Error(
-        "run '" + id + "', from whose weights it starts, was removed",
-        "'forge runs undo' brings it back, 'forge runs undo --list' lists what was removed; "
-        "then " +
-            quoted_command("forge runs resume " + shell_quoted(folder_.id())) + " starts this run",
-        ExitCode::failed);
+    if (is_in_trash(other))
+      throw Error("run '" + id + "', from whose weights it starts, was removed",
+                  undo_command(other.parent_path()) + " brings it back, " +
+                      "'forge runs undo --list' lists what was removed; then " + then,
+                  ExitCode::failed);
+    const fs::path here = folder_.path().parent_path() / id;
+    throw Error("run '" + id + "', from whose weights it starts, is not there: neither '" +
+                    shown_path(other) + "' nor '" + shown_path(here) + "'",
+                quoted_command("forge pack " + shell_quoted(id) + " --checkpoints") +
+                    " packs it where it is, 'forge import FILE' brings it here; then " + then,
+                ExitCode::failed);
+  }
+
+  static bool is_in_trash(const fs::path& run) {
+    const std::vector<fs::path> removals = folder_entries(trash_folder(run.parent_path()));
+    return std::any_of(removals.begin(), removals.end(), [&](const fs::path& removal) {
+      return path_exists(removal / run.filename());
+    });
+  }
+
+  /// The command by which the last removal of a runs folder is undone.
+  std::string undo_command(const fs::path& runs_dir) const {
+    std::error_code gone;
+    const bool is_here = fs::equivalent(runs_dir, folder_.path().parent_path(), gone);
+    const std::string where =
+        is_here ? "" : "FORGE_RUNS_DIR=" + shell_quoted(shown_path(runs_dir)) + " ";
+    return quoted_command(where + "forge runs undo");
   }
 
   /// Of another run, which may have been damaged while this one waited.
-  static void require_whole_checkpoint(const fs::path& checkpoint) {
+  void require_whole_checkpoint(const fs::path& checkpoint) const {
     try {
       weights::read_checkpoint_state(checkpoint);
+      require_optimizer_state(checkpoint, folder_.record().identity.backend);
     } catch (const Error& problem) {
       throw Error("the checkpoint that the run goes on from cannot be used: " + problem.message(),
                   "begin it again from another run: 'forge run CONFIG --continue RUN --force'",

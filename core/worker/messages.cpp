@@ -433,6 +433,9 @@ Event event_from_json(const Json& json) {
     const double fraction = progress->fraction;
     progress->fraction = fraction > 0 ? std::min(fraction, 1.0) : 0;  // not a number is 0, too
   }
+  // Older workers say 0 where no step was timed.
+  if (auto* train = std::get_if<TrainMetrics>(&event); train && train->tokens_per_second == 0.0)
+    train->tokens_per_second.reset();
   return event;
 }
 

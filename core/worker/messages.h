@@ -206,12 +206,13 @@ struct Progress {
 /// Training metrics of the window of steps that ends with `step` (1-based count of done steps).
 struct TrainMetrics {
   int64_t step = 0;
-  int64_t tokens = 0;            ///< trained on since step 0
-  double loss = 0;               ///< mean over the window's steps
-  double learning_rate = 0;      ///< used by the last step
-  double gradient_norm = 0;      ///< mean over the window, before clipping
-  double tokens_per_second = 0;  ///< of the window's training steps alone
-  double elapsed_seconds = 0;    ///< wall time since training began, earlier attempts included
+  int64_t tokens = 0;        ///< trained on since step 0
+  double loss = 0;           ///< mean over the window's steps
+  double learning_rate = 0;  ///< used by the last step
+  double gradient_norm = 0;  ///< mean over the window, before clipping
+  /// Of the window's training steps alone; none: no step was timed, as the first ones of a process.
+  std::optional<double> tokens_per_second = {};
+  double elapsed_seconds = 0;  ///< wall time since training began, earlier attempts included
 };
 
 template <class Visitor>
@@ -221,7 +222,7 @@ void fields(Visitor& visit, TrainMetrics& metrics) {
   visit.field("loss", metrics.loss);
   visit.field("learning_rate", metrics.learning_rate);
   visit.field("gradient_norm", metrics.gradient_norm);
-  visit.field("tokens_per_second", metrics.tokens_per_second);
+  visit.optional("tokens_per_second", metrics.tokens_per_second);
   visit.field("elapsed_seconds", metrics.elapsed_seconds);
 }
 

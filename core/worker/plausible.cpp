@@ -85,7 +85,7 @@ struct NumberCheck {
     require_not_negative("gradient_norm", metrics.gradient_norm);
     require_not_negative("learning_rate", metrics.learning_rate);
     require_finite("learning_rate", metrics.learning_rate);
-    require_speed(metrics.tokens_per_second);
+    require_speed(metrics.tokens_per_second.value_or(0));
     require_duration("elapsed_seconds", metrics.elapsed_seconds);
   }
   void operator()(const Evaluation& evaluation) const {

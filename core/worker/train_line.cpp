@@ -39,6 +39,10 @@ class Scanner {
   }
 
   void read(std::string_view& text) { text = string(); }
+  template <class Number>
+  void read(std::optional<Number>& value) {
+    read(value.emplace());
+  }
 
   template <class Number>
   void read(Number& value) {
@@ -90,6 +94,10 @@ struct FieldScanner {
     }
     next_bit *= 2;
   }
+  template <class T>
+  void optional(const char* name, T& value) {
+    field(name, value);
+  }
 };
 
 }  // namespace
@@ -114,6 +122,7 @@ std::optional<TrainLine> train_from_line(const std::string& line) {
   } while (scanner.take(','));
   scanner.expect('}');
   if (!scanner.fine() || !scanner.at_end() || seen != all || event != "train") return std::nullopt;
+  if (read.metrics.tokens_per_second == 0.0) return std::nullopt;  // event_from_json knows of it
   return read;
 }
 

@@ -188,11 +188,21 @@ TEST_CASE("a run goes on from another one's checkpoint with a longer budget") {
   INFO(shorter.err);
   REQUIRE(shorter.exit_code == 0);
   const std::string id = json::parse(shorter.out)[0].at("id");
+  const Outcome planned = forge.call(command(32, {"--continue", id, "--dry-run"}));
+  INFO(planned.err);
+  const json plan = json::parse(planned.out)[0];
+  CHECK(plan.at("steps") == 12);
+  CHECK(plan.at("continues") == json{{"run", id}, {"step", 20}});
+  std::vector<std::string> words = command(32, {"--continue", id, "--dry-run"});
+  words.erase(std::find(words.begin(), words.end(), "--json"));
+  CHECK(contains(forge.call(words).out, "train_baseline goes on from step 20 of " + id));
   const Outcome longer = forge.call(command(32, {"--continue", id.substr(0, id.size() - 4)}));
   INFO(longer.err);
   REQUIRE(longer.exit_code == 0);
   const json continued = json::parse(longer.out)[0];
   REQUIRE(continued.at("id") != id);
+  const Outcome shown = forge.call({"runs", "show", continued.at("id")});
+  CHECK(contains(shown.out, "step 20 of " + id));
   const Outcome whole = forge.call(command(32, {"--force"}));
   REQUIRE(losses(continued) == losses(json::parse(whole.out)[0]));
   REQUIRE(losses(continued).size() ==

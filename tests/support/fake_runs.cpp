@@ -219,6 +219,7 @@ run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const M
   record.planned_seeds = run.planned_seeds;
   record.planned_tables = run.planned_tables;
   record.planned_config = run.planned_config;
+  record.repeats = run.repeats;
   record.entropy_floor = run.entropy_floor;
   record.repeated_sentences = run.repeated_sentences;
   record.command = "forge run " + run.config;

@@ -294,7 +294,7 @@ class TrainingRun {
     metrics.loss = state_.window_loss / double(state_.window_steps);
     metrics.gradient_norm = state_.window_norm / double(state_.window_steps);
     metrics.learning_rate = trainer_.optimizer().learning_rate(state_.step - 1);
-    if (window_seconds_ > 0) {
+    if (window_timed_steps_ > 0 && window_seconds_ > 0) {
       metrics.tokens_per_second = double(window_timed_steps_ * tokens_per_step()) / window_seconds_;
     }
     metrics.elapsed_seconds = state_.elapsed_seconds;

@@ -113,7 +113,7 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   if (config.path.empty()) {
     return config.kind + "-" + std::to_string(config.vocab_size) + version;
   }
-  if (!fs::is_regular_file(config.path)) {
+  if (!fs::exists(config.path)) {
     throw Error(
         "there is no file '" + config.path + "'",
         "tokenizer.path names a tokenizer.json, a SentencePiece model or a rank file of tiktoken");

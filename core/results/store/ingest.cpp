@@ -96,9 +96,10 @@ class Ingester {
                              std::string("SELECT ") + train_metrics_columns +
                                  " FROM train_metrics WHERE run_id = ? AND step <= ? "
                                  "ORDER BY step DESC LIMIT 1"),
-        select_last_speed_(database,
-                           "SELECT tokens_per_second FROM train_metrics WHERE run_id = ? AND "
-                           "step <= ? AND tokens_per_second > 0 ORDER BY step DESC LIMIT 1"),
+        select_last_speed_(
+            database,
+            "SELECT tokens_per_second FROM train_metrics WHERE run_id = ? AND "
+            "step <= ? AND tokens_per_second IS NOT NULL ORDER BY step DESC LIMIT 1"),
         select_last_evaluation_(
             database,
             "SELECT step, loss, validation_loss FROM evaluations WHERE run_id = ? "
@@ -171,7 +172,8 @@ class Ingester {
     run.failure_reason = is_completed ? "" : status.reason;
     run.failure_hint = is_completed ? "" : status.hint;
     // What a run diverged to is what it came to.
-    const bool is_lost = status.state == run::RunState::failed && !status.diverged;
+    const bool has_failed = status.state == run::RunState::failed || status.interrupted;
+    const bool is_lost = has_failed && !status.diverged;
     if (is_lost && !status.damaged) keep_values_up_to(run.kept_step, run);
     add_remarks(folder, run);
     write_summary(run);
@@ -294,7 +296,7 @@ class Ingester {
     for (const run::ReadLine& line : lines) {
       if (line.event) {
         const auto& event = line.event->event;
-        const auto* started = event ? std::get_if<worker::Started>(&*event) : nullptr;
+        const auto* started = run::started_of(*line.event);
         if (started) forget_later_steps(started->first_step, run);
         apply(*line.event, run);
         if (event) write_event(*event, run.id);

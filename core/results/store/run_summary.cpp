@@ -179,8 +179,7 @@ class SummaryUpdate {
     run_.step = metrics.step;
     run_.tokens = metrics.tokens;
     set(results::train_loss_name, metrics.loss);
-    if (metrics.tokens_per_second > 0)  // 0: the first steps are not measured
-      set(results::tokens_per_second_name, metrics.tokens_per_second);
+    if (metrics.tokens_per_second) set(results::tokens_per_second_name, *metrics.tokens_per_second);
     set(results::wall_seconds_name, metrics.elapsed_seconds);
   }
   void operator()(const worker::Evaluation& evaluation) {

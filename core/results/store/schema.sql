@@ -17,6 +17,7 @@ CREATE TABLE runs (
   planned_claims        TEXT NOT NULL,      -- keys of the tables' claims at that time
   planned_tables        TEXT NOT NULL,      -- JSON: name and design of the tables; '': not known
   planned_config        TEXT NOT NULL,      -- key of its config without --set then; '': not known
+  repeats               TEXT NOT NULL,      -- older run with other losses of steps that it took over; '': none
   train_rows            INTEGER NOT NULL,   -- different ones that it trains on; 0: not known
   entropy_floor         REAL,               -- of the text evaluated on, nats a token
   repeated_sentences    REAL,               -- fraction of the evaluated ones that are trained on
@@ -116,7 +117,7 @@ CREATE TABLE train_metrics (
   loss              REAL,
   learning_rate     REAL,
   gradient_norm     REAL,
-  tokens_per_second REAL,
+  tokens_per_second REAL,           -- NULL: not measured
   elapsed_seconds   REAL,
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;

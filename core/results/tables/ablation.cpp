@@ -225,7 +225,8 @@ SetupEntry describe_uncertainty(const Ablation& ablation) {
   const auto has_several = [](const AblationRow& row) { return row.runs.size() > 1; };
   if (std::none_of(ablation.rows.begin(), ablation.rows.end(), has_several)) {
     const std::string text = "one seed per row: a difference may be noise";
-    return {"Uncertainty", text, text + " (run more with --seeds 3)"};
+    const int seeds = ablation.table.seeds > 1 ? ablation.table.seeds : 3;
+    return {"Uncertainty", text, text + " (run more with --seeds " + std::to_string(seeds) + ")"};
   }
   const std::string& baseline =
       std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {

@@ -118,6 +118,10 @@ bool is_tuning_seed(const BestOfSpec& best_of, int64_t seed) {
   return std::find(seeds.begin(), seeds.end(), seed) != seeds.end();
 }
 
+bool decides(const BestOfSpec& best_of, int64_t seed) {
+  return best_of.tuning_seeds.empty() || is_tuning_seed(best_of, seed);
+}
+
 bool lists_value_of(const BestOfSpec& best_of, const ConfiguredRun& run) {
   const std::vector<double>& values = best_of.values;
   return std::find(values.begin(), values.end(), number_of(run.config, best_of.key)) !=
@@ -136,8 +140,7 @@ std::string why_not_chosen(const BestOfSpec& best_of, const ConfiguredRun& run) 
   if (best_of.validation_rows > 0 && rows != static_cast<double>(best_of.validation_rows))
     return "train.validation_rows " + std::to_string(std::llround(rows)) + ", best_of asks for " +
            std::to_string(best_of.validation_rows);
-  const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, run.summary.seed);
-  if (decides && is_completed(&run) && !run.summary.metric(best_of.by))
+  if (decides(best_of, run.summary.seed) && is_completed(&run) && !run.summary.metric(best_of.by))
     return no_metric_reason(best_of);
   const double value = number_of(run.config, best_of.key);
   if (std::find(best_of.values.begin(), best_of.values.end(), value) != best_of.values.end())
@@ -160,8 +163,7 @@ void fill_best(const BestOfSpec& best_of,
     const auto found = std::find(
         best_of.values.begin(), best_of.values.end(), number_of(run->config, best_of.key));
     const auto place = static_cast<size_t>(found - best_of.values.begin());
-    const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, run->summary.seed);
-    (decides ? deciding : others)[place].push_back(run);
+    (decides(best_of, run->summary.seed) ? deciding : others)[place].push_back(run);
   }
   for (size_t i = 0; i < best_of.values.size(); ++i)
     row.points.push_back({sample_of(deciding[i], excluded, "", is_current), best_of.values[i]});

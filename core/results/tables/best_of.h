@@ -41,6 +41,9 @@ bool is_preferred(const BestOfSpec& best_of,
 /// Whether runs of the seed are those that the value is chosen with, and are not shown.
 bool is_tuning_seed(const BestOfSpec& best_of, int64_t seed);
 
+/// Whether the value is chosen with runs of the seed.
+bool decides(const BestOfSpec& best_of, int64_t seed);
+
 /// Whether the run has one of the values that a row is the best of.
 bool lists_value_of(const BestOfSpec& best_of, const store::ConfiguredRun& run);
 

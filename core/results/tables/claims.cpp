@@ -37,8 +37,10 @@ std::string interval_text(const std::string& mean,
   return mean + " (95 %: " + low + " to " + high + ")";
 }
 
+/// `limit`: what its text is to tell it from.
 ClaimMetric sampled(const AblationRow& row,
                     const std::string& name,
+                    double limit = std::nan(""),
                     double confidence = statistics::default_confidence) {
   ClaimMetric metric;
   metric.values = values_of(row, name);
@@ -51,19 +53,20 @@ ClaimMetric sampled(const AblationRow& row,
         metric.values, 0, confidence, 0, statistics::error_of_weighted_mean(losses, tokens));
     if (over_rows) metric.summary.interval = over_rows->interval;
   }
-  const auto text = [&](double value) { return results::text(value, kind); };
   const double mean = metric.summary.mean;
   metric.of_cases = {mean, mean};
-  metric.text = text(mean);
-  if (const auto& interval = metric.summary.interval) {
-    metric.text = interval_text(text(mean), text(interval->low), text(interval->high)) + " over " +
-                  std::to_string(metric.values.size()) + " seeds";
+  std::string of_what;
+  if (metric.summary.interval) {
+    of_what = " over " + std::to_string(metric.values.size()) + " seeds";
   } else if (kind.is_fraction()) {
     const worker::Score& score = row.runs.front().scores.at(name);
     metric.of_cases = statistics::wilson_interval(score.value, score.count);
-    metric.text = interval_text(text(mean), text(metric.of_cases.low), text(metric.of_cases.high)) +
-                  " of " + with_thousands(score.count) + " cases";
+    of_what = " of " + with_thousands(score.count) + " cases";
   }
+  const auto [low, high] = metric.summary.interval.value_or(metric.of_cases);
+  const auto text = results::text_beside(limit, {mean, low, high}, kind);
+  metric.text =
+      of_what.empty() ? text(mean) : interval_text(text(mean), text(low), text(high)) + of_what;
   return metric;
 }
 
@@ -108,7 +111,7 @@ JudgedClaim measured(Verdict verdict, const std::string& reason) {
 }
 
 /// Why a test over several seeds is not possible.
-std::string why_not_tested(const AblationRow& row) {
+std::string why_no_interval(const AblationRow& row) {
   if (row.evaluation_rows.losses.size() == 1)
     return "one row of text was evaluated: nothing says how much another would change";
   return "the seeds do not differ, or less than the values are rounded: nothing says how much "
@@ -129,17 +132,28 @@ JudgedClaim of_one_seed(Verdict suggested, const std::string& reason) {
   return measured(Verdict::not_decidable, reason + words + ": a verdict takes several");
 }
 
+/// Writes differences, with as many digits as tell `values` from 0.
+std::function<std::string(double)> signed_text(std::vector<double> values,
+                                               const results::Metric& metric) {
+  for (double& value : values) value = std::abs(value);
+  const auto text = results::text_beside(0, values, metric);
+  return [text](double value) { return (value < 0 ? "\u2212" : "+") + text(std::abs(value)); };
+}
+
 JudgedClaim judge_against_row(const ClaimSpec& claim,
                               const AblationRow& row,
                               const AblationRow& other_row,
                               double confidence) {
   const bool below = claim.above.empty();
   const results::Metric metric = results::metric_named(claim.score);
-  const auto text = [&](double value) {
-    return (value < 0 ? "\u2212" : "+") + results::text(std::abs(value), metric);
-  };
   const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
   const double difference = own.summary.mean - other.summary.mean;
+  const std::optional<RowDifference> shown = difference_between(row, other_row, claim.score);
+  const auto text = signed_text(shown ? std::vector<double>{shown->difference.difference,
+                                                            shown->difference.interval.low,
+                                                            shown->difference.interval.high}
+                                      : std::vector<double>{difference},
+                                metric);
   if (own.is_one_seed() || other.is_one_seed()) {
     const std::string reason =
         metric.is_fraction() ? own.text + " against " + other.text : text(difference);
@@ -147,9 +161,8 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
                              : order_of(other.of_cases, own.of_cases, true),
                        reason);
   }
-  const std::optional<RowDifference> shown = difference_between(row, other_row, claim.score);
   if (!shown)
-    return measured(Verdict::not_decidable, text(difference) + "; " + why_not_tested(row));
+    return measured(Verdict::not_decidable, text(difference) + "; " + why_no_interval(row));
   const auto& [low, high] = shown->difference.interval;
   const std::string reason =
       interval_text(text(shown->difference.difference), text(low), text(high)) + ", " +
@@ -163,17 +176,17 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
 JudgedClaim judge_against_number(const ClaimSpec& claim,
                                  const AblationRow& row,
                                  double confidence) {
-  const ClaimMetric own = sampled(row, claim.score);
-  const ClaimMetric at_confidence = sampled(row, claim.score, confidence);
-  const statistics::Interval range = at_confidence.summary.interval.value_or(own.of_cases);
   const double number = claim.at_least ? *claim.at_least : *claim.at_most;
+  const ClaimMetric own = sampled(row, claim.score, number);
+  const ClaimMetric at_confidence = sampled(row, claim.score, number, confidence);
+  const statistics::Interval range = at_confidence.summary.interval.value_or(own.of_cases);
   const Verdict verdict = claim.at_least ? order_of({number, number}, range, false)
                                          : order_of(range, {number, number}, false);
   if (own.is_one_seed()) return of_one_seed(verdict, own.text);
   const results::Metric metric = results::metric_named(claim.score);
   const bool is_of_one_row = metric.is_eval_loss() && row.evaluation_rows.losses.size() == 1;
   if (is_of_one_row || (range.high == range.low && !metric.is_exact()))
-    return measured(Verdict::not_decidable, own.text + "; " + why_not_tested(row));
+    return measured(Verdict::not_decidable, own.text + "; " + why_no_interval(row));
   return tested(verdict, own.text);
 }
 
@@ -193,10 +206,15 @@ std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const Abl
 
 /// "0.0012 against 0.0350, margin −0.0338 (95 %: −0.0340 to −0.0336) over 3 seeds"
 std::string reason_of(const ClaimResult& result) {
-  const auto text = [](double value) { return results::fixed_text(value, 4); };
   if (!result.left.value || !result.right.value) return result.reason;
-  std::string reason = text(*result.left.value) + " against " + text(*result.right.value);
-  if (const auto& interval = result.margin.interval)
+  int decimals = results::decimals_beside({*result.left.value}, {*result.right.value}, 4);
+  const auto& interval = result.margin.interval;
+  if (interval)
+    decimals = results::decimals_beside(
+        {0}, {*result.margin.value, interval->low, interval->high}, decimals);
+  const auto text = [&](double value) { return results::fixed_text(value, decimals); };
+  const std::string reason = text(*result.left.value) + " against " + text(*result.right.value);
+  if (interval)
     return reason + ", margin " +
            interval_text(text(*result.margin.value), text(interval->low), text(interval->high)) +
            " over " + counted(result.margin.runs, "seed");
@@ -219,8 +237,13 @@ JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples, double c
   const Estimate found = estimate(claim.expression, samples);
   if (!found.value) return {Verdict::not_decidable, "", found.missing, false, std::nullopt, false};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
-  const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
-  const auto text = [&](double value) { return results::fixed_text(value, precision) + unit; };
+  std::vector<double> limits, values = {*found.value};
+  for (const auto& limit : {claim.at_least, claim.at_most})
+    if (limit) limits.push_back(*limit);
+  if (found.interval) values.insert(values.end(), {found.interval->low, found.interval->high});
+  const int usual = unit.empty() ? 4 : 2;  // a loss, or a percentage
+  const int decimals = results::decimals_beside(limits, values, usual);
+  const auto text = [&](double value) { return results::fixed_text(value, decimals) + unit; };
   const std::string claimed = ", claimed " + limits_text(claim);
   if (!found.interval)
     return measured(Verdict::not_decidable, text(*found.value) + claimed + "; " + found.missing);
@@ -268,25 +291,17 @@ bool is_exact(const ClaimSpec& claim) {
   });
 }
 
-/// The rows of whose runs the claim is about a timing.
-std::vector<const AblationRow*> timed_rows_of(const ClaimSpec& claim, const Ablation& ablation) {
-  return rows_of(claim, ablation, [&](const std::string& metric) {
-    return is_timed_by_runs(metric, ablation.table);
-  });
-}
-
-/// What a claim's own words or its metric name, in rows.
-std::vector<Name> names_of(const ClaimSpec& claim, const TableSpec& table) {
+/// What a claim's own words or its metric name, in rows, and what that is computed with.
+std::vector<RowMetric> metrics_behind(const ClaimSpec& claim, const Ablation& ablation) {
   std::vector<Name> names;
-  for (const ClaimedMetric& claimed : metrics_of(claim, table))
+  for (const ClaimedMetric& claimed : metrics_of(claim, ablation.table))
     names.push_back({claimed.metric, Name::Row::of_config, claimed.config});
-  return names;
+  return metrics_behind(names, ablation, *find_row(ablation, ablation.table.baseline));
 }
 
 /// Why the metrics that the claim names were not measured alike, "" if they were.
 std::string why_measured_otherwise(const ClaimSpec& claim, const Ablation& ablation) {
-  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline);
-  return why_measured_otherwise(names_of(claim, ablation.table), ablation, *baseline);
+  return why_measured_otherwise(metrics_behind(claim, ablation), ablation.table);
 }
 
 /// The configs of the claim whose measured speeds the table does not have, "" without such.
@@ -447,11 +462,7 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     return judged;
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
-  std::string doubt = why_timings_not_tested(timed_rows_of(claim, ablation));
-  if (doubt.empty())
-    doubt = why_repetitions_not_tested(rows_of(claim, ablation, [&](const std::string& metric) {
-      return is_drawn_anew(metric, ablation.table);
-    }));
+  const std::string doubt = why_not_tested(metrics_behind(claim, ablation), ablation.table);
   // Asked of all runs, also where fewer of them are tested: as in the columns.
   if (!doubt.empty() || !why_measured_otherwise(claim, ablation).empty()) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);

@@ -232,8 +232,12 @@ std::vector<std::string> differing_keys(const Runs& runs, const TableSpec& table
   for (const auto& [key, of_runs] : values) {
     // Each backend has a command, and what that needs, of its own.
     if (table.by == "backend" && starts_with(key, "external.")) continue;
+    const auto expected =
+        std::count_if(runs.begin(), runs.end(), [&, &name = key](const auto* run) {
+          return !is_varied_by(table, run->summary.config, name);
+        });
     const bool is_equal = std::equal(of_runs.begin() + 1, of_runs.end(), of_runs.begin());
-    if (of_runs.size() < runs.size() || !is_equal) keys.push_back(key);
+    if (of_runs.size() < static_cast<size_t>(expected) || !is_equal) keys.push_back(key);
   }
   return keys;
 }

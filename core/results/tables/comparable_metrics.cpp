@@ -110,31 +110,52 @@ std::string why_not_comparable(const AblationRow& row,
   return why_measured_otherwise(row, other, metric, table);
 }
 
-std::string why_measured_otherwise(const std::vector<Name>& names,
-                                   const Ablation& ablation,
-                                   const AblationRow& row) {
+std::vector<RowMetric> metrics_behind(const std::vector<Name>& names,
+                                      const Ablation& ablation,
+                                      const AblationRow& row) {
   const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
-  std::vector<std::pair<const AblationRow*, std::string>> metrics;
+  std::vector<RowMetric> metrics;
   for (const Name& name : names) {
     const AblationRow* named = &row;
     if (name.row == Name::Row::baseline) named = baseline;
     if (name.row == Name::Row::of_config) named = find_row(ablation, name.config, row.group);
-    if (named) metrics.emplace_back(named, name.metric);
+    if (named) metrics.push_back({named, name.metric});
     if (baseline && name.metric == results::loss_at_equal_time_name)
-      metrics.emplace_back(baseline, name.metric);
+      metrics.push_back({baseline, name.metric});
   }
+  return metrics;
+}
+
+std::string why_measured_otherwise(const std::vector<RowMetric>& metrics, const TableSpec& table) {
   for (size_t i = 0; i < metrics.size(); ++i) {
     for (size_t j = 0; j <= i; ++j) {
       const auto& [own, metric] = metrics[j];
       const auto& [other, metric_of_other] = metrics[i];
-      const std::string why = why_measured_otherwise(*own, *other, metric, ablation.table);
+      const std::string why = why_measured_otherwise(*own, *other, metric, table);
       // What depends on the device beside what does not, such as speed over loss, compares nothing.
-      if (!why.empty() &&
-          !why_measured_otherwise(*own, *other, metric_of_other, ablation.table).empty())
+      if (!why.empty() && !why_measured_otherwise(*own, *other, metric_of_other, table).empty())
         return why;
     }
   }
   return "";
+}
+
+namespace {
+
+/// The rows, each once, of whose metrics the test says so.
+template <class Test>
+std::vector<const AblationRow*> rows_with(const std::vector<RowMetric>& metrics, const Test& test) {
+  std::vector<const AblationRow*> rows;
+  for (const auto& [row, metric] : metrics)
+    if (test(metric) && std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
+  return rows;
+}
+
+/// Whether a run that is repeated has another value of the metric though all its losses are the
+/// same: a speed, and a loss within a curve, which depends on when it was evaluated.
+bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
+  return is_timed_by_runs(metric, table) || metric == results::loss_at_equal_time_name ||
+         metric == results::loss_at_equal_flops_name;
 }
 
 std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows) {
@@ -145,9 +166,13 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows) 
          "difference ('forge bench' measures in turn)";
 }
 
-bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
-  return is_timed_by_runs(metric, table) || metric == results::loss_at_equal_time_name ||
-         metric == results::loss_at_equal_flops_name;
+}  // namespace
+
+std::string why_not_tested(const std::vector<RowMetric>& metrics, const TableSpec& table) {
+  const auto is_timed = [&](const std::string& metric) { return is_timed_by_runs(metric, table); };
+  const auto is_drawn = [&](const std::string& metric) { return is_drawn_anew(metric, table); };
+  const std::string why = why_timings_not_tested(rows_with(metrics, is_timed));
+  return why.empty() ? why_repetitions_not_tested(rows_with(metrics, is_drawn)) : why;
 }
 
 std::string why_repetitions_not_tested(const std::vector<const AblationRow*>& rows) {

@@ -10,6 +10,12 @@
 /// ask here and nowhere else, so they cannot disagree.
 namespace forge::tables {
 
+/// A metric of a row.
+struct RowMetric {
+  const AblationRow* row = nullptr;
+  std::string metric;
+};
+
 /// Why speed and memory of the runs have no mean, "trained on A and on B", "" if they have one: all
 /// of them have the same backend, device, threads, number of processes, train.recompute and
 /// micro-batch size, in all attempts.
@@ -32,24 +38,25 @@ std::string why_not_comparable(const AblationRow& row,
                                const std::string& metric,
                                const TableSpec& table);
 
-/// Why the metrics of an expression were not measured alike, and of losses at equal time not like
-/// the baseline's, with whose speed they are computed; "" if they were. `row` is the one whose
-/// metrics the names without a config are.
-std::string why_measured_otherwise(const std::vector<Name>& names,
-                                   const Ablation& ablation,
-                                   const AblationRow& row);
+/// The metrics that an expression names, of the rows that there are, and with losses at equal time
+/// the baseline's, with whose speed they are computed. `row` is the one whose metrics the names
+/// without a config are.
+std::vector<RowMetric> metrics_behind(const std::vector<Name>& names,
+                                      const Ablation& ablation,
+                                      const AblationRow& row);
 
-/// Why nothing is concluded from timings of the rows' runs (is_timed_by_runs), though they may be
-/// compared: other work loaded the machine, or the rows were trained one after another. "" if
-/// something is.
-std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows);
+/// Why these were not measured alike; "" if they were.
+std::string why_measured_otherwise(const std::vector<RowMetric>& metrics, const TableSpec& table);
 
-/// Whether a run that is repeated has another value of the metric though all its losses are the
-/// same: a speed, and a loss within a curve, which depends on when it was evaluated.
-bool is_drawn_anew(const std::string& metric, const TableSpec& table);
+/// Why nothing is concluded from metrics that may be compared: of those that the rows' runs timed
+/// (is_timed_by_runs), other work loaded the machine, or the rows were trained one after another;
+/// of speeds and losses within a curve, see why_repetitions_not_tested. "" if something is. Losses
+/// at equal time of a row need the baseline's beside them.
+std::string why_not_tested(const std::vector<RowMetric>& metrics, const TableSpec& table);
 
-/// Why nothing is concluded from such a metric of the rows: runs that they show repeat older ones,
-/// under their own names or others, so that who made them could choose. "" if something is.
+/// Runs that the rows show repeat older ones, under their own names or others: the losses are the
+/// same, speeds and losses within a curve are drawn anew, so that who made them could choose. "" if
+/// none does.
 std::string why_repetitions_not_tested(const std::vector<const AblationRow*>& rows);
 
 }  // namespace forge::tables

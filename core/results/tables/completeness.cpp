@@ -50,6 +50,10 @@ bool is_tuning_seed_of(const AblationRow& row, const std::string& seed) {
   });
 }
 
+namespace {
+
+/// Counts the seeds that the command of the row's second run asked for, with that of the first run,
+/// and those of them that the row does not show. Below 2: nobody planned.
 void set_plan(AblationRow& row) {
   const std::set<std::string> planned = plan_of(row.first_runs);
   std::set<std::string> shown;
@@ -60,8 +64,6 @@ void set_plan(AblationRow& row) {
         return shown.count(seed) == 0 && !is_tuning_seed_of(row, seed);
       }));
 }
-
-namespace {
 
 /// Runs that belong to the row's sample, but for their seed, whatever became of them.
 Runs of_its_sample(const std::vector<ConfiguredRun>& runs,
@@ -173,8 +175,7 @@ SweepPoint* point_decided_by(const ConfiguredRun& hidden,
                              const BestOfSpec& best_of,
                              AblationRow& row) {
   const int64_t seed = hidden.summary.seed;
-  const bool decides = best_of.tuning_seeds.empty() || is_tuning_seed(best_of, seed);
-  if (!decides || hidden.summary.config != row.spec.config ||
+  if (!decides(best_of, seed) || hidden.summary.config != row.spec.config ||
       !why_not_chosen(best_of, hidden).empty())
     return nullptr;
   const double value = number_of(hidden.config, best_of.key);

@@ -8,10 +8,6 @@
 /// Whether a table shows all that was made for it, as it was planned.
 namespace forge::tables {
 
-/// Counts the seeds that the command of the row's second run asked for, with that of the first run,
-/// and those of them that the row does not show. Below 2: nobody planned.
-void set_plan(AblationRow& row);
-
 /// Whether runs of the seed chose the row's value of best_of, and the row does not show them.
 bool is_tuning_seed_of(const AblationRow& row, const std::string& seed);
 

@@ -552,7 +552,7 @@ Estimate derived_value(const ColumnSpec& column, const AblationRow& row, const A
   const std::vector<Name> named = names;
   for (const Name& name : named) names.push_back({name.metric, Name::Row::baseline});
   Estimate result;
-  result.missing = why_measured_otherwise(names, ablation, row);
+  result.missing = why_measured_otherwise(metrics_behind(names, ablation, row), ablation.table);
   return result.missing.empty() ? estimate(column.expression, samples_for(ablation, row)) : result;
 }
 

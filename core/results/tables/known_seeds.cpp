@@ -117,42 +117,49 @@ std::vector<AblationRow*> compared_rows(Ablation& ablation) {
   return rows;
 }
 
+/// Why the row's seeds may be those that its tuning left over; "" if they may not.
+std::string why_left_over(const AblationRow& row) {
+  const std::set<int64_t>& seeds = row.sets.tuned_undeclared;
+  if (seeds.empty()) return "";
+  return "it was run with " + counted(seeds.size(), "tuning seed") + " (" + list_of(seeds) +
+         ") before the table declared them: declare tuning seeds that were not run yet";
+}
+
+/// Why the row's runs may be of seeds that were picked from known ones; "" if they may not, or if
+/// one of `samples` has them.
+std::string why_picked(const std::vector<store::RunSummary>& runs,
+                       const AblationRow& row,
+                       const Tellings& tellings,
+                       const std::vector<const AblationRow*>& samples) {
+  const SeedTimes taken = taken_by(runs, tellings);
+  if (taken.size() < 2) return "";
+  const std::set<int64_t> lacked = *passed_over(row, taken, tellings);
+  const auto has_the_same = [&](const AblationRow* other) {
+    const auto of_other = passed_over(row, taken, tellings_of(other->first_runs));
+    return of_other && of_other->empty();
+  };
+  if (lacked.empty() || std::any_of(samples.begin(), samples.end(), has_the_same)) return "";
+  return std::to_string(taken.size()) + " of its " + counted(row.runs.size(), "seed") +
+         " were known when they were planned, and it lacks " + std::to_string(lacked.size()) +
+         " that were known before these (" + list_of(lacked) +
+         "): the first known seeds are compared, or new ones";
+}
+
 }  // namespace
 
 void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation& ablation) {
-  for (AblationRow* row : compared_rows(ablation)) {
-    const std::set<int64_t>& seeds = row->sets.tuned_undeclared;
-    if (seeds.empty()) continue;
-    row->violations.push_back(
-        "its seeds may have been chosen: it was run with " + counted(seeds.size(), "tuning seed") +
-        " (" + list_of(seeds) +
-        ") before the table declared them: declare tuning seeds that were not run yet");
-  }
   const Tellings tellings = tellings_of(made, declared, ablation);
   std::vector<const AblationRow*> samples;
   for (AblationRow* row : compared_rows(ablation)) {
-    SeedTimes taken;
-    std::set<int64_t> lacked;
+    std::string why = why_left_over(*row);
+    if (why.empty()) why = why_picked(row->first_runs, *row, tellings, samples);
     // Who repeats runs chooses seeds as well: those of which the numbers are known to come again.
-    for (const auto* runs : {&row->first_runs, &row->runs}) {
-      taken = taken_by(*runs, tellings);
-      lacked = taken.size() > 1 ? *passed_over(*row, taken, tellings) : std::set<int64_t>();
-      const auto has_the_same = [&](const AblationRow* other) {
-        const auto of_other = passed_over(*row, taken, tellings_of(other->first_runs));
-        return of_other && of_other->empty();
-      };
-      if (std::any_of(samples.begin(), samples.end(), has_the_same)) lacked.clear();
-      if (!lacked.empty()) break;
-    }
-    if (lacked.empty()) {
+    if (why.empty()) why = why_picked(row->runs, *row, tellings, samples);
+    if (why.empty()) {
       samples.push_back(row);
-      continue;
+    } else {
+      row->violations.push_back("its seeds may have been chosen: " + why);
     }
-    row->violations.push_back(
-        "its seeds may have been chosen: " + std::to_string(taken.size()) + " of its " +
-        counted(row->runs.size(), "seed") + " were known when they were planned, and it lacks " +
-        std::to_string(lacked.size()) + " that were known before these (" + list_of(lacked) +
-        "): the first known seeds are compared, or new ones");
   }
 }
 

@@ -150,15 +150,27 @@ bool has_recorded(const TableSpec& declared, const ConfiguredRun& run) {
   return found != planned.end() && is_design_of(declared, found->get<std::string>());
 }
 
-/// When the run of the second seed was made: `repetitions` were made when their first ones were.
-std::string second_run_of(const Runs& runs, const FirstRuns& repetitions = {}) {
+/// When the run was made: one of `repetitions` when its first one was, unless best_of may choose
+/// another value by it.
+const std::string& time_of(const store::RunSummary& run,
+                           const FirstRuns& repetitions,
+                           const std::optional<BestOfSpec>& best_of) {
+  const auto found = repetitions.find(run.id);
+  if (found == repetitions.end() || !have_same_loss(found->second, run)) return run.created;
+  const store::RunSummary& first = found->second;
+  const bool chooses_anew = best_of && decides(*best_of, run.seed) &&
+                            first.metric(best_of->by) != run.metric(best_of->by);
+  return chooses_anew ? run.created : std::min(run.created, first.created);
+}
+
+/// When the run of the second seed was made.
+std::string second_run_of(const Runs& runs,
+                          const FirstRuns& repetitions = {},
+                          const std::optional<BestOfSpec>& best_of = {}) {
   std::map<int64_t, std::string> first_of_seed;
   for (const ConfiguredRun* run : runs) {
     if (!tells(*run)) continue;
-    std::string created = run->summary.created;
-    const auto first = repetitions.find(run->summary.id);
-    if (first != repetitions.end() && have_same_loss(first->second, run->summary))
-      created = std::min(created, first->second.created);
+    const std::string& created = time_of(run->summary, repetitions, best_of);
     const auto [found, is_new] = first_of_seed.emplace(run->summary.seed, created);
     if (!is_new) found->second = std::min(found->second, created);
   }
@@ -435,7 +447,7 @@ void count_other_sets(const MadeRuns& made,
                    return is_of_config(run) && has_value_shown(*run, row, ablation.table);
                  });
     row.sets.shown = {conditions_text(own->second, ablation.table),
-                      second_run_of(of_row, options.repetitions)};
+                      second_run_of(of_row, options.repetitions, ablation.table.best_of)};
     row.sets.tuned_undeclared = tuning.undeclared_seeds_of(own->second);
     row.sets.others = shown_before(own->second, row, declared);
     if (!row.sets.others.empty()) row.sets.differ_in.insert(declared.best_of->key);

@@ -210,6 +210,8 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       ++pivot.without;
     } else if (const std::string why = why_not_alike(run->summary, options.metric); !why.empty()) {
       exclude(run->summary, why, pivot.excluded);
+    } else if (const std::string repeated = why_repeated(run->summary); !repeated.empty()) {
+      exclude(run->summary, repeated, pivot.excluded);
     } else {
       completed.push_back({run, {}, {}, {}});
     }

@@ -386,6 +386,18 @@ bool depends_on_results(const TableSpec& table) {
          (table.best_of && (table.best_of->extend || !table.best_of->tuning_seeds.empty()));
 }
 
+/// Whether 'forge run --table' plans as many seeds of each row as the table asks for, and what it
+/// makes stands beside the runs shown.
+bool is_planned_by_table(const Ablation& ablation) {
+  const auto is_as_it_makes = [&](const AblationRow& row) {
+    const auto options = ablation.run_options.find(row.spec.config);
+    return row.runs.size() < 2 &&
+           (options == ablation.run_options.end() || options->second == ablation.device_options);
+  };
+  return ablation.table.seeds > 1 && ablation.table.by.empty() &&
+         std::all_of(ablation.rows.begin(), ablation.rows.end(), is_as_it_makes);
+}
+
 /// Whether the point lacks a run that a command would make: one that is hidden is there.
 bool lacks_run(const SweepPoint& point) {
   return !point.run && point.is_wanted && !point.is_hidden() && !point.has_diverged();
@@ -399,7 +411,7 @@ bool lacks_run(const AblationRow& row) {
 /// The commands that make the missing runs.
 std::vector<std::string> run_commands(const Ablation& ablation) {
   const std::vector<AblationRow>& rows = ablation.rows;
-  if (depends_on_results(ablation.table)) {
+  if (depends_on_results(ablation.table) || is_planned_by_table(ablation)) {
     const bool lacks_any = std::any_of(rows.begin(), rows.end(), [](const AblationRow& row) {
       return lacks_run(row) ||
              std::any_of(row.points.begin(), row.points.end(), [](const SweepPoint& point) {

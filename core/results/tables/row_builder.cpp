@@ -8,7 +8,6 @@
 #include "core/config/experiment.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
-#include "core/results/tables/completeness.h"
 #include "core/run/program_hash.h"
 
 namespace forge::tables {
@@ -60,7 +59,8 @@ RowBuilder::RowBuilder(const TableSpec& table,
   Runs eligible;
   std::copy_if(
       of_profile.begin(), of_profile.end(), std::back_inserter(eligible), [&](const auto* run) {
-        return !table.best_of || why_not_chosen(*table.best_of, *run).empty();
+        return why_repeated(run->summary).empty() &&
+               (!table.best_of || why_not_chosen(*table.best_of, *run).empty());
       });
   const auto shown = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
   for (const ConfiguredRun* run : runs) {
@@ -73,6 +73,10 @@ RowBuilder::RowBuilder(const TableSpec& table,
     candidates_.push_back(std::move(candidate));
   }
   for (const RowSpec& row : table.rows) admit_other_backend(row);
+  for (Candidate& candidate : candidates_) {
+    const std::string why = why_repeated(candidate.run->summary);
+    if (!why.empty()) candidate.violations.push_back(why);
+  }
   if (table.budget) check_budgets(choose_speeds(table, options.benchmarks));
 }
 
@@ -94,7 +98,6 @@ std::vector<AblationRow> RowBuilder::rows_of(const RowSpec& spec,
     fill(row, runs, not_chosen);
     if (!row.run) fill_incomparable(row);
     add_config_differences(row);
-    set_plan(row);
     for (const store::RunSummary& run : row.runs) shown.insert(run.id);
   }
   for (const Candidate& candidate : candidates_) {

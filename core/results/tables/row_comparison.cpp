@@ -91,10 +91,7 @@ class RowComparison {
   /// None of what says nothing of the rows, as in a claim about them.
   std::optional<RowDifference> tested_difference(const AblationRow& row,
                                                  const AblationRow& other) const {
-    const bool is_timed = is_timed_by_runs(metric_, ablation_.table);
-    if (is_timed && !why_timings_not_tested({&row, &other}).empty()) return std::nullopt;
-    if (is_drawn_anew(metric_, ablation_.table) &&
-        !why_repetitions_not_tested({&row, &other}).empty())
+    if (!why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_.table).empty())
       return std::nullopt;
     return difference_between(row, other, metric_);
   }

@@ -202,6 +202,12 @@ bool have_same_loss(const store::RunSummary& a, const store::RunSummary& b) {
   return left == right || (std::isnan(left) && std::isnan(right));
 }
 
+std::string why_repeated(const store::RunSummary& run) {
+  return run.repeats.empty() ? ""
+                             : "continues a run that repeats an older one with another loss, and a "
+                               "seed's first run counts";
+}
+
 Sample sample_of(const Runs& candidates,
                  std::vector<ExcludedRuns>& excluded,
                  const std::string& metric,

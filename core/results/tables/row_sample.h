@@ -58,6 +58,10 @@ Sample sample_of(const std::vector<const store::ConfiguredRun*>& runs,
                  const std::string& metric = "",
                  const IsCurrent& is_current = {});
 
+/// Why no row shows the run: its first steps are those of a run that repeated an older one and
+/// found something else, so that they may have been chosen (run::repeated_run). "" of others.
+std::string why_repeated(const store::RunSummary& run);
+
 /// Whether their last losses are the same to the last bit.
 bool have_same_loss(const store::RunSummary& a, const store::RunSummary& b);
 

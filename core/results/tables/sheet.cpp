@@ -93,11 +93,12 @@ SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSp
   // Before a plan is complete, that of the seeds which both have.
   const double difference =
       cell.difference ? cell.difference->difference : cell.summary.mean - baseline.summary.mean;
-  std::string text =
-      (difference < 0 ? "\u2212" : "+") + results::text(std::abs(difference), metric);
+  std::vector<double> half_widths;
+  if (cell.difference) half_widths.push_back(cell.difference->interval.half_width());
+  const auto text_of = results::text_beside(0, half_widths, metric);
+  std::string text = (difference < 0 ? "\u2212" : "+") + text_of(std::abs(difference));
   if (cell.difference)
-    text += " \u00b1 " + results::text(cell.difference->interval.half_width(), metric) + ", " +
-            results::p_value_text(*cell.p);
+    text += " \u00b1 " + text_of(half_widths.front()) + ", " + results::p_value_text(*cell.p);
   if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
   if (cell.standing == Standing::one_seed || cell.standing == Standing::not_tested) text += " ?";
   return {text, difference};

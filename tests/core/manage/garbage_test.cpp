@@ -57,7 +57,7 @@ TEST_CASE("removed runs are garbage after so many days and freed with their remo
   REQUIRE(freed.count == 1);
   REQUIRE(freed.bytes == garbage[0].bytes);
   REQUIRE(list_removals(folder.path()).empty());
-  REQUIRE(fs::is_empty(trash_folder(folder.path())));
+  REQUIRE(fs::is_empty(run::trash_folder(folder.path())));
 }
 
 TEST_CASE("looking for garbage and freeing it tell how far they are", "[upkeep][garbage]") {
@@ -183,8 +183,8 @@ TEST_CASE("what a link among checkpoints or in the trash leads to is never garba
   fs::create_directory_symlink(elsewhere / "whole", run.checkpoints() / "000000001");
   fs::create_directory_symlink(elsewhere / "damaged", run.checkpoints() / "000000002");
   make_completed_run(elsewhere.path(), keeping("kept", 1));
-  make_directories(trash_folder(folder.path()));
-  fs::create_directory_symlink(elsewhere.path(), trash_folder(folder.path()) / "removal");
+  make_directories(run::trash_folder(folder.path()));
+  fs::create_directory_symlink(elsewhere.path(), run::trash_folder(folder.path()) / "removal");
   REQUIRE(find_garbage(folder.path(), in_days(60)).empty());
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("a trash that is a link is neither emptied nor filled", "[upkeep][garb
   const TemporaryFolder elsewhere;
   const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 2));
   elsewhere.write("photos/one/run.json", "{}");
-  fs::create_directory_symlink(elsewhere.path(), trash_folder(folder.path()));
+  fs::create_directory_symlink(elsewhere.path(), run::trash_folder(folder.path()));
   const auto refused = [&](const std::function<void()>& action) {
     CHECK(contains(error_of(action), ".trash' is a symbolic link, and forge keeps a folder there"));
   };

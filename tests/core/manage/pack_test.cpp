@@ -4,6 +4,7 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/weights/checkpoint.h"
 #include "tests/core/run/fixture.h"
@@ -102,6 +103,23 @@ TEST_CASE("a run that is to go on is packed with all that it needs for that", "[
   const auto checkpoints = weights::list_checkpoints(imported.folder.checkpoints());
   REQUIRE(checkpoints.size() == 2);
   REQUIRE(fs::exists(checkpoints[1] / weights::optimizer_file));
+}
+
+TEST_CASE("a pack of a run that has still to begin from another one says so, here and there",
+          "[upkeep][pack]") {
+  const TemporaryFolder there, here;
+  const run::RunFolder other = make_completed_run(there.path(), {});
+  save_values(other, 9);
+  run::RunInputs inputs = small_inputs();
+  inputs.continue_from = {other.checkpoints() / "000000009", other.events_file(), 9};
+  PackOptions options;
+  options.file = there / "run.pack";
+  const run::RunFolder run = new_run(there.path(), inputs);
+  const std::string said = join(pack_run(run, options).notes, "\n");
+  CHECK(contains(said, "it begins from checkpoint 000000009 of run '" + other.id() + "'"));
+  CHECK(contains(said, "forge pack " + other.id() + " --checkpoints"));
+  remove_tree(other.path());
+  CHECK(import_packed_run(options.file, here.path()).notes == std::vector<std::string>{said});
 }
 
 TEST_CASE("a pack says what it is made of", "[upkeep][pack]") {

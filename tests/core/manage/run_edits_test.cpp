@@ -7,6 +7,7 @@
 #include <csignal>
 #include "core/base/files.h"
 #include "core/results/store/result_store.h"
+#include "core/run/needed_checkpoints.h"
 #include "core/run/queue/queue.h"
 #include "core/run/run_folder.h"
 #include "tests/core/run/fixture.h"
@@ -136,6 +137,23 @@ TEST_CASE("a run from whose weights an unfinished run starts is not removed unle
   REQUIRE_FALSE(a.has_record());
 }
 
+TEST_CASE("a run of another runs folder that starts from a run keeps that one and its checkpoint",
+          "[upkeep][trash]") {
+  const TemporaryFolder folder, elsewhere;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const fs::path weights = save_checkpoint(a.checkpoints(), 1);
+  run::RunInputs inputs = small_inputs();
+  inputs.initial_weights = {weights, "w1", "", {}};
+  const run::RunFolder b = new_run(elsewhere.path(), inputs);
+  CHECK(run::is_needed(weights, folder.path()));
+  const std::string error = error_of([&] { remove_runs(folder.path(), {a}, ""); });
+  REQUIRE(contains(error, "run '" + shown_path(b.path()) + "' (not started) starts from"));
+  complete(b);
+  CHECK_FALSE(run::is_needed(weights, folder.path()));
+  remove_runs(folder.path(), {a}, "");
+  REQUIRE_FALSE(a.has_record());
+}
+
 TEST_CASE("who removes a run that another command has removed meanwhile is told so",
           "[upkeep][trash]") {
   const TemporaryFolder folder;
@@ -201,7 +219,7 @@ TEST_CASE("the last removal is undone first though the clock was set back", "[up
   };
   const Removal first = remove("a");
   // As if the clock had been a century ahead then.
-  const fs::path record = trash_folder(folder.path()) / first.name / "removed.json";
+  const fs::path record = run::trash_folder(folder.path()) / first.name / "removed.json";
   nlohmann::json json = nlohmann::json::parse(read_file(record));
   json["removed"] = "2126-01-01T00:00:00Z";
   write_file_atomic(record, json.dump());
@@ -242,7 +260,7 @@ TEST_CASE("runs are removed and brought back on a full disk", "[upkeep][trash]")
   REQUIRE(read_file(b.events_file()) == events);
   REQUIRE(on_full_disk([&] { undo_removal(folder.path(), ""); }) == 0);
   REQUIRE(runs_in(folder.path()) == 2);
-  REQUIRE(folder_entries(trash_folder(folder.path())).empty());
+  REQUIRE(folder_entries(run::trash_folder(folder.path())).empty());
 }
 
 TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][trash]") {
@@ -281,7 +299,7 @@ TEST_CASE("where one run cannot be moved to the trash none is", "[upkeep][trash]
   REQUIRE(contains(message, "nothing was moved"));
   REQUIRE(fs::exists(a.record_file()));
   REQUIRE(list_removals(runs).empty());
-  REQUIRE(folder_entries(trash_folder(runs)).empty());
+  REQUIRE(folder_entries(run::trash_folder(runs)).empty());
 }
 
 TEST_CASE("where one run cannot be brought back none is", "[upkeep][trash]") {

@@ -131,6 +131,21 @@ TEST_CASE("memory is given in binary units", "[report]") {
   REQUIRE(text(512.0 * (1 << 20), metric_named("peak_memory_bytes")) == "512.00 MiB");
 }
 
+TEST_CASE("a value has as many decimals as tell it from a limit", "[report]") {
+  const auto seconds = [](double limit, double value) {
+    return text_beside(limit, {value}, metric_named("wall_seconds"))(value);
+  };
+  CHECK(seconds(60, 2.56) == "3s");
+  CHECK(seconds(2.6, 2.56) == "2.56 s");
+  CHECK(seconds(2.6, 2.6) == "3s");
+  CHECK(seconds(0, 0.004) == "0.004 s");
+  const auto accuracy = metric_named("token_accuracy");
+  CHECK(text_beside(0.99, {0.98996}, accuracy)(0.98996) == "98.996 %");
+  CHECK(text_beside(std::nan(""), {0.98996}, accuracy)(0.98996) == "99.0 %");
+  CHECK(decimals_beside({0, 1}, {0.5, 0.99996}, 4) == 5);
+  CHECK(decimals_beside({0}, {std::nan(""), 1e-300}, 2) == 12);
+}
+
 TEST_CASE("changes are signed percentages", "[report]") {
   REQUIRE(change_text(0.4133) == "+41.3 %");
   REQUIRE(change_text(-0.093) == "\u22129.3 %");

@@ -54,6 +54,32 @@ TEST_CASE("a run that never began is queued only while it is in the queue", "[ru
   REQUIRE(run.status().reason == "");
 }
 
+TEST_CASE("a run whose supervisor was killed is queued while it is in the queue",
+          "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  write_file_atomic(run.events_file(), attempt_line);
+  CHECK(run.state() == RunState::failed);
+  queue::QueueEntry entry;
+  entry.run = run.id();
+  entry.devices = {{"cpu", 1}};
+  queue::Queue(runs.path()).put(entry);
+  CHECK(run.state() == RunState::queued);
+  CHECK(run.status().interrupted);
+  CHECK(plan_run(tests::small_inputs(), runs.path(), false).action == Action::resume);
+  write_file_atomic(run.events_file(), attempt_line + ended_line("failed"));
+  CHECK(run.state() == RunState::failed);  // why it ended is not hidden
+}
+
+TEST_CASE("a run that removed its own folder is not said to have lost its supervisor",
+          "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  remove_tree(run.path());
+  make_directories(run.checkpoints());  // by a worker that writes on
+  CHECK(supervisor_error(run) == "its folder was removed or renamed while it ran");
+}
+
 TEST_CASE("processes of a run that are stopped are named with what continues them",
           "[run][run_folder]") {
   REQUIRE(StoppedProcesses{}.text() == "");

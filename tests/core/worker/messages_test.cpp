@@ -370,6 +370,20 @@ TEST_CASE("a train event is read from its line", "[protocol][train_line]") {
   REQUIRE(line->metrics.elapsed_seconds == 0.25);
 }
 
+TEST_CASE("a speed that was not measured is none", "[protocol][train_line]") {
+  const std::string key = R"(,"tokens_per_second":4250)";
+  for (const std::string unmeasured :
+       {R"(,"tokens_per_second":0)", R"(,"tokens_per_second":null)", ""}) {
+    INFO(unmeasured);
+    const std::string line = with(key, unmeasured);
+    CHECK_FALSE(train_from_line(line));
+    const auto metrics = std::get<TrainMetrics>(event_from_line(line));
+    CHECK_FALSE(metrics.tokens_per_second);
+    CHECK(to_json(Event(metrics)).at("tokens_per_second").is_null());
+    for (const auto& [name, value] : metrics_of(metrics)) CHECK(name != "tokens_per_second");
+  }
+}
+
 TEST_CASE("every number is the one that the JSON library reads", "[protocol][train_line]") {
   const unsigned seed = std::random_device()();
   CAPTURE(seed);
@@ -385,7 +399,8 @@ TEST_CASE("every number is the one that the JSON library reads", "[protocol][tra
     metrics.loss = any();
     metrics.learning_rate = any();
     metrics.gradient_norm = any();
-    metrics.tokens_per_second = any();
+    const double speed = any();
+    metrics.tokens_per_second = speed == 0 ? 1 : speed;  // 0 is none
     metrics.elapsed_seconds = any();
     const std::string text = stored_line(metrics, std::fabs(any()), int(generator() % 1000));
     INFO(text);

@@ -127,6 +127,19 @@ TEST_CASE("attempts behind the checkpoint that is continued mark nothing of it",
   CHECK(run.device_name == "Test CPU");
 }
 
+TEST_CASE("evaluations that a base told anew count for the run that continues it", "[store]") {
+  Workplace place;
+  const run::RunFolder base = make_unstarted_run(place.runs, made("base"));
+  for (const int attempt : {1, 2}) {
+    append_next_attempt(base, attempt, "", 0);
+    append_event(base, worker::Evaluation{20, 2.5 - 0.1 * attempt, 100, 1}, attempt);
+  }
+  const run::RunFolder longer = make_unstarted_run(place.runs, made("longer"));
+  write_file_atomic(longer.events_file(), run::copied_events({"", base.events_file(), 20, 2}));
+  CHECK(summary_of(place, base).redone_evaluations == 1);
+  CHECK(summary_of(place, longer).redone_evaluations == 1);
+}
+
 TEST_CASE("the load is known of an attempt whose supervisor was killed", "[store]") {
   Workplace place;
   const FileLock lock = make_running_run(place.runs, made("killed"), 20);

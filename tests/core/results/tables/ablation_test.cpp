@@ -349,6 +349,41 @@ TEST_CASE("a table of no runs at all is all missing", "[report]") {
   REQUIRE(command_for(ablation.rows[0], ablation) == "forge run llama");
 }
 
+TEST_CASE("the runs of a table that asks for seeds are made by its own command, which plans them",
+          "[report]") {
+  TableSpec table = small_table();
+  table.seeds = 4;
+  CHECK(missing_commands(build_ablation(table, {})) ==
+        std::vector<std::string>{"forge run --table small"});
+  Lab lab;
+  const auto add = [&](uint64_t seed) {
+    MadeRun run = Lab::run("llama", 10);
+    run.id = "llama-" + std::to_string(seed);
+    run.experiment.seed = seed;
+    make_completed_run(lab.runs, run, {3 + 0.01 * double(seed)});
+  };
+  const auto built = [&](int64_t steps) {
+    AblationOptions options;
+    options.current_config = [&, steps](const auto&, const auto&, const auto&) {
+      nlohmann::json config = lab.read()[0].config;
+      if (steps > 0) config["train"]["max_steps"] = steps;
+      return config;
+    };
+    return build_ablation(table, lab.read(), options);
+  };
+  add(Lab::run("llama", 10).experiment.seed);
+  const Ablation one = built(0);
+  CHECK(missing_commands(one) ==
+        std::vector<std::string>{"forge run --table small --set profile=quick"});
+  CHECK(contains(setup_of(one, "Uncertainty"), "(run more with --seeds 4)"));
+  // What the table's command would make does not stand beside runs of other settings or seeds.
+  for (const std::string& command : missing_commands(built(7)))
+    CHECK(contains(command, "forge run canon_"));
+  add(7);
+  for (const std::string& command : missing_commands(built(0)))
+    CHECK(contains(command, "forge run canon_"));
+}
+
 TEST_CASE("a run that is not completed says how it stands", "[report]") {
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 10));
@@ -429,6 +464,22 @@ TEST_CASE("a row whose runs differ in what must be equal is shown with what it b
   REQUIRE(broken_by([](MadeRun& run) { run.device_type = "cuda"; }) ==
           "device cuda, this table shows cpu");
   REQUIRE(broken_by([](MadeRun& run) { run.experiment.seed = 43; }).empty());
+}
+
+TEST_CASE("what continues a repetition with another loss is left out as that is", "[report]") {
+  const std::string reason =
+      "continues a run that repeats an older one with another loss, and a seed's first run counts";
+  CHECK(broken_by([](MadeRun& run) { run.repeats = "canon_b-1"; }) == reason);
+  Lab lab;
+  for (const char* config : {"llama", "canon_a", "canon_b"})
+    make_completed_run(lab.runs, Lab::run(config, 20));
+  MadeRun other = Lab::run("canon_b", 21);
+  other.experiment.seed = 43;
+  other.repeats = "canon_b-1";
+  make_completed_run(lab.runs, other);
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[2].runs.size() == 1);
+  CHECK(excluded_text(ablation) == "canon_b: " + reason + " x1\n");
 }
 
 TEST_CASE("a comparable run is shown rather than a newer one that is not", "[report]") {

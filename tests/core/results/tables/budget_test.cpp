@@ -63,6 +63,7 @@ TEST_CASE("a row shows the runs that keep the table's budget", "[report]") {
   CHECK(kept.rows[1].is_comparable());
   CHECK(kept.rows[1].run->id == "canon_a-9");
   CHECK(contains(to_json(kept)["setup"]["Budget"].get<std::string>(), "with those of Llama 4M"));
+  CHECK(setup_of(kept, "Rows differ in").empty());  // the budget's lengths are no difference
   CHECK(missing_commands(kept) ==
         std::vector<std::string>{"forge run --table small --set profile=quick"});  // canon_b
   // Speeds that nobody measured say nothing of equal time.

@@ -221,6 +221,55 @@ TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[
   CHECK(contains(verdict(table), "1.2448) over 3 seeds; one row of text was evaluated"));
 }
 
+TEST_CASE("what is said of a claim has as many digits as its verdict needs", "[report]") {
+  Ablation table = ablation({2.56, 2.57, 2.58}, {2.555, 2.56, 2.565});
+  for (AblationRow& row : table.rows)
+    for (store::RunSummary& run : row.runs) {
+      run.created = std::to_string(run.seed);  // in turn
+      run.metrics["wall_seconds"] = run.metrics["eval_loss"];
+    }
+  const auto reason = [&](const ClaimSpec& claim) {
+    table.table.claims = {claim};
+    return verdict(table);
+  };
+  ClaimSpec claim = on_score("wall_seconds");
+  claim.profile = "full";
+  claim.at_most = 2.6;
+  CHECK(contains(reason(claim),
+                 "holds: Canon-A has wall_seconds of at most 2.6 (2.56 s (95 %: 2.55 s to 2.57 s) "
+                 "over 3 seeds, "));
+  claim.at_most = 60;
+  CHECK(contains(reason(claim), "at most 60 (3s (95 %: 3s to 3s) over 3 seeds, "));
+  claim = on_score("eval_loss");
+  claim.profile = "full";
+  claim.at_most = 2.56002;
+  CHECK(
+      contains(reason(claim), "at most 2.56002 (2.56000 (95 %: 2.54758 to 2.57242) over 3 seeds"));
+
+  // A difference that is real is none of 0.
+  for (const size_t i : {0, 1})
+    for (store::RunSummary& run : table.rows[i].runs)
+      run.metrics["eval_loss"] =
+          2 + 0.1 * double(run.seed) + (i == 0 ? 4e-5 : 3e-7 * double(run.seed * run.seed));
+  claim.at_most.reset();
+  claim.below = "llama";
+  CHECK(contains(reason(claim),
+                 "holds: Canon-A has a lower eval loss than Llama 4M (\u22120.00004 "));
+  claim = {};
+  claim.claim = "words";
+  claim.profile = "full";
+  claim.value = "eval_loss[llama] - eval_loss[canon_a]";
+  claim.expression = parse_expression(claim.value);
+  claim.at_least = 0;
+  CHECK(contains(reason(claim), "words (0.00004"));
+  claim.value.clear();
+  claim.at_least.reset();
+  claim.holds = "eval_loss[canon_a] < eval_loss[llama]";
+  claim.comparison = parse_comparison(claim.holds);
+  claim.expression = difference_of(*claim.comparison);
+  CHECK(contains(reason(claim), "(2.20000 against 2.20004"));
+}
+
 /// The table with a claim in words of its own, read as a file would be.
 Ablation with_claim(const Losses& llama, const Losses& canon_a, ClaimSpec claim) {
   Ablation table = ablation(llama, canon_a);

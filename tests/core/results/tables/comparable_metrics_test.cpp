@@ -195,6 +195,10 @@ TEST_CASE("what is computed from speeds is decided where they were measured in t
     CHECK(contains(line, "; speeds not measured in turn: ") == is_timed);
   }
   CHECK(cells_of(ablation, "eval_loss_at_equal_time")[1].standing == Standing::not_tested);
+  // Where a row stands at equal time depends on the baseline's speed as well.
+  ClaimSpec limit = below("canon_a", "", "eval_loss_at_equal_time");
+  limit.at_most = 3;
+  CHECK(contains(lines_of(ablation, {limit}).front(), "; speeds not measured in turn: "));
   ablation.rows[1].loss_at_equal_time.clear();
   CHECK(contains(lines_of(ablation, {below("canon_a", "llama", "eval_loss_at_equal_time")}).front(),
                  "(no eval_loss_at_equal_time of canon_a in profile full)"));

@@ -567,6 +567,50 @@ struct Names {
   }
 };
 
+TEST_CASE("a value of best_of that other rows of text choose is of another set", "[report][plan]") {
+  TableSpec table = strict_table();
+  table.must_be_equal.emplace_back("train");
+  table.best_of =
+      BestOfSpec{"optimizer.lr", {0.001, 0.002, 0.003}, "validation_loss", Extreme::lowest};
+  const auto built = [&](const std::vector<int64_t>& tuning_seeds) {
+    table.best_of->tuning_seeds = tuning_seeds;
+    Lab lab;
+    for (int round = 0; round < 3; ++round) {
+      for (const char* config : {"llama", "canon_a"}) {
+        for (int value = 0; value < 3; ++value) {
+          for (const int seed : {1, 2, 3, 4}) {
+            const bool is_tuning = seed < 3;
+            if (!is_tuning && !tuning_seeds.empty() && value != round) continue;
+            MadeRun run = Lab::run(config, round == 0 ? 10 : 20 + round);  // runs end on the 20th
+            run.id = join(
+                {config, std::to_string(round), std::to_string(value), std::to_string(seed)}, "-");
+            run.experiment.seed = static_cast<uint64_t>(seed);
+            run.experiment.optimizer.lr = 0.001 * (value + 1);
+            run.experiment.train.validation_rows = 10 + round;
+            const double loss =
+                3.0000001234 + 0.01 * seed * seed + 0.001 * value + (config[0] == 'l');
+            Outcome outcome{loss};
+            outcome.validation_loss = (value == round ? 2 : 3) + 0.1 * round;
+            make_completed_run(lab.runs, run, outcome);
+          }
+        }
+      }
+    }
+    AblationOptions options;
+    std::vector<store::RunSummary> all;
+    for (const store::ConfiguredRun& run : lab.read()) all.push_back(run.summary);
+    options.repetitions = first_runs_of(all);
+    return build_ablation(table, lab.read(), options);
+  };
+  for (const std::vector<int64_t>& tuning_seeds : {std::vector<int64_t>{1, 2}, {}}) {
+    const Ablation ablation = built(tuning_seeds);
+    INFO(tuning_seeds.size());
+    REQUIRE(ablation.rows[1].varied == 0.003);
+    CHECK(setup_of(ablation, "Other runs") ==
+          "2 earlier sets of runs counted (train.validation_rows)");
+  }
+}
+
 /// The factor of the k-th set.
 Approx of_set(int k) { return Approx(k * (k - 1) / 0.05); }
 

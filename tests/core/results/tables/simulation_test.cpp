@@ -379,12 +379,28 @@ std::vector<int> least(int count, std::vector<int> seeds, const Value& value) {
   return seeds;
 }
 
+/// Of 30 seeds that were tried one by one takes that of which the difference is nearest to 0.8
+/// standard deviations, and new ones: a larger one would make the spread larger, too.
+template <int new_seeds>
+void take_clear(const TwoModels& models, Commands& commands) {
+  commands.run(seeds_from(0, 30), "row_0", false);
+  commands.run(seeds_from(0, 30), "row_1", false);
+  std::vector<int> seeds = least(1, seeds_from(0, 30), [&](int seed) {
+    const auto i = static_cast<size_t>(seed);
+    return std::abs((models.other[i] - models.baseline[i]) / std::sqrt(2) - 0.8);
+  });
+  for (const int seed : seeds_from(30, new_seeds)) seeds.push_back(seed);
+  commands.run(seeds, "row_0");
+  commands.run(seeds, "row_1");
+}
+
 TEST_CASE("who picks seeds by what is known of them errs in one table in twenty",
           "[verdicts][simulation]") {
   struct Way {
     const char* name;
     void (*run)(const TwoModels&, Commands&);
-    bool is_choice;  ///< which the check refuses
+    bool is_choice;   ///< which the check refuses
+    double more = 0;  ///< than one table in twenty errs, which forge cannot see
   };
   const std::vector<Way> ways = {
       {"the five luckiest of a baseline's 40 seeds",
@@ -421,6 +437,12 @@ TEST_CASE("who picks seeds by what is known of them errs in one table in twenty"
          commands.run(seeds, "row_1");
        },
        false},
+      {"of 30 seeds one that differs by 0.8 standard deviations, and a new one",
+       take_clear<1>,
+       false,
+       0.02},
+      {"the same, and two new ones", take_clear<2>, false, 0.03},
+      {"the same, and four new ones", take_clear<4>, false, 0.03},
       {"the luckiest of a baseline's 40 seeds and four new ones",
        [](const TwoModels& models, Commands& commands) {
          commands.run(seeds_from(0, 40), "row_0");
@@ -457,10 +479,10 @@ TEST_CASE("who picks seeds by what is known of them errs in one table in twenty"
     CAPTURE(way.name, unchecked, checked, simulation_seed());
     std::cout << "seeds | " << way.name << " | " << percent(unchecked) << " without the check | "
               << percent(checked) << " |" << std::endl;
-    CHECK(checked <= most_of(tables));
+    CHECK(checked <= way.more + most_of(tables));
     if (way.is_choice) {
       CHECK(unchecked > 2 * 0.05);
-      CHECK(checked == 0);
+      CHECK(checked < 0.001);
     } else {
       CHECK(checked == unchecked);
     }
