@@ -476,7 +476,7 @@ std::map<std::string, TablePlan> table_plans(const project::Project& project) {
   for (const tables::TableSpec& table : readable_tables(project)) {
     for (const tables::RowSpec& row : table.rows) {
       TablePlan& plan = plans[row.config];
-      plan.tables[table.name] = tables::design_key(table);
+      plan.tables[table.name] = tables::recorded_design(table);
       for (const tables::ClaimSpec& claim : table.claims)
         plan.claims.insert(tables::claim_key(claim));
     }

@@ -37,7 +37,7 @@ struct RunRecord {
   /// (tables::claim_key).
   std::vector<std::string> planned_claims;
   /// The project's tables with a row of this config when the run was made, each with its
-  /// tables::design_key; none: not recorded.
+  /// tables::recorded_design; none: not recorded.
   std::optional<std::map<std::string, std::string>> planned_tables = {};
   /// config_key of its config as its files had it then, without --set; "": not recorded.
   std::string planned_config = {};

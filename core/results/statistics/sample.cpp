@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/special_functions/beta.hpp>
@@ -335,9 +336,11 @@ Summary summarize(const std::vector<double>& values,
                   double sampling_error) {
   Summary summary;
   summary.n = values.size();
-  summary.mean = std::numeric_limits<double>::quiet_NaN();
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  summary.mean = sum / static_cast<double>(values.size());
   const std::optional<Moments> moments = moments_of(values);
-  if (!moments) return summary;
+  if (!moments)
+    return summary;  // of no value NaN, else that of values of which some are not finite
   summary.mean = moments->mean;
   if (moments->n < 2) return summary;
   summary.standard_deviation = moments->standard_deviation;

@@ -48,7 +48,7 @@ constexpr size_t bootstrap_min_n = 20;
 /// What is known of the mean of something from a sample of it.
 struct Summary {
   size_t n = 0;
-  double mean = 0;                           ///< NaN where a value is not finite and for none
+  double mean = 0;                           ///< inf or NaN where a value is; NaN for none
   std::optional<double> standard_deviation;  ///< with n − 1 below; none for one value
   std::optional<double> standard_error;      ///< of the mean
   std::optional<Interval> interval;          ///< of the mean; none for one value

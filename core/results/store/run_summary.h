@@ -91,8 +91,8 @@ struct RunSummary {
   int64_t shared_device = 0;  ///< 1: another process held memory of the GPU when an attempt ended
   /// Files that it reads and that changed while it trained, in words with commas between; "": none.
   std::string changed_inputs;
-  /// Last values of the metrics that the run has reported (Source::run), by name. NaN where an
-  /// evaluation's loss was not a number.
+  /// Last values of the metrics that the run has reported (Source::run), by name. NaN where the
+  /// loss of the training or of an evaluation was not a number.
   std::map<std::string, double, std::less<>> metrics;
   Scores scores;  ///< at eval_step; rows of the table `scores`
 

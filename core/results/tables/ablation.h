@@ -86,6 +86,8 @@ struct RunSets {
   std::set<std::string> differ_in;  ///< what sets these apart from it: "optimizer.eps", "threads"
   size_t unfinished = 0;         ///< their seeds that were planned or begun, and did not complete
   std::set<std::string> tables;  ///< declared together with this one, with sets made before
+  /// Tuning seeds that it was run with before the table declared them as such.
+  std::set<int64_t> tuned_undeclared;
 };
 
 /// One row of a table.

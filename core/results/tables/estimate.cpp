@@ -330,7 +330,12 @@ void estimate_by_runs(Estimate& estimate,
   estimate.missing = "it has no value for all that the runs vary over";
   if (!slope) return;
   const double sampling_error = sampling_error_of(metrics, *slope);
-  const std::string constant = "it does not vary between the runs by more than rounding does";
+  const bool is_one_number = std::none_of(metrics.begin(), metrics.end(), [](const auto& metric) {
+    return metric.moments.standard_deviation > 0;
+  });
+  const std::string constant =
+      std::string("it does not vary between the runs by more than rounding does") +
+      (is_one_number ? "" : ", though its metrics do");
   if (paired && sampling_error == 0 && is_hidden_by_rounding(expression, metrics, *slope)) {
     estimate.missing = constant;
     return;
@@ -412,8 +417,15 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
 
 /// What the parts of a minimum or maximum say of it, if the intervals hold for all of them at once.
 Estimate joined(const Pieces& pieces, const Samples& samples, double confidence) {
-  if (pieces.kind == Pieces::Kind::smooth)
-    return estimate_smooth(pieces.smooth, samples, confidence);
+  if (pieces.kind == Pieces::Kind::smooth) {
+    Estimate found = estimate_smooth(pieces.smooth, samples, confidence);
+    if (!found.value)
+      found.missing =
+          "it has no interval: a minimum, maximum or absolute value chooses between values of "
+          "which "
+          "one is a division by zero or no number";
+    return found;
+  }
   Estimate result;
   statistics::Interval interval;
   for (const Pieces& part : pieces.parts) {

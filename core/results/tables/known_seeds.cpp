@@ -1,7 +1,6 @@
 #include "core/results/tables/known_seeds.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,9 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/results/tables/best_of.h"
 #include "core/results/tables/table_design.h"
 
 namespace forge::tables {
@@ -34,8 +31,8 @@ bool is_known_at(std::string_view time, const Telling& telling) {
 
 Telling telling_of(const store::RunSummary& run) { return {run.seed, run.created, run.updated}; }
 
-/// Of all runs of the table's configs.
-Tellings tellings_of(const MadeRuns& made, const Ablation& ablation) {
+/// Of all runs of the table's configs, but those of seeds that no row is to show.
+Tellings tellings_of(const MadeRuns& made, const TableSpec& declared, const Ablation& ablation) {
   MadeRuns::Runs of_configs;
   std::string newest;
   std::set<std::string> configs;
@@ -47,7 +44,8 @@ Tellings tellings_of(const MadeRuns& made, const Ablation& ablation) {
   }
   Tellings tellings;
   for (const store::ConfiguredRun* run : made.behind(of_configs, newest))
-    if (tells(*run)) tellings.push_back(telling_of(run->summary));
+    if (tells(*run) && !is_tuning_run(declared, run->summary))
+      tellings.push_back(telling_of(run->summary));
   return tellings;
 }
 
@@ -81,14 +79,6 @@ SeedTimes taken_by(const std::vector<store::RunSummary>& runs, const Tellings& t
   return taken;
 }
 
-bool is_tuned_with(const AblationRow& row, int64_t seed) {
-  return std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
-    return std::any_of(point.runs.begin(), point.runs.end(), [&](const store::RunSummary& run) {
-      return run.seed == seed;
-    });
-  });
-}
-
 /// The seeds that the row passed over: known before those that it took, by these runs, and not
 /// among its own. None where these runs did not tell of all that it took.
 std::optional<std::set<int64_t>> passed_over(const AblationRow& row,
@@ -101,27 +91,7 @@ std::optional<std::set<int64_t>> passed_over(const AblationRow& row,
     if (own == known.end()) return std::nullopt;
     for (const auto& [other, first] : known) {
       const bool is_before = std::tie(first, other) < std::tie(own->second, seed);
-      if (is_before && !shown_of_seed(row, other) && !is_tuned_with(row, other))
-        seeds.insert(other);
-    }
-  }
-  return seeds;
-}
-
-/// The tuning seeds that a command of the row's runs asked for before one that the row shows, where
-/// the table did not declare them then.
-std::set<int64_t> tuned_afterwards(const TableSpec& declared, const AblationRow& row) {
-  std::set<int64_t> seeds;
-  if (!declared.best_of) return seeds;
-  for (const store::RunSummary& run : row.first_runs) {
-    const nlohmann::json tables =
-        run.planned_tables.empty() ? nlohmann::json::object() : parse_json(run.planned_tables);
-    const auto recorded = tables.find(declared.name);
-    if (recorded != tables.end() && is_design_of(declared, recorded->get<std::string>())) continue;
-    for (const std::string& planned : split(run.planned_seeds, ',')) {
-      const int64_t seed = std::strtoll(planned.c_str(), nullptr, 10);
-      if (seed == run.seed) break;
-      if (is_tuning_seed(*declared.best_of, seed)) seeds.insert(seed);
+      if (is_before && !shown_of_seed(row, other)) seeds.insert(other);
     }
   }
   return seeds;
@@ -148,12 +118,11 @@ std::vector<AblationRow*> compared_rows(Ablation& ablation) {
 }
 
 /// Why the row's seeds may be those that its tuning left over; "" if they may not.
-std::string why_left_over(const TableSpec& declared, const AblationRow& row) {
-  const std::set<int64_t> tuned = tuned_afterwards(declared, row);
-  if (tuned.empty()) return "";
-  return "the command that made them had " + counted(tuned.size(), "tuning seed") +
-         " before these (" + list_of(tuned) +
-         "), and the table did not declare them then: new seeds are compared";
+std::string why_left_over(const AblationRow& row) {
+  const std::set<int64_t>& seeds = row.sets.tuned_undeclared;
+  if (seeds.empty()) return "";
+  return "it was run with " + counted(seeds.size(), "tuning seed") + " (" + list_of(seeds) +
+         ") before the table declared them: declare tuning seeds that were not run yet";
 }
 
 /// Why the row's runs may be of seeds that were picked from known ones; "" if they may not, or if
@@ -179,10 +148,10 @@ std::string why_picked(const std::vector<store::RunSummary>& runs,
 }  // namespace
 
 void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation& ablation) {
-  const Tellings tellings = tellings_of(made, ablation);
+  const Tellings tellings = tellings_of(made, declared, ablation);
   std::vector<const AblationRow*> samples;
   for (AblationRow* row : compared_rows(ablation)) {
-    std::string why = why_left_over(declared, *row);
+    std::string why = why_left_over(*row);
     if (why.empty()) why = why_picked(row->first_runs, *row, tellings, samples);
     // Who repeats runs chooses seeds as well: those of which the numbers are known to come again.
     if (why.empty()) why = why_picked(row->runs, *row, tellings, samples);

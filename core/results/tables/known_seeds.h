@@ -12,10 +12,11 @@ namespace forge::tables {
 /// the row's runs of them were planned must be the first ones in the order in which they became
 /// known, or as another such row, whose runs had then ended, has them: a row that lacks one before
 /// its last may have passed over it. New seeds are always a sample, and so is a row with a single
-/// seed that was known, which says nothing yet. Seeds that `best_of` has tuned the row with are not
-/// lacked, unless a command ran them together with the row's, before the table, as its file
-/// declares it, was written: then they may be those that were left over. The rows' first runs and
-/// sets are known (check_completeness, count_other_sets).
+/// seed that was known, which says nothing yet. Seeds that tune the rows are not lacked where the
+/// table, as its file declares it, had declared them before they were run (is_tuning_run). Of those
+/// that it declared afterwards nobody knows whether they disappointed: a row that was run with such
+/// seeds is compared with nothing. The rows' first runs and sets are known (check_completeness,
+/// count_other_sets).
 void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation& ablation);
 
 }  // namespace forge::tables

@@ -88,19 +88,66 @@ std::set<int64_t> telling_seeds(const MadeSet& set, const AblationRow& row) {
   return seeds;
 }
 
-/// Whether the set is one more value that was tried by seeds which no row shows.
-bool is_tried_by_tuning_seeds(const MadeSet& set,
-                              const MadeSet& own,
-                              const TableSpec& table,
-                              const std::set<int64_t>& telling) {
-  if (!table.best_of) return false;
-  const auto differences = run::identity_differences(set.identity, own.identity);
-  const auto is_of_key = [&](const auto& difference) {
-    return difference.what == table.best_of->key;
-  };
-  const auto is_tuning = [&](int64_t seed) { return is_tuning_seed(*table.best_of, seed); };
-  return std::all_of(differences.begin(), differences.end(), is_of_key) &&
-         std::all_of(telling.begin(), telling.end(), is_tuning);
+/// Tells which runs tune the rows of a table, as its file declares it.
+class Tuning {
+ public:
+  /// Both must outlive it.
+  Tuning(const TableSpec& declared, const FirstRuns& repetitions)
+      : declared_(declared), repetitions_(repetitions) {}
+
+  /// Whether the run was made for it, and so was the one that it repeats.
+  bool has(const ConfiguredRun& run) const {
+    const auto first = repetitions_.find(run.summary.id);
+    return is_tuning_run(declared_, run.summary) &&
+           (first == repetitions_.end() || is_tuning_run(declared_, first->second));
+  }
+
+  /// Whether the set is one more value that was tried by seeds which no row shows.
+  bool has_tried(const MadeSet& set, const MadeSet& own, const std::set<int64_t>& telling) const {
+    if (!declared_.best_of) return false;
+    const auto differences = run::identity_differences(set.identity, own.identity);
+    const auto is_of_key = [&](const auto& difference) {
+      return difference.what == declared_.best_of->key;
+    };
+    const auto tells_nothing_else = [&](const ConfiguredRun* run) {
+      return telling.count(run->summary.seed) == 0 || !tells(*run) || has(*run);
+    };
+    return std::all_of(differences.begin(), differences.end(), is_of_key) &&
+           std::all_of(set.runs.begin(), set.runs.end(), tells_nothing_else);
+  }
+
+  /// The seeds of the row's set that the table calls tuning seeds, and had not when it was run with
+  /// them.
+  std::set<int64_t> undeclared_seeds_of(const MadeSet& own) const {
+    std::set<int64_t> seeds;
+    for (const ConfiguredRun* run : own.runs) {
+      const int64_t seed = run->summary.seed;
+      if (declared_.best_of && is_tuning_seed(*declared_.best_of, seed) && tells(*run) &&
+          !has(*run))
+        seeds.insert(seed);
+    }
+    return seeds;
+  }
+
+ private:
+  const TableSpec& declared_;
+  const FirstRuns& repetitions_;
+};
+
+/// Whether the run has the value of best_of that the row shows, and a seed that it may show.
+bool has_value_shown(const ConfiguredRun& run, const AblationRow& row, const TableSpec& table) {
+  if (!table.best_of) return true;
+  return number_of(run.config, table.best_of->key) == row.varied &&
+         !is_tuning_seed(*table.best_of, run.summary.seed);
+}
+
+/// Whether the run recorded the table as it is now. Runs of earlier versions recorded none: of
+/// these nothing is said.
+bool has_recorded(const TableSpec& declared, const ConfiguredRun& run) {
+  if (run.summary.planned_tables.empty()) return true;
+  const nlohmann::json planned = parse_json(run.summary.planned_tables);
+  const auto found = planned.find(declared.name);
+  return found != planned.end() && is_design_of(declared, found->get<std::string>());
 }
 
 /// When the run was made: one of `repetitions` when its first one was, unless best_of may choose
@@ -131,6 +178,29 @@ std::string second_run_of(const Runs& runs,
   for (const auto& [seed, time] : first_of_seed) times.push_back(time);
   std::sort(times.begin(), times.end());
   return times.size() < 2 ? "" : times[1];
+}
+
+/// Sets of the row's own values that it does not show, by seeds that it may show. Tuning seeds
+/// chose one of them before the table was changed: who tunes on when a row disappoints shows
+/// another.
+std::vector<RunSet> shown_before(const MadeSet& own,
+                                 const AblationRow& row,
+                                 const TableSpec& declared) {
+  std::vector<RunSet> sets;
+  if (!declared.best_of || declared.best_of->tuning_seeds.empty()) return sets;
+  std::map<double, Runs> of_values;
+  for (const ConfiguredRun* run : own.runs) {
+    const double value = number_of(run->config, declared.best_of->key);
+    if (value != row.varied && !is_tuning_seed(*declared.best_of, run->summary.seed) &&
+        !has_recorded(declared, *run))
+      of_values[value].push_back(run);
+  }
+  for (const auto& [value, runs] : of_values) {
+    const std::string second_run = second_run_of(runs);
+    if (!second_run.empty())
+      sets.push_back({row.sets.shown.conditions + value_text(value), second_run});
+  }
+  return sets;
 }
 
 /// Whether two seeds of the set had told what they found at that time.
@@ -177,7 +247,7 @@ bool knew(const MadeSet& set, const std::string& name, const std::string& design
     if (run->summary.planned_tables.empty()) return false;
     const nlohmann::json planned = parse_json(run->summary.planned_tables);
     const auto found = planned.find(name);
-    return found != planned.end() && *found == design;
+    return found != planned.end() && starts_with(found->get<std::string>(), design);
   });
 }
 
@@ -355,6 +425,7 @@ void count_other_sets(const MadeRuns& made,
                       const AblationOptions& options,
                       Ablation& ablation) {
   const Declarations declarations(declared, options.project_tables);
+  const Tuning tuning(declared, options.repetitions);
   std::map<Runs, std::map<std::string, MadeSet>> known_sets;
   for (AblationRow& row : ablation.rows) {
     if (row.runs.size() < 2) continue;
@@ -368,17 +439,22 @@ void count_other_sets(const MadeRuns& made,
     if (own == sets.end()) continue;
     const std::set<const ConfiguredRun*> named_so(of_config.begin(), of_config.end());
     const auto is_of_config = [&](const ConfiguredRun* run) { return named_so.count(run) > 0; };
-    Runs of_own_name;  // under another one there may be seeds that this row lacks
+    Runs of_row;  // under another name there may be seeds that it lacks
     std::copy_if(own->second.runs.begin(),
                  own->second.runs.end(),
-                 std::back_inserter(of_own_name),
-                 is_of_config);
+                 std::back_inserter(of_row),
+                 [&](const ConfiguredRun* run) {
+                   return is_of_config(run) && has_value_shown(*run, row, ablation.table);
+                 });
     row.sets.shown = {conditions_text(own->second, ablation.table),
-                      second_run_of(of_own_name, options.repetitions, ablation.table.best_of)};
+                      second_run_of(of_row, options.repetitions, ablation.table.best_of)};
+    row.sets.tuned_undeclared = tuning.undeclared_seeds_of(own->second);
+    row.sets.others = shown_before(own->second, row, declared);
+    if (!row.sets.others.empty()) row.sets.differ_in.insert(declared.best_of->key);
     for (const auto& [key, set] : sets) {
       const std::set<int64_t> telling = telling_seeds(set, row);
       if (shows_one_of(row, set) || telling.size() < 2 ||
-          is_tried_by_tuning_seeds(set, own->second, ablation.table, telling))
+          tuning.has_tried(set, own->second, telling))
         continue;
       // Rows of several values that were run together are tested together.
       const bool has_row = has_own_row(set, row, ablation);
@@ -491,7 +567,6 @@ void add_other_seeds(const std::vector<ConfiguredRun>& runs,
     if (is_new) key->second = experiment_key(*run);
     return key->second;
   };
-  const std::optional<BestOfSpec>& best_of = ablation.table.best_of;
   for (AblationRow& row : ablation.rows) {
     if (row.runs.size() < 2) continue;
     const ConfiguredRun& shown = *by_id.at(row.run->id);
@@ -506,7 +581,7 @@ void add_other_seeds(const std::vector<ConfiguredRun>& runs,
     for (const std::string& rough : rough_keys) {
       for (const ConfiguredRun* run : by_rough_key[rough]) {
         const int64_t seed = run->summary.seed;
-        if (shown_of_seed(row, seed) || (best_of && is_tuning_seed(*best_of, seed))) continue;
+        if (shown_of_seed(row, seed) || is_tuning_run(ablation.table, run->summary)) continue;
         const std::string& experiment = key_of(run);
         const bool has_own_name =
             run->summary.project == shown.summary.project && run->summary.config == row.spec.config;

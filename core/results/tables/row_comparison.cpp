@@ -397,7 +397,7 @@ std::optional<double> value_of(const Ablation& ablation,
                                const std::string& metric) {
   if (metric == results::tokens_per_second_name)
     return tokens_per_second_of(ablation.rows[row], ablation.table);
-  if (cells[row].summary.n == 0 || std::isnan(cells[row].summary.mean)) return std::nullopt;
+  if (cells[row].summary.n == 0 || !std::isfinite(cells[row].summary.mean)) return std::nullopt;
   return cells[row].summary.mean;
 }
 

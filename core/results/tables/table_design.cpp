@@ -1,9 +1,13 @@
 #include "core/results/tables/table_design.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/base/hash.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/results/tables/best_of.h"
 
 namespace forge::tables {
 
@@ -70,8 +74,29 @@ std::string design_key(const TableSpec& table) {
   return key_of(design);
 }
 
+std::string recorded_design(const TableSpec& table) {
+  std::vector<std::string> seeds;
+  if (table.best_of)
+    for (const int64_t seed : table.best_of->tuning_seeds) seeds.push_back(std::to_string(seed));
+  return design_key(table) + (seeds.empty() ? "" : " " + join(seeds, ","));
+}
+
 bool is_design_of(const TableSpec& table, const std::string& recorded) {
-  return recorded == design_key(table) || recorded == key_of(first_design(table));
+  const std::string key = recorded.substr(0, recorded.find(' '));
+  return key == design_key(table) || key == key_of(first_design(table));
+}
+
+bool is_tuning_run(const TableSpec& table, const store::RunSummary& run) {
+  if (!table.best_of || !is_tuning_seed(*table.best_of, run.seed)) return false;
+  if (run.planned_tables.empty()) return true;
+  const nlohmann::json planned = parse_json(run.planned_tables);
+  const auto found = planned.find(table.name);
+  if (found == planned.end()) return false;
+  const std::string recorded = found->get<std::string>();
+  const size_t behind_key = recorded.find(' ');
+  if (behind_key == std::string::npos) return is_design_of(table, recorded);
+  const std::vector<std::string> seeds = split(recorded.substr(behind_key + 1), ',');
+  return std::find(seeds.begin(), seeds.end(), std::to_string(run.seed)) != seeds.end();
 }
 
 }  // namespace forge::tables

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/results/store/run_summary.h"
 #include "core/results/tables/table_spec.h"
 
 /// What a table asks of its runs, as keys that runs keep: who asks something else later is found.
@@ -16,8 +17,18 @@ std::string claim_key(const ClaimSpec& claim);
 /// with which nothing is tested, nor how many seeds it wants: 12 hex digits.
 std::string design_key(const TableSpec& table);
 
-/// Whether a run that recorded the key was made for this table. Runs of earlier versions recorded
-/// keys without the limits, the source of speeds and half of best_of: of these nothing is said.
+/// What runs record of the table: its design_key, and behind it the tuning seeds of its best_of,
+/// "3f29a1c07b5e 901,902".
+std::string recorded_design(const TableSpec& table);
+
+/// Whether a run that recorded this was made for the table as it is. Runs of earlier versions
+/// recorded keys without the limits, the source of speeds and half of best_of: of these nothing is
+/// said.
 bool is_design_of(const TableSpec& table, const std::string& recorded);
+
+/// Whether the run was made to tune the table's rows: its seed is a tuning seed, and the table
+/// declared that when the run was made, whatever else it has become since. Runs of earlier versions
+/// recorded no tables: of these nothing is said.
+bool is_tuning_run(const TableSpec& table, const store::RunSummary& run);
 
 }  // namespace forge::tables

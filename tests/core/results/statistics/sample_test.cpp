@@ -45,7 +45,8 @@ TEST_CASE("a value that is not finite leaves nothing to say of the others", "[st
   for (const double value : {NAN, INFINITY, -INFINITY}) {
     const Summary summary = summarize({1, value, 2}, 1);
     REQUIRE(summary.n == 3);
-    REQUIRE(std::isnan(summary.mean));
+    REQUIRE_FALSE(std::isfinite(summary.mean));
+    REQUIRE(std::isnan(summary.mean) == std::isnan(value));
     REQUIRE_FALSE(summary.standard_deviation);
     REQUIRE_FALSE(summary.interval);
   }

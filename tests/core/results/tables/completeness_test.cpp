@@ -267,6 +267,33 @@ TEST_CASE("how the best of several runs is chosen belongs to a table's design", 
   }
 }
 
+TEST_CASE("runs record the tuning seeds of a table beside its design", "[report][plan]") {
+  TableSpec table = small_table();
+  CHECK(recorded_design(table) == design_key(table));
+  table.best_of = BestOfSpec{"optimizer.lr", {1, 2}, "eval_loss"};
+  table.best_of->tuning_seeds = {901, 902};
+  const std::string recorded = recorded_design(table);
+  CHECK(recorded == design_key(table) + " 901,902");
+  CHECK(is_design_of(table, recorded));
+
+  store::RunSummary run;
+  run.seed = 902;
+  const auto is_one = [&](const std::string& planned_tables) {
+    run.planned_tables = planned_tables;
+    return is_tuning_run(table, run);
+  };
+  CHECK(is_one(""));  // of an earlier version
+  CHECK(is_one(R"({"small": ")" + design_key(table) + R"("})"));
+  CHECK(is_one(R"({"small": ")" + recorded + R"("})"));
+  CHECK(is_one(R"({"small": "0123456789ab 902"})"));
+  CHECK_FALSE(is_one(R"({"small": "0123456789ab 901"})"));
+  CHECK_FALSE(is_one(R"({"small": "0123456789ab"})"));
+  CHECK_FALSE(is_one(R"({"other": ")" + recorded + R"("})"));
+  CHECK_FALSE(is_one("{}"));
+  run.seed = 1;
+  CHECK_FALSE(is_one(R"({"small": "0123456789ab 1"})"));
+}
+
 TEST_CASE("runs of earlier versions recorded tables without their limits", "[report][plan]") {
   TableSpec table = small_table();
   const std::string recorded = "15f6f29e86bd";  // of that table

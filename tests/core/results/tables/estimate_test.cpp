@@ -314,6 +314,15 @@ TEST_CASE("an expression that no run moves says so", "[judge]") {
   const Table table = Table().add("loss[a]", {1.25, 1.5, 1.375});
   for (const char* text : {"loss[a] - loss[a]", "0*loss[a]"})
     CHECK(contains(estimated(text, table).missing, "does not vary between the runs"));
+  CHECK(contains(estimated("0*loss[a]", table).missing, "though its metrics do"));
+  CHECK_FALSE(contains(estimated("2*x", Table().add("x", {1, 1})).missing, "though"));
+}
+
+TEST_CASE("an expression that has a value is not said to have none", "[judge]") {
+  const Table table = Table().add("loss[a]", {1.25, 1.5, 1.375}).add("loss[b]", {2.25, 2.75, 2.5});
+  const Estimate found = estimated("exp(-1e8*abs(loss[b] - loss[a]))", table);
+  REQUIRE(*found.value == 0);
+  CHECK(contains(found.missing, "chooses between values of which one is"));
 }
 
 TEST_CASE("metrics of the same runs are not taken as independent", "[judge]") {

@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/base/text.h"
 #include "core/results/tables/repetitions.h"
+#include "core/results/tables/table_design.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -201,6 +203,29 @@ TEST_CASE("seeds that a row was tuned with are not passed over", "[report][plan]
   commands.run({"llama"}, up_to(3), 21, lr(0.002));
   CHECK(commands.of(0, table) == "");
   CHECK(commands.of(1, table) == "");
+}
+
+TEST_CASE("seeds that were known before they became tuning seeds are passed over",
+          "[report][plan]") {
+  TableSpec table = small_table();
+  table.best_of = BestOfSpec{"optimizer.lr", {0.002}, "eval_loss", Extreme::lowest, 0, {1, 2}};
+  const auto recording = [](std::map<std::string, std::string> tables, double eps) {
+    return [=](MadeRun& made) {
+      made.experiment.optimizer.lr = 0.002;
+      made.experiment.optimizer.eps = eps;
+      made.planned_tables = tables;
+    };
+  };
+  const std::map<std::string, std::string> now = {{table.name, recorded_design(table)}};
+  const auto violations = [&](const std::map<std::string, std::string>& of_preview, double eps) {
+    const Commands commands;
+    commands.run(both, {1, 2, 3, 4, 5}, 10, recording(of_preview, eps));
+    commands.run(both, {1, 2}, 21, recording(now, 1e-8));
+    commands.run(both, {3, 4, 5}, 22, recording(now, 1e-8));
+    return commands.of(1, table);
+  };
+  CHECK(contains(violations({}, 2e-8), "it lacks 2 that were known before these (1, 2)"));
+  CHECK(violations(now, 2e-8) == "");
 }
 
 TEST_CASE("seeds that failed and were repeated are not chosen", "[report][plan]") {

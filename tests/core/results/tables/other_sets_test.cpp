@@ -208,7 +208,7 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
   table.best_of->values = {0.003};  // those of the other values were made before
   CHECK(setup_of(build_ablation(table, sets.lab.read(), {}), "Other runs") ==
         "2 earlier sets of runs counted (optimizer.lr)");
-  table.best_of->tuning_seeds = {2, 3};  // of the others only one seed could be shown
+  table.best_of->tuning_seeds = {1, 2, 3};  // of the others none could be shown
   CHECK(setup_of(build_ablation(table, sets.lab.read(), {}), "Other runs") == "");
   table = strict_table();
   group_by(table, "optimizer.lr");
@@ -218,6 +218,52 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
   // Those of which it shows no row are hidden.
   CHECK(setup_of(sets.showing_from(2, &AblationOptions::filtered_out, table), "Other runs") ==
         "2 earlier sets of runs counted (optimizer.lr)");
+}
+
+TEST_CASE("a row of best_of was made when the value that it shows was", "[report][plan]") {
+  const auto lr_of = [](int set, MadeRun& run) { run.experiment.optimizer.lr = 0.001 * (set + 1); };
+  const Sets sets(4, lr_of);
+  TableSpec table = strict_table();
+  table.best_of = BestOfSpec{"optimizer.lr", {0.001, 0.004}, "eval_loss", Extreme::highest};
+  const auto other_runs = [&] {
+    const Ablation ablation = build_ablation(table, sets.lab.read(), {});
+    REQUIRE(ablation.rows[1].runs.size() == 3);
+    return setup_of(ablation, "Other runs");
+  };
+  CHECK(other_runs() == "2 earlier sets of runs counted (optimizer.lr)");
+  table.best_of->take = Extreme::lowest;  // the first one
+  CHECK(other_runs() == "2 sets of runs made since (optimizer.lr)");
+}
+
+TEST_CASE("values that were shown before a table tuned further are attempts", "[report][plan]") {
+  TableSpec table = strict_table();
+  table.best_of = BestOfSpec{"optimizer.lr", {0.001, 0.002}, "eval_loss", Extreme::highest};
+  table.best_of->tuning_seeds = {901};
+  std::string recorded = recorded_design(table);
+  Lab lab;
+  const auto make = [&](double lr, const std::vector<int>& seeds, int day) {
+    for (const char* config : {"llama", "canon_a"}) {
+      for (const int seed : seeds) {
+        MadeRun run = Lab::run(config, day);
+        run.id = join({config, std::to_string(day), std::to_string(seed)}, "-");
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.experiment.optimizer.lr = lr;
+        run.planned_tables = std::map<std::string, std::string>{{table.name, recorded}};
+        make_completed_run(lab.runs, run, {3 + 0.01 * (seed % 7) + lr + (config[0] == 'l')});
+      }
+    }
+  };
+  make(0.001, {901}, 9);
+  make(0.001, {1, 2, 3}, 10);  // as the table stood: the other value is of the grid
+  make(0.002, {901}, 11);
+  make(0.002, {1, 2, 3}, 12);
+  const auto other_runs = [&] { return setup_of(build_ablation(table, lab.read()), "Other runs"); };
+  CHECK(other_runs() == "");
+  table.best_of->tuning_seeds.push_back(902);
+  recorded = recorded_design(table);
+  make(0.001, {902}, 13);
+  make(0.002, {902}, 14);
+  CHECK(other_runs() == "1 earlier set of runs counted (optimizer.lr)");
 }
 
 /// LearningRates of a key, each with runs of llama and canon_a, on the days.

@@ -6,9 +6,12 @@
 #include <iostream>
 #include <map>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "core/config/experiment.h"
 #include "core/results/tables/known_seeds.h"
+#include "core/results/tables/table_design.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/core/results/tables/simulated_tables.h"
 #include "tests/support/catch.h"
@@ -194,6 +197,106 @@ TEST_CASE("who adds values of --by until one says something errs in one table in
             << " |" << std::endl;
   CHECK(looks.back().rows.size() == 2 * rates);
   CHECK(share <= most_of(tables));
+}
+
+/// Runs of two configs and their table, which is edited before each of twelve commands.
+struct EditedTable {
+  static constexpr int looks = 12;
+  std::vector<store::ConfiguredRun> runs;
+  TableSpec table = table_of({row_of("row_0", {}, 5), row_of("row_1", {}, 5)}).table;
+
+  EditedTable() {
+    table.best_of = BestOfSpec{"optimizer.lr", {0.001}, "eval_loss", Extreme::highest};
+  }
+
+  /// Five seeds of both configs. A later run has the higher loss, and is the best.
+  void run(double lr, int first_seed) {
+    const std::string created = std::to_string(10000 + runs.size());
+    const size_t before = runs.size();
+    for (const char* config : {"row_0", "row_1"}) {
+      for (int seed = first_seed; seed < first_seed + 5; ++seed) {
+        config::Experiment experiment;
+        experiment.seed = static_cast<uint64_t>(seed);
+        experiment.optimizer.lr = lr;
+        store::ConfiguredRun made;
+        made.config = config::to_json(experiment);
+        store::RunSummary& run = made.summary;
+        run.id = std::to_string(runs.size());
+        run.config = config;
+        run.seed = seed;
+        run.status = run::RunState::completed;
+        run.created = created;
+        run.updated = std::to_string(10001 + before);
+        run.planned_tables = nlohmann::json{{table.name, recorded_design(table)}}.dump();
+        for (int planned = first_seed; planned < first_seed + 5; ++planned)
+          run.planned_seeds += (planned > first_seed ? "," : "") + std::to_string(planned);
+        run.metrics["eval_loss"] = 10 + 0.001 * static_cast<double>(runs.size());
+        runs.push_back(std::move(made));
+      }
+    }
+  }
+
+  /// Five new seeds each time: the former ones are tuning seeds from then on.
+  static std::vector<Ablation> with_more_tuning_seeds() {
+    EditedTable edited;
+    std::vector<Ablation> tables;
+    for (int look = 0; look < looks; ++look) {
+      edited.table.best_of->tuning_seeds.resize(static_cast<size_t>(5 * look));
+      std::iota(
+          edited.table.best_of->tuning_seeds.begin(), edited.table.best_of->tuning_seeds.end(), 1);
+      edited.run(0.001, 5 * look + 1);
+      tables.push_back(build_ablation(edited.table, edited.runs, {}));
+    }
+    return tables;
+  }
+
+  /// Another value beside the first one each time, in the place of the one that was tried before.
+  static std::vector<Ablation> with_other_values() {
+    EditedTable edited;
+    std::vector<Ablation> tables;
+    edited.run(0.001, 1);
+    for (int look = 0; look < looks; ++look) {
+      const double value = 0.002 + 0.0001 * look;
+      edited.table.best_of->values = {0.001, value};
+      edited.run(value, 1);
+      tables.push_back(build_ablation(edited.table, edited.runs, {}));
+    }
+    return tables;
+  }
+};
+
+TEST_CASE("who edits best_of until a table says something errs in one table in twenty",
+          "[verdicts][simulation]") {
+  const int tables = simulated_tables(1000);
+  for (const bool is_of_seeds : {true, false}) {
+    std::vector<Ablation> looks =
+        is_of_seeds ? EditedTable::with_more_tuning_seeds() : EditedTable::with_other_values();
+    RandomStream random(simulation_seed(), stream_number("best_of that is edited"));
+    int wrong = 0;
+    for (int i = 0; i < tables; ++i) {
+      std::map<std::string, double> loss_of_run;
+      const auto differs = [&](Ablation& table) {
+        for (AblationRow& row : table.rows) {
+          REQUIRE(row.runs.size() == 5);
+          for (store::RunSummary& run : row.runs) {
+            const auto [loss, is_new] = loss_of_run.emplace(run.id, 0);
+            if (is_new) loss->second = 10 + normal(random);
+            run.metrics["eval_loss"] = loss->second;
+          }
+        }
+        const Standing standing = verdicts_of(table).cells.at("eval_loss")[1].standing;
+        return standing == Standing::better || standing == Standing::worse;
+      };
+      wrong += std::any_of(looks.begin(), looks.end(), differs);
+    }
+    const double share = wrong / double(tables);
+    CAPTURE(is_of_seeds, share, simulation_seed());
+    std::cout << "sets | 1 row, 5 seeds, a look after each of 12 "
+              << (is_of_seeds ? "groups of seeds, which are tuning seeds afterwards"
+                              : "values beside the first one in best_of")
+              << " | " << percent(share) << " |" << std::endl;
+    CHECK(share <= most_of(tables));
+  }
 }
 
 /// Two equal models, their losses by seed. Half of the variance is the seed's.
