@@ -136,6 +136,25 @@ TEST_CASE("who runs another set until one says something errs in one table in tw
   }
 }
 
+/// A completed run of a table that is made run by run, each of a higher loss than those before.
+store::ConfiguredRun next_run(const std::vector<store::ConfiguredRun>& before,
+                              const std::string& config,
+                              int seed,
+                              double lr) {
+  config::Experiment experiment;
+  experiment.seed = static_cast<uint64_t>(seed);
+  experiment.optimizer.lr = lr;
+  store::ConfiguredRun made;
+  made.config = config::to_json(experiment);
+  store::RunSummary& run = made.summary;
+  run.id = std::to_string(before.size());
+  run.config = config;
+  run.seed = seed;
+  run.status = run::RunState::completed;
+  run.metrics["eval_loss"] = 10 + 0.001 * static_cast<double>(before.size());
+  return made;
+}
+
 /// A table of two configs with a row for each learning rate of theirs, whose runs were made one
 /// rate after the other.
 Ablation table_by_rate(int rates) {
@@ -143,20 +162,11 @@ Ablation table_by_rate(int rates) {
   for (int rate = 0; rate < rates; ++rate) {
     for (const char* config : {"row_0", "row_1"}) {
       for (int seed = 1; seed <= 5; ++seed) {
-        config::Experiment experiment;
-        experiment.seed = static_cast<uint64_t>(seed);
-        experiment.optimizer.lr = 0.001 * (rate + 1);
-        store::ConfiguredRun made;
-        made.config = config::to_json(experiment);
+        store::ConfiguredRun made = next_run(runs, config, seed, 0.001 * (rate + 1));
         store::RunSummary& run = made.summary;
-        run.id = std::to_string(runs.size());
-        run.config = config;
-        run.seed = seed;
-        run.status = run::RunState::completed;
         run.created = std::to_string(10000 + 2 * rate);
         run.updated = std::to_string(10001 + 2 * rate);
         run.planned_seeds = "1,2,3,4,5";
-        run.metrics["eval_loss"] = 10 + 0.001 * static_cast<double>(runs.size());
         runs.push_back(std::move(made));
       }
     }
@@ -215,22 +225,13 @@ struct EditedTable {
     const size_t before = runs.size();
     for (const char* config : {"row_0", "row_1"}) {
       for (int seed = first_seed; seed < first_seed + 5; ++seed) {
-        config::Experiment experiment;
-        experiment.seed = static_cast<uint64_t>(seed);
-        experiment.optimizer.lr = lr;
-        store::ConfiguredRun made;
-        made.config = config::to_json(experiment);
+        store::ConfiguredRun made = next_run(runs, config, seed, lr);
         store::RunSummary& run = made.summary;
-        run.id = std::to_string(runs.size());
-        run.config = config;
-        run.seed = seed;
-        run.status = run::RunState::completed;
         run.created = created;
         run.updated = std::to_string(10001 + before);
         run.planned_tables = nlohmann::json{{table.name, recorded_design(table)}}.dump();
         for (int planned = first_seed; planned < first_seed + 5; ++planned)
           run.planned_seeds += (planned > first_seed ? "," : "") + std::to_string(planned);
-        run.metrics["eval_loss"] = 10 + 0.001 * static_cast<double>(runs.size());
         runs.push_back(std::move(made));
       }
     }
