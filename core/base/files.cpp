@@ -128,6 +128,11 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, unreadable);
 }
 
+bool is_same_path(const fs::path& a, const fs::path& b) {
+  std::error_code unreachable;
+  return fs::equivalent(a, b, unreachable);
+}
+
 std::vector<fs::path> folder_entries(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;

@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 bool path_exists(const fs::path& path);
 bool is_file(const fs::path& path);
 bool is_folder(const fs::path& path);
+/// Whether both lead to one file or folder; false where one of them cannot be reached.
+bool is_same_path(const fs::path& a, const fs::path& b);
 
 /// Paths of what lies directly in a folder, sorted. Empty where there is no folder, or where it
 /// cannot be read.

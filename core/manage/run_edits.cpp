@@ -172,7 +172,7 @@ RemovedRun describe(const run::RunFolder& folder) {
 
 void require_here(const fs::path& runs_dir, const run::RunFolder& folder) {
   std::error_code error;
-  const bool here = fs::equivalent(folder.path().parent_path(), runs_dir, error) && !error &&
+  const bool here = is_same_path(folder.path().parent_path(), runs_dir) &&
                     run::is_run_name(folder.id()) && !fs::is_symlink(folder.path(), error);
   if (here) return;
   throw Error("'" + shown_path(folder.path()) + "' is no run of " + shown_path(runs_dir),
@@ -234,8 +234,7 @@ namespace {
 
 /// The id of a run, or the folder of one of another runs folder.
 std::string named(const run::RunFolder& run, const fs::path& runs_dir) {
-  std::error_code gone;
-  const bool is_here = fs::equivalent(run.path().parent_path(), runs_dir, gone);
+  const bool is_here = is_same_path(run.path().parent_path(), runs_dir);
   return is_here ? run.id() : shown_path(run.path());
 }
 
@@ -243,8 +242,7 @@ std::string named(const run::RunFolder& run, const fs::path& runs_dir) {
 void require_unneeded(const fs::path& runs_dir, const std::vector<run::RunFolder>& runs) {
   const auto is_removed = [&](const run::RunFolder& folder) {
     return std::any_of(runs.begin(), runs.end(), [&](const run::RunFolder& run) {
-      std::error_code gone;
-      return run.id() == folder.id() && fs::equivalent(run.path(), folder.path(), gone);
+      return run.id() == folder.id() && is_same_path(run.path(), folder.path());
     });
   };
   for (const run::NeededCheckpoint& needed : run::needed_checkpoints(runs_dir)) {

@@ -71,8 +71,7 @@ void mark_needed_elsewhere(const RunFolder& run) {
   const std::string path = fs::absolute(run.path()).lexically_normal().string();
   for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
     const fs::path runs_dir = needed.origin().path().parent_path();
-    std::error_code gone;
-    if (fs::equivalent(runs_dir, run.path().parent_path(), gone) || !can_write(runs_dir)) continue;
+    if (is_same_path(runs_dir, run.path().parent_path()) || !can_write(runs_dir)) continue;
     try {
       make_own_folders(runs_dir, marks_folder("").filename());
       write_file_atomic(marks_folder(runs_dir) / hash_hex(path), path);
@@ -96,8 +95,7 @@ std::string needed_text(const RunFolder& run, bool only_missing) {
 bool is_needed(const fs::path& checkpoint, const fs::path& runs_dir) {
   const std::vector<NeededCheckpoint> all = needed_checkpoints(runs_dir);
   return std::any_of(all.begin(), all.end(), [&](const NeededCheckpoint& needed) {
-    std::error_code gone;
-    return fs::equivalent(needed.checkpoint, checkpoint, gone) && needed.is_needed();
+    return is_same_path(needed.checkpoint, checkpoint) && needed.is_needed();
   });
 }
 

@@ -410,17 +410,12 @@ void write_record(const RunFolder& folder,
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
 }
 
-bool is_same_folder(const fs::path& a, const fs::path& b) {
-  std::error_code gone;
-  return fs::equivalent(a, b, gone);
-}
-
 /// Throws Error where the run, which has a folder, does not go on from the run in `other`.
 void require_continues(const RunFolder& run, const fs::path& other) {
   const fs::path checkpoint = continued_checkpoint(run);
   const fs::path continued = run_of_checkpoint(checkpoint);
   // A run that is not there any more is known by its name.
-  if (is_same_folder(continued, other) ||
+  if (is_same_path(continued, other) ||
       (!path_exists(continued) && continued.filename() == other.filename()))
     return;
   const std::string from =
@@ -515,7 +510,7 @@ PlannedRun plan_run(const RunInputs& inputs,
 bool begins_from(const PlannedRun& planned, const RunFolder& other) {
   if (planned.action == Action::damaged) return false;
   if (!planned.folder.has_record()) return true;
-  if (is_same_folder(planned.folder.path(), other.path())) return false;
+  if (is_same_path(planned.folder.path(), other.path())) return false;
   if (planned.action == Action::start && planned.folder.state() == RunState::not_started)
     return true;
   require_continues(planned.folder, fs::absolute(other.path()));

@@ -370,8 +370,7 @@ class Supervisor {
 
   /// The command by which the last removal of a runs folder is undone.
   std::string undo_command(const fs::path& runs_dir) const {
-    std::error_code gone;
-    const bool is_here = fs::equivalent(runs_dir, folder_.path().parent_path(), gone);
+    const bool is_here = is_same_path(runs_dir, folder_.path().parent_path());
     const std::string where =
         is_here ? "" : "FORGE_RUNS_DIR=" + shell_quoted(shown_path(runs_dir)) + " ";
     return quoted_command(where + "forge runs undo");
