@@ -248,7 +248,7 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
                               external.environment,
                               device,
                               threads};
-  const std::lock_guard lock(backend_infos_mutex_);
+  const std::lock_guard lock(mutex_);
   const auto known = backend_infos_.find(key);
   if (known != backend_infos_.end()) return known->second;
   return backend_infos_[key] = backend(experiment)->describe(launcher_, device, threads);
@@ -267,6 +267,7 @@ std::string Context::program_hash(const config::Experiment& experiment) const {
 }
 
 run::InitialWeights Context::initial_weights(const config::Experiment& experiment) const {
+  const std::lock_guard lock(mutex_);
   if (!initial_models_) initial_models_.emplace(runs_dir());
   return initial_models_->find(experiment);
 }

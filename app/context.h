@@ -125,7 +125,7 @@ class Context {
                                const std::string& run_key,
                                const config::Experiment& experiment) const;
   /// The backend's description of itself and of this machine. A command asks each backend once for
-  /// a device.
+  /// a device. Any thread may ask.
   const worker::BackendInfo& describe_backend(const config::Experiment& experiment,
                                               const std::string& device,
                                               int threads) const;
@@ -133,7 +133,7 @@ class Context {
   bool is_forges_own(const config::ExternalConfig& external) const;
   /// Identity::program of a run. forge's own programs are known by their numerics_version, "".
   std::string program_hash(const config::Experiment& experiment) const;
-  /// run::InitialModels of this command.
+  /// run::InitialModels of this command. Any thread may ask.
   run::InitialWeights initial_weights(const config::Experiment& experiment) const;
   /// The commit of the workspace, "" outside git. A command looks for it once.
   const std::string& revision() const;
@@ -159,13 +159,13 @@ class Context {
   jinja::HostEnvironment host_environment_;
   std::shared_ptr<project::RenderCache> render_cache_ = std::make_shared<project::RenderCache>();
   mutable std::optional<project::Workspace> workspace_;
-  mutable std::mutex backend_infos_mutex_;
-  mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
   mutable std::optional<std::string> revision_;
   mutable std::map<nlohmann::json, std::optional<data::DataFingerprints>> data_fingerprints_;
   mutable std::map<nlohmann::json, data::DataFingerprints> current_fingerprints_;
-  mutable std::optional<run::InitialModels> initial_models_;
   mutable worker::LocalLauncher launcher_;
+  mutable std::mutex mutex_;  ///< of what follows, which threads that check configs look up
+  mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
+  mutable std::optional<run::InitialModels> initial_models_;
 };
 
 /// Throws Error for a config that only describes a model; `lacks` is the reason: "it has no data".

@@ -64,9 +64,7 @@ void say_chosen_backend(const CheckedRun& run) {
     return;
   std::vector<std::string> names;
   for (const auto& [name, block] : run.resolved.experiment.model.blocks) names.push_back(name);
-  static std::set<std::string> said;
-  const std::string text = "backend pytorch, which computes blocks in Python: " + join(names, ", ");
-  if (said.insert(text).second) std::cerr << text << "\n";
+  print_once("backend pytorch, which computes blocks in Python: " + join(names, ", "));
 }
 
 void require_gpus(const CheckedRun& run, const LaunchOptions& options) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <mutex>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -109,11 +110,15 @@ void print_warnings(const std::vector<std::string>& warnings) {
     std::cerr << "warning: " << tables::printable(warning) << "\n";
 }
 
-void print_new_warnings(const std::vector<std::string>& warnings) {
+void print_once(const std::string& line) {
+  static std::mutex mutex;
   static std::set<std::string> printed;
-  for (const std::string& warning : warnings) {
-    if (printed.insert(warning).second) print_warnings({warning});
-  }
+  const std::lock_guard lock(mutex);
+  if (printed.insert(line).second) std::cerr << tables::printable(line) << "\n";
+}
+
+void print_new_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) print_once("warning: " + warning);
 }
 
 namespace {

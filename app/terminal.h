@@ -98,6 +98,8 @@ auto json_list(const Items& items, const ToJson& to_json) {
 int write_output(const std::string& text, const OutputOptions& options);
 int write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
 
+/// A line on stderr, unless the command has printed it before. Any thread may print.
+void print_once(const std::string& line);
 /// "warning: …" on stderr, a line for each.
 void print_warnings(const std::vector<std::string>& warnings);
 /// The same, but for those that the command has printed before: many runs share their data.

@@ -1,8 +1,11 @@
 #include "app/terminal.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include "core/base/text.h"
 #include "tests/support/catch.h"
@@ -28,6 +31,22 @@ class PrintedErrors {
   std::ostringstream text_;
   std::streambuf* before_;
 };
+
+TEST_CASE("a line is printed once, however many threads print it", "[terminal]") {
+  const PrintedErrors printed;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([] {
+      for (int line = 0; line < 200; ++line) print_once("line " + std::to_string(line));
+      print_new_warnings({"little space"});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<std::string> lines = printed.lines();
+  REQUIRE(lines.size() == 201);
+  REQUIRE(std::set<std::string>(lines.begin(), lines.end()).size() == 201);
+  REQUIRE(std::count(lines.begin(), lines.end(), "warning: little space") == 1);
+}
 
 TEST_CASE("a late progress says nothing of work that is soon over", "[terminal]") {
   const PrintedErrors printed;
