@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/base/display_text.h"
+#include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/tables/comparability.h"
@@ -236,6 +237,21 @@ Json runs_json(const AblationRow& row) {
   return runs;
 }
 
+/// Of the conditions it is only of interest which sets share them.
+Json set_to_json(const RunSet& set) {
+  const std::string conditions = set.conditions.empty() ? "" : hash_hex(set.conditions);
+  return {{"second_run", set.second_run}, {"conditions", conditions}};
+}
+
+/// What else was tried of the row's config, so that its adjusted p can be found again.
+Json sets_json(const RunSets& sets) {
+  Json json = set_to_json(sets.shown);
+  json["others"] = Json::array();
+  for (const RunSet& other : sets.others) json["others"].push_back(set_to_json(other));
+  json["tables"] = sets.tables;
+  return json;
+}
+
 Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
   Json json;
@@ -255,6 +271,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
     if (cells[index].summary.n > 0) json["statistics"][metric] = statistics_json(cells[index]);
   }
   json["planned_seeds"] = row.planned_seeds < 2 ? Json(nullptr) : Json(row.planned_seeds);
+  if (!row.sets.others.empty() || !row.sets.tables.empty()) json["sets"] = sets_json(row.sets);
   json["breaks"] = row.violations;
   json["differs_from_config"] = row.differs_from_config;
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) {

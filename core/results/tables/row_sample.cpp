@@ -285,8 +285,12 @@ void exclude(const store::RunSummary& run,
   }
 }
 
+double disturbing_load(const store::RunSummary& run) {
+  return run.device_type == "cuda" ? 0.25 : 0.05;
+}
+
 bool was_loaded(const store::RunSummary& run) {
-  return run.busy_elsewhere.value_or(0) >= min_machine_load || run.shared_device != 0;
+  return run.busy_elsewhere.value_or(0) >= disturbing_load(run) || run.shared_device != 0;
 }
 
 bool was_loaded(const Sample& sample) {
@@ -297,7 +301,7 @@ bool was_loaded(const Sample& sample) {
 
 std::string load_text(const store::RunSummary& run) {
   std::vector<std::string> parts;
-  if (run.busy_elsewhere.value_or(0) >= min_machine_load)
+  if (run.busy_elsewhere.value_or(0) >= disturbing_load(run))
     parts.push_back("other processes kept " + results::percent_text(*run.busy_elsewhere) +
                     " of the machine busy");
   if (run.shared_device != 0) parts.emplace_back("another process held memory of its GPU");

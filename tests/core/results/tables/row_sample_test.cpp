@@ -119,6 +119,19 @@ TEST_CASE("a quiet machine is not spoken of", "[report][disturbance]") {
   CHECK(judge_claims(table)[0].verdict == Verdict::holds);
 }
 
+TEST_CASE("a run on a GPU is disturbed by more than one on the CPU", "[report][disturbance]") {
+  store::RunSummary run;
+  run.busy_elsewhere = 0.06;
+  run.device_type = "cpu";
+  CHECK(was_loaded(run));
+  CHECK(load_text(run) == "other processes kept 6.0 % of the machine busy");
+  run.device_type = "cuda";
+  CHECK_FALSE(was_loaded(run));
+  CHECK(load_text(run).empty());
+  run.busy_elsewhere = 0.25;
+  CHECK(was_loaded(run));
+}
+
 TEST_CASE("a GPU with another user disturbs, too", "[report][disturbance]") {
   Outcome shared;
   shared.shared_device = true;
