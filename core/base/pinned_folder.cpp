@@ -41,9 +41,8 @@ PinnedFolder::PinnedFolder(const fs::path& root, const fs::path& inner)
 void PinnedFolder::require_at(const fs::path& name) const {
   struct stat open {};
   struct stat named {};
-  const bool is_same = ::fstat(folder_.get(), &open) == 0 &&
-                       ::lstat(name.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
-                       open.st_ino == named.st_ino;
+  const bool is_same = ::fstat(folder_.get(), &open) == 0 && ::lstat(name.c_str(), &named) == 0 &&
+                       open.st_dev == named.st_dev && open.st_ino == named.st_ino;
   if (is_same) return;
   require_own_folder(name);
   throw Error("the folder '" + shown_path(name) + "' was moved away while forge worked in it",

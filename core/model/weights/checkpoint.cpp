@@ -487,7 +487,8 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
                     " could not be written: " + error.message(),
-                earlier_ones(checkpoints) + "; make room and start the run again",
+                earlier_ones(checkpoints) + "; " +
+                    (error.hint().empty() ? "make room and start the run again" : error.hint()),
                 ExitCode::storage);
   }
   return written;

@@ -61,8 +61,9 @@ TEST_CASE("a command is allowed for one run with all that travels in it, and for
   const std::string fault =
       error_of([&] { require_allowed_command("x", other, with_block("evil")); });
   INFO(fault);
-  CHECK(contains(fault, "python3 worker.py (in /backends/pytorch), which would run the Python code "
-                        "of mixer"));
+  CHECK(contains(fault,
+                 "python3 worker.py (in /backends/pytorch), which would run the Python code "
+                 "of mixer"));
   CHECK(contains(fault, "--allow-command"));
 }
 

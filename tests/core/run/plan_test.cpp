@@ -19,6 +19,8 @@ namespace {
 using tests::append_line;
 using tests::contains;
 using tests::error_of;
+using tests::new_run;
+using tests::save_checkpoint;
 using tests::small_inputs;
 using tests::TemporaryFolder;
 using tests::words_of_other_user;
@@ -514,6 +516,8 @@ TEST_CASE("a run folder gets a copy of the tokenizer and its worker the initial 
 
 using tests::contains;
 using tests::error_of;
+using tests::new_run;
+using tests::save_checkpoint;
 using tests::small_inputs;
 using tests::TemporaryFolder;
 
@@ -630,6 +634,8 @@ TEST_CASE("what is no plan is refused", "[run][plan]") {
 
 using tests::contains;
 using tests::error_of;
+using tests::new_run;
+using tests::save_checkpoint;
 using tests::TemporaryFolder;
 
 RunInputs inputs_of(int64_t max_steps, const std::string& schedule) {

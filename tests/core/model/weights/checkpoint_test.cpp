@@ -353,6 +353,7 @@ TEST_CASE("nothing but plain files of the folder itself belongs to a checkpoint"
 TEST_CASE("a link in the place of a run's checkpoints, or of its folder, removes nothing elsewhere",
           "[hostile]") {
   const TemporaryFolder folder, elsewhere;
+  make_directories(elsewhere / "run");
   CheckpointState state;
   for (state.step = 1; state.step < 4; ++state.step)
     write_checkpoint(elsewhere / "run/checkpoints", state, {}, {});
