@@ -212,7 +212,7 @@ std::set<std::string> settle_hidden_values(const std::vector<ConfiguredRun>& hid
   std::set<std::string> ids;
   if (!table.best_of || hidden.empty()) return ids;
   const auto set_of = [&](const ConfiguredRun& run) {
-    return run::run_key(identity_of_set(run, table));
+    return run::identity_hash(identity_of_set(run, table));
   };
   const std::string set = shown ? set_of(*shown) : "";
   for (const ConfiguredRun& run : hidden) {

@@ -40,13 +40,13 @@ bool are_tuned_alike(const ConfiguredRun& a, const ConfiguredRun& b, const Table
     run::Identity identity = identity_of_set(run, table);
     identity.threads = 0;
     for (const char* what : {"device name", "environment"}) identity.experiment.erase(what);
-    return run::run_key(identity);
+    return run::identity_hash(identity);
   };
   return set_of(a) == set_of(b);
 }
 
 std::string experiment_key(const ConfiguredRun& run) {
-  return run::run_key(identity_without_seed(run));
+  return run::identity_hash(identity_without_seed(run));
 }
 
 run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
@@ -148,7 +148,8 @@ Runs runs_of_one_sample(const Runs& runs,
   std::vector<Alike> groups;
   std::map<std::string, size_t> places;
   for (const ConfiguredRun* run : runs) {
-    const auto [place, is_new] = places.emplace(run::run_key(identity_of(*run)), groups.size());
+    const auto [place, is_new] =
+        places.emplace(run::identity_hash(identity_of(*run)), groups.size());
     if (is_new) groups.emplace_back();
     Alike& group = groups[place->second];
     group.runs.push_back(run);
