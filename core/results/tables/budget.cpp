@@ -75,9 +75,9 @@ double flops_per_token(const store::ConfiguredRun& run) {
 
 BudgetCheck::BudgetCheck(const TableSpec& table,
                          const std::vector<const store::ConfiguredRun*>& runs,
-                         const std::vector<std::optional<MeasuredSpeed>>& speeds,
+                         std::vector<std::optional<MeasuredSpeed>> speeds,
                          const IsCurrent& is_current)
-    : table_(table), speeds_(speeds) {
+    : table_(table), speeds_(std::move(speeds)) {
   std::vector<const store::ConfiguredRun*> own;
   for (const store::ConfiguredRun* run : runs) {
     if (run->summary.config == reference_of(table)) own.push_back(run);
@@ -91,13 +91,24 @@ BudgetCheck::BudgetCheck(const TableSpec& table,
   reference_steps_ = sample.run->max_steps;
 }
 
+const MeasuredSpeed* BudgetCheck::speed_of(const store::ConfiguredRun& run) const {
+  for (size_t i = 0; i < table_.rows.size() && i < speeds_.size(); ++i)
+    if (table_.rows[i].config == run.summary.config && speeds_[i]) return &*speeds_[i];
+  return nullptr;
+}
+
+std::string BudgetCheck::why_not_its_speed(const store::ConfiguredRun& run,
+                                           const MeasuredSpeed& speed) const {
+  if (!speed.not_comparable_because.empty()) return speed.not_comparable_because;
+  return why_of_other_training(speed.record, speed_settings_of(run), "the runs", table_);
+}
+
 TrainingCost BudgetCheck::cost_of(const store::ConfiguredRun& run) const {
   TrainingCost cost{flops_per_token(run), std::nullopt, run.summary.tokens_per_step};
-  for (size_t i = 0; i < table_.rows.size() && i < speeds_.size(); ++i) {
-    if (table_.rows[i].config == run.summary.config && speeds_[i] &&
-        speeds_[i]->not_comparable_because.empty())
-      cost.tokens_per_second = speeds_[i]->record.tokens_per_second;
-  }
+  if (table_.budget->equal != Budget::time) return cost;
+  const MeasuredSpeed* const speed = speed_of(run);
+  if (speed && why_not_its_speed(run, *speed).empty())
+    cost.tokens_per_second = speed->record.tokens_per_second;
   return cost;
 }
 
@@ -105,8 +116,12 @@ std::string BudgetCheck::violation(const store::ConfiguredRun& run) const {
   if (!reference_) return "";
   const Budget budget = table_.budget->equal;
   const auto wanted = steps_within(budget, cost_of(run), *reference_, reference_steps_);
-  if (!wanted)
-    return "its speed is not known: '" + bench_command(table_) + "' measures all rows in one call";
+  if (!wanted) {
+    const MeasuredSpeed* const speed = speed_of(run);
+    const std::string why = speed ? why_not_its_speed(run, *speed) : "";
+    return "its speed is not known" + (why.empty() ? "" : ", " + why) + ": '" +
+           bench_command(table_) + "' measures all rows in one call";
+  }
   if (keeps_budget(budget, run.summary.max_steps, *wanted)) return "";
   return with_thousands(run.summary.max_steps) + " steps, " + budget_text(budget) + " are " +
          with_thousands(*wanted) + " steps";

@@ -42,7 +42,7 @@ class BudgetCheck {
   /// (choose_speeds).
   BudgetCheck(const TableSpec& table,
               const std::vector<const store::ConfiguredRun*>& runs,
-              const std::vector<std::optional<MeasuredSpeed>>& speeds,
+              std::vector<std::optional<MeasuredSpeed>> speeds,
               const IsCurrent& is_current);
 
   /// "300 steps, equal FLOPs are 287 steps"; "" for a run that keeps the budget, or where no run
@@ -51,9 +51,13 @@ class BudgetCheck {
 
  private:
   TrainingCost cost_of(const store::ConfiguredRun& run) const;
+  /// Why the measurement of the run's row does not say what the run takes, "" if it does.
+  std::string why_not_its_speed(const store::ConfiguredRun& run, const MeasuredSpeed& speed) const;
+  /// The measurement of the run's row; null without one.
+  const MeasuredSpeed* speed_of(const store::ConfiguredRun& run) const;
 
   const TableSpec& table_;
-  const std::vector<std::optional<MeasuredSpeed>>& speeds_;
+  const std::vector<std::optional<MeasuredSpeed>> speeds_;
   std::optional<TrainingCost> reference_;
   int64_t reference_steps_ = 0;
 };
