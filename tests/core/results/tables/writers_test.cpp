@@ -256,6 +256,37 @@ TEST_CASE("a loss that is no number is said so by machines too", "[report]") {
   REQUIRE(to_json(lab.table())["rows"][0]["eval_loss"] == "nan");
 }
 
+TEST_CASE("machines are told of every test that people see", "[report]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (const int seed : {1, 2, 3}) {
+      MadeRun made = Lab::run(config, 9 + seed);
+      made.id += "-" + std::to_string(seed);
+      made.experiment.seed = uint64_t(seed);
+      const bool is_baseline = config[0] == 'l';
+      Outcome outcome{3 + 0.01 * seed + is_baseline, 4000.0 + seed};
+      outcome.peak_memory_bytes += seed + int64_t{is_baseline} * 1000;
+      make_completed_run(lab.runs, made, outcome);
+    }
+  }
+  TableSpec table = small_table();
+  table.columns = {{ColumnKind::model, "Model"}};
+  for (const char* metric : {"eval_loss", "train_loss", "peak_memory_bytes", "parameters"})
+    table.columns.push_back({ColumnKind::metric, metric, metric});
+  table.columns.push_back({ColumnKind::difference, "Time", "wall_seconds"});
+  const Ablation ablation = build_ablation(table, lab.read());
+  const auto statistics = to_json(ablation)["rows"][1]["statistics"];
+  const Verdicts verdicts = verdicts_of(ablation);
+  for (const char* metric : {"eval_loss", "train_loss", "peak_memory_bytes", "wall_seconds"}) {
+    INFO(metric);
+    REQUIRE(statistics.contains(metric));
+    CHECK(statistics[metric]["standing"] == name_of(verdicts.cells.at(metric)[1].standing));
+    CHECK(contains(to_csv(ablation), std::string(metric) + "_standing"));
+  }
+  CHECK(statistics["peak_memory_bytes"]["difference"].contains("p_adjusted"));
+  CHECK_FALSE(statistics.contains("parameters"));  // no seed changes them
+}
+
 TEST_CASE("CSV has a header and a line a row with every field in its place", "[report]") {
   MixedLab lab;
   TableSpec table = small_table();
