@@ -168,6 +168,36 @@ TEST_CASE("a claim on speeds that were not measured in turn is not decidable", "
   }
 }
 
+TEST_CASE("a claim on the speed of one row alone compares it with rows of another time",
+          "[report]") {
+  const auto verdicts_of = [](const std::string& order) {
+    Lab lab;
+    train_in_order(lab, order);
+    TableSpec table = small_table();
+    ClaimSpec own_words;
+    own_words.profile = "quick";
+    own_words.claim = "Canon-A is fast";
+    own_words.holds = "tokens_per_second[canon_a] > 1";
+    own_words.comparison = parse_comparison(own_words.holds);
+    own_words.expression = difference_of(*own_words.comparison);
+    table.claims = {{"canon_a", "", "", 1, {}, "tokens_per_second", "quick"},
+                    {"llama", "", "", {}, 1e6, "tokens_per_second", "quick"},
+                    own_words};
+    std::vector<std::string> lines;
+    for (const JudgedClaim& claim : judge_claims(build_ablation(table, lab.read())))
+      lines.push_back(verdict_line(claim));
+    return lines;
+  };
+  for (const std::string& line : verdicts_of("abbaabba")) CHECK(contains(line, "holds: "));
+  for (const std::string& line : verdicts_of("aaaabbbb")) {
+    INFO(line);
+    CHECK(contains(line, "not decidable: "));
+    CHECK(contains(line, "; speeds not measured in turn: "));
+  }
+  // Of the only row nothing else is known that it would be compared with.
+  CHECK(contains(verdicts_of("aaaa")[1], "holds: "));
+}
+
 TEST_CASE("a row of which some seeds have one loss to the last bit is compared with nothing",
           "[report]") {
   const auto violations = [](const std::vector<double>& losses) {
