@@ -187,6 +187,9 @@ std::string number_field(const std::optional<double>& value) {
   return std::isfinite(*value) ? json_text(nlohmann::json(*value)) : shortest(*value);
 }
 
+/// "eval_loss<2, profile=quick", "" without a filter.
+std::string filter_text(const PivotOptions& options) { return join(options.filter, ", "); }
+
 /// Whether a cell has a number of cases.
 bool has_cases(const Pivot& pivot) {
   return results::metric_named(pivot.options.metric).source == results::Source::task;
@@ -194,7 +197,9 @@ bool has_cases(const Pivot& pivot) {
 
 }  // namespace
 
-Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& options) {
+Pivot build_pivot(const std::vector<ConfiguredRun>& runs,
+                  const PivotOptions& options,
+                  const std::vector<ConfiguredRun>& filtered_out) {
   store::require_names({options.rows});
   if (!options.columns.empty()) store::require_names({options.columns});
   require_metric(runs, options.metric);
@@ -216,6 +221,10 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       completed.push_back({run, {}, {}, {}});
     }
   }
+  std::vector<PivotRun> hidden;
+  for (const ConfiguredRun* run : newest_first(filtered_out))
+    if (is_completed(run) && run->summary.metric(options.metric))
+      hidden.push_back({run, {}, {}, {}});
   const auto find_out = [&](std::vector<PivotRun>& of_runs) {
     parallel_for(of_runs.size(), [&](size_t i) {
       const ConfiguredRun& run = *of_runs[i].run;
@@ -226,6 +235,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   };
   find_out(completed);
   find_out(ended_early);
+  find_out(hidden);
   std::vector<nlohmann::json> rows, columns;
   for (const PivotRun& pivot_run : completed) {
     rows.push_back(pivot_run.row);
@@ -256,6 +266,11 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       if (!changed.empty()) pivot.changed_inputs.push_back(changed);
       PivotCell cell = cell_of(sample, options.metric);
       cell.left_out = own.size() - cell.runs.size();
+      for (const PivotRun& pivot_run : hidden) {
+        if (own.empty() || pivot_run.row != row || pivot_run.column != column) continue;
+        exclude(pivot_run.run->summary, "does not meet " + filter_text(options), pivot.excluded);
+        ++cell.left_out;
+      }
       if (results::metric_named(options.metric).is_timing && was_loaded(sample)) {
         cell.disturbance = load_text(sample);
         disturbed.push_back(label_of(row) +
@@ -277,6 +292,7 @@ Sheet make_sheet(const Pivot& pivot) {
   Sheet sheet;
   sheet.title = options.metric + " by " + options.rows +
                 (options.columns.empty() ? "" : " and " + options.columns);
+  if (!options.filter.empty()) sheet.setup = "only runs with " + filter_text(options);
   sheet.columns.push_back({options.rows, false, false});
   for (const std::string& value : pivot.column_values)
     sheet.columns.push_back({value.empty() ? options.metric : value, true, false});
@@ -304,6 +320,7 @@ Json to_json(const Pivot& pivot) {
   json["rows"] = pivot.options.rows;
   json["columns"] = pivot.options.columns;
   json["metric"] = pivot.options.metric;
+  json["filter"] = filter_text(pivot.options);
   json["cells"] = Json::array();
   for (size_t i = 0; i < pivot.row_values.size(); ++i) {
     for (size_t k = 0; k < pivot.column_values.size(); ++k) {
@@ -345,7 +362,8 @@ std::string to_csv(const Pivot& pivot) {
                 {csv_field(options.metric + "_low"),
                  csv_field(options.metric + "_high"),
                  "runs",
-                 "left_out"});
+                 "left_out",
+                 "filter"});
   std::string text = csv_line(header);
   for (size_t i = 0; i < pivot.row_values.size(); ++i) {
     for (size_t k = 0; k < pivot.column_values.size(); ++k) {
@@ -360,7 +378,8 @@ std::string to_csv(const Pivot& pivot) {
                     {interval ? number_field(interval->low) : "",
                      interval ? number_field(interval->high) : "",
                      std::to_string(cell.runs.size()),
-                     std::to_string(cell.left_out)});
+                     std::to_string(cell.left_out),
+                     csv_field(filter_text(options))});
       text += csv_line(fields);
     }
   }

@@ -68,6 +68,28 @@ TEST_CASE("a cell of a pivot holds runs that differ in nothing but the seed", "[
   CHECK(again.cells[0][0].summary.mean == Approx(3.2));
 }
 
+TEST_CASE("a pivot names its filter and counts what that leaves out", "[report][pivot]") {
+  const PivotLab lab;
+  const std::vector<store::ConfiguredRun> all = lab.read();
+  std::vector<store::ConfiguredRun> shown, others;
+  for (const store::ConfiguredRun& run : all)
+    (*run.summary.metric("eval_loss") < 3.25 ? shown : others).push_back(run);
+  const PivotOptions options{"model.canon.set", "optimizer.lr", "eval_loss", {"eval_loss<3.25"}};
+  const Pivot pivot = build_pivot(shown, options, others);
+  CHECK(pivot.cells[0][0].runs.size() == 2);
+  CHECK(pivot.cells[0][0].left_out == 1);
+  REQUIRE(pivot.excluded.size() == 1);
+  CHECK(pivot.excluded[0].reason == "does not meet eval_loss<3.25");
+  CHECK(pivot.excluded[0].runs.size() == 2);
+  CHECK(contains(to_terminal(make_sheet(pivot)), "only runs with eval_loss<3.25\n"));
+  CHECK(contains(to_markdown(make_sheet(pivot)), "only runs with eval"));
+  CHECK(to_json(pivot)["filter"] == "eval_loss<3.25");
+  const std::vector<std::string> lines = split(to_csv(pivot), '\n');
+  CHECK(contains(lines[0], ",runs,left_out,filter\r"));
+  CHECK(contains(lines[1], ",2,1,eval_loss<3.25\r"));
+  CHECK(contains(lines[2], ",1,0,eval_loss<3.25\r"));
+}
+
 TEST_CASE("a pivot says which seeds of a cell were stopped", "[report][pivot]") {
   PivotLab lab;
   MadeRun stopped = Lab::run("canon", 26);
