@@ -1,6 +1,7 @@
 #include "core/results/tables/measured_speeds.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -49,6 +50,23 @@ SpeedSettings speed_settings_of(const Record& record) {
   return settings;
 }
 
+/// A setting that differs; none: there is no such key.
+struct Difference {
+  std::optional<std::string> measured, own;
+};
+
+std::map<std::string, Difference> differences_between(const SpeedSettings& measured,
+                                                      const SpeedSettings& own) {
+  std::map<std::string, Difference> all;
+  for (const auto& [key, value] : measured) all[key].measured = value;
+  for (const auto& [key, value] : own) all[key].own = value;
+  for (auto entry = all.begin(); entry != all.end();)
+    entry = entry->second.measured == entry->second.own ? all.erase(entry) : std::next(entry);
+  return all;
+}
+
+std::string section_of(const std::string& key) { return key.substr(0, key.find('.')); }
+
 /// Whether best_of may vary the key while the speed stays as it is.
 bool is_varied_at_one_speed(const std::string& key, const TableSpec& table) {
   return table.best_of && table.best_of->key == key && !starts_with(key, "train.") &&
@@ -73,6 +91,7 @@ SpeedSettings speed_settings_of(const store::ConfiguredRun& run) {
   if (summary.micro_batch_size)
     settings["train.micro_batch_size"] = std::to_string(*summary.micro_batch_size);
   if (!summary.recompute.empty()) settings["train.recompute"] = summary.recompute;
+  if (summary.recompute == "none") settings.erase("train.recompute");  // as a config says it
   if (!summary.processes.empty()) settings[processes_key] = summary.processes;
   if (!summary.device_type.empty())
     settings[device_key] =
@@ -85,35 +104,30 @@ std::string why_of_other_training(const Record& record,
                                   const SpeedSettings& own,
                                   const std::string& whose,
                                   const TableSpec& table) {
-  const SpeedSettings measured = speed_settings_of(record);
   if (const auto program = own.find(program_key);
       program != own.end() && program->second != record.program)
     return "measured with other files of its command than " + whose +
            ": 'forge bench' measures anew";
-  std::set<std::string> keys;
-  for (const auto* settings : {&measured, &own})
-    for (const auto& [key, value] : *settings) keys.insert(key);
-  std::vector<std::string> of_both, of_one;  // a type of optimizer has settings of its own
-  for (const std::string& key : keys) {
-    const auto its = measured.find(key), wanted = own.find(key);
-    const bool has_both = its != measured.end() && wanted != own.end();
-    // Nobody knows what something will be trained on, or what a record of an older forge leaves
+  const std::map<std::string, Difference> differences =
+      differences_between(speed_settings_of(record), own);
+  std::set<std::string> sections;  // in which both have another value
+  for (const auto& [key, values] : differences)
+    if (values.measured && values.own) sections.insert(section_of(key));
+  std::vector<std::string> texts;
+  for (const auto& [key, values] : differences) {
+    // Nobody knows on what something will be trained, nor what a record of an older forge leaves
     // out.
     const bool is_unknown =
-        wanted == own.end()
-            ? key == device_key || key == processes_key || key == program_key
-            : its == measured.end() && record.settings.empty();
-    if (is_unknown || (has_both && its->second == wanted->second) ||
-        is_varied_at_one_speed(key, table))
-      continue;
-    const auto text = [](const SpeedSettings& settings, const auto& found) {
-      return found == settings.end() || found->second.empty() ? "none" : found->second;
-    };
-    (has_both ? of_both : of_one)
-        .push_back(key + " " + text(measured, its) + " (" + whose + ": " + text(own, wanted) + ")");
+        (!values.own && (key == device_key || key == processes_key || key == program_key)) ||
+        (!values.measured && record.settings.empty());
+    // Each type of optimizer has settings of its own, and each source of data.
+    const bool follows = !(values.measured && values.own) && section_of(key) != "train" &&
+                         sections.count(section_of(key)) > 0;
+    if (is_unknown || follows || is_varied_at_one_speed(key, table)) continue;
+    texts.push_back(key + " " + values.measured.value_or("none") + " (" + whose + ": " +
+                    values.own.value_or("none") + ")");
   }
-  const std::vector<std::string>& differences = of_both.empty() ? of_one : of_both;
-  return differences.empty() ? "" : "measured with " + first_of(differences);
+  return texts.empty() ? "" : "measured with " + first_of(texts);
 }
 
 namespace {

@@ -171,8 +171,7 @@ void RowBuilder::check_budgets(const std::vector<benchmark::Record>& benchmarks)
     std::vector<ExcludedRuns> ignored;
     rows.push_back(speed_row(row.config, sample_of(own, ignored, "", is_current_).runs));
   }
-  const BudgetCheck budget(
-      table_, comparable, choose_speeds(table_, rows, benchmarks), is_current_);
+  const BudgetCheck budget(table_, comparable, std::move(rows), benchmarks, is_current_);
   for (Candidate& candidate : candidates_) {
     std::string violation = budget.violation(*candidate.run);
     if (!violation.empty()) candidate.violations.push_back(std::move(violation));

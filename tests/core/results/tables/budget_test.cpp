@@ -96,7 +96,8 @@ TEST_CASE("equal time is by measurements of the runs' own settings", "[report]")
   measure(20, 80000, "sgd");  // with which 300 steps would be equal time
   CHECK_FALSE(row().is_comparable());
   CHECK(contains(row().violations.front(),
-                 "its speed is not known, measured with optimizer.type sgd (the runs: adamw): "
+                 "the speed of llama is not known, measured with optimizer.type sgd (the runs: "
+                 "adamw): "
                  "'forge bench llama canon_a canon_b'"));
   measure(19, 4000, "adamw");
   CHECK(row().is_comparable());

@@ -166,8 +166,9 @@ TEST_CASE("a measurement of a row as it is trained is taken before a newer one o
   const auto of_sgd = [](const std::string& config, int day) {
     return made_record(config, day, 9000, with_optimizer("sgd"));
   };
-  REQUIRE(shown({of_sgd("llama", 21), of_sgd("canon_a", 21), of_sgd("canon_b", 21), llama, canon_a}) ==
-          Texts{"4000", "3000", "9000 of SGD"});
+  REQUIRE(
+      shown({of_sgd("llama", 21), of_sgd("canon_a", 21), of_sgd("canon_b", 21), llama, canon_a}) ==
+      Texts{"4000", "3000", "9000 of SGD"});
   // That call measured one row as it is trained.
   REQUIRE(shown({of_sgd("canon_a", 21), made_record("llama", 21, 5000), canon_a}) ==
           Texts{"5000", "3000 measured in another call, on 2026-11-20", "none"});

@@ -346,18 +346,20 @@ TEST_CASE("a pivot as CSV has a line for each cell with its interval", "[report]
   const PivotLab lab;
   const std::string csv =
       to_csv(build_pivot(lab.read(), {"model.canon.set", "optimizer.lr", "eval_loss"}));
-  CHECK(contains(csv,
-                 "model.canon.set,optimizer.lr,eval_loss,eval_loss_low,eval_loss_high,runs,left_out"
-                 "\r\nA,0.001,3.1"));
+  CHECK(
+      contains(csv,
+               "model.canon.set,optimizer.lr,eval_loss,eval_loss_low,eval_loss_high,runs,left_out,"
+               "filter\r\nA,0.001,3.1"));
   CHECK(contains(csv, "\r\nAC,0.002,2.4"));
-  CHECK(contains(csv, ",,,1,0\r\n"));
+  CHECK(contains(csv, ",,,1,0,\r\n"));
   const Pivot by_set = build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"});
   const std::vector<std::string> line = split(split(to_csv(by_set), '\n').at(1), ',');
-  REQUIRE(line.size() == 6);
+  REQUIRE(line.size() == 7);
   CHECK(std::stod(line[2]) == Approx(2.9516).margin(1e-4));
   CHECK(std::stod(line[3]) == Approx(3.4484).margin(1e-4));
   CHECK(line[4] == "3");
-  CHECK(line[5] == "1\r");
+  CHECK(line[5] == "1");
+  CHECK(line[6] == "\r");
 }
 
 TEST_CASE("a pivot's remarks name what is left out and what differs", "[report][pivot]") {
