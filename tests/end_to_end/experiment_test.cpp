@@ -372,6 +372,8 @@ TEST_CASE("a plan counts the steps from where a failed run goes on", "[end_to_en
   const json failed = json::parse(forge.call({"runs", "--json"}).out).at(0);
   REQUIRE(failed.at("step") > 0);
   REQUIRE(failed.at("kept_step") == 0);
+  const Outcome with_key = forge.call({"runs", "--columns", "id,optimizer.lr", "--json"});
+  REQUIRE(json::parse(with_key.out).at(0).at("optimizer.lr") == 1e30);
   command.emplace_back("--dry-run");
   const json planned = json::parse(forge.call(command).out).at(0);
   REQUIRE(planned.at("action") == "resumes");

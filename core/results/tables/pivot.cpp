@@ -118,24 +118,28 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
 }
 
 /// A mean of those that remain is the better one: tells which seeds of the cell's settings were
-/// stopped, failed or diverged.
-void exclude_ended_early(const std::vector<PivotRun>& ended_early,
-                         const std::vector<const PivotRun*>& cell,
-                         const Sample& sample,
-                         std::vector<ExcludedRuns>& excluded) {
+/// stopped, failed or diverged. Returns of how many runs.
+size_t exclude_ended_early(const std::vector<PivotRun>& ended_early,
+                           const std::vector<const PivotRun*>& cell,
+                           const Sample& sample,
+                           std::vector<ExcludedRuns>& excluded) {
   const auto shown = std::find_if(cell.begin(), cell.end(), [&](const PivotRun* run) {
     return run->run->summary.id == sample.run->id;
   });
-  if (shown == cell.end()) return;
+  size_t count = 0;
+  if (shown == cell.end()) return count;
   for (const PivotRun& run : ended_early) {
     const auto is_its_seed = [&](const store::RunSummary& other) {
       return other.seed == run.run->summary.seed;
     };
     if (run.row == (*shown)->row && run.column == (*shown)->column &&
         run.setup == (*shown)->setup &&
-        std::none_of(sample.runs.begin(), sample.runs.end(), is_its_seed))
+        std::none_of(sample.runs.begin(), sample.runs.end(), is_its_seed)) {
       exclude(run.run->summary, state_text(run.run->summary), excluded);
+      ++count;
+    }
   }
+  return count;
 }
 
 PivotCell cell_of(const Sample& sample, const std::string& metric) {
@@ -261,11 +265,11 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs,
       for (const PivotRun* pivot_run : own) {
         if (pivot_run->run->summary.id == sample.run->id) shown.push_back(pivot_run);
       }
-      exclude_ended_early(ended_early, own, sample, pivot.excluded);
+      const size_t ended = exclude_ended_early(ended_early, own, sample, pivot.excluded);
       const std::string changed = changed_inputs_text(sample);
       if (!changed.empty()) pivot.changed_inputs.push_back(changed);
       PivotCell cell = cell_of(sample, options.metric);
-      cell.left_out = own.size() - cell.runs.size();
+      cell.left_out = own.size() - cell.runs.size() + ended;
       for (const PivotRun& pivot_run : hidden) {
         if (own.empty() || pivot_run.row != row || pivot_run.column != column) continue;
         exclude(pivot_run.run->summary, "does not meet " + filter_text(options), pivot.excluded);

@@ -26,7 +26,7 @@ struct PivotCell {
   statistics::Summary summary;    ///< of the metric, as of a table's row; n = 0 without runs
   std::optional<int64_t> cases;   ///< that the newest run evaluated; none for what is no score
   std::string disturbance;        ///< load_text of its runs where the metric is a timing, else ""
-  size_t left_out = 0;            ///< other completed runs of the cell's values
+  size_t left_out = 0;            ///< other runs of the cell's values: completed, or as `excluded`
 };
 
 struct Pivot {

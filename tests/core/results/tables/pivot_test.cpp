@@ -104,6 +104,7 @@ TEST_CASE("a pivot says which seeds of a cell were stopped", "[report][pivot]") 
   REQUIRE(pivot.excluded.size() == 1);
   CHECK(starts_with(pivot.excluded[0].reason, "stopped at "));
   CHECK(pivot.excluded[0].runs == std::vector<std::string>{"canon-26"});
+  CHECK(pivot.cells[0][0].left_out == 1);
 }
 
 TEST_CASE("timings of a busy machine are marked in a pivot as in a table", "[report][pivot]") {
