@@ -91,7 +91,7 @@ class RowComparison {
   /// None of what says nothing of the rows, as in a claim about them.
   std::optional<RowDifference> tested_difference(const AblationRow& row,
                                                  const AblationRow& other) const {
-    if (!why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_.table).empty())
+    if (!why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_).empty())
       return std::nullopt;
     return difference_between(row, other, metric_);
   }
