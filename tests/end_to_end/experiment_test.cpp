@@ -221,23 +221,35 @@ TEST_CASE("seeds of a table's plan may be run in several commands") {
          "rows: [{config: train_llama, name: Llama}]\n"
          "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
          "must_be_equal: [profile]\n";
-  const auto table_after = [&](const std::string& seeds) {
-    const Outcome ran = forge.call({"run",
-                                    "-p",
-                                    "canon",
-                                    "--table",
-                                    "planned",
-                                    "--seed",
-                                    seeds,
-                                    "--set",
-                                    "train.max_steps=2"});
+  const auto run_part = [&](const std::string& table_or_config, const std::string& seeds) {
+    std::vector<std::string> command = {
+        "run", "-p", "canon", "--seed", seeds, "--set", "train.max_steps=2"};
+    if (table_or_config == "planned") command.emplace_back("--table");
+    command.push_back(table_or_config);
+    const Outcome ran = forge.call(command);
     INFO(ran.err);
     REQUIRE(ran.exit_code == 0);
+  };
+  const auto table_after = [&](const std::string& seeds) {
+    run_part("planned", seeds);
     return forge.call({"compare", "-p", "canon", "--table", "planned"}).out;
   };
+  const auto begin_anew = [&] { fs::remove_all(forge.runs_dir()); };
   CHECK(contains(table_after("11,12"), "interim"));
   CHECK(contains(table_after("13"), "as planned"));
   CHECK(contains(table_after("20"), "reopened"));
+  // A part of one seed is as good, whichever it is.
+  begin_anew();
+  table_after("42");
+  CHECK(contains(table_after("43,44"), "as planned"));
+  begin_anew();
+  table_after("43");
+  CHECK(contains(table_after("42"), "interim: 3 seeds planned"));
+  CHECK(contains(table_after("44"), "as planned"));
+  // What was planned first stays planned.
+  begin_anew();
+  run_part("train_llama", "42,43");
+  CHECK(contains(table_after("44"), "reopened: 2 seeds planned"));
 }
 
 TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows' runs") {

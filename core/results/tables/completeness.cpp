@@ -275,7 +275,7 @@ void check_completeness(const TableSpec& table,
       row.archived.insert(run->summary.id);
   const char* no_sample = ", and a chosen part is no sample";
   if (table.best_of) {
-    const std::string reason = incomplete_choice(row, *table.best_of);
+    const std::string reason = incomplete_choice(row, table);
     if (!reason.empty()) row.violations.push_back(reason);
   }
   if (!by_filter.seeds.empty())

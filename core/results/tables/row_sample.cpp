@@ -68,6 +68,15 @@ run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
   return setup;
 }
 
+std::string seeds_text(const std::set<int64_t>& seeds) {
+  constexpr size_t most = 8;
+  std::vector<std::string> texts;
+  for (const int64_t seed : seeds)
+    if (texts.size() < most) texts.push_back(std::to_string(seed));
+  return join(texts, ", ") +
+         (seeds.size() > most ? " and " + std::to_string(seeds.size() - most) + " more" : "");
+}
+
 bool has_mixed_attempts(const store::RunSummary& run) {
   return store::is_mixed(run.recompute) || store::is_mixed(run.device_name) ||
          store::is_mixed(run.processes);
