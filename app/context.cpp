@@ -225,17 +225,17 @@ std::unique_ptr<worker::Backend> Context::backend_for(worker::Job job,
                                                       const run::RunModel& model,
                                                       const std::string& device,
                                                       int threads) const {
-  require_allowed_command(model.name, model.run_key, model.experiment);
+  require_allowed_command(model.name, model.identity.value_or(run::Identity()), model.experiment);
   run::require_program_of(model);
   run::require_readable(job, model.experiment, describe_backend(model.experiment, device, threads));
   return backend(model.experiment);
 }
 
 void Context::require_allowed_command(const std::string& run,
-                                      const std::string& run_key,
+                                      const run::Identity& identity,
                                       const config::Experiment& experiment) const {
-  if (globals_.allow_command) run::allow_command(run_key, experiment);
-  run::require_allowed_command(run, run_key, experiment);
+  if (globals_.allow_command) run::allow_command(identity, experiment);
+  run::require_allowed_command(run, identity, experiment);
 }
 
 const worker::BackendInfo& Context::describe_backend(const config::Experiment& experiment,

@@ -122,7 +122,7 @@ class Context {
   /// Throws Error where a run's config names a program that this user has not allowed, now with
   /// --allow-command or before.
   void require_allowed_command(const std::string& run,
-                               const std::string& run_key,
+                               const run::Identity& identity,
                                const config::Experiment& experiment) const;
   /// The backend's description of itself and of this machine. A command asks each backend once for
   /// a device. Any thread may ask.

@@ -263,11 +263,12 @@ ExecutedRuns withdraw_interrupted(const Context& context, const std::vector<Pend
 
 void add_queue_options(const Command& command, QueueOptions& queue) {
   command
-      .add_option("--jobs",
-                  queue.jobs,
-                  "Run at most N of these runs at once: on a CPU each gets an equal share of the "
-                  "cores; more runs than GPUs share the GPUs [default: one per GPU, or one on the "
-                  "CPU]")
+      .add_option(
+          "--jobs",
+          queue.jobs,
+          "Run at most N of these runs at once: on a CPU each gets an equal share of the "
+          "cores; more runs than GPUs share the GPUs [default: one per GPU; on a CPU one, or as "
+          "many as there is room for with --threads]")
       .at_least(1);
   command.add_option(
       "--priority",

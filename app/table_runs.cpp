@@ -17,6 +17,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
+#include "core/run/host.h"
 #include "core/run/identity.h"
 
 namespace forge::app {
@@ -281,15 +282,26 @@ std::optional<int64_t> steps_taken(const std::vector<store::RunSummary>& stored,
 struct RowTraining {
   config::TrainConfig config;
   tables::TrainingCost cost;
+  std::string why_not_measured = {};  ///< though there is a measurement; "": none, or it is good
 };
+
+/// What a measurement must agree with so that the run that is asked for keeps the budget by it.
+tables::SpeedSettings speed_settings_of(const TableRequest& request, const CheckedRun& run) {
+  const worker::Environment& device = run.backend.environment;
+  tables::SpeedSettings settings = tables::speed_settings_of(run.resolved.json);
+  settings["device"] = run::device_text(device.device_type, device.device_name, device.threads);
+  settings["processes"] =
+      std::to_string(std::max(1, run.resolved.experiment.parallel.processes.count));
+  settings["program"] = request.context.program_hash(run.resolved.experiment);
+  return settings;
+}
 
 std::map<std::string, RowTraining> training_of(const TableRequest& request) {
   const tables::TableSpec& table = request.table;
-  const auto speeds =
-      tables::choose_speeds(table, current_benchmarks(request.context, request.project));
   const std::vector<SelectedConfig> rows =
       rows_with(request, [](const auto&) { return std::vector<run::Sweep>(); });
   std::map<std::string, RowTraining> training;
+  std::vector<tables::SpeedRow> measured;
   for (size_t i = 0; i < rows.size(); ++i) {
     const CheckedRun run = check(request, {rows[i]}, {}).front();
     const config::Experiment& experiment = run.resolved.experiment;
@@ -298,7 +310,19 @@ std::map<std::string, RowTraining> training_of(const TableRequest& request) {
     row.config = train;
     row.cost.flops_per_token = model::flops_per_token(experiment.model, train.seq_len).total();
     row.cost.tokens_per_step = int64_t{train.batch_size} * train.seq_len;
-    if (speeds[i] && speeds[i]->not_comparable_because.empty())
+    measured.push_back(
+        {table.rows[i].config, [&table, own = speed_settings_of(request, run)](const auto& record) {
+           return tables::why_of_other_training(record, own, "the runs", table);
+         }});
+  }
+  if (table.budget->equal != tables::Budget::time) return training;
+  const auto speeds =
+      tables::choose_speeds(table, measured, current_benchmarks(request.context, request.project));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!speeds[i]) continue;
+    RowTraining& row = training[table.rows[i].config];
+    row.why_not_measured = speeds[i]->not_comparable_because;
+    if (row.why_not_measured.empty())
       row.cost.tokens_per_second = speeds[i]->record.tokens_per_second;
   }
   return training;
@@ -316,10 +340,14 @@ SelectedRuns budgeted_runs(const TableRequest& request) {
     if (row.config == reference) return {};
     const RowTraining& own = training.at(row.config);
     auto steps = tables::steps_within(budget, own.cost, theirs.cost, theirs.config.max_steps);
-    if (!steps)
+    if (!steps) {
+      const bool is_own = !own.cost.tokens_per_second;
+      const std::string& why = (is_own ? own : theirs).why_not_measured;
       throw Error("table '" + table.name + "' gives its rows equal time, and the speed of " +
-                      row.config + " is not known",
+                      (is_own ? row.config : reference) + " is not known" +
+                      (why.empty() ? "" : ": " + why),
                   quoted_command(tables::bench_command(table)) + " measures all rows in one call");
+    }
     if (budget == tables::Budget::time)
       steps = steps_taken(stored, row.config, *steps).value_or(*steps);
     std::vector<run::Sweep> length = {{"train.max_steps", {std::to_string(*steps)}}};

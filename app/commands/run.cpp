@@ -129,7 +129,7 @@ PendingRun prepare(const Context& context,
     prepared = prepare_run(context, checked, options.launch);
   PendingRun run{checked.label, "", prepared.planned, {}};
   // The config is this user's own, and with it the program that it names.
-  run::allow_command(prepared.planned.record.key, checked.resolved.experiment);
+  run::allow_command(prepared.planned.record.identity, checked.resolved.experiment);
   switch (prepared.planned.action) {
     case run::Action::cached:
       std::cerr << checked.label << ": already completed" << completed_hint(prepared.planned)
@@ -291,6 +291,8 @@ ExecutedRuns execute_search(const Context& context,
               << "\n";
     executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
   }
+  if (search.ends_without_best())
+    executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
   if (executed.exit_code == run::supervised_stopped)
     std::cerr << "the same command goes on with the search\n";
   executed.ended = search.ranked_ids();
@@ -423,16 +425,18 @@ void try_to(const std::function<void()>& action) {
   }
 }
 
-/// Supervises the run, with these leases of its devices.
+/// Supervises the run, with these leases of its devices. `has_held` becomes true when it held the
+/// run's lock, and no more.
 int supervise_run(const Context& context,
                   const SuperviseOptions& options,
                   const run::RunFolder& folder,
                   const std::vector<int>& leases,
-                  const std::function<void(queue::IfLocked)>& dispatch_queue) {
+                  const std::function<void(queue::IfLocked)>& dispatch_queue,
+                  bool& has_held) {
   const std::filesystem::path runs_dir = folder.path().parent_path();
   const config::Experiment experiment =
       config::experiment_from_json(run::read_request(folder).experiment);
-  run::require_allowed_command(folder.id(), folder.record().key, experiment);
+  run::require_allowed_command(folder.id(), folder.record().identity, experiment);
   const auto backend = context.backend(experiment);
   run::SupervisorOptions supervision;
   supervision.retry_waits = retry_waits();
@@ -442,6 +446,7 @@ int supervise_run(const Context& context,
   supervision.forget_descriptions = [] { backends::forget_descriptions(user_cache_dir()); };
   supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
   supervision.at_end = [&](int exit_code) {
+    has_held = true;
     const bool failed =
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
     try_to([&] { queue::finish_queued_run(runs_dir, folder.id(), failed); });
@@ -465,10 +470,12 @@ int supervise(const Context& context, const SuperviseOptions& options) {
     if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
     return exit_code;
   };
+  bool has_held = false;
   try {
-    return hand_on(supervise_run(context, options, folder, leases, dispatch_queue));
+    return hand_on(supervise_run(context, options, folder, leases, dispatch_queue, has_held));
   } catch (const Error& problem) {
-    hand_on(static_cast<int>(problem.exit_code()));
+    // Until a run's lock is taken its starter waits, and holds the queue: it goes on by itself.
+    if (has_held) hand_on(static_cast<int>(problem.exit_code()));
     throw;
   }
 }

@@ -263,7 +263,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
                                           record.project,
                                           run::moved_workspace(folder, record, request.run_dir));
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  context.require_allowed_command(record.id, record.key, experiment);
+  context.require_allowed_command(record.id, record.identity, experiment);
   run::require_same_program(record, experiment);
   const worker::BackendInfo& backend =
       context.describe_backend(experiment, request.device, request.threads);

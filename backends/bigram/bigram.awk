@@ -264,14 +264,16 @@ function run(command) {
   exit 1
 }
 
-# Written aside, synced, renamed; forge adds the manifest.
-function save(    folder, name, aside, file, key, part, bytes, command) {
+# Written aside, synced, renamed; forge adds the manifest, and removes old ones.
+function save(    within, name, aside, file, key, part, bytes, command) {
   if (saved == step) return
-  folder = json["run_dir"] "/checkpoints"
+  # A link in the place of the folder would lead elsewhere: what is done is done from within it.
+  within = "cd " in_shell(json["run_dir"]) " && mkdir -p checkpoints && run=$(pwd -P) && " \
+           "cd checkpoints && test \"$(pwd -P)\" = \"$run/checkpoints\" && "
   name = sprintf("%09d", step)
-  aside = folder "/.tmp-" name
-  run("rm -rf " in_shell(aside) " && mkdir -p " in_shell(aside))
-  file = aside "/counts.txt"
+  aside = ".tmp-" name
+  run(within "rm -rf " aside " && mkdir " aside)
+  file = json["run_dir"] "/checkpoints/" aside "/counts.txt"
   printf "%d %.6f %d %.17g %s\n", step, now() - began, window_steps, window_loss, train_loss > file
   bytes = 0
   for (key in pairs) {
@@ -282,10 +284,7 @@ function save(    folder, name, aside, file, key, part, bytes, command) {
   command = "wc -c < " in_shell(file)
   command | getline bytes
   close(command)
-  run("sync " in_shell(file) " && rm -rf " in_shell(folder "/" name) " && mv " in_shell(aside) " " \
-      in_shell(folder "/" name) " && sync " in_shell(folder))
-  # The two newest stay.
-  run("cd " in_shell(folder) " && ls -d [0-9]* | head -n -2 | xargs -r rm -rf")
+  run(within "sync " aside "/counts.txt && rm -rf " name " && mv -T " aside " " name " && sync .")
   say("{\"event\":\"checkpoint\",\"step\":" step ",\"path\":\"checkpoints/" name "\",\"bytes\":" bytes + 0 "}")
   saved = step
 }

@@ -1,4 +1,5 @@
 """The training loop, top to bottom, and the evaluation of a model."""
+import contextlib
 import json
 import math
 import os
@@ -16,7 +17,7 @@ from model import Model
 from numbers_by_counter import draw_initial
 from optimizers import Optimizer
 from parts import wide
-from protocol import WrongRequest
+from protocol import TrainingFailed, WrongRequest
 from rows import Rows
 from schedule import learning_rate
 from steps import Step, Updates
@@ -315,18 +316,16 @@ class Training:
         self.read_totals()
         self.require_finite_totals()
         self.show("save", 0.0)
-        folder = os.path.join(self.request["run_dir"], "checkpoints")
-        aside = os.path.join(folder, f".tmp-{step:09d}")
-        shutil.rmtree(aside, ignore_errors=True)
-        if not os.path.isdir(folder):
-            os.mkdir(folder)  # fails where somebody removed the run folder: it must not come back
-        os.mkdir(aside)
-        size = safetensors_files.write(os.path.join(aside, "weights.safetensors"),
-                                       dict(self.model.named_parameters()))
-        size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"),
-                                        self.updates.named_state())
-        size += write_synced(os.path.join(aside, STATE_FILE), json.dumps(self.state))
-        replace_folder(aside, os.path.join(folder, f"{step:09d}"))
+        with pinned_checkpoints(self.request["run_dir"]) as folder:
+            aside = os.path.join(folder, f".tmp-{step:09d}")
+            shutil.rmtree(aside, ignore_errors=True)
+            os.mkdir(aside)
+            size = safetensors_files.write(os.path.join(aside, "weights.safetensors"),
+                                           dict(self.model.named_parameters()))
+            size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"),
+                                            self.updates.named_state())
+            size += write_synced(os.path.join(aside, STATE_FILE), json.dumps(self.state))
+            replace_folder(aside, os.path.join(folder, f"{step:09d}"))
         self.events.send("checkpoint", step=step, path=f"checkpoints/{step:09d}", bytes=size)
         self.saved = step
         self.resume_clock()
@@ -363,6 +362,32 @@ class Training:
         if now - self.last_progress >= PROGRESS_SECONDS:
             self.last_progress = now
             self.events.send("progress", step=self.state["step"], phase=phase, fraction=fraction)
+
+
+@contextlib.contextmanager
+def opened_folder(path, dir_fd=None):
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def pinned_checkpoints(run_dir):
+    """A path that leads into the run's folder `checkpoints`, which is held open: a link that somebody
+    puts in its place is refused, and none that comes there later is followed."""
+    with contextlib.ExitStack() as opened:
+        try:
+            run = opened.enter_context(opened_folder(run_dir))
+            # Fails where somebody removed the run folder: it must not come back.
+            with contextlib.suppress(FileExistsError):
+                os.mkdir("checkpoints", dir_fd=run)
+            folder = opened.enter_context(opened_folder("checkpoints", run))
+        except NotADirectoryError as problem:
+            raise TrainingFailed(f"'{run_dir}/checkpoints' is no folder, and checkpoints are kept there",
+                                 hint="remove it, or put what it leads to in its place") from problem
+        yield f"/proc/self/fd/{folder}"
 
 
 def write_synced(path, text):

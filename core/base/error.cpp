@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "core/base/display_text.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 
 namespace forge {
@@ -39,9 +40,9 @@ SourceSpan make_span(std::shared_ptr<const SourceText> source, int line, int col
 
 Error::Error(const std::string& message, SourceSpan where, std::string hint, ExitCode exit_code)
     : std::runtime_error(message),
-      message_(message),
+      message_(without_pins(message)),
       where_(std::move(where)),
-      hint_(std::move(hint)),
+      hint_(without_pins(std::move(hint))),
       exit_code_(exit_code) {}
 
 namespace {

@@ -10,12 +10,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
-#include <ftw.h>
+#include <dirent.h>
 
 #include "core/base/display_text.h"
 #include "core/base/error.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
@@ -67,8 +69,35 @@ Error not_own(const fs::path& path, mode_t mode, const char* wanted) {
                ExitCode::failed);
 }
 
-int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
-  return ::remove(path) == 0 || errno == ENOENT ? 0 : -1;
+/// The names in an open folder.
+std::vector<std::string> names_in(FileDescriptor folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(folder.get()), ::closedir);
+  if (!entries) return names;
+  folder.release();
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  return names;
+}
+
+/// Removes what has that name in an open folder, and all below; 0, or the number of the error. Each
+/// folder is opened from the one that it lies in, and never through a link: whatever is put in the
+/// place of one meanwhile, nothing elsewhere is removed.
+int remove_below(int folder, const std::string& name) {
+  if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return 0;
+  if (errno != EISDIR) return errno;
+  const FileDescriptor inner(
+      ::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (inner) {
+    for (const std::string& entry : names_in(FileDescriptor(::dup(inner.get()))))
+      if (const int error = remove_below(inner.get(), entry)) return error;
+  }
+  // One that cannot be read may still be empty.
+  const int unreadable = inner ? 0 : errno;
+  if (::unlinkat(folder, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
+  return unreadable ? unreadable : errno;
 }
 
 /// Whether the path still names the open file.
@@ -241,11 +270,12 @@ void sync_path(const fs::path& path) {
 void remove_tree(const fs::path& path, std::error_code& error) {
   // Not std::filesystem::remove_all: Python's libtorch exports a copy of it that crashes in
   // programs of another C++ library.
-  constexpr int open_folders = 16;
   error.clear();
-  if (::nftw(path.c_str(), remove_entry, open_folders, FTW_DEPTH | FTW_PHYS) != 0 &&
-      errno != ENOENT)
-    error.assign(errno, std::generic_category());
+  const fs::path whole = path.has_filename() ? path : path.parent_path();
+  const fs::path parent = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
+  const FileDescriptor folder(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const int reason = folder ? remove_below(folder.get(), whole.filename().string()) : errno;
+  if (reason != 0 && reason != ENOENT) error.assign(reason, std::generic_category());
 }
 
 void remove_tree(const fs::path& path) {
@@ -453,7 +483,8 @@ void require_printable_path(const fs::path& path,
   }
 }
 
-std::string shown_path(const fs::path& path) {
+std::string shown_path(const fs::path& named) {
+  const fs::path path = without_pins(named.string());
   std::error_code error;
   const fs::path here = fs::current_path(error);
   if (error || !path.is_absolute()) return tables::printable(path.string());

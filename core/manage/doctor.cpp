@@ -1,5 +1,8 @@
 #include "core/manage/doctor.h"
 
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -237,8 +240,44 @@ Finding check_space(const std::string& what, double free_bytes, const std::strin
           "'forge gc' says what can be freed; FORGE_RUNS_DIR names another folder"};
 }
 
+namespace {
+
+/// Whether a group is one user's own, as many systems give each user one.
+bool is_own_group(gid_t group) {
+  const passwd* const user = ::getpwuid(::geteuid());
+  const std::string name = user ? user->pw_name : "";
+  const struct group* const found = ::getgrgid(group);
+  return found && found->gr_name == name && !found->gr_mem[0];
+}
+
+/// Why others may write in a folder; "" where they may not.
+std::string shared_access(const struct stat& folder) {
+  if (folder.st_uid != ::geteuid() && folder.st_uid != 0) return "belongs to another user";
+  if (folder.st_mode & S_IWOTH) return "can be written by all users";
+  const bool is_shared = (folder.st_mode & S_IWGRP) && !is_own_group(folder.st_gid);
+  return is_shared ? "can be written by a group" : "";
+}
+
+Finding check_access(const fs::path& runs_dir) {
+  struct stat status {};
+  const std::string what = "access to the runs";
+  if (::stat(runs_dir.c_str(), &status) != 0) return {what, Health::ok, "no runs yet", ""};
+  const std::string shared = shared_access(status);
+  if (shared.empty()) return {what, Health::ok, "nobody but you can change them", ""};
+  return {what,
+          Health::warning,
+          shown_path(runs_dir) + " " + shared,
+          "who can write there can remove and change your runs, and what they exchange while forge "
+          "works there may lead elsewhere: " +
+              quoted_command("chmod go-w " + shell_quoted(runs_dir.string())) +
+              ", or let FORGE_RUNS_DIR name a folder of your own"};
+}
+
+}  // namespace
+
 std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
   std::vector<Finding> findings;
+  findings.push_back(check_access(runs_dir));
   const fs::path folder = existing_ancestor(fs::absolute(runs_dir));
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) == 0) {

@@ -43,7 +43,7 @@ Finding check_gpu(const std::vector<BackendReport>& backends,
                   const std::filesystem::path& proc = "/proc",
                   const std::filesystem::path& dev = "/dev");
 
-/// Space, locks, syncs and renames in the folder of runs, which is tried with files of its own that
+/// Who may write in the folder of runs, and its space, locks and syncs: it is tried with files that
 /// are removed again; where it is missing, the folder above is looked at.
 std::vector<Finding> check_runs_folder(const std::filesystem::path& runs_dir);
 

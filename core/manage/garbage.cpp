@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
 #include "core/config/experiment.h"
@@ -43,6 +44,12 @@ bool is_aside(const fs::path& path) {
   return starts_with(name, ".") || !path_exists(run::RunFolder(path).record_file());
 }
 
+/// The number of what stands there, a link itself; 0 for nothing.
+uint64_t inode_of(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
 bool is_link(const fs::path& path) {
   std::error_code unreadable;
   return fs::is_symlink(path, unreadable);
@@ -72,7 +79,7 @@ class GarbageFinder {
            const fs::path& path,
            const std::string& run,
            const std::string& reason) {
-    found_.push_back({kind, path, tree_bytes(path), run, reason});
+    found_.push_back({kind, path, tree_bytes(path), run, reason, inode_of(path)});
   }
 
   void look_at_trash() {
@@ -187,7 +194,8 @@ class GarbageFinder {
                         prepared.folder,
                         prepared.bytes,
                         "",
-                        "not changed for " + days_text(age)});
+                        "not changed for " + days_text(age),
+                        inode_of(prepared.folder)});
     }
   }
 
@@ -205,20 +213,35 @@ fs::path move_aside(const fs::path& path) {
   return aside;
 }
 
-/// Throws Error where it is in use.
+/// The folder that it lies in, held open. Throws Error where a link has come into its place, or in
+/// that of one above it in the runs folder, since it was found.
+PinnedFolder pinned_parent(const fs::path& runs_dir, const Garbage& garbage) {
+  const fs::path parent = garbage.path.parent_path();
+  const fs::path inner = parent.lexically_relative(runs_dir);
+  const bool is_inner = garbage.kind != GarbageKind::prepared_data && inner != ".";
+  return is_inner ? PinnedFolder(runs_dir, inner) : PinnedFolder(parent, "");
+}
+
+/// Throws Error where it is in use, or is not any more what was found.
 void free_one(const fs::path& runs_dir, const Garbage& garbage) {
+  const PinnedFolder parent = pinned_parent(runs_dir, garbage);
+  const fs::path path = parent.path() / garbage.path.filename();
   fs::path aside;
+  const auto take_name_away = [&] {
+    if (inode_of(path) != garbage.inode) throw Error("something else is there by now");
+    aside = move_aside(path);
+  };
   if (garbage.kind == GarbageKind::prepared_data) {
     // A process that prepares it holds the lock; one that reads it has mapped it.
-    const auto lock = try_lock_signed(garbage.path / "lock");
-    if (!lock || !lock->is_at(garbage.path / "lock")) throw Error("is being prepared");
-    aside = move_aside(garbage.path);
+    const auto lock = try_lock_signed(path / "lock");
+    if (!lock || !lock->is_at(path / "lock")) throw Error("is being prepared");
+    take_name_away();
   } else {
     const queue::Queue queue(runs_dir);
     std::optional<FileLock> lock;
     if (!garbage.run.empty())
       lock = lock_idle_run(queue, run::RunFolder(runs_dir / garbage.run), "nothing is freed");
-    aside = move_aside(garbage.path);
+    take_name_away();
   }
   remove_tree(aside);
 }

@@ -28,6 +28,7 @@ struct Garbage {
   int64_t bytes = 0;
   std::string run;     ///< id of the run whose lock keeps it, ""
   std::string reason;  ///< "removed 9 days ago"
+  uint64_t inode = 0;  ///< of what was found: nothing else is freed in its place
 };
 nlohmann::json to_json(const Garbage& garbage);
 

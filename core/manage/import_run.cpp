@@ -12,6 +12,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
@@ -103,7 +104,7 @@ void require_space(const std::string& what, double needed, const fs::path& folde
   const auto available = double(fs::space(folder).available);
   if (needed <= available) return;
   throw Error("the disk is full: " + what + " needs " + human_bytes(needed) + ", and " +
-                  human_bytes(available) + " are free in " + shown_path(folder.parent_path()),
+                  human_bytes(available) + " are free in " + shown_path(folder),
               "make room, or let FORGE_RUNS_DIR name a folder on another disk",
               ExitCode::storage);
 }
@@ -119,7 +120,7 @@ void unpack(const fs::path& pack, const fs::path& folder, const CountProgress& p
   ExtractLimits limits;
   const double needed = listed_bytes(files);
   // More than the limit is no pack, which the extraction says.
-  if (needed <= double(limits.bytes)) require_space("the pack", needed, folder);
+  if (needed <= double(limits.bytes)) require_space("the pack", needed, folder.parent_path());
   limits.on_bytes = count_bytes(progress, progress_bytes(needed));
   limits.check = [&](const std::string& name, int64_t bytes) {
     if (name == pack_manifest) return;
@@ -260,7 +261,7 @@ void copy_run(const run::RunFolder& from,
 
 /// Whether the run that is here is the one that is to come.
 bool is_same(const run::RunRecord& here, const run::RunRecord& coming) {
-  return here.key == coming.key && here.created == coming.created;
+  return run::is_same_identity(here.identity, coming.identity) && here.created == coming.created;
 }
 
 /// Files that say what a run is and what it found; the others may differ between copies of one run.
@@ -324,7 +325,7 @@ class MadeFolders {
 /// The text with another path for one that it names, and for all below.
 std::string renamed(std::string text, const fs::path& path, const fs::path& instead) {
   const std::string shown = shown_path(instead);
-  for (const std::string& name : {path.string(), shown_path(path)}) {
+  for (const std::string& name : {without_pins(path.string()), shown_path(path)}) {
     for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + shown.size()))
       text.replace(at, name.size(), shown);
   }
@@ -378,8 +379,12 @@ ImportResult import_packed_run(const fs::path& origin,
   require_origin(fs::absolute(origin));
   MadeFolders made(runs_dir);
   run::make_runs_dir(runs_dir);
-  const ScratchFolder aside(runs_dir /
-                            (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
+  // Nobody else can make a link in it, nor lead what is written there elsewhere by another one in
+  // its place.
+  const ScratchFolder scratch(
+      runs_dir / (std::string(aside_prefix) + "import-" + std::to_string(::getpid())),
+      ScratchFolder::Access::own);
+  const PinnedFolder aside(runs_dir, scratch.path().filename());
   try {
     return import_through(aside.path(), origin, runs_dir, made, progress);
   } catch (const Error& problem) {

@@ -11,6 +11,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/queue/queue.h"
@@ -21,6 +22,7 @@ namespace {
 
 /// Throws Error for a run that has gone since it was found.
 void require_there(const run::RunFolder& folder) {
+  require_own_folder(folder.path());
   if (path_exists(folder.path())) return;
   throw Error("run '" + folder.id() + "' is gone: another command removed it meanwhile",
               "'forge runs undo --list' lists removed runs");
@@ -94,6 +96,11 @@ nlohmann::json to_json(const Removal& removal) { return worker::write_fields(rem
 namespace {
 
 fs::path record_file(const fs::path& folder) { return folder / "removed.json"; }
+
+/// The folder of a removal, held open: what is moved there, or back, is moved nowhere else.
+PinnedFolder pinned_removal(const fs::path& runs_dir, const std::string& name) {
+  return {runs_dir, run::trash_folder("") / name};
+}
 
 /// A folder of its own for a removal at this second.
 fs::path new_folder(const fs::path& runs_dir) {
@@ -283,9 +290,10 @@ Removal move_to_trash(const fs::path& runs_dir,
   try {
     folder = write_record(folder, removal);
     removal.name = folder.filename().string();
+    const PinnedFolder held = pinned_removal(runs_dir, removal.name);
     for (const run::RunFolder& run : runs) {
       lock_idle_run(queue, run, "nothing was removed");  // before the first one is moved
-      moves.push_back({run.path(), folder / run.id()});
+      moves.push_back({run.path(), held.path() / run.id()});
     }
     move_all(moves, [&](size_t i) -> std::optional<FileLock> {
       if (progress) progress(i, runs.size());
@@ -357,14 +365,16 @@ Removal undo_removal(const fs::path& runs_dir,
                   ExitCode::failed);
     }
   }
+  const PinnedFolder held = pinned_removal(runs_dir, found->name);
   std::vector<Move> moves;
-  for (const RemovedRun& run : found->runs) moves.push_back({folder / run.run, runs_dir / run.run});
+  for (const RemovedRun& run : found->runs)
+    moves.push_back({held.path() / run.run, runs_dir / run.run});
   move_all(moves, [&](size_t i) -> std::optional<FileLock> {
     if (progress) progress(i, moves.size());
     return std::nullopt;
   });
   sync_if_possible(runs_dir);
-  remove_tree(record_file(folder));
+  remove_tree(record_file(held.path()));
   std::error_code not_empty;
   fs::remove(folder, not_empty);
   return *found;

@@ -5,24 +5,27 @@
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/sha256.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
 
 namespace forge::run {
 namespace {
 
-/// The run and all that decides what its command does.
-std::string subject_of(const std::string& run_key, const config::ExternalConfig& external) {
-  const nlohmann::json parts = {
-      run_key, external.command, external.environment, external.working_directory};
-  return json_text(parts);
-}
-
-/// Holds the subject that is allowed: its name alone is a hash that somebody could aim at.
-fs::path allowance_file(const std::string& subject) {
-  return user_cache_dir() / "allowed-commands" / hash_hex(subject);
+/// Is there where the run with all that decides what its command does is allowed: the command, and
+/// what travels in the config. An identity has of a block's code only a hash that somebody could
+/// aim at.
+fs::path allowance_file(const Identity& identity, const config::Experiment& experiment) {
+  const config::ExternalConfig& external = experiment.external;
+  nlohmann::json code = nlohmann::json::object();
+  for (const auto& [name, block] : experiment.model.blocks) code[name] = block.source;
+  const nlohmann::json parts = {identity_text(identity),
+                                external.command,
+                                external.environment,
+                                external.working_directory,
+                                code};
+  return user_cache_dir() / "allowed-commands" / sha256_hex(json_text(parts));
 }
 
 /// The command as a person can judge it.
@@ -43,25 +46,21 @@ std::string code_of_blocks(const config::ModelConfig& model) {
 
 }  // namespace
 
-bool is_command_allowed(const std::string& run_key, const config::Experiment& experiment) {
-  if (experiment.backend == config::own_backend) return true;
-  const std::string subject = subject_of(run_key, experiment.external);
-  const fs::path file = allowance_file(subject);
-  return is_file(file) && read_file(file) == subject;
+bool is_command_allowed(const Identity& identity, const config::Experiment& experiment) {
+  return experiment.backend == config::own_backend || is_file(allowance_file(identity, experiment));
 }
 
-void allow_command(const std::string& run_key, const config::Experiment& experiment) {
-  if (is_command_allowed(run_key, experiment)) return;
-  const std::string subject = subject_of(run_key, experiment.external);
-  const fs::path file = allowance_file(subject);
+void allow_command(const Identity& identity, const config::Experiment& experiment) {
+  if (is_command_allowed(identity, experiment)) return;
+  const fs::path file = allowance_file(identity, experiment);
   make_directories(file.parent_path());
-  write_file_atomic(file, subject);
+  write_file_atomic(file, shown_command(experiment.external) + "\n");  // for people
 }
 
 void require_allowed_command(const std::string& run,
-                             const std::string& run_key,
+                             const Identity& identity,
                              const config::Experiment& experiment) {
-  if (is_command_allowed(run_key, experiment)) return;
+  if (is_command_allowed(identity, experiment)) return;
   throw Error("run '" + tables::printable(run) +
                   "' would start a program that you have not allowed: " +
                   shown_command(experiment.external) + code_of_blocks(experiment.model),

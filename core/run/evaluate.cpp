@@ -55,7 +55,7 @@ void require_own_ids(const RunModel& model,
         name + " is a task with task-specific token ids, and the model reads those of a tokenizer");
   } else if (is_text) {
     throw Error(name + " is text, and the model has no tokenizer to read it with");
-  } else if (!model.run_key.empty()) {
+  } else if (model.identity) {
     const std::string other = data::tasks::difference_of_ids(wanted, model.experiment.data);
     if (!other.empty())
       throw Error("the ids of " + name + " mean something else to the model: " + other,

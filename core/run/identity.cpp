@@ -81,15 +81,25 @@ std::string config_key(const Json& experiment) {
   return hash_hex(json_text(part)).substr(0, 12);
 }
 
-std::string run_key(Identity identity) {
-  // Keys are sorted and numbers written in their shortest form: one text for one identity.
+std::string identity_text(Identity identity) {
+  // Keys are sorted and numbers written in their shortest form.
   Json experiment = std::move(identity.experiment);
   identity.experiment = nullptr;
   const bool has_program = !identity.program.empty();
   Json json = worker::write_fields(std::move(identity));
   if (!has_program) json.erase("program");     // forge's own backends have the keys that they had
   json["experiment"] = std::move(experiment);  // copied once and not thrice: runs have many keys
-  return hash_hex(json_text(json)).substr(0, 12);
+  return json_text(json);
+}
+
+std::string identity_hash(Identity identity) {
+  return hash_hex(identity_text(std::move(identity)));
+}
+
+std::string run_key(Identity identity) { return identity_hash(std::move(identity)).substr(0, 12); }
+
+bool is_same_identity(const Identity& left, const Identity& right) {
+  return identity_text(left) == identity_text(right);
 }
 
 namespace {

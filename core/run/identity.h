@@ -53,8 +53,17 @@ std::string config_key(const nlohmann::json& experiment);
 /// these paths an identity knows nothing.
 std::vector<nlohmann::json::json_pointer> places_of_data(const nlohmann::json& config);
 
-/// 12 hexadecimal digits of the hash of the identity's canonical JSON.
+/// The identity's canonical JSON: one text for one identity.
+std::string identity_text(Identity identity);
+
+/// The hash of that text.
+std::string identity_hash(Identity identity);
+
+/// Its first 12 hexadecimal digits, for names and lists. Somebody can aim at a key: whether two
+/// runs are one, is_same_identity tells.
 std::string run_key(Identity identity);
+
+bool is_same_identity(const Identity& left, const Identity& right);
 
 /// The leaves of a JSON value by dotted keys, "optimizer.lr"; elements of lists by their number.
 std::map<std::string, nlohmann::json> dotted_leaves(const nlohmann::json& json);

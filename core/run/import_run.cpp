@@ -131,7 +131,10 @@ ImportedRun import_run(const huggingface::ImportedModel& model,
   const config::Experiment experiment = experiment_of(model, run_name(request), request.origin);
   const RunRecord record = record_of(model, experiment, request);
   ImportedRun imported{RunFolder(runs_dir / record.id), false};
-  if (imported.folder.state() == RunState::completed) return imported;
+  if (imported.folder.state() == RunState::completed) {
+    require_identity(imported.folder.record(), record.identity);
+    return imported;
+  }
   FolderWriter writer(imported.folder.path());
   write_folder(RunFolder(writer.path()), model, experiment, record);
   writer.replace();

@@ -132,8 +132,7 @@ RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
   const RunRecord record = folder.record();
   model.name = folder.id();
-  model.run_key = record.key;
-  model.program = record.identity.program;
+  model.identity = record.identity;
   model.workspace = record.workspace;
   model.project = record.project;
   model.experiment = folder.experiment();
@@ -143,7 +142,8 @@ RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
 }
 
 void require_program_of(const RunModel& model) {
-  if (model.program.empty() || program_hash(model.experiment.external) == model.program) return;
+  const std::string program = model.identity ? model.identity->program : "";
+  if (program.empty() || program_hash(model.experiment.external) == program) return;
   throw Error("the files of the command '" + join(model.experiment.external.command, " ") +
                   "' are not those that trained run '" + model.name + "'",
               "restore them, or train what is there now: " +
@@ -230,7 +230,7 @@ void add_notes_on_origin(const RunModel& origin,
                          const config::Experiment& experiment,
                          std::vector<std::string>& notes) {
   const RunFolder run(run_of_checkpoint(origin.checkpoint));
-  if (origin.run_key.empty() || run.path().empty()) return;
+  if (!origin.identity || run.path().empty()) return;
   if (run.is_running())
     notes.push_back("run '" + origin.name +
                     "', from whose weights it starts, still trains: those "

@@ -21,10 +21,9 @@ RunFolder find_run_by_name_or_path(const std::filesystem::path& runs_dir, const 
 
 /// The model of a run at one of its checkpoints, or of a model folder.
 struct RunModel {
-  std::string name;                ///< the run's id, or the name of the folder
-  std::string run_key;             ///< of the run's identity, "" for a folder
-  std::string program;             ///< hash of the run's external command, "" without one
-  std::string workspace, project;  ///< of the run's record, "" for a folder
+  std::string name;                  ///< the run's id, or the name of the folder
+  std::optional<Identity> identity;  ///< of the run, none for a folder
+  std::string workspace, project;    ///< of the run's record, "" for a folder
   config::Experiment experiment;
   int64_t step = 0;
   std::filesystem::path checkpoint;   ///< its folder; weights::ModelFiles opens it

@@ -218,20 +218,28 @@ std::vector<std::string> names_of_runs(const std::string& id, const fs::path& ru
   return names;
 }
 
+/// The record of a folder; none of a damaged one, which is said where it is planned.
+std::optional<RunRecord> readable_record(const RunFolder& folder) {
+  try {
+    return folder.record();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 /// Whether the folder holds a run of another project, or of another config: a/x and a_x have one
 /// name; or was renamed. Projects have runs of their
-/// own, since each project's tables show its own runs.
+/// own, since each project's tables show its own runs. Throws Error for one of another identity
+/// under the same key.
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
   if (folder.is_linked()) return true;
-  try {
-    const RunRecord record = folder.record();
-    return record.project != planned.project || record.config != planned.config ||
-           record.key != planned.key ||
-           project::is_another_workspace(
-               workspace_of(folder, record), planned.workspace, planned.project);
-  } catch (const Error&) {
-    return false;  // it is damaged, which is said where it is planned
-  }
+  const std::optional<RunRecord> record = readable_record(folder);
+  if (!record) return false;
+  require_identity(*record, planned.identity);
+  return record->project != planned.project || record->config != planned.config ||
+         record->key != planned.key ||
+         project::is_another_workspace(
+             workspace_of(folder, *record), planned.workspace, planned.project);
 }
 
 /// The number of the newest folder of the planned run among the `existing` ones of its id; 0: there
@@ -495,7 +503,8 @@ PlannedRun plan_run(const RunInputs& inputs,
   RunRecord record = record_of(inputs);
   const std::string id = record.id;
   const std::vector<int> existing = numbers_among(names_of_runs(id, runs_dir), id);
-  int number = force ? 0 : own_number(record, existing, runs_dir);
+  const int own = own_number(record, existing, runs_dir);
+  int number = force ? 0 : own;
   if (number == 0) number = new_number(existing, numbers_among(taken, id));
   record.id = with_suffix(id, number);
   const RunFolder folder(runs_dir / record.id);

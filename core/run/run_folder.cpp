@@ -275,6 +275,18 @@ Json RunFolder::config(const RunRecord& record) const {
   return config;
 }
 
+void require_identity(const RunRecord& found, const Identity& asked) {
+  if (found.key != run_key(asked) || is_same_identity(found.identity, asked)) return;
+  const IdentityDifference first = identity_differences(found.identity, asked).at(0);
+  throw Error("run '" + found.id +
+                  "' is another one than is asked for, and has the same key: its " + first.what +
+                  " is " + first.left + " and would be " + first.right,
+              "two runs in 281 billion pairs have one key, or somebody made it so; " +
+                  quoted_command("forge runs rm " + shell_quoted(found.id)) +
+                  " makes room and can be undone, or let FORGE_RUNS_DIR name another folder",
+              ExitCode::failed);
+}
+
 void require_config_of(const RunRecord& record, const Json& config, const fs::path& file) {
   const Json identifying = identity_config(config);
   if (identifying == record.identity.experiment) return;

@@ -125,6 +125,10 @@ std::string run_id(const std::string& config, const std::string& key);
 /// Whether the record's id is one that a run of its config has.
 bool names_its_config(const RunRecord& record);
 
+/// Throws Error where the run that a folder holds has the key of the identity that is asked for,
+/// and another identity: its numbers would be taken for those of what is asked for.
+void require_identity(const RunRecord& found, const Identity& asked);
+
 /// Throws Error where a config is not, in all that decides results, the one of the run's identity.
 /// `file` is where it was read from.
 void require_config_of(const RunRecord& record,

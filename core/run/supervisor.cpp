@@ -14,6 +14,7 @@
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
+#include "core/run/allowed_command.h"
 #include "core/run/attempt.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
@@ -234,6 +235,7 @@ class Supervisor {
     const InputFiles inputs(experiment.external, request_);  // first: what follows compares them
     require_own_workspace(folder_, record, planned_in_, experiment.external);
     require_same_program(record, experiment);
+    require_allowed_command(folder_.id(), record.identity, experiment);  // of what is sent
     check_checkpoint_space(folder_.path(), experiment);
     require_planned_inputs(record, request_);
     remove_tree(folder_.progress_file());  // of the worker before

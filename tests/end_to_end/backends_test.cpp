@@ -1,3 +1,6 @@
+#include <fcntl.h>
+
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -521,6 +524,45 @@ TEST_CASE("the program that a run folder of others names is started only if it i
   INFO(allowed.err);
   CHECK(allowed.exit_code == 0);
   CHECK(other.call({"eval", run, "--json"}).exit_code == 0);
+}
+
+TEST_CASE("a link that comes into the place of a run's checkpoints while it trains leads nowhere",
+          "[hostile]") {
+  std::vector<std::string> backends = {"libtorch", "bigram"};
+  if (has_python_torch()) backends.emplace_back("pytorch");
+  for (const std::string& backend : backends) {
+    INFO(backend);
+    const Program forge;
+    const TemporaryFolder home;
+    home.write("000000001/thesis.txt", "three years of work");
+    std::vector<std::string> command =
+        tiny({"run", "train_canon_ac", "--backend", backend, "--threads", "1"}, 1'000'000);
+    for (const char* setting :
+         {"data.order=sequential", "train.checkpoint_every=5", "train.eval_every=0"})
+      command.insert(command.end(), {"--set", setting});
+    const int pid = forge.start(command);
+    REQUIRE(wait_until([&] {
+      const auto runs = folder_entries(forge.runs_dir());
+      return std::any_of(runs.begin(), runs.end(), [](const auto& run) {
+        return is_file(run / "checkpoints/000000005/acknowledged") ||
+               is_folder(run / "checkpoints/000000015");
+      });
+    }));
+    const fs::path run = forge.only_run();
+    fs::create_directory_symlink(home.path(), run / "away");
+    REQUIRE(::renameat2(AT_FDCWD,
+                        (run / "away").c_str(),
+                        AT_FDCWD,
+                        (run / "checkpoints").c_str(),
+                        RENAME_EXCHANGE) == 0);
+    const Outcome outcome = Program::wait_for(pid);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code != 0);
+    CHECK(contains(outcome.err, "checkpoints"));
+    CHECK(folder_entries(home.path()).size() == 1);
+    CHECK(folder_entries(home / "000000001").size() == 1);
+    CHECK(!folder_entries(run / "away").empty());
+  }
 }
 
 TEST_CASE("the backends are listed with what they can do") {

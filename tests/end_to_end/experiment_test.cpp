@@ -376,6 +376,22 @@ TEST_CASE("a table with a budget trains each row as long as it allows") {
   REQUIRE(contains(unknown.err, "forge bench train_llama train_baseline"));
 }
 
+TEST_CASE("a plan counts the steps from where a failed run goes on", "[end_to_end][experiment]") {
+  const Program forge;
+  std::vector<std::string> command = tiny({"run", "train_canon_a"}, 40);
+  command.insert(command.end(), {"--set", "optimizer.lr=1e30", "--json"});
+  REQUIRE(forge.call(command).exit_code == 1);
+  const json failed = json::parse(forge.call({"runs", "--json"}).out).at(0);
+  REQUIRE(failed.at("step") > 0);
+  REQUIRE(failed.at("kept_step") == 0);
+  const Outcome with_key = forge.call({"runs", "--columns", "id,optimizer.lr", "--json"});
+  REQUIRE(json::parse(with_key.out).at(0).at("optimizer.lr") == 1e30);
+  command.emplace_back("--dry-run");
+  const json planned = json::parse(forge.call(command).out).at(0);
+  REQUIRE(planned.at("action") == "resumes");
+  REQUIRE(planned.at("steps") == 40);
+}
+
 TEST_CASE("an option that would be dropped is refused", "[end_to_end][experiment]") {
   const Program forge;
   const auto refused = [&](std::vector<std::string> options) {

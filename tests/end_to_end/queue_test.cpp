@@ -121,12 +121,20 @@ TEST_CASE("a run whose start is refused leaves its devices to the next one") {
   REQUIRE(wait_until([&] { return status(forge).at("running").size() == 1; }));
   const std::string first = status(forge).at("running").at(0).at("id");
   detach("2", 50, {"--set", "train.initial_weights=" + base});
+  detach("4", 50, {});
+  const std::string last = status(forge).at("waiting").back().at("run");
   detach("3", 50, {});
   std::filesystem::rename(forge.runs_dir() / base, forge.folder() / "gone");
+  write_file_atomic(forge.runs_dir() / last / "request.json", "{}\n");
   REQUIRE(forge.call({"runs", "stop", first}).exit_code == 0);
   wait_for_the_end(forge, 1);
-  CHECK(count(forge, "failed") == 1);
+  CHECK(count(forge, "failed") == 2);
   CHECK(count(forge, "completed") == 1);
+  // Its starter, which holds the queue, was told at once, and did not wait for it in vain.
+  const std::string reason = forge.events(forge.runs_dir() / last).back().at("reason");
+  INFO(reason);
+  CHECK(contains(reason, "did not start: "));
+  CHECK(contains(reason, "request.json"));
 }
 
 TEST_CASE("a run of a larger priority begins before those that wait already") {

@@ -1,87 +1,36 @@
 #include "core/data/fetch/download.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <memory>
 #include <vector>
 
 #include <curl/curl.h>
-#include <openssl/evp.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/hash.h"
+#include "core/base/sha256.h"
+#include "core/base/shared_library.h"
 #include "core/base/text.h"
 #include "core/data/corpus/byte_reader.h"
 
 namespace forge::data {
-namespace {
-
-/// A library that is loaded when it is first needed: what hardly any command uses must not make the
-/// start of all of them slower. It stays loaded.
-class SharedLibrary {
- public:
-  /// Throws Error naming the Debian package where the library is not installed.
-  SharedLibrary(const char* file, const char* package)
-      : file_(file), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_) return;
-    throw Error("the library " + file_ + " is not there",
-                std::string("install it: apt-get install ") + package,
-                ExitCode::failed);
-  }
-
-  /// A function's address, which becomes a pointer of the type that it is assigned to.
-  struct Address {
-    void* address;
-    template <class Function>
-    operator Function*() const {
-      return reinterpret_cast<Function*>(address);
-    }
-  };
-  Address find(const char* name) const {
-    if (void* address = ::dlsym(handle_, name)) return {address};
-    throw Error(file_ + " has no function '" + name + "'", ExitCode::failed);
-  }
-
- private:
-  std::string file_;
-  void* handle_;
-};
-
-struct Crypto {
-  SharedLibrary library{"libcrypto.so.3", "libssl3"};
-  decltype(EVP_MD_CTX_new)* create = library.find("EVP_MD_CTX_new");
-  decltype(EVP_MD_CTX_free)* destroy = library.find("EVP_MD_CTX_free");
-  decltype(EVP_sha256)* algorithm = library.find("EVP_sha256");
-  decltype(EVP_DigestInit_ex)* init = library.find("EVP_DigestInit_ex");
-  decltype(EVP_DigestUpdate)* update = library.find("EVP_DigestUpdate");
-  decltype(EVP_DigestFinal_ex)* finish = library.find("EVP_DigestFinal_ex");
-};
-
-}  // namespace
 
 std::string sha256_of(const std::filesystem::path& path, const Progress& progress) {
-  static const Crypto crypto;
-  const std::unique_ptr<EVP_MD_CTX, decltype(EVP_MD_CTX_free)*> context(crypto.create(),
-                                                                        crypto.destroy);
-  crypto.init(context.get(), crypto.algorithm(), nullptr);
+  Sha256 hash;
   const auto total = static_cast<double>(std::max<uintmax_t>(1, std::filesystem::file_size(path)));
   const auto reader = open_raw_bytes(path);
   std::vector<char> buffer(size_t{1} << 20);
   double done = 0;
   while (const size_t got = reader->read(buffer.data(), buffer.size())) {
-    crypto.update(context.get(), buffer.data(), got);
+    hash.update(buffer.data(), got);
     done += static_cast<double>(got);
     if (progress) progress(done / total, "verifying SHA-256");
   }
-  std::array<unsigned char, 32> digest{};
-  crypto.finish(context.get(), digest.data(), nullptr);
-  return to_hex(digest.data(), digest.size());
+  return hash.hex();
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 #include "core/model/weights/dtype.h"
 
@@ -209,11 +210,27 @@ std::optional<int64_t> checkpoint_step(const fs::path& folder) {
   return name == checkpoint_name(step) ? std::optional<int64_t>(step) : std::nullopt;
 }
 
-void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
-  if (path_exists(folder / manifest_file) || !is_folder(folder)) return;
-  require_own_folder(folder);
+namespace {
+
+/// The folder of a run's checkpoints, held open: no link in its place is followed, nor one in that
+/// of the run's folder.
+PinnedFolder pinned_checkpoints(const fs::path& checkpoints) {
+  return pinned_below(checkpoints, 2);
+}
+
+/// The same of one checkpoint.
+PinnedFolder pinned_checkpoint(const fs::path& folder) { return pinned_below(folder, 3); }
+
+void seal(const fs::path& folder, const CheckpointState& state) {
+  if (path_exists(folder / manifest_file)) return;
   const std::vector<std::string> files = plain_files_of(folder);
   write_file_atomic(folder / manifest_file, manifest_text(state, folder, files));
+}
+
+}  // namespace
+
+void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
+  if (is_folder(folder)) seal(pinned_checkpoint(folder).path(), state);
 }
 
 namespace {
@@ -264,7 +281,8 @@ fs::path shared_folder(const fs::path& checkpoints, int64_t step) {
 void remove_shared_folders(const fs::path& checkpoints) {
   // A file in the folder's place is an error where the first checkpoint is written.
   if (!is_folder(checkpoints)) return;
-  for (const fs::path& entry : entries_of(checkpoints)) {
+  const PinnedFolder held = pinned_checkpoints(checkpoints);
+  for (const fs::path& entry : entries_of(held.path())) {
     if (shared_step(entry)) remove_tree(entry);
   }
 }
@@ -290,25 +308,28 @@ fs::path write_checkpoint_part(const fs::path& checkpoints,
                                const OnBytes& on_bytes) {
   if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
   make_checkpoints(checkpoints);
-  fs::path folder = checkpoints / checkpoint_name(state.step);
+  const PinnedFolder held = pinned_checkpoints(checkpoints);
+  const fs::path folder = held.path() / checkpoint_name(state.step);
   const bool is_alone = part.count == 1;
-  const fs::path aside = is_alone ? aside_path(folder) : shared_folder(checkpoints, state.step);
+  const fs::path aside = is_alone ? aside_path(folder) : shared_folder(held.path(), state.step);
   try {
     if (is_alone) remove_tree(aside);
-    make_own_folders(checkpoints, aside.filename());
-    int64_t total =
-        write_safetensors_part(aside / weights_file, weights, part.is_first(), on_bytes);
-    total += write_safetensors_part(aside / optimizer_file, optimizer, part.is_first(), on_bytes);
+    make_own_folders(held.path(), aside.filename());
+    const PinnedFolder written(held.path(), aside.filename());
+    const fs::path& in = written.path();
+    int64_t total = write_safetensors_part(in / weights_file, weights, part.is_first(), on_bytes);
+    total += write_safetensors_part(in / optimizer_file, optimizer, part.is_first(), on_bytes);
     if (part.is_first()) {
-      wait_for_others(aside, part, gives_up);
+      wait_for_others(in, part, gives_up);
       const std::string manifest =
-          manifest_text(state, aside, {weights_file, optimizer_file}, on_bytes);
-      write_file_atomic(aside / manifest_file, manifest);
+          manifest_text(state, in, {weights_file, optimizer_file}, on_bytes);
+      write_file_atomic(in / manifest_file, manifest);
       replace_folder(aside, folder);
+      held.require_at(checkpoints);
       total += static_cast<int64_t>(manifest.size());
     } else {
       // The last that is done with the folder: the first process may rename it from now on.
-      open_own_file(mark_of(aside, part.rank), O_WRONLY | O_CREAT);
+      open_own_file(mark_of(in, part.rank), O_WRONLY | O_CREAT);
     }
     if (bytes) *bytes = total;
   } catch (...) {
@@ -316,7 +337,7 @@ fs::path write_checkpoint_part(const fs::path& checkpoints,
     if (is_alone) remove_tree(aside, ignored);  // others may be writing there
     throw;
   }
-  return folder;
+  return checkpoints / folder.filename();
 }
 
 namespace {
@@ -331,11 +352,10 @@ void require_named_step(const fs::path& folder, const CheckpointState& state) {
                   ", or remove it if there is one of that name");
 }
 
-}  // namespace
-
-CheckpointState read_checkpoint_state(const fs::path& folder, FileCheck check) {
+/// `opened`: the same folder, held open.
+CheckpointState read_state(const fs::path& folder, const fs::path& opened, FileCheck check) {
   try {
-    CheckpointState state = read_manifest(folder, check);
+    CheckpointState state = read_manifest(opened, check);
     require_named_step(folder, state);
     return state;
   } catch (const Error& error) {
@@ -343,6 +363,12 @@ CheckpointState read_checkpoint_state(const fs::path& folder, FileCheck check) {
                 error.hint(),
                 ExitCode::failed);
   }
+}
+
+}  // namespace
+
+CheckpointState read_checkpoint_state(const fs::path& folder, FileCheck check) {
+  return read_state(folder, folder, check);
 }
 
 std::optional<int64_t> misnamed_step(const fs::path& folder, FileCheck check) {
@@ -361,13 +387,15 @@ void acknowledge_checkpoint(const fs::path& folder, const CheckpointState& state
                 "a worker writes the folder aside, syncs it, renames it, and only then tells of it",
                 ExitCode::failed);
   }
-  seal_checkpoint(folder, state);
-  const CheckpointState found = read_checkpoint_state(folder, FileCheck::size);
+  const PinnedFolder held = pinned_checkpoint(folder);
+  seal(held.path(), state);
+  const CheckpointState found = read_state(folder, held.path(), FileCheck::size);
   if (!found.identity.empty() && found.identity != state.identity)
     throw Error(
         "checkpoint '" + shown_path(folder) + "' is of another run, with key " + found.identity,
         ExitCode::failed);
-  open_own_file(folder / acknowledged_file, O_WRONLY | O_CREAT);
+  open_own_file(held.path() / acknowledged_file, O_WRONLY | O_CREAT);
+  held.require_at(folder);
 }
 
 bool is_acknowledged(const fs::path& folder) { return is_file(folder / acknowledged_file); }
@@ -406,19 +434,25 @@ std::optional<FileLock> hold_checkpoint(const fs::path& folder) {
 void remove_surplus_checkpoints(const fs::path& checkpoints,
                                 const Retention& retention,
                                 int64_t last_step) {
-  std::vector<fs::path> folders = list_checkpoints(checkpoints);
+  if (!is_folder(checkpoints)) return;
+  const PinnedFolder held = pinned_checkpoints(checkpoints);
+  std::vector<fs::path> folders = list_checkpoints(held.path());
   while (!folders.empty() && *checkpoint_step(folders.back()) > last_step) folders.pop_back();
   for (const fs::path& folder : surplus_of(folders, retention)) {
-    const auto lock = FileLock::try_acquire(folder / manifest_file);
+    if (fs::is_symlink(folder)) continue;  // it is no checkpoint of forge's
+    const PinnedFolder surplus(held.path(), folder.filename());
+    const auto lock = FileLock::try_acquire(surplus.path() / manifest_file);
     if (lock) remove_checkpoint(folder);  // else it is being read, and goes the next time
   }
 }
 
 void remove_abandoned_checkpoints(const fs::path& checkpoints, int64_t last_step) {
-  for (const fs::path& folder : list_checkpoints(checkpoints)) {
+  if (!is_folder(checkpoints)) return;
+  const PinnedFolder held = pinned_checkpoints(checkpoints);
+  for (const fs::path& folder : list_checkpoints(held.path())) {
     if (*checkpoint_step(folder) > last_step) remove_checkpoint(folder);
   }
-  for (const fs::path& entry : entries_of(checkpoints)) {
+  for (const fs::path& entry : entries_of(held.path())) {
     const bool is_next = shared_step(entry).value_or(0) > last_step;  // other processes are ahead
     if (starts_with(entry.filename().string(), aside_prefix) && !is_next) remove_tree(entry);
   }
@@ -453,7 +487,8 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
                     " could not be written: " + error.message(),
-                earlier_ones(checkpoints) + "; make room and start the run again",
+                earlier_ones(checkpoints) + "; " +
+                    (error.hint().empty() ? "make room and start the run again" : error.hint()),
                 ExitCode::storage);
   }
   return written;

@@ -286,8 +286,19 @@ void bring_up_to_date(SQLite::Database& database) {
   transaction.commit();
 }
 
-/// Batches of writers take milliseconds; one that waits this long waits for something stuck.
-constexpr int busy_timeout_ms = 30000;
+/// SQLite's wait for another connection, whose database is given. Batches of writers take
+/// milliseconds and wait for each other before: this is another program's, or something stuck.
+int wait_for_others(void* database, int tries) {
+  constexpr int step_ms = 5, silent_ms = 1000, longest_ms = 30000;
+  if (tries * step_ms >= longest_ms) return 0;
+  if (tries * step_ms == silent_ms) {
+    const char* const file = sqlite3_db_filename(static_cast<sqlite3*>(database), "main");
+    say_waiting("waiting for the results store '" + shown_path(file ? file : "") +
+                "': another program is writing to it");
+  }
+  sqlite3_sleep(step_ms);
+  return 1;
+}
 
 /// Held while a database is opened or replaced: a connection that opened the old file must not
 /// meet the new file's log. Released at once, so it never waits for a running query.
@@ -325,9 +336,8 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   return with_store_errors(path, [&] {
     // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
     auto database = std::make_unique<SQLite::Database>(
-        path.string(),
-        SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
-        busy_timeout_ms);
+        path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX);
+    sqlite3_busy_handler(database->getHandle(), wait_for_others, database->getHandle());
     sqlite3_db_config(database->getHandle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     bring_up_to_date(*database);  // first: a file that is refused stays untouched
     require_own_schema(*database);

@@ -142,17 +142,16 @@ void add_evaluation_rows(const EvaluationRowsOf& rows_of, Ablation& ablation) {
   }
 }
 
-void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& ablation) {
-  std::vector<std::optional<MeasuredSpeed>> speeds = choose_speeds(ablation.table, benchmarks);
+void add_speeds(const std::vector<benchmark::Record>& benchmarks,
+                const RowBuilder& builder,
+                Ablation& ablation) {
+  std::vector<SpeedRow> rows;
+  for (const AblationRow& row : ablation.rows)
+    rows.push_back(builder.speed_row(row.spec.config, row.runs));
+  const auto speeds = choose_speeds(ablation.table, rows, benchmarks);
   const std::string text = describe_speeds(speeds);
   if (!text.empty()) ablation.setup.push_back({"Speed", text, "speed: " + text});
-  for (size_t i = 0; i < speeds.size(); ++i) {
-    AblationRow& row = ablation.rows[i];
-    row.speed = std::move(speeds[i]);
-    if (row.speed && row.completed() && row.run->program != row.speed->record.program)
-      row.speed->not_comparable_because =
-          "measured with other files of its command than the runs: 'forge bench' measures anew";
-  }
+  for (size_t i = 0; i < speeds.size(); ++i) ablation.rows[i].speed = speeds[i];
 }
 
 /// Which rows another backend than the baseline's computed, and what that means.
@@ -345,7 +344,8 @@ Ablation build_ablation(const TableSpec& declared,
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
-  if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
+  if (table.tokens_per_second == SpeedSource::benchmark)
+    add_speeds(options.benchmarks, builder, ablation);
   compare_ways_of_computing(ablation);
   for (SetupEntry entry :
        {describe_tuning_seeds(ablation), describe_backends(ablation), describe_programs(ablation)})

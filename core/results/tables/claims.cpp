@@ -462,7 +462,7 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     return judged;
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
-  const std::string doubt = why_not_tested(metrics_behind(claim, ablation), ablation.table);
+  const std::string doubt = why_not_tested(metrics_behind(claim, ablation), ablation);
   // Asked of all runs, also where fewer of them are tested: as in the columns.
   if (!doubt.empty() || !why_measured_otherwise(claim, ablation).empty()) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);

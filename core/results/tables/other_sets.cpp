@@ -49,7 +49,7 @@ std::map<std::string, MadeSet> sets_of(const Runs& runs, const TableSpec& table)
   std::map<std::string, MadeSet> sets;
   for (const ConfiguredRun* run : runs) {
     run::Identity identity = identity_of_try(*run, table);
-    MadeSet& set = sets[run::run_key(identity)];
+    MadeSet& set = sets[run::identity_hash(identity)];
     set.identity = std::move(identity);
     set.group = group_of(*run, table);
     set.runs.push_back(run);

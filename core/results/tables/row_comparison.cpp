@@ -92,7 +92,7 @@ class RowComparison {
   std::optional<RowDifference> tested_difference(const AblationRow& row,
                                                  const AblationRow& other) const {
     if (!is_tested_column(metric_, ablation_.table) ||
-        !why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_.table).empty())
+        !why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_).empty())
       return std::nullopt;
     return difference_between(row, other, metric_);
   }

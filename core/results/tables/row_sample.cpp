@@ -40,13 +40,13 @@ bool are_tuned_alike(const ConfiguredRun& a, const ConfiguredRun& b, const Table
     run::Identity identity = identity_of_set(run, table);
     identity.threads = 0;
     for (const char* what : {"device name", "environment"}) identity.experiment.erase(what);
-    return run::run_key(identity);
+    return run::identity_hash(identity);
   };
   return set_of(a) == set_of(b);
 }
 
 std::string experiment_key(const ConfiguredRun& run) {
-  return run::run_key(identity_without_seed(run));
+  return run::identity_hash(identity_without_seed(run));
 }
 
 run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
@@ -124,11 +124,12 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
   return first_of(parts);
 }
 
-/// Seeds that compute the same are one draw, not several; "" for a loss that no other seed had.
+/// Seeds that compute the same are one draw, not several; "" for a loss that no other seed had, or
+/// that is not finite, as any run that diverges may end.
 std::string why_no_other_draw(const store::RunSummary& run,
                               std::map<double, int64_t>& seed_of_loss) {
   const double loss = run.metric(results::eval_loss_name).value_or(0);
-  if (!(loss > 0)) return "";
+  if (!(loss > 0) || std::isinf(loss)) return "";
   const auto [first, is_new] = seed_of_loss.emplace(loss, run.seed);
   if (is_new) return "";
   return "its loss is that of seed " + std::to_string(first->second) +
@@ -157,7 +158,8 @@ Runs runs_of_one_sample(const Runs& runs,
   std::vector<Alike> groups;
   std::map<std::string, size_t> places;
   for (const ConfiguredRun* run : runs) {
-    const auto [place, is_new] = places.emplace(run::run_key(identity_of(*run)), groups.size());
+    const auto [place, is_new] =
+        places.emplace(run::identity_hash(identity_of(*run)), groups.size());
     if (is_new) groups.emplace_back();
     Alike& group = groups[place->second];
     group.runs.push_back(run);

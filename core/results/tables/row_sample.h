@@ -19,7 +19,7 @@ using IsCurrent = std::function<bool(const store::ConfiguredRun&)>;
 /// All that may change a run's numbers but its seed: completed runs are a sample, whose mean and
 /// spread mean something, where this is equal.
 run::Identity identity_without_seed(const store::ConfiguredRun& run);
-std::string experiment_key(const store::ConfiguredRun& run);  ///< its run_key
+std::string experiment_key(const store::ConfiguredRun& run);  ///< its identity_hash
 
 /// The same without what the table itself varies (best_of's key, the steps of a budget), and with
 /// the device's name and variables: all that sets runs of a config apart of which a table could

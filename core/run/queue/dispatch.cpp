@@ -5,10 +5,14 @@
 #include <optional>
 #include <set>
 
+#include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/run/allowed_command.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/request.h"
 #include "core/run/start.h"
 
 namespace forge::queue {
@@ -51,6 +55,18 @@ void remove_if_never_begun(const run::RunFolder& folder) {
   const bool holds_nothing =
       folder.state() == run::RunState::not_started && !path_exists(folder.annotations_file());
   if (holds_nothing) remove_folder(folder.path());
+}
+
+/// Whether this user would start what the run starts: another user, or the same one with another
+/// cache, may have queued it.
+bool is_allowed(const run::RunFolder& folder) {
+  try {
+    const nlohmann::json experiment = run::read_request(folder).experiment;
+    return run::is_command_allowed(folder.record().identity,
+                                   config::experiment_from_json(experiment));
+  } catch (const Error&) {
+    return true;  // its supervisor says what is wrong
+  }
 }
 
 /// Whether a supervisor was started for it. Of others nothing is looked at until they find room: a
@@ -132,6 +148,12 @@ class Dispatcher {
     if (leases.empty()) return;
     if (folder.is_running()) return count_running(entry);  // by other means than the queue
     if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    if (!is_allowed(folder)) {
+      return wait_for(
+          entry,
+          "one who has allowed its program: " +
+              quoted_command("forge runs resume " + shell_quoted(entry.run) + " --allow-command"));
+    }
     start(entry, folder, leases);
   }
 

@@ -3,6 +3,7 @@ torch."""
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import compilation  # noqa: E402
 import safetensors_files  # noqa: E402
 import training  # noqa: E402
 import worker  # noqa: E402
-from protocol import Diverged, WrongRequest  # noqa: E402
+from protocol import Diverged, TrainingFailed, WrongRequest  # noqa: E402
 from steps import Step  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -170,6 +171,42 @@ def kept_bytes(model, rows):
     for weight in model.parameters():
         kept.pop(weight.storage().data_ptr(), None)
     return sum(kept.values())
+
+
+class Checkpoints(unittest.TestCase):
+    def test_a_link_in_the_place_of_the_folder_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run, elsewhere = os.path.join(folder, "run"), os.path.join(folder, "elsewhere")
+            os.mkdir(elsewhere)
+            for link in (os.path.join(run, "checkpoints"), run):
+                if link != run:
+                    os.mkdir(run)
+                os.symlink(elsewhere, link)
+                with self.assertRaisesRegex(TrainingFailed, "run/checkpoints' is no folder"):
+                    with training.pinned_checkpoints(run):
+                        self.fail()
+                os.remove(link)
+                shutil.rmtree(run, ignore_errors=True)
+            self.assertEqual(os.listdir(elsewhere), [])
+
+    def test_what_is_written_stays_where_it_was_begun(self):
+        with tempfile.TemporaryDirectory() as run, tempfile.TemporaryDirectory() as elsewhere:
+            with training.pinned_checkpoints(run) as folder:
+                os.rename(os.path.join(run, "checkpoints"), os.path.join(run, "away"))
+                os.symlink(elsewhere, os.path.join(run, "checkpoints"))
+                aside = os.path.join(folder, ".tmp-000000001")
+                os.mkdir(aside)
+                training.write_synced(os.path.join(aside, "state.json"), "{}")
+                training.replace_folder(aside, os.path.join(folder, "000000001"))
+            self.assertEqual(os.listdir(elsewhere), [])
+            self.assertEqual(os.listdir(os.path.join(run, "away/000000001")), ["state.json"])
+
+    def test_a_run_folder_that_was_removed_does_not_come_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(FileNotFoundError):
+                with training.pinned_checkpoints(os.path.join(folder, "gone")):
+                    self.fail()
+            self.assertEqual(os.listdir(folder), [])
 
 
 class Recomputing(unittest.TestCase):

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/tail.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
@@ -99,6 +100,48 @@ TEST_CASE("a tree is removed with all below and what its links point to stays") 
   REQUIRE_FALSE(error);
   remove_tree("/proc/self", error);
   REQUIRE(error);
+}
+
+TEST_CASE("a folder that is held open leads nowhere else", "[hostile]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder elsewhere;
+  make_directories(folder / "runs/a/checkpoints");
+  const PinnedFolder held(folder / "runs", "a/checkpoints");
+  held.require_at(folder / "runs/a/checkpoints");
+  fs::rename(folder / "runs/a", folder / "runs/b");
+  fs::create_directory_symlink(elsewhere.path(), folder / "runs/a");
+  make_directories(elsewhere / "checkpoints");
+  write_file_atomic(held.path() / "one", "1");
+  make_own_folders(held.path(), "two/three");
+  write_file_atomic(held.path() / "two/three/four", "4");
+  CHECK(read_file(folder / "runs/b/checkpoints/one") == "1");
+  remove_tree(held.path() / "two");
+  CHECK(folder_entries(folder / "runs/b/checkpoints").size() == 1);
+  CHECK(fs::is_empty(elsewhere / "checkpoints"));
+  // What is called so is another folder now, and errors say what the one held is called.
+  CHECK(contains(error_of([&] { held.require_at(folder / "runs/a/checkpoints"); }),
+                 "was moved away while forge worked in it"));
+  CHECK(contains(error_of([&] { held.require_at(folder / "runs/a"); }), "is a symbolic link"));
+  CHECK(contains(error_of([&] { read_file(held.path() / "none"); }),
+                 "runs/b/checkpoints/none': No such file"));
+  CHECK(contains(shown_path(held.path() / "one"), "runs/b/checkpoints/one"));
+  CHECK(without_pins("/proc/self/fd/x and /proc/self/fd/999999/a") ==
+        "/proc/self/fd/x and /proc/self/fd/999999/a");
+}
+
+TEST_CASE("a folder behind a link is not opened, but that of all runs may be one", "[hostile]") {
+  const TemporaryFolder folder;
+  make_directories(folder / "real/a/checkpoints");
+  fs::create_directory_symlink(folder / "real", folder / "runs");
+  fs::create_directory_symlink(folder / "real/a", folder / "real/b");
+  write_file_atomic(folder / "real/c", "");
+  PinnedFolder(folder / "runs", "a/checkpoints").require_at(folder / "real/a/checkpoints");
+  const auto fault = [&](const fs::path& inner) {
+    return error_of([&] { PinnedFolder(folder / "runs", inner); });
+  };
+  CHECK(contains(fault("b/checkpoints"), "runs/b' is a symbolic link"));
+  CHECK(contains(fault("c"), "runs/c' is a file"));
+  CHECK(contains(fault("d"), "runs/d': No such file"));
 }
 
 TEST_CASE("what forge keeps for itself is not written through links", "[hostile]") {

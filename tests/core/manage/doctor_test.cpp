@@ -85,6 +85,21 @@ TEST_CASE("a folder of runs is tried and left as it was", "[upkeep][doctor]") {
   REQUIRE(fs::is_empty(folder.path()));
 }
 
+TEST_CASE("a folder of runs that others may write to is a warning", "[upkeep][doctor][hostile]") {
+  const TemporaryFolder folder;
+  const auto access = [&] {
+    for (const Finding& finding : check_runs_folder(folder.path()))
+      if (finding.what == "access to the runs") return finding;
+    return Finding();
+  };
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  CHECK(access().health == Health::ok);
+  fs::permissions(folder.path(), fs::perms::all);
+  CHECK(access().health == Health::warning);
+  CHECK(contains(access().text, "can be written by all users"));
+  CHECK(contains(access().hint, "chmod go-w " + folder.path().string()));
+}
+
 TEST_CASE("a queue that no process serves is a warning", "[upkeep][doctor]") {
   const TemporaryFolder folder;
   REQUIRE(check_queue(folder.path()).health == Health::ok);

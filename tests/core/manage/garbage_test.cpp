@@ -188,6 +188,44 @@ TEST_CASE("what a link among checkpoints or in the trash leads to is never garba
   REQUIRE(find_garbage(folder.path(), in_days(60)).empty());
 }
 
+TEST_CASE("what has come into the place of garbage since it was found stays",
+          "[upkeep][garbage][hostile]") {
+  const TemporaryFolder folder, elsewhere;
+  const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));
+  for (const int64_t step : {1, 2}) save(run, step);
+  remove_runs(folder.path(), {make_completed_run(folder.path(), keeping("b", 1))}, "");
+  const std::string removal = list_removals(folder.path())[0].name;
+  const auto garbage = find_garbage(folder.path(), in_days(8));
+  REQUIRE(kinds(garbage) == Texts{"removed_run b", "surplus_checkpoint 000000001"});
+  const auto exchange = [&](const fs::path& path) {
+    fs::rename(path, path.string() + ".away");
+    fs::create_directory_symlink(elsewhere.path(), path);
+  };
+  const auto require_kept = [&](const std::string& why) {
+    const Freed freed = free_garbage(folder.path(), garbage);
+    CHECK(freed.count == 0);
+    for (const std::string& kept : freed.kept) {
+      INFO(kept);
+      CHECK(contains(kept, why));
+    }
+    CHECK(freed.kept.size() == 2);
+    CHECK(read_file(elsewhere / "b/thesis.txt") == "work");
+    CHECK(read_file(elsewhere / "000000001/thesis.txt") == "work");
+  };
+  elsewhere.write("b/thesis.txt", "work");
+  elsewhere.write("000000001/thesis.txt", "work");
+  exchange(run::trash_folder(folder.path()) / removal);
+  exchange(run.checkpoints());
+  require_kept("is a symbolic link, and forge keeps a folder there");
+  // Nor is another folder removed in its place.
+  for (const fs::path& parent : {run::trash_folder(folder.path()) / removal, run.checkpoints()}) {
+    fs::remove(parent);
+    make_directories(parent / "b");
+    make_directories(parent / "000000001");
+  }
+  require_kept("something else is there by now");
+}
+
 TEST_CASE("what has been taken up since it was found stays", "[upkeep][garbage]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));

@@ -70,6 +70,28 @@ TEST_CASE("a packed run is imported in elsewhere with the weights of its last ch
   REQUIRE(run::list_runs(scene.here.path()).size() == 1);
 }
 
+TEST_CASE("a link in the place of the folder that a pack is unpacked in leads nowhere",
+          "[upkeep][import][hostile]") {
+  const Scene scene;
+  const TemporaryFolder elsewhere;
+  bool exchanged = false;
+  const auto exchange = [&](size_t, size_t) {  // while the pack is unpacked
+    for (const fs::path& entry : folder_entries(scene.here.path())) {
+      if (exchanged || !contains(entry.string(), ".tmp-import-")) continue;
+      CHECK((fs::status(entry).permissions() & (fs::perms::group_all | fs::perms::others_all)) ==
+            fs::perms::none);
+      fs::rename(entry, scene.here / "away");
+      fs::create_directory_symlink(elsewhere.path(), entry);
+      exchanged = true;
+    }
+  };
+  const ImportResult imported =
+      import_packed_run(scene.there / "run.pack", scene.here.path(), exchange);
+  REQUIRE(exchanged);
+  CHECK(fs::is_empty(elsewhere.path()));
+  CHECK(imported.folder.state() == run::RunState::completed);
+}
+
 TEST_CASE("a run that is imported belongs to the workspace that it comes to", "[upkeep][pack]") {
   const TemporaryFolder there, here;
   MadeRun made;

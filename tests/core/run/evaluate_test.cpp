@@ -205,7 +205,7 @@ TEST_CASE("a text that trained its own tokenizer has changed as a text, not as a
 TEST_CASE("ids of another task are refused", "[run]") {
   Fixture fixture;
   fixture.model.tokenizer = "";
-  fixture.model.run_key = "k";
+  fixture.model.identity = Identity();
   config::Experiment& experiment = fixture.model.experiment;
   experiment.data.source = "task";
   experiment.data.task.name = "mano";

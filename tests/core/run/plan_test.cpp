@@ -19,6 +19,8 @@ namespace {
 using tests::append_line;
 using tests::contains;
 using tests::error_of;
+using tests::new_run;
+using tests::save_checkpoint;
 using tests::small_inputs;
 using tests::TemporaryFolder;
 using tests::words_of_other_user;
@@ -39,6 +41,30 @@ TEST_CASE("a run's folder is named after its config and its identity", "[run][pl
   REQUIRE(plan_run(other, runs.path(), false).record.id != planned.record.id);
   other.config = "sub/train_x";
   REQUIRE(contains(plan_run(other, runs.path(), false).record.id, "sub_train_x-"));
+}
+
+TEST_CASE("a run of the same key and another identity is not taken for the one asked for",
+          "[run][plan][hostile]") {
+  const TemporaryFolder runs;
+  RunInputs first = small_inputs(), second = small_inputs();
+  first.experiment["seed"] = 11523694;  // found by trying: half a minute
+  second.experiment["seed"] = 5188069;
+  const RunFolder run = tests::new_run(runs.path(), first);
+  tests::complete(run);
+  REQUIRE(plan_run(first, runs.path(), false).action == Action::cached);
+  for (const bool force : {false, true}) {
+    const std::string fault = error_of([&] { plan_run(second, runs.path(), force); });
+    INFO(fault);
+    CHECK(contains(fault, "'train_x-0e8ab391236e' is another one than is asked for"));
+    CHECK(contains(fault, "its seed is 11523694 and would be 5188069"));
+    CHECK(contains(fault, "forge runs rm"));
+  }
+  // Nor is one that came there since it was planned.
+  const TemporaryFolder others;
+  const PlannedRun planned = plan_run(second, others.path(), false);
+  const RunFolder meanwhile = tests::new_run(others.path(), first);
+  CHECK(contains(error_of([&] { write_run_folder(planned, second); }), "another one than"));
+  CHECK(meanwhile.record().identity.experiment["seed"] == 11523694);
 }
 
 TEST_CASE("threads tell runs apart on a CPU only", "[run][plan]") {
@@ -490,6 +516,8 @@ TEST_CASE("a run folder gets a copy of the tokenizer and its worker the initial 
 
 using tests::contains;
 using tests::error_of;
+using tests::new_run;
+using tests::save_checkpoint;
 using tests::small_inputs;
 using tests::TemporaryFolder;
 
@@ -606,6 +634,8 @@ TEST_CASE("what is no plan is refused", "[run][plan]") {
 
 using tests::contains;
 using tests::error_of;
+using tests::new_run;
+using tests::save_checkpoint;
 using tests::TemporaryFolder;
 
 RunInputs inputs_of(int64_t max_steps, const std::string& schedule) {

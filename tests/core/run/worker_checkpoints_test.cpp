@@ -76,6 +76,30 @@ TEST_CASE("a checkpoint that is none does not count, and the older one stays",
   }
 }
 
+TEST_CASE("a link that comes into the place of a run's checkpoints ends the run",
+          "[run][supervisor][hostile]") {
+  const TemporaryFolder elsewhere;
+  for (const int step : {1, 2, 3}) save_checkpoint(elsewhere.path(), step);
+  SupervisedScene scene({});
+  const auto exchange = [&] {
+    fs::rename(scene.folder.checkpoints(), scene.folder.path() / "away");
+    fs::create_directory_symlink(elsewhere.path(), scene.folder.checkpoints());
+  };
+  scene.launcher.add({then(greeting(),
+                           {Saves{1},
+                            Does{exchange},
+                            Says{lines::checkpoint(3)},
+                            Says{lines::finished(true)},
+                            Exits{}}),
+                      {}});
+  CHECK(scene.supervise() == supervised_failed);
+  const std::string reason = scene.last_event().at("reason");
+  INFO(reason);
+  CHECK(contains(reason, "checkpoints' is a symbolic link, and forge keeps a folder there"));
+  CHECK(weights::list_checkpoints(elsewhere.path()).size() == 3);
+  CHECK(!weights::is_acknowledged(elsewhere / "000000003"));
+}
+
 TEST_CASE("a checkpoint whose manifest is left to forge has one when it is acknowledged",
           "[run][supervisor]") {
   SupervisedScene scene(std::vector<WorkerScript>{});

@@ -350,6 +350,49 @@ TEST_CASE("nothing but plain files of the folder itself belongs to a checkpoint"
                    "lists '../secret', which is no file"));
 }
 
+TEST_CASE("a link in the place of a run's checkpoints, or of its folder, removes nothing elsewhere",
+          "[hostile]") {
+  const TemporaryFolder folder, elsewhere;
+  make_directories(elsewhere / "run");
+  CheckpointState state;
+  for (state.step = 1; state.step < 4; ++state.step)
+    write_checkpoint(elsewhere / "run/checkpoints", state, {}, {});
+  make_directories(elsewhere / "run/checkpoints/.tmp-000000009");
+  make_directories(folder / "a");
+  fs::create_directory_symlink(elsewhere / "run/checkpoints", folder / "a/checkpoints");
+  fs::create_directory_symlink(elsewhere / "run", folder / "b");
+  for (const fs::path& checkpoints : {folder / "a/checkpoints", folder / "b/checkpoints"}) {
+    state.step = 3;
+    for (const auto& action : std::vector<std::function<void()>>{
+             [&] {
+               remove_surplus_checkpoints(checkpoints, {1, false}, 3);
+             },
+             [&] { remove_abandoned_checkpoints(checkpoints, 1); },
+             [&] { remove_shared_folders(checkpoints); },
+             [&] { acknowledge_checkpoint(checkpoints / "000000003", state); },
+             [&] { write_checkpoint(checkpoints, {}, {}, {}); }}) {
+      const std::string fault = error_of(action);
+      INFO(fault);
+      CHECK(contains(fault, "is a symbolic link, and forge keeps a folder there"));
+    }
+  }
+  CHECK(list_checkpoints(elsewhere / "run/checkpoints").size() == 3);
+  CHECK(!is_acknowledged(elsewhere / "run/checkpoints/000000003"));
+  CHECK(fs::exists(elsewhere / "run/checkpoints/.tmp-000000009"));
+}
+
+TEST_CASE("a link among checkpoints is not removed, nor what it leads to", "[hostile]") {
+  const TemporaryFolder folder, elsewhere;
+  CheckpointState state;
+  for (state.step = 2; state.step < 5; ++state.step)
+    write_checkpoint(folder / "checkpoints", state, {}, {});
+  elsewhere.write("thesis.txt", "work");
+  fs::create_directory_symlink(elsewhere.path(), folder / "checkpoints/000000001");
+  remove_surplus_checkpoints(folder / "checkpoints", {1, false}, 4);
+  CHECK(list_checkpoints(folder / "checkpoints").size() == 2);  // the link, and the newest
+  CHECK(folder_entries(elsewhere.path()).size() == 1);
+}
+
 TEST_CASE("no checkpoint is written or sealed behind a link", "[hostile]") {
   const TemporaryFolder folder, elsewhere;
   elsewhere.write("000000007/counts.txt", "1");

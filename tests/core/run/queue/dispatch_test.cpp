@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "core/base/parallel.h"
+#include "core/config/experiment.h"
+#include "core/run/allowed_command.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
@@ -35,8 +37,7 @@ class Scene {
     }
   }
 
-  QueueEntry add(int seed, int units = 1) {
-    run::RunInputs inputs = tests::small_inputs();
+  QueueEntry add(int seed, int units = 1, run::RunInputs inputs = tests::small_inputs()) {
     inputs.experiment["seed"] = seed;
     const run::PlannedRun planned = run::plan_run(inputs, folder_.path(), false);
     run::write_run_folder(planned, inputs);
@@ -116,6 +117,34 @@ TEST_CASE("a run that no room is left for is not overtaken by a smaller one behi
   const QueueEntry large = scene.add(2, 4);
   const QueueEntry behind = scene.add(3, 1);
   REQUIRE(scene.started() == Runs{small.run});
+}
+
+TEST_CASE("a run whose program this user has not allowed waits, and holds up nobody",
+          "[queue][dispatch][hostile]") {
+  Scene scene(holds_the_lock);
+  const TemporaryFolder cache;
+  ::setenv("FORGE_CACHE_DIR", cache.path().c_str(), 1);
+  run::RunInputs inputs = tests::small_inputs();
+  inputs.experiment["backend"] = "external";
+  inputs.experiment["external"] = {
+      {"command", {"./train"}}, {"environment", Runs()}, {"working_directory", "/"}};
+  const QueueEntry strange = scene.add(1, 4, inputs);
+  const QueueEntry own = scene.add(2, 4);
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.started.size() == 1);
+  CHECK(done.started[0].run == own.run);
+  CHECK(scene.queued(strange));
+  INFO(done.waiting.at(strange.run));
+  CHECK(contains(
+      done.waiting.at(strange.run),
+      "one who has allowed its program: 'forge runs resume " + strange.run + " --allow-command'"));
+  ::kill(-scene.last_pid(), SIGKILL);
+  REQUIRE(until([&] { return !scene.run(own).is_running(); }));
+  Queue(scene.path()).remove(own.run);
+  run::allow_command(scene.run(strange).record().identity,
+                     config::experiment_from_json(inputs.experiment));
+  CHECK(scene.started() == Runs{strange.run});
+  ::unsetenv("FORGE_CACHE_DIR");
 }
 
 TEST_CASE("a run that waits for one device does not hold up those of another",
