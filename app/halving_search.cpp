@@ -236,10 +236,8 @@ std::vector<std::string> HalvingSearch::ranked_ids() const {
 std::string HalvingSearch::summary() const {
   std::string text;
   for (const Group& group : groups_) {
-    std::vector<int64_t> counts(group.rung_steps.size());
-    for (const run::Contestant& contestant : group.contestants) {
-      for (size_t rung = 0; rung < contestant.losses.size(); ++rung) ++counts[rung];
-    }
+    const std::vector<int64_t> counts =
+        run::counts_at(group.contestants, int(group.rung_steps.size()));
     const int64_t all = int64_t(group.runs.size()) * group.rung_steps.back();
     text += "halving " + runs_[group.runs.front()].checked->resolved.config_name + " by " +
             rule_.by + ": " + run::counts_text(counts, group.rung_steps) + "; " +
@@ -247,6 +245,14 @@ std::string HalvingSearch::summary() const {
             with_thousands(all) + " steps\n" + best_text(group);
   }
   return text;
+}
+
+bool HalvingSearch::ends_without_best() const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+    const int rungs = int(group.rung_steps.size());
+    return run::next_runs(group.contestants, rule_.eta, rungs).empty() &&
+           !run::best_contestant(group.contestants, rungs);
+  });
 }
 
 std::string HalvingSearch::best_text(const Group& group) const {
@@ -259,33 +265,45 @@ std::string HalvingSearch::best_text(const Group& group) const {
          value_text(rule_, group.contestants[*best].losses.back()) + "\n";
 }
 
-std::string halving_plan_text(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {
-  std::string text;
+HalvingOutlook foresee_halving(const std::vector<CheckedRun>& runs,
+                               const std::vector<std::optional<run::RunFolder>>& folders,
+                               const run::HalvingRule& rule) {
+  HalvingOutlook outlook{std::vector<int64_t>(runs.size()), std::vector<bool>(runs.size()), ""};
   for (const auto& group : by_config(runs)) {
     const std::vector<int64_t> steps = steps_of(*group.front(), rule);
+    const int rungs = int(steps.size());
+    std::vector<run::Contestant> now;
+    for (const CheckedRun* run : group) {
+      const auto& folder = folders[size_t(run - runs.data())];
+      now.push_back(folder ? run::read_contestant(*folder, rule, steps) : run::Contestant());
+    }
+    const std::vector<run::Contestant> end = run::expected_end(now, rule.eta, rungs);
+    for (size_t i = 0; i < group.size(); ++i) {
+      const auto number = size_t(group[i] - runs.data());
+      const size_t reached = end[i].losses.size();
+      outlook.ends[number] = reached == 0 ? 0 : steps[reached - 1];
+      outlook.is_out[number] =
+          reached == now[i].losses.size() && reached > 0 && reached < steps.size();
+    }
+    const auto done = run::counts_at(now, rungs), counts = run::counts_at(end, rungs);
+    const int64_t left = run::total_steps(counts, steps) - run::total_steps(done, steps);
     const auto count = int64_t(group.size());
-    const auto counts = run::expected_counts(count, rule.eta, int(steps.size()));
-    const auto most = run::most_counts(count, rule.eta, int(steps.size()));
-    text += "halving " + group.front()->resolved.config_name + " by " + rule.by + ": " +
-            run::counts_text(counts, steps) + ": " +
-            with_thousands(run::total_steps(counts, steps)) + " of " +
-            with_thousands(count * steps.back()) + " steps; at most " +
-            with_thousands(run::total_steps(most, steps)) +
-            " where several run at once and each is better than those before\n";
+    outlook.text += "halving " + group.front()->resolved.config_name + " by " + rule.by + ": " +
+                    run::counts_text(counts, steps) + ": " +
+                    with_thousands(run::total_steps(counts, steps)) + " of " +
+                    with_thousands(count * steps.back()) + " steps; ";
+    if (left == 0) {
+      outlook.text += "none is left, the search is over\n";
+    } else if (done.front() > 0) {
+      outlook.text += with_thousands(left) + " are left\n";
+    } else {
+      outlook.text +=
+          "at most " +
+          with_thousands(run::total_steps(run::most_counts(count, rule.eta, rungs), steps)) +
+          " where several run at once and each is better than those before\n";
+    }
   }
-  return text;
-}
-
-double halving_share(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule) {
-  double left = 0, all = 0;
-  for (const auto& group : by_config(runs)) {
-    const std::vector<int64_t> steps = steps_of(*group.front(), rule);
-    const auto count = int64_t(group.size());
-    left +=
-        double(run::total_steps(run::expected_counts(count, rule.eta, int(steps.size())), steps));
-    all += double(count * steps.back());
-  }
-  return all > 0 ? left / all : 1;
+  return outlook;
 }
 
 }  // namespace forge::app

@@ -8,6 +8,7 @@
 #include "app/launch.h"
 #include "core/base/error.h"
 #include "core/run/halving.h"
+#include "core/run/run_folder.h"
 
 namespace forge::app {
 
@@ -37,6 +38,8 @@ class HalvingSearch : public RunSource {
 
   /// Why the runs could not be compared, none: they could.
   const std::optional<Error>& problem() const { return problem_; }
+  /// Whether the search of a config is over and none of its runs has a finite loss at the end.
+  bool ends_without_best() const;
   /// Ids of the runs that have begun: those that came furthest first, then by what was compared.
   std::vector<std::string> ranked_ids() const;
   /// "halving by eval_loss: 9 runs to step 200, 3 to step 600, 1 to step 1,600; …", a line for each
@@ -76,11 +79,18 @@ class HalvingSearch : public RunSource {
   size_t most_running_ = 0;  ///< at once, until now: so many devices there are at least
 };
 
-/// What halving leaves of a plan: "9 runs to step 200, …: 5,200 of 14,400 steps; at most …", a line
-/// for each config.
-std::string halving_plan_text(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule);
+/// What a search will take where one run is made at a time, as far as its runs have come.
+struct HalvingOutlook {
+  std::vector<int64_t> ends;  ///< of each run: the step up to which it is trained
+  std::vector<bool> is_out;   ///< whether it has reached a rung from which others go on
+  /// "9 runs to step 200, …: 5,200 of 14,400 steps; at most …", or how many are left of a search
+  /// that has begun; a line for each config.
+  std::string text;
+};
 
-/// The part of all steps that halving leaves where one run is made at a time.
-double halving_share(const std::vector<CheckedRun>& runs, const run::HalvingRule& rule);
+/// `folders` are those of the runs; none: it is not known which.
+HalvingOutlook foresee_halving(const std::vector<CheckedRun>& runs,
+                               const std::vector<std::optional<run::RunFolder>>& folders,
+                               const run::HalvingRule& rule);
 
 }  // namespace forge::app

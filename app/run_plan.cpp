@@ -37,13 +37,15 @@ struct PlanEntry {
   store::Forecast forecast;
   ForecastSource source = ForecastSource::none;
   std::filesystem::path continued = {};  ///< checkpoint of another run that it goes on from, ""
+  bool is_halved = false;                ///< it stopped at a rung from which others go on
 
   /// A run whose data is to be prepared first is new, unless it comes out as one that is there.
   run::Action action() const {
     return foreseen.planned ? foreseen.planned->action : run::Action::start;
   }
   bool is_damaged() const { return action() == run::Action::damaged; }
-  bool is_pending() const { return action() != run::Action::cached && !is_damaged(); }
+  bool is_pending() const { return action() != run::Action::cached && !is_damaged() && !is_halved; }
+  std::string action_text() const { return is_halved ? "halved" : run::name_of(action()); }
 };
 
 /// The checkpoint of another run that a new run goes on from, "". One that has a folder does so as
@@ -56,29 +58,48 @@ std::filesystem::path continued_checkpoint(const PlanEntry& entry) {
   return run::continued_checkpoint(planned->folder);
 }
 
-/// Steps that are left; `past` are the runs that there are.
+/// Steps that are left; `past` are the runs that there are. One that does not run any more goes on
+/// from its checkpoint, or from its start.
 int64_t steps_left(const PlanEntry& entry, const store::PastRuns& past) {
   if (!entry.is_pending()) return 0;
   const int64_t steps = entry.run->resolved.experiment.train.max_steps;
   if (!entry.foreseen.planned) return steps;
   int64_t done = weights::checkpoint_step(entry.continued).value_or(0);
   if (const store::RunSummary* own = past.find(entry.foreseen.planned->record.id))
-    done = std::max(done, own->step);
+    done = std::max(done, entry.action() == run::Action::running ? own->step : own->kept_step);
   return std::max<int64_t>(steps - done, 0);
 }
 
-std::vector<PlanEntry> make_plan(const Context& context,
-                                 const std::vector<CheckedRun>& runs,
-                                 LaunchOptions options,
-                                 bool prepares_data) {
-  const std::optional<store::ResultStore> store = find_store(context);
-  const std::vector<store::RunSummary> stored =
-      store ? store->runs() : std::vector<store::RunSummary>();
-  const store::PastRuns past(stored, [&](const std::string& id) { return store->config(id); });
-  std::vector<PlanEntry> plan;
+/// Marks the runs that a search has left behind. Returns what it will take.
+HalvingOutlook take_outlook(const std::vector<CheckedRun>& runs,
+                            const run::HalvingRule& rule,
+                            std::vector<PlanEntry>& plan) {
+  std::vector<std::optional<run::RunFolder>> folders;
+  for (const PlanEntry& entry : plan) {
+    const auto& planned = entry.foreseen.planned;
+    folders.push_back(planned ? std::optional(planned->folder) : std::nullopt);
+  }
+  HalvingOutlook outlook = foresee_halving(runs, folders, rule);
+  for (size_t i = 0; i < plan.size(); ++i)
+    plan[i].is_halved = outlook.is_out[i] && plan[i].is_pending();
+  return outlook;
+}
+
+/// What is left to do for the runs, of a search by halving where `halving` is one.
+struct Plan {
+  std::vector<PlanEntry> entries;
+  std::optional<HalvingOutlook> halving;
+};
+
+Plan make_plan(const Context& context,
+               const std::vector<CheckedRun>& runs,
+               LaunchOptions options,
+               const std::optional<run::HalvingRule>& halving,
+               bool prepares_data) {
+  Plan plan;
   LateProgress progress("planning runs");
   for (const CheckedRun& run : runs) {
-    progress(plan.size(), runs.size());
+    progress(plan.entries.size(), runs.size());
     PlanEntry entry{&run, {}, {}, ForecastSource::none};
     if (prepares_data) {
       PreparedRun prepared = prepare_run(context, run, options);
@@ -88,15 +109,22 @@ std::vector<PlanEntry> make_plan(const Context& context,
     }
     if (entry.foreseen.planned) options.taken.push_back(entry.foreseen.planned->record.id);
     entry.continued = continued_checkpoint(entry);
-    const worker::Environment& environment = run.backend.environment;
+    plan.entries.push_back(std::move(entry));
+  }
+  if (halving) plan.halving = take_outlook(runs, *halving, plan.entries);
+  const std::optional<store::ResultStore> store = find_store(context);
+  const std::vector<store::RunSummary> stored =
+      store ? store->runs() : std::vector<store::RunSummary>();
+  const store::PastRuns past(stored, [&](const std::string& id) { return store->config(id); });
+  for (PlanEntry& entry : plan.entries) {
+    const worker::Environment& environment = entry.run->backend.environment;
     entry.forecast = store::forecast(past,
-                                     {run.resolved.json,
+                                     {entry.run->resolved.json,
                                       steps_left(entry, past),
                                       environment.device_type,
                                       environment.device_name,
                                       environment.device_type == "cpu" ? environment.threads : 0});
     if (entry.forecast.seconds) entry.source = ForecastSource::history;
-    plan.push_back(std::move(entry));
   }
   return plan;
 }
@@ -150,17 +178,17 @@ std::string time_summary(std::map<ForecastSource, int> pending, double seconds) 
 
 /// "10 runs: 8 new, 2 cached; about 3m 20s in sequence, based on past runs on this device".
 std::string plan_summary(const std::vector<PlanEntry>& plan) {
-  std::map<run::Action, int> counts;
+  std::map<std::pair<run::Action, std::string>, int> counts;
   std::map<ForecastSource, int> pending;
   double seconds = 0;
   for (const PlanEntry& entry : plan) {
-    ++counts[entry.action()];
+    ++counts[{entry.action(), entry.action_text()}];
     if (entry.is_pending()) ++pending[entry.source];
     seconds += entry.forecast.seconds.value_or(0);
   }
   std::vector<std::string> parts;
   for (const auto& [action, count] : counts)
-    parts.push_back(std::to_string(count) + " " + run::name_of(action));
+    parts.push_back(std::to_string(count) + " " + action.second);
   const std::string text =
       std::to_string(plan.size()) + (plan.size() == 1 ? " run: " : " runs: ") + join(parts, ", ");
   if (pending.empty()) return text;
@@ -176,7 +204,7 @@ nlohmann::json entry_json(const PlanEntry& entry) {
   return {{"run", planned ? nlohmann::json(planned->record.id) : nlohmann::json(nullptr)},
           {"config", entry.run->resolved.config_name},
           {"label", entry.run->label},
-          {"action", run::name_of(entry.action())},
+          {"action", entry.action_text()},
           {"continues", continued_json(entry.continued)},
           {"steps", forecast.steps},
           {"seconds", or_null(forecast.seconds)},
@@ -188,7 +216,7 @@ std::vector<std::string> entry_line(const PlanEntry& entry) {
   const store::Forecast& forecast = entry.forecast;
   const std::string time = forecast.seconds ? human_duration(*forecast.seconds) : "?";
   return {entry.run->label,
-          run::name_of(entry.action()),
+          entry.action_text(),
           with_thousands(forecast.steps),
           entry.is_pending() ? time : "—",
           forecast.memory_bytes ? human_bytes(double(*forecast.memory_bytes)) : "?"};
@@ -226,15 +254,17 @@ void save_plan(const Context& context,
 }
 
 /// What halving leaves of the plan, and of its time.
-std::string halving_text(const std::vector<PlanEntry>& plan,
-                         const std::vector<CheckedRun>& runs,
-                         const run::HalvingRule& rule) {
+std::string halving_text(const Plan& plan) {
   double seconds = 0;
-  for (const PlanEntry& entry : plan) seconds += entry.forecast.seconds.value_or(0);
-  const std::string text = halving_plan_text(runs, rule);
-  if (seconds == 0) return text;
-  return text + "about " + human_duration(seconds * halving_share(runs, rule)) +
-         " in sequence with halving\n";
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    const store::Forecast& forecast = plan.entries[i].forecast;
+    const int64_t done = plan.entries[i].run->resolved.experiment.train.max_steps - forecast.steps;
+    const int64_t left = std::max<int64_t>(plan.halving->ends[i] - done, 0);
+    if (forecast.steps > 0)
+      seconds += forecast.seconds.value_or(0) * double(left) / double(forecast.steps);
+  }
+  if (seconds == 0) return plan.halving->text;
+  return plan.halving->text + "about " + human_duration(seconds) + " in sequence with halving\n";
 }
 
 }  // namespace
@@ -249,7 +279,8 @@ bool print_plan(const Context& context,
                 const std::vector<CheckedRun>& runs,
                 const LaunchOptions& launch_options,
                 const PlanOptions& options) {
-  std::vector<PlanEntry> plan = make_plan(context, runs, launch_options, !options.save.empty());
+  Plan made = make_plan(context, runs, launch_options, options.halving, !options.save.empty());
+  std::vector<PlanEntry>& plan = made.entries;
   if (options.probe) benchmark_unknown_runs(context, launch_options, plan);
   if (options.json) {
     print_json(json_list(plan, entry_json));
@@ -263,7 +294,7 @@ bool print_plan(const Context& context,
                   << "\n";
     }
     std::cout << plan_summary(plan) << "\n";
-    if (options.halving) std::cout << halving_text(plan, runs, *options.halving);
+    if (made.halving) std::cout << halving_text(made);
   }
   bool whole = true;
   for (const PlanEntry& entry : plan) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "app/runs.h"
 #include "app/tables.h"
@@ -16,6 +17,8 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
+#include "core/run/host.h"
+#include "core/run/identity.h"
 
 namespace forge::app {
 namespace {
@@ -55,30 +58,64 @@ std::vector<run::Sweep> sweeps_of(const tables::BestOfSpec& best_of,
   return sweeps;
 }
 
-/// Seeds that the command line or the table asks for are part of the table's plan, of which the
-/// rest, in other commands, has the seeds behind them.
+/// Those of the request's project.
+store::RunFilter filter_of(const TableRequest& request) {
+  store::RunFilter of_project;
+  of_project.project = request.project.path;
+  of_project.workspace = request.project.workspace_root.string();
+  of_project.runs_dir = request.context.runs_dir();
+  return of_project;
+}
+
+/// Seeds that were run before, but those that tune rows, in the order in which their runs were
+/// planned: by the config and by what its runs have in common but the seed.
+using KnownSeeds = std::map<std::pair<std::string, std::string>, std::vector<int64_t>>;
+
+KnownSeeds known_seeds(const TableRequest& request) {
+  const std::optional<store::ResultStore> store = find_store(request.context);
+  if (!store) return {};
+  std::vector<store::ConfiguredRun> runs = store->configured_runs(filter_of(request));
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.summary.created, a.summary.id) < std::tie(b.summary.created, b.summary.id);
+  });
+  KnownSeeds known;
+  for (const store::ConfiguredRun& run : runs) {
+    const int64_t seed = run.summary.seed;
+    const auto& best_of = request.table.best_of;
+    if (!best_of || !tables::is_tuning_seed(*best_of, seed))
+      known[{run.summary.config, run::config_key(run.config)}].push_back(seed);
+  }
+  return known;
+}
+
+/// Seeds that the command line or the table asks for are part of the table's plan. The rest of it
+/// are those that were run before, and then the seeds behind its own, which other commands make.
 std::vector<CheckedRun> check(const TableRequest& request,
                               const std::vector<SelectedConfig>& configs,
                               const RunSelection& seeds) {
   std::vector<CheckedRun> runs =
       check_configs(request.context, configs, seeds, request.swept, request.options);
   if (seeds.seeds.empty() && seeds.seed_count == 0) return runs;
+  const auto all = static_cast<size_t>(std::max(request.table.seeds, 0));
+  std::optional<KnownSeeds> known;
   for (CheckedRun& run : runs) {
-    std::vector<int64_t>& planned = run.planned_seeds;
-    while (!planned.empty() && planned.size() < static_cast<size_t>(request.table.seeds) &&
-           planned.back() < std::numeric_limits<int64_t>::max())
-      planned.push_back(planned.back() + 1);
+    if (run.planned_seeds.empty() || run.planned_seeds.size() >= all) continue;
+    if (!known) known = known_seeds(request);
+    std::set<int64_t> planned(run.planned_seeds.begin(), run.planned_seeds.end());
+    for (const int64_t seed :
+         (*known)[{run.resolved.config_name, run::config_key(run.resolved.json)}])
+      if (planned.size() < all) planned.insert(seed);
+    int64_t last = run.planned_seeds.back();
+    while (planned.size() < all && last < std::numeric_limits<int64_t>::max())
+      planned.insert(++last);
+    run.planned_seeds.assign(planned.begin(), planned.end());
   }
   return runs;
 }
 
 /// The runs of the request's project, by id.
 std::vector<store::RunSummary> runs_of_project(const TableRequest& request) {
-  store::RunFilter of_project;
-  of_project.project = request.project.path;
-  of_project.workspace = request.project.workspace_root.string();
-  of_project.runs_dir = request.context.runs_dir();
-  return stored_runs(request.context, of_project);
+  return stored_runs(request.context, filter_of(request));
 }
 
 /// The runs but those that diverged, which would do so again, and which a table knows as values
@@ -159,24 +196,6 @@ double best_value(const tables::BestOfSpec& best_of,
       "other values may not diverge; best_of lists them");
 }
 
-/// Values at which the grid goes on because a row has its best at that end. All rows get them, so
-/// that all are tuned alike.
-std::vector<double> values_beyond(const tables::BestOfSpec& best_of,
-                                  const std::vector<double>& grid,
-                                  const std::map<std::string, double>& chosen) {
-  const auto [least, most] = std::minmax_element(grid.begin(), grid.end());
-  const auto is_chosen = [&](double value) {
-    return std::any_of(
-        chosen.begin(), chosen.end(), [&](const auto& entry) { return entry.second == value; });
-  };
-  std::vector<double> values;
-  for (const bool upwards : {false, true}) {
-    if (!is_chosen(upwards ? *most : *least)) continue;
-    if (const auto next = tables::next_value(best_of, grid, upwards)) values.push_back(*next);
-  }
-  return values;
-}
-
 /// Throws Error where a row would show a seed that it was tuned with.
 void require_other_seeds(const TableRequest& request) {
   const std::vector<int64_t>& tuning = request.table.best_of->tuning_seeds;
@@ -232,7 +251,9 @@ SelectedRuns tuned_runs(const TableRequest& request) {
     }
     for (const auto& [config, of_value] : *means)
       chosen[config] = best_value(best_of, config, grid, of_value);
-    const std::vector<double> added = values_beyond(best_of, grid, chosen);
+    std::vector<double> values;
+    for (const auto& [config, value] : chosen) values.push_back(value);
+    const std::vector<double> added = tables::values_beyond(best_of, grid, values);
     if (added.empty() && tuning.empty()) return {without_diverged(request, std::move(runs)), ""};
     if (added.empty()) break;
     grid.insert(grid.end(), added.begin(), added.end());
@@ -261,15 +282,26 @@ std::optional<int64_t> steps_taken(const std::vector<store::RunSummary>& stored,
 struct RowTraining {
   config::TrainConfig config;
   tables::TrainingCost cost;
+  std::string why_not_measured = {};  ///< though there is a measurement; "": none, or it is good
 };
+
+/// What a measurement must agree with so that the run that is asked for keeps the budget by it.
+tables::SpeedSettings speed_settings_of(const TableRequest& request, const CheckedRun& run) {
+  const worker::Environment& device = run.backend.environment;
+  tables::SpeedSettings settings = tables::speed_settings_of(run.resolved.json);
+  settings["device"] = run::device_text(device.device_type, device.device_name, device.threads);
+  settings["processes"] =
+      std::to_string(std::max(1, run.resolved.experiment.parallel.processes.count));
+  settings["program"] = request.context.program_hash(run.resolved.experiment);
+  return settings;
+}
 
 std::map<std::string, RowTraining> training_of(const TableRequest& request) {
   const tables::TableSpec& table = request.table;
-  const auto speeds =
-      tables::choose_speeds(table, current_benchmarks(request.context, request.project));
   const std::vector<SelectedConfig> rows =
       rows_with(request, [](const auto&) { return std::vector<run::Sweep>(); });
   std::map<std::string, RowTraining> training;
+  std::vector<tables::SpeedRow> measured;
   for (size_t i = 0; i < rows.size(); ++i) {
     const CheckedRun run = check(request, {rows[i]}, {}).front();
     const config::Experiment& experiment = run.resolved.experiment;
@@ -278,7 +310,19 @@ std::map<std::string, RowTraining> training_of(const TableRequest& request) {
     row.config = train;
     row.cost.flops_per_token = model::flops_per_token(experiment.model, train.seq_len).total();
     row.cost.tokens_per_step = int64_t{train.batch_size} * train.seq_len;
-    if (speeds[i] && speeds[i]->not_comparable_because.empty())
+    measured.push_back(
+        {table.rows[i].config, [&table, own = speed_settings_of(request, run)](const auto& record) {
+           return tables::why_of_other_training(record, own, "the runs", table);
+         }});
+  }
+  if (table.budget->equal != tables::Budget::time) return training;
+  const auto speeds =
+      tables::choose_speeds(table, measured, current_benchmarks(request.context, request.project));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!speeds[i]) continue;
+    RowTraining& row = training[table.rows[i].config];
+    row.why_not_measured = speeds[i]->not_comparable_because;
+    if (row.why_not_measured.empty())
       row.cost.tokens_per_second = speeds[i]->record.tokens_per_second;
   }
   return training;
@@ -296,10 +340,14 @@ SelectedRuns budgeted_runs(const TableRequest& request) {
     if (row.config == reference) return {};
     const RowTraining& own = training.at(row.config);
     auto steps = tables::steps_within(budget, own.cost, theirs.cost, theirs.config.max_steps);
-    if (!steps)
+    if (!steps) {
+      const bool is_own = !own.cost.tokens_per_second;
+      const std::string& why = (is_own ? own : theirs).why_not_measured;
       throw Error("table '" + table.name + "' gives its rows equal time, and the speed of " +
-                      row.config + " is not known",
+                      (is_own ? row.config : reference) + " is not known" +
+                      (why.empty() ? "" : ": " + why),
                   quoted_command(tables::bench_command(table)) + " measures all rows in one call");
+    }
     if (budget == tables::Budget::time)
       steps = steps_taken(stored, row.config, *steps).value_or(*steps);
     std::vector<run::Sweep> length = {{"train.max_steps", {std::to_string(*steps)}}};

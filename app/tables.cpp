@@ -388,10 +388,11 @@ std::vector<tables::Ablation> build_tables(const Context& context,
   return tables;
 }
 
-std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
-                                                  const project::Project& project,
-                                                  const TableOptions& options) {
-  return find(context, project, options).runs;
+RunsForTables runs_for_tables(const Context& context,
+                              const project::Project& project,
+                              const TableOptions& options) {
+  Findings findings = find(context, project, options);
+  return {std::move(findings.runs), std::move(findings.filtered_out)};
 }
 
 std::vector<benchmark::Record> current_benchmarks(const Context& context,

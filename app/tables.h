@@ -53,11 +53,14 @@ std::vector<tables::Ablation> build_tables(const Context& context,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options);
 
-/// The runs of the project that the options select, also those whose model is not their config's
-/// current one.
-std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
-                                                  const project::Project& project,
-                                                  const TableOptions& options);
+/// Runs of a project, also those whose model is not their config's current one.
+struct RunsForTables {
+  std::vector<store::ConfiguredRun> shown;         ///< that --where selects
+  std::vector<store::ConfiguredRun> filtered_out;  ///< the others
+};
+RunsForTables runs_for_tables(const Context& context,
+                              const project::Project& project,
+                              const TableOptions& options);
 
 /// What `forge bench` measured of the project's configs as they are now.
 std::vector<benchmark::Record> current_benchmarks(const Context& context,

@@ -67,32 +67,34 @@ void require_pivot_options(const CompareOptions& options) {
   }
 }
 
-/// The runs of a profile; "": all of them.
-std::vector<store::ConfiguredRun> runs_of_profile(std::vector<store::ConfiguredRun> runs,
-                                                  const std::string& profile) {
-  if (profile.empty()) return runs;
+/// Leaves out the runs of other profiles.
+void keep_profile(const std::string& profile, RunsForTables& runs) {
   std::set<std::string> known;
-  for (const store::ConfiguredRun& run : runs) known.insert(run.summary.profile);
+  for (const store::ConfiguredRun& run : runs.shown) known.insert(run.summary.profile);
   if (known.count(profile) == 0)
     throw Error(
         "no run has profile '" + profile + "'",
         "the runs have " + join(std::vector<std::string>(known.begin(), known.end()), ", "));
-  runs.erase(std::remove_if(runs.begin(),
-                            runs.end(),
-                            [&](const auto& run) { return run.summary.profile != profile; }),
-             runs.end());
-  return runs;
+  const auto others =
+      std::stable_partition(runs.shown.begin(), runs.shown.end(), [&](const auto& run) {
+        return run.summary.profile == profile;
+      });
+  std::move(others, runs.shown.end(), std::back_inserter(runs.filtered_out));
+  runs.shown.erase(others, runs.shown.end());
 }
 
 int print_pivot(const Context& context, const CompareOptions& options) {
   require_pivot_options(options);
-  const tables::PivotOptions wanted = {options.rows.empty() ? "config" : options.rows,
-                                       options.columns,
-                                       options.metric.empty() ? "eval_loss" : options.metric};
-  const tables::Pivot pivot = tables::build_pivot(
-      runs_of_profile(runs_for_tables(context, context.project(), options.tables),
-                      options.tables.profile),
-      wanted);
+  tables::PivotOptions wanted = {options.rows.empty() ? "config" : options.rows,
+                                 options.columns,
+                                 options.metric.empty() ? "eval_loss" : options.metric,
+                                 options.tables.where};
+  RunsForTables runs = runs_for_tables(context, context.project(), options.tables);
+  if (const std::string& profile = options.tables.profile; !profile.empty()) {
+    keep_profile(profile, runs);
+    wanted.filter.push_back("profile=" + profile);
+  }
+  const tables::Pivot pivot = tables::build_pivot(runs.shown, wanted, runs.filtered_out);
   if (options.json || options.format == "json") {
     print_json(tables::to_json(pivot));
   } else if (options.format == "csv") {

@@ -291,6 +291,8 @@ ExecutedRuns execute_search(const Context& context,
               << "\n";
     executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
   }
+  if (search.ends_without_best())
+    executed.exit_code = std::max(executed.exit_code, run::supervised_failed);
   if (executed.exit_code == run::supervised_stopped)
     std::cerr << "the same command goes on with the search\n";
   executed.ended = search.ranked_ids();

@@ -58,12 +58,17 @@ int list_runs(const Context& context, const RunsOptions& options) {
   const bool some = !known.empty();
   store::RunQuery query = options.query;
   query.limit = static_cast<size_t>(options.limit);
-  const bool shows_keys = !options.json && !(columns.size() > 0 && store::are_columns(columns));
+  const bool shows_keys = columns.empty() ? !options.json : !store::are_columns(columns);
   const std::vector<store::ConfiguredRun> runs =
       select_stored(context, std::move(known), query, shows_keys);
   for (const store::ConfiguredRun& run : runs) warn_of_stopped(runs_dir, run.summary);
   if (options.json)
-    return print_json(json_list(runs, [](const auto& run) { return app::to_json(run.summary); }));
+    return print_json(json_list(runs, [&](const store::ConfiguredRun& run) {
+      nlohmann::json json = app::to_json(run.summary);
+      for (const std::string& name : columns)
+        if (!json.contains(name)) json[name] = store::value_of(run, name);
+      return json;
+    }));
   if (!some && archived > 0) {
     std::cerr << "no runs except " << archived << " archived ones; --archived lists them\n";
   } else if (!some) {

@@ -35,7 +35,7 @@ std::string compact_timestamp(const std::string& utc_timestamp) {
   return compact + "Z";
 }
 
-double parse_time(const std::string& text) {
+std::optional<double> time_from(const std::string& text) {
   const bool is_number = !text.empty() && text.size() <= 12 &&
                          text.find_first_not_of("0123456789") == std::string::npos;
   if (is_number) return std::stod(text);
@@ -48,6 +48,11 @@ double parse_time(const std::string& text) {
     if (utc.tm_mday == read.tm_mday && utc.tm_mon == read.tm_mon)
       return static_cast<double>(seconds);
   }
+  return std::nullopt;
+}
+
+double parse_time(const std::string& text) {
+  if (const std::optional<double> time = time_from(text)) return *time;
   throw Error("'" + text + "' is no time",
               "write 2026-01-31T12:00:00 (UTC), or whole seconds since 1970");
 }

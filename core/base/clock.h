@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace forge {
@@ -15,7 +16,9 @@ inline std::string utc_timestamp() { return utc_timestamp(unix_time()); }
 std::string compact_timestamp(const std::string& utc_timestamp);
 
 /// Seconds since the Unix epoch of "2026-11-21T03:40:12" (UTC, with or without a final Z), of a
-/// date alone, or of such seconds themselves. Throws Error for anything else.
+/// date alone, or of such seconds themselves; none for anything else.
+std::optional<double> time_from(const std::string& text);
+/// The same. Throws Error for anything else.
 double parse_time(const std::string& text);
 
 /// Seconds of a clock that never jumps; only differences mean something.

@@ -110,9 +110,25 @@ std::vector<NextRun> next_runs(const std::vector<Contestant>& contestants, int64
   return next;
 }
 
-std::vector<int64_t> expected_counts(int64_t runs, int64_t eta, int rungs) {
-  std::vector<int64_t> counts = {runs};
-  while (int(counts.size()) < rungs) counts.push_back(std::max<int64_t>(counts.back() / eta, 1));
+std::vector<Contestant> expected_end(std::vector<Contestant> contestants, int64_t eta, int rungs) {
+  for (Contestant& contestant : contestants) contestant.is_active = false;
+  while (true) {
+    const std::vector<NextRun> next = next_runs(contestants, eta, rungs);
+    const auto certain =
+        std::find_if(next.begin(), next.end(), [](const NextRun& run) { return run.is_certain; });
+    if (certain == next.end()) return contestants;
+    Contestant& contestant = contestants[certain->contestant];
+    contestant.aim = certain->rung;
+    const double loss =
+        contestant.losses.empty() ? std::numeric_limits<double>::max() : contestant.losses.back();
+    contestant.losses.resize(size_t(certain->rung) + 1, loss);
+  }
+}
+
+std::vector<int64_t> counts_at(const std::vector<Contestant>& contestants, int rungs) {
+  std::vector<int64_t> counts(static_cast<size_t>(rungs));
+  for (const Contestant& contestant : contestants)
+    for (size_t rung = 0; rung < contestant.losses.size(); ++rung) ++counts[rung];
   return counts;
 }
 

@@ -66,9 +66,14 @@ std::optional<size_t> best_contestant(const std::vector<Contestant>& contestants
 /// time this is successive halving, and with several no device waits for the slowest run.
 std::vector<NextRun> next_runs(const std::vector<Contestant>& contestants, int64_t eta, int rungs);
 
-/// How many of `runs` reach each rung, one at a time.
-std::vector<int64_t> expected_counts(int64_t runs, int64_t eta, int rungs);
-/// The same at most, however they overtake each other: each may be better than all before it.
+/// How far they come where one run goes on at a time. Who is sent on is as good there as at the
+/// rung before, and the worst where it has not begun.
+std::vector<Contestant> expected_end(std::vector<Contestant> contestants, int64_t eta, int rungs);
+
+/// How many have reached each rung.
+std::vector<int64_t> counts_at(const std::vector<Contestant>& contestants, int rungs);
+/// How many of `runs` reach each rung at most, however they overtake each other: each may be better
+/// than all before it.
 std::vector<int64_t> most_counts(int64_t runs, int64_t eta, int rungs);
 
 /// The steps that `counts` runs train up to the rungs, no step twice.

@@ -17,11 +17,10 @@ double loss_of(const worker::Evaluation& evaluation,
   double value = evaluation.loss;
   if (rule.by == "validation_loss") {
     if (!evaluation.validation_loss)
-      throw Error(
-          "halving compares validation_loss, and the evaluation of run '" + folder.id() +
-              "' at step " + std::to_string(evaluation.step) + " has none",
-          "its worker measures it after the last step only; 'halving: {by: eval_loss}' in a "
-          "sweep file compares what every evaluation has");
+      throw Error("halving compares validation_loss, and the evaluation of run '" + folder.id() +
+                      "' at step " + std::to_string(evaluation.step) + " has none",
+                  "its worker did not measure it there; 'halving: {by: eval_loss}' in a "
+                  "sweep file compares what every evaluation has");
     value = *evaluation.validation_loss;
   } else if (rule.is_by_score()) {
     const auto score = evaluation.scores.find(rule.by);

@@ -221,23 +221,35 @@ TEST_CASE("seeds of a table's plan may be run in several commands") {
          "rows: [{config: train_llama, name: Llama}]\n"
          "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
          "must_be_equal: [profile]\n";
-  const auto table_after = [&](const std::string& seeds) {
-    const Outcome ran = forge.call({"run",
-                                    "-p",
-                                    "canon",
-                                    "--table",
-                                    "planned",
-                                    "--seed",
-                                    seeds,
-                                    "--set",
-                                    "train.max_steps=2"});
+  const auto run_part = [&](const std::string& table_or_config, const std::string& seeds) {
+    std::vector<std::string> command = {
+        "run", "-p", "canon", "--seed", seeds, "--set", "train.max_steps=2"};
+    if (table_or_config == "planned") command.emplace_back("--table");
+    command.push_back(table_or_config);
+    const Outcome ran = forge.call(command);
     INFO(ran.err);
     REQUIRE(ran.exit_code == 0);
+  };
+  const auto table_after = [&](const std::string& seeds) {
+    run_part("planned", seeds);
     return forge.call({"compare", "-p", "canon", "--table", "planned"}).out;
   };
+  const auto begin_anew = [&] { fs::remove_all(forge.runs_dir()); };
   CHECK(contains(table_after("11,12"), "interim"));
   CHECK(contains(table_after("13"), "as planned"));
   CHECK(contains(table_after("20"), "reopened"));
+  // A part of one seed is as good, whichever it is.
+  begin_anew();
+  table_after("42");
+  CHECK(contains(table_after("43,44"), "as planned"));
+  begin_anew();
+  table_after("43");
+  CHECK(contains(table_after("42"), "interim: 3 seeds planned"));
+  CHECK(contains(table_after("44"), "as planned"));
+  // What was planned first stays planned.
+  begin_anew();
+  run_part("train_llama", "42,43");
+  CHECK(contains(table_after("44"), "reopened: 2 seeds planned"));
 }
 
 TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows' runs") {
@@ -362,6 +374,22 @@ TEST_CASE("a table with a budget trains each row as long as it allows") {
   REQUIRE(unknown.exit_code != 0);
   REQUIRE(contains(unknown.err, "the speed of train_baseline is not known"));
   REQUIRE(contains(unknown.err, "forge bench train_llama train_baseline"));
+}
+
+TEST_CASE("a plan counts the steps from where a failed run goes on", "[end_to_end][experiment]") {
+  const Program forge;
+  std::vector<std::string> command = tiny({"run", "train_canon_a"}, 40);
+  command.insert(command.end(), {"--set", "optimizer.lr=1e30", "--json"});
+  REQUIRE(forge.call(command).exit_code == 1);
+  const json failed = json::parse(forge.call({"runs", "--json"}).out).at(0);
+  REQUIRE(failed.at("step") > 0);
+  REQUIRE(failed.at("kept_step") == 0);
+  const Outcome with_key = forge.call({"runs", "--columns", "id,optimizer.lr", "--json"});
+  REQUIRE(json::parse(with_key.out).at(0).at("optimizer.lr") == 1e30);
+  command.emplace_back("--dry-run");
+  const json planned = json::parse(forge.call(command).out).at(0);
+  REQUIRE(planned.at("action") == "resumes");
+  REQUIRE(planned.at("steps") == 40);
 }
 
 TEST_CASE("an option that would be dropped is refused", "[end_to_end][experiment]") {

@@ -95,6 +95,13 @@ TEST_CASE("halving completes the best run and leaves the others as stopped ones"
   const int before = workers_started(forge);
   REQUIRE(forge.call(search()).exit_code == 0);
   REQUIRE(workers_started(forge) == before);
+  const std::string over = forge.call(search({"--dry-run"})).out;
+  INFO(over);
+  REQUIRE(contains(over, "6 runs: 5 halved, 1 cached\n"));
+  REQUIRE(contains(over, "1,140 of 6,000 steps; none is left, the search is over\n"));
+  REQUIRE_FALSE(contains(over, "about "));
+  for (const json& run : json::parse(forge.call(search({"--dry-run", "--json"})).out))
+    REQUIRE(run.at("steps") == 0);
 
   // Trained in one go the best run has the same bits.
   const Program straight;
@@ -130,6 +137,23 @@ TEST_CASE("a search that is interrupted goes on with the same command to the sam
   REQUIRE(again.exit_code == 0);
   REQUIRE(straight.call(search()).exit_code == 0);
   REQUIRE(ends_in(forge).completed == ends_in(straight).completed);
+}
+
+TEST_CASE("a search of which no run ends with a finite loss has no best and says so") {
+  const Program forge;
+  std::vector<std::string> command = tiny({"run", "train_canon_a"}, 20);
+  for (const char* argument :
+       {"--set", "train.eval_every=2", "--sweep", "optimizer.lr=1e30,2e30", "--halving", "2"})
+    command.emplace_back(argument);
+  int before = 0;
+  for (int time = 0; time < 2; ++time) {
+    const Outcome searched = forge.call(command);
+    INFO(searched.err);
+    REQUIRE(searched.exit_code == 1);
+    REQUIRE(contains(searched.err, "there is no best: no run has a finite eval_loss"));
+    if (time == 0) before = workers_started(forge);
+    REQUIRE(workers_started(forge) == before);
+  }
 }
 
 /// The first of these learning rates is by far the best.

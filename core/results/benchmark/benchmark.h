@@ -130,8 +130,9 @@ struct Record {
   std::string config_hash;  ///< of the resolved config, less what cannot change a number
   std::string program;      ///< hash of an external backend's files, see run::Identity
   std::string precision;    ///< of operations too
-  nlohmann::json model = nlohmann::json::object();  ///< section of the resolved config
-  nlohmann::json train = nlohmann::json::object();  ///< keys that decide the speed
+  nlohmann::json model = nlohmann::json::object();     ///< section of the resolved config
+  nlohmann::json train = nlohmann::json::object();     ///< keys that decide the speed
+  nlohmann::json settings = nlohmann::json::object();  ///< speed_settings; empty: not recorded
   int64_t window_steps = 0;
   int64_t tokens_per_step = 0;
   std::vector<double> windows;   ///< tokens a second of each
@@ -173,6 +174,10 @@ std::vector<Record> make_records(const BenchInvocation& call,
 
 /// The keys of `train` that may decide the speed of a step, with optimizer.type.
 nlohmann::json speed_keys(const nlohmann::json& experiment);
+
+/// The keys of the resolved config's other sections, but for the model, that may decide it: without
+/// seeds, names, learning rates and the places of files.
+nlohmann::json speed_settings(const nlohmann::json& experiment);
 
 /// A name for a call of now that no other one has.
 std::string new_call_id(const std::string& created);

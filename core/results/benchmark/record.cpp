@@ -100,6 +100,7 @@ void training_fields(Visitor& visit, Record& record) {
   visit.optional("program", record.program);
   visit.field("model", record.model);
   visit.field("train", record.train);
+  visit.optional("settings", record.settings);
   visit.field("window_steps", record.window_steps);
   visit.field("tokens_per_step", record.tokens_per_step);
   visit.field("windows", record.windows);
@@ -199,6 +200,7 @@ Record make_record(const BenchInvocation& call,
   record.precision = measured.experiment.at("train").at("precision").get<std::string>();
   record.model = measured.experiment.at("model");
   record.train = speed_keys(measured.experiment);
+  record.settings = speed_settings(measured.experiment);
   // Where memory ran out, fewer than the config asks for.
   if (result.micro_batch_size) record.train["micro_batch_size"] = *result.micro_batch_size;
   record.window_steps = measurement.ready.window_steps;
@@ -278,11 +280,24 @@ nlohmann::json speed_keys(const nlohmann::json& experiment) {
                           "validation_rows",
                           "eval_batch_size",
                           "eval_prompts",
-                          "initial_weights"}) {
+                          "initial_weights",
+                          "initial_weights_seed"}) {
     keys.erase(key);
   }
   keys["optimizer"] = experiment.at("optimizer").at("type");
   return keys;
+}
+
+nlohmann::json speed_settings(const nlohmann::json& experiment) {
+  nlohmann::json settings = run::identity_config(experiment);
+  for (const char* section : {"model", "train", "schedule", "profile", "seed"})
+    settings.erase(section);
+  for (const char* key :
+       {"/data/seed", "/data/order_seed", "/optimizer/lr", "/optimizer/muon/adamw_lr"}) {
+    const nlohmann::json::json_pointer place(key);
+    if (settings.contains(place)) settings[place.parent_pointer()].erase(place.back());
+  }
+  return settings;
 }
 
 std::string new_call_id(const std::string& created) {

@@ -121,11 +121,6 @@ inline RunSummary read_run(SQLite::Statement& statement) {
   RunSummary run;
   RowReader reader(statement);
   columns(reader, run);
-  // An evaluation was made and its loss is NULL: it was not a number.
-  if (run.eval_step) run.metrics.try_emplace(results::eval_loss_name, std::nan(""));
-  // So was training, of which a run tells its speed and loss together.
-  if (run.metrics.count(results::tokens_per_second_name) > 0)
-    run.metrics.try_emplace(results::train_loss_name, std::nan(""));
   return run;
 }
 

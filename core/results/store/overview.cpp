@@ -208,7 +208,8 @@ WaitingRun waiting(const fs::path& runs_dir,
   if (!found || !config.is_object()) return waiting;
   waiting.config = found->config;
   const nlohmann::json train = config.value("train", nlohmann::json::object());
-  waiting.steps_left = std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->step, 0);
+  waiting.steps_left =
+      std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->kept_step, 0);
   waiting.seconds =
       forecast(past,
                {config, waiting.steps_left, found->device_type, found->device_name, found->threads})

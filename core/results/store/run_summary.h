@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -91,8 +92,8 @@ struct RunSummary {
   int64_t shared_device = 0;  ///< 1: another process held memory of the GPU when an attempt ended
   /// Files that it reads and that changed while it trained, in words with commas between; "": none.
   std::string changed_inputs;
-  /// Last values of the metrics that the run has reported (Source::run), by name. NaN where the
-  /// loss of the training or of an evaluation was not a number.
+  /// Last values of the metrics that the run has reported (Source::run), by name. NaN where one was
+  /// not a number.
   std::map<std::string, double, std::less<>> metrics;
   Scores scores;  ///< at eval_step; rows of the table `scores`
 
@@ -166,6 +167,10 @@ void columns(Visitor& visit, Run& run) {
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
   visit.column("changed_inputs", run.changed_inputs);
+  std::vector<std::string> not_numbers;
+  for (const auto& [name, value] : run.metrics)
+    if (std::isnan(value)) not_numbers.push_back(name);
+  visit.column("not_numbers", not_numbers);
   for (const results::Metric& metric : results::metrics()) {
     if (metric.source != results::Source::run) continue;
     const auto found = run.metrics.find(metric.name);
@@ -175,6 +180,8 @@ void columns(Visitor& visit, Run& run) {
       if (value) run.metrics[metric.name] = *value;
     }
   }
+  if constexpr (!std::is_const_v<Run>)
+    for (const std::string& name : not_numbers) run.metrics[name] = std::nan("");
 }
 
 /// The score that summarizes an evaluation in one line: the first that is not a part of another, as

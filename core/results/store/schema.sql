@@ -66,7 +66,8 @@ CREATE TABLE runs (
   recompute             TEXT NOT NULL,      -- train.recompute, as the worker was told
   busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
   shared_device         INTEGER NOT NULL,   -- 1: another process held memory of the GPU
-  changed_inputs        TEXT NOT NULL       -- files that it reads and that changed while it trained; '': none
+  changed_inputs        TEXT NOT NULL,      -- files that it reads and that changed while it trained; '': none
+  not_numbers           TEXT NOT NULL       -- metrics that are NULL because they were measured and were no numbers
 ) STRICT;
 
 CREATE INDEX runs_by_config ON runs (config, created);

@@ -142,17 +142,16 @@ void add_evaluation_rows(const EvaluationRowsOf& rows_of, Ablation& ablation) {
   }
 }
 
-void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& ablation) {
-  std::vector<std::optional<MeasuredSpeed>> speeds = choose_speeds(ablation.table, benchmarks);
+void add_speeds(const std::vector<benchmark::Record>& benchmarks,
+                const RowBuilder& builder,
+                Ablation& ablation) {
+  std::vector<SpeedRow> rows;
+  for (const AblationRow& row : ablation.rows)
+    rows.push_back(builder.speed_row(row.spec.config, row.runs));
+  const auto speeds = choose_speeds(ablation.table, rows, benchmarks);
   const std::string text = describe_speeds(speeds);
   if (!text.empty()) ablation.setup.push_back({"Speed", text, "speed: " + text});
-  for (size_t i = 0; i < speeds.size(); ++i) {
-    AblationRow& row = ablation.rows[i];
-    row.speed = std::move(speeds[i]);
-    if (row.speed && row.completed() && row.run->program != row.speed->record.program)
-      row.speed->not_comparable_because =
-          "measured with other files of its command than the runs: 'forge bench' measures anew";
-  }
+  for (size_t i = 0; i < speeds.size(); ++i) ablation.rows[i].speed = speeds[i];
 }
 
 /// Which rows another backend than the baseline's computed, and what that means.
@@ -281,6 +280,24 @@ SetupEntry describe_beginnings(const std::vector<AblationRow>& rows, const Table
           text};
 }
 
+/// Adds the values by which the table's grid goes on, as 'forge run --table' does, whether they
+/// were run or not: who may stop at any value of it chooses one. False where it has come to its
+/// end.
+bool goes_on(Ablation& ablation, const TableSpec& declared) {
+  if (!declared.best_of) return false;
+  std::vector<double> chosen;
+  for (const AblationRow& row : ablation.rows)
+    for (const SweepPoint& point : row.points)
+      if (row.is_comparable() && row.varied == point.value && point.completed() &&
+          !point.has_diverged())
+        chosen.push_back(point.value);
+  std::vector<double>& grid = ablation.table.best_of->values;
+  const std::vector<double> added = values_beyond(*declared.best_of, grid, chosen);
+  grid.insert(grid.end(), added.begin(), added.end());
+  if (!added.empty()) std::sort(grid.begin(), grid.end());
+  return !added.empty();
+}
+
 }  // namespace
 
 Ablation build_ablation(const TableSpec& declared,
@@ -289,30 +306,28 @@ Ablation build_ablation(const TableSpec& declared,
   const Runs own = of_table(declared, newest_first(runs));
   Ablation ablation;
   ablation.table = declared;
-  if (declared.best_of) {
-    Runs made = own;  // a value that is hidden was tried all the same
-    for (const auto* hidden : {&options.filtered_out, &options.archived}) {
-      const Runs others = of_table(declared, newest_first(*hidden));
-      made.insert(made.end(), others.begin(), others.end());
-    }
-    ablation.table.best_of->values = grid_with_runs(*declared.best_of, made);
-  }
   ablation.profile = options.profile;
   ablation.published = options.published;
   const TableSpec& table = ablation.table;
-  const RowBuilder builder(table, options.profile, own, options);
+  std::optional<RowBuilder> rows_of;
+  do {
+    ablation.rows.clear();
+    ablation.excluded.clear();
+    rows_of.emplace(table, options.profile, own, options);
+    for (const RowSpec& spec : table.rows)
+      for (AblationRow& row : rows_of->rows_of(spec, ablation.excluded))
+        ablation.rows.push_back(std::move(row));
+  } while (goes_on(ablation, declared));
+  const RowBuilder& builder = *rows_of;
   Runs completed;
-  for (const RowSpec& spec : table.rows) {
-    for (AblationRow& row : builder.rows_of(spec, ablation.excluded)) {
-      if (row.is_comparable()) {
-        for (const store::RunSummary& run : row.runs) completed.push_back(builder.find(run.id));
-        if (row.run && ablation.profile.empty()) ablation.profile = row.run->profile;
-      }
-      const PublishedResult* result =
-          options.published ? options.published->find(spec.config) : nullptr;
-      if (result) row.published = *result;
-      ablation.rows.push_back(std::move(row));
+  for (AblationRow& row : ablation.rows) {
+    if (row.is_comparable()) {
+      for (const store::RunSummary& run : row.runs) completed.push_back(builder.find(run.id));
+      if (row.run && ablation.profile.empty()) ablation.profile = row.run->profile;
     }
+    const PublishedResult* result =
+        options.published ? options.published->find(row.spec.config) : nullptr;
+    if (result) row.published = *result;
   }
   ablation.setup = describe_setup(completed);
   if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
@@ -329,7 +344,8 @@ Ablation build_ablation(const TableSpec& declared,
   if (const std::string filter = join(options.filter, ", "); !filter.empty())
     ablation.setup.push_back({"Filter", "only runs with " + filter, "only runs with " + filter});
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe_choice(table));
-  if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
+  if (table.tokens_per_second == SpeedSource::benchmark)
+    add_speeds(options.benchmarks, builder, ablation);
   compare_ways_of_computing(ablation);
   for (SetupEntry entry :
        {describe_tuning_seeds(ablation), describe_backends(ablation), describe_programs(ablation)})

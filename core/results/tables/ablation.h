@@ -8,32 +8,12 @@
 #include <vector>
 
 #include "core/data/rows/prepare.h"
-#include "core/results/benchmark/benchmark.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/measured_speeds.h"
 #include "core/results/tables/repetitions.h"
 #include "core/results/tables/table_spec.h"
 
-/// Speeds of a table's rows from `forge bench` instead of from the rows' runs.
 namespace forge::tables {
-
-/// The measurement that a row shows.
-struct MeasuredSpeed {
-  benchmark::Record record;
-  /// "measured in another call, on 2026-11-20"; "" if it is comparable with the baseline's.
-  std::string not_comparable_because;
-};
-
-/// The measurement of each row of the table, if any. It is that of the call which measured the most
-/// rows, the newest of several; a row that this call did not measure shows its newest measurement
-/// and says why that is not comparable. `records` are measurements of training, of any configs.
-std::vector<std::optional<MeasuredSpeed>> choose_speeds(
-    const TableSpec& table, const std::vector<benchmark::Record>& records);
-
-/// How the comparable speeds were measured, in one line; "" without any.
-std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& speeds);
-
-/// The command that measures all rows in one call.
-std::string bench_command(const TableSpec& table);
 
 /// The runs of a config that are shown: the newest completed one of each seed.
 struct Sample {

@@ -87,21 +87,17 @@ std::optional<double> next_value(const BestOfSpec& best_of,
   return rounded(edge * (edge / neighbour));
 }
 
-std::vector<double> grid_with_runs(const BestOfSpec& best_of, const Runs& runs) {
-  std::vector<double> grid = best_of.values;
-  const auto has_runs = [&](double value) {
-    return std::any_of(runs.begin(), runs.end(), [&](const ConfiguredRun* run) {
-      return number_of(run->config, best_of.key) == value;
-    });
-  };
+std::vector<double> values_beyond(const BestOfSpec& best_of,
+                                  const std::vector<double>& grid,
+                                  const std::vector<double>& chosen) {
+  const auto [least, most] = std::minmax_element(grid.begin(), grid.end());
+  std::vector<double> values;
   for (const bool upwards : {false, true}) {
-    while (const auto next = next_value(best_of, grid, upwards)) {
-      if (!has_runs(*next)) break;
-      grid.push_back(*next);
-      std::sort(grid.begin(), grid.end());
-    }
+    const double end = upwards ? *most : *least;
+    if (std::find(chosen.begin(), chosen.end(), end) == chosen.end()) continue;
+    if (const auto next = next_value(best_of, grid, upwards)) values.push_back(*next);
   }
-  return grid;
+  return values;
 }
 
 bool is_preferred(const BestOfSpec& best_of,
@@ -234,6 +230,14 @@ void mark_wanted(const BestOfSpec& declared, std::vector<AblationRow>& rows) {
   }
 }
 
+std::set<int64_t> missing_tuning_seeds(const SweepPoint& point, const BestOfSpec& best_of) {
+  if (point.has_diverged()) return {};
+  std::set<int64_t> missing(best_of.tuning_seeds.begin(), best_of.tuning_seeds.end());
+  for (const store::RunSummary& run : point.runs) missing.erase(run.seed);
+  for (const int64_t seed : point.ended_early) missing.erase(seed);
+  return missing;
+}
+
 std::string divergence_text(const SweepPoint& point) {
   return point.has_diverged() ? "diverged " + diverged_seeds_text(point) : "";
 }
@@ -246,8 +250,9 @@ std::string divergence_text(const AblationRow& row, const BestOfSpec& best_of) {
   return values.empty() ? "" : "diverged with " + best_of.key + " " + join(values, ", ");
 }
 
-std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of) {
-  std::vector<std::string> archived, left_out, missing, ended_early, diverged;
+std::string incomplete_choice(const AblationRow& row, const TableSpec& table) {
+  const BestOfSpec& best_of = *table.best_of;
+  std::vector<std::string> archived, left_out, missing, tuned_in_part, ended_early, diverged;
   size_t wanted = 0, whole = 0;
   for (const SweepPoint& point : row.points) {
     const std::string value = value_text(point.value);
@@ -261,8 +266,15 @@ std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of)
     const bool is_no_best = point.has_diverged() && row.varied == point.value;
     if (is_part) ended_early.push_back(value);
     if (is_no_best) diverged.push_back(value);
-    if (!point.is_tried() && !point.is_hidden()) missing.push_back(value);
-    if (point.is_tried() && !point.is_hidden() && !is_part && !is_no_best) ++whole;
+    if (point.is_hidden()) continue;
+    const std::set<int64_t> seeds = missing_tuning_seeds(point, best_of);
+    if (!point.is_tried()) {
+      missing.push_back(value);
+    } else if (!seeds.empty()) {
+      tuned_in_part.push_back(value + " (" + seeds_text(seeds) + ")");
+    } else if (!is_part && !is_no_best) {
+      ++whole;
+    }
   }
   std::vector<std::string> reasons;
   const std::string runs = "with " + best_of.key + " ";
@@ -272,6 +284,10 @@ std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of)
     reasons.push_back("runs " + runs + join(archived, ", ") +
                       " are archived (--archived shows all)");
   if (!missing.empty()) reasons.push_back("no run " + runs + join(missing, ", ") + " is completed");
+  if (!tuned_in_part.empty())
+    reasons.push_back("tuning seeds " + runs + join(tuned_in_part, ", ") +
+                      " are not run (make them: 'forge run --table " + shell_quoted(table.name) +
+                      table.project_option + "')");
   if (!ended_early.empty())
     reasons.push_back("seeds " + runs + join(ended_early, ", ") +
                       " failed or were stopped (complete them: 'forge runs resume')");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,6 @@ double number_of(const nlohmann::json& config, const std::string& key);
 /// A value of best_of as one writes it: "2" and "0.004".
 std::string value_text(double value);
 
-/// The values that the rows are tuned over: those of `best_of`, and with `extend` those by which
-/// the grid goes on as far as there are runs. Sorted where it goes on.
-std::vector<double> grid_with_runs(const BestOfSpec& best_of,
-                                   const std::vector<const store::ConfiguredRun*>& runs);
-
 /// A grid goes on by so many values at each end.
 constexpr int most_extensions = 4;
 
@@ -31,6 +27,12 @@ constexpr int most_extensions = 4;
 std::optional<double> next_value(const BestOfSpec& best_of,
                                  const std::vector<double>& grid,
                                  bool upwards);
+
+/// The values by which a grid goes on because one of those that rows have chosen is at its end. All
+/// rows get them, so that all are tuned alike.
+std::vector<double> values_beyond(const BestOfSpec& best_of,
+                                  const std::vector<double>& grid,
+                                  const std::vector<double>& chosen);
 
 /// Whether runs with this mean of `by` are to be preferred to those with the other one. What is not
 /// a number is preferred to nothing.
@@ -69,6 +71,10 @@ SetupEntry describe_choice(const TableSpec& table);
 /// though no row has its best value at that end of the grid, so that it does not go on to them.
 void mark_wanted(const BestOfSpec& declared, std::vector<AblationRow>& rows);
 
+/// The declared tuning seeds with which the value was neither completed nor begun. None where that
+/// changes nothing: with one that diverged it is no best.
+std::set<int64_t> missing_tuning_seeds(const SweepPoint& point, const BestOfSpec& best_of);
+
 /// "diverged (3 of 3 seeds)"; "" if no seed of the value did.
 std::string divergence_text(const SweepPoint& point);
 
@@ -77,7 +83,8 @@ std::string divergence_text(const SweepPoint& point);
 std::string divergence_text(const AblationRow& row, const BestOfSpec& best_of);
 
 /// Why the value that the row shows is not the best of all: "the best of 1 of 3 values is no best:
-/// no run with optimizer.lr 0.001, 0.002 is completed". "" if it is.
-std::string incomplete_choice(const AblationRow& row, const BestOfSpec& best_of);
+/// no run with optimizer.lr 0.001, 0.002 is completed". "" if it is: then the table's file and what
+/// these runs found say which value it shows, and not who ran some of them.
+std::string incomplete_choice(const AblationRow& row, const TableSpec& table);
 
 }  // namespace forge::tables

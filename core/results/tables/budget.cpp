@@ -41,6 +41,17 @@ std::optional<double> mean_seconds(const AblationRow& row) {
   return sum / static_cast<double>(row.runs.size());
 }
 
+/// But for the speed.
+TrainingCost cost_of(const store::ConfiguredRun& run) {
+  return {flops_per_token(run), std::nullopt, run.summary.tokens_per_step};
+}
+
+/// None where the measurement says nothing beside others.
+std::optional<double> comparable_speed(const std::optional<MeasuredSpeed>& speed) {
+  if (!speed || !speed->not_comparable_because.empty()) return std::nullopt;
+  return speed->record.tokens_per_second;
+}
+
 }  // namespace
 
 std::optional<int64_t> steps_within(Budget budget,
@@ -75,9 +86,10 @@ double flops_per_token(const store::ConfiguredRun& run) {
 
 BudgetCheck::BudgetCheck(const TableSpec& table,
                          const std::vector<const store::ConfiguredRun*>& runs,
-                         const std::vector<std::optional<MeasuredSpeed>>& speeds,
+                         std::vector<SpeedRow> rows,
+                         const std::vector<benchmark::Record>& benchmarks,
                          const IsCurrent& is_current)
-    : table_(table), speeds_(speeds) {
+    : table_(table), rows_(std::move(rows)), benchmarks_(benchmarks) {
   std::vector<const store::ConfiguredRun*> own;
   for (const store::ConfiguredRun* run : runs) {
     if (run->summary.config == reference_of(table)) own.push_back(run);
@@ -91,25 +103,44 @@ BudgetCheck::BudgetCheck(const TableSpec& table,
   reference_steps_ = sample.run->max_steps;
 }
 
-TrainingCost BudgetCheck::cost_of(const store::ConfiguredRun& run) const {
-  TrainingCost cost{flops_per_token(run), std::nullopt, run.summary.tokens_per_step};
-  for (size_t i = 0; i < table_.rows.size() && i < speeds_.size(); ++i) {
-    if (table_.rows[i].config == run.summary.config && speeds_[i] &&
-        speeds_[i]->not_comparable_because.empty())
-      cost.tokens_per_second = speeds_[i]->record.tokens_per_second;
+const BudgetCheck::Speeds& BudgetCheck::speeds_for(const store::ConfiguredRun& run) const {
+  const std::string& config = run.summary.config;
+  const SpeedSettings own = speed_settings_of(run);
+  const auto [known, is_new] = known_speeds_.try_emplace({config, own});
+  if (!is_new) return known->second;
+  std::vector<SpeedRow> rows = rows_;
+  for (SpeedRow& row : rows)
+    if (row.config == config)
+      row.why_not_its_own = [&](const benchmark::Record& record) {
+        return why_of_other_training(record, own, "the runs", table_);
+      };
+  const std::vector<std::optional<MeasuredSpeed>> all = choose_speeds(table_, rows, benchmarks_);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].config == config) known->second.own = all[i];
+    if (rows[i].config == reference_of(table_)) known->second.reference = all[i];
   }
-  return cost;
+  return known->second;
 }
 
 std::string BudgetCheck::violation(const store::ConfiguredRun& run) const {
   if (!reference_) return "";
   const Budget budget = table_.budget->equal;
-  const auto wanted = steps_within(budget, cost_of(run), *reference_, reference_steps_);
-  if (!wanted)
-    return "its speed is not known: '" + bench_command(table_) + "' measures all rows in one call";
-  if (keeps_budget(budget, run.summary.max_steps, *wanted)) return "";
+  TrainingCost own = cost_of(run), theirs = *reference_;
+  if (budget == Budget::time) {
+    const Speeds& speeds = speeds_for(run);
+    own.tokens_per_second = comparable_speed(speeds.own);
+    theirs.tokens_per_second = comparable_speed(speeds.reference);
+    const bool is_own = !own.tokens_per_second;
+    const auto& unknown = is_own ? speeds.own : speeds.reference;
+    if (!own.tokens_per_second || !theirs.tokens_per_second)
+      return (is_own ? "its speed" : "the speed of " + reference_of(table_)) + " is not known" +
+             (unknown ? ", " + unknown->not_comparable_because : "") + ": '" +
+             bench_command(table_) + "' measures all rows in one call";
+  }
+  const int64_t wanted = *steps_within(budget, own, theirs, reference_steps_);
+  if (keeps_budget(budget, run.summary.max_steps, wanted)) return "";
   return with_thousands(run.summary.max_steps) + " steps, " + budget_text(budget) + " are " +
-         with_thousands(*wanted) + " steps";
+         with_thousands(wanted) + " steps";
 }
 
 SetupEntry describe_budget(const Ablation& ablation) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/results/tables/ablation.h"
@@ -38,11 +40,12 @@ double flops_per_token(const store::ConfiguredRun& run);
 /// What the rows of a table may use, as the runs of its reference do.
 class BudgetCheck {
  public:
-  /// `runs` are those that the table could show, newest first; `speeds` are the rows' measurements
-  /// (choose_speeds).
+  /// `runs` are those that the table could show, newest first; `rows` are the table's, for which
+  /// `benchmarks` are measurements.
   BudgetCheck(const TableSpec& table,
               const std::vector<const store::ConfiguredRun*>& runs,
-              const std::vector<std::optional<MeasuredSpeed>>& speeds,
+              std::vector<SpeedRow> rows,
+              const std::vector<benchmark::Record>& benchmarks,
               const IsCurrent& is_current);
 
   /// "300 steps, equal FLOPs are 287 steps"; "" for a run that keeps the budget, or where no run
@@ -50,12 +53,20 @@ class BudgetCheck {
   std::string violation(const store::ConfiguredRun& run) const;
 
  private:
-  TrainingCost cost_of(const store::ConfiguredRun& run) const;
+  /// The measurements that a run keeps the budget by: of its row, trained as it was, and of the
+  /// reference.
+  struct Speeds {
+    std::optional<MeasuredSpeed> own, reference;
+  };
+  const Speeds& speeds_for(const store::ConfiguredRun& run) const;
 
   const TableSpec& table_;
-  const std::vector<std::optional<MeasuredSpeed>>& speeds_;
-  std::optional<TrainingCost> reference_;
+  const std::vector<SpeedRow> rows_;
+  const std::vector<benchmark::Record>& benchmarks_;
+  std::optional<TrainingCost> reference_;  ///< but for its speed
   int64_t reference_steps_ = 0;
+  /// By the run's config and how it was trained, which many runs share.
+  mutable std::map<std::pair<std::string, SpeedSettings>, Speeds> known_speeds_;
 };
 
 /// The budget and how well the rows keep it, for the table's setup.

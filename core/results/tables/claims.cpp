@@ -462,7 +462,7 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     return judged;
   }
   const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
-  const std::string doubt = why_not_tested(metrics_behind(claim, ablation), ablation.table);
+  const std::string doubt = why_not_tested(metrics_behind(claim, ablation), ablation);
   // Asked of all runs, also where fewer of them are tested: as in the columns.
   if (!doubt.empty() || !why_measured_otherwise(claim, ablation).empty()) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);
@@ -479,8 +479,12 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
     judged.p.reset();
     return judged;
   }
+  const std::vector<RowMetric> metrics = metrics_behind(claim, ablation);
+  const bool are_finite = std::all_of(metrics.begin(), metrics.end(), [](const RowMetric& each) {
+    return is_finite(*each.row, each.metric);
+  });
   std::optional<Ablation> less;
-  if (look.seeds) less = with_seeds_in(rows, ablation, *look.seeds);
+  if (look.seeds && are_finite) less = with_seeds_in(rows, ablation, *look.seeds);
   const Ablation& seen = less ? *less : ablation;
   const auto verdict_at = [&](double confidence) {
     return judge_as_shown(claim, seen, confidence).verdict;
@@ -498,15 +502,24 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
 
 }  // namespace
 
+size_t claims_to_test(const Ablation& ablation) {
+  size_t count = 0;
+  for (const auto* claims : {&ablation.table.claims, &ablation.table.claims_not_judged})
+    count += static_cast<size_t>(
+        std::count_if(claims->begin(), claims->end(), [&](const ClaimSpec& claim) {
+          const bool is_of_profile = ablation.profile.empty() || ablation.profile == claim.profile;
+          return is_of_profile && !is_exact(claim);
+        }));
+  return count;
+}
+
 std::vector<JudgedClaim> measured_claims(const Ablation& ablation) {
   std::vector<JudgedClaim> judged;
   for (const ClaimSpec& claim : ablation.table.claims) {
     judged.push_back(judge_claim(claim, ablation));
-    const bool is_of_profile = ablation.profile.empty() || ablation.profile == claim.profile;
     const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
     judged.back().changed_inputs = changed_inputs_of(rows);
     judged.back().place = place_of(rows);
-    judged.back().waits_for_runs = !judged.back().p && is_of_profile && !is_exact(claim);
   }
   return judged;
 }

@@ -158,9 +158,23 @@ bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
          metric == results::loss_at_equal_flops_name;
 }
 
-std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows) {
+/// What is said of one row alone would say beside another which of the two is faster: "" where it
+/// was trained in turn with all others of the table.
+std::string why_timing_not_tested(const AblationRow& row, const Ablation& ablation) {
+  for (const AblationRow& other : ablation.rows) {
+    const bool is_beside = &other != &row && other.group == row.group && other.is_comparable();
+    if (is_beside && turns_of({&row, &other}) == Turns::one_after_another)
+      return "speeds not measured in turn: what changed on the machine between this row and " +
+             other.spec.config + " is in each ('forge bench' measures in turn)";
+  }
+  return "";
+}
+
+std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
+                                   const Ablation& ablation) {
   for (const AblationRow* row : rows)
     if (was_loaded(*row)) return "of " + row->spec.config + ", " + load_text(*row);
+  if (rows.size() == 1) return why_timing_not_tested(*rows.front(), ablation);
   if (turns_of(rows) != Turns::one_after_another) return "";
   return "speeds not measured in turn: what changed on the machine between the rows is in their "
          "difference ('forge bench' measures in turn)";
@@ -168,10 +182,11 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows) 
 
 }  // namespace
 
-std::string why_not_tested(const std::vector<RowMetric>& metrics, const TableSpec& table) {
+std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation& ablation) {
+  const TableSpec& table = ablation.table;
   const auto is_timed = [&](const std::string& metric) { return is_timed_by_runs(metric, table); };
   const auto is_drawn = [&](const std::string& metric) { return is_drawn_anew(metric, table); };
-  const std::string why = why_timings_not_tested(rows_with(metrics, is_timed));
+  const std::string why = why_timings_not_tested(rows_with(metrics, is_timed), ablation);
   return why.empty() ? why_repetitions_not_tested(rows_with(metrics, is_drawn)) : why;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
@@ -274,7 +275,7 @@ void check_completeness(const TableSpec& table,
       row.archived.insert(run->summary.id);
   const char* no_sample = ", and a chosen part is no sample";
   if (table.best_of) {
-    const std::string reason = incomplete_choice(row, *table.best_of);
+    const std::string reason = incomplete_choice(row, table);
     if (!reason.empty()) row.violations.push_back(reason);
   }
   if (!by_filter.seeds.empty())
@@ -334,22 +335,48 @@ bool is_one_row_first(const std::vector<const AblationRow*>& rows) {
   return false;
 }
 
+/// Whole seconds of a run's time; none where its files say something else.
+std::optional<double> seconds_of(const std::string& time) { return time_from(time.substr(0, 19)); }
+
+/// Whether so long lies between the end of a run and the beginning of the next one that the machine
+/// may be another: more than `usual` seconds.
+bool is_long_break(const store::RunSummary& before, const store::RunSummary& next, double usual) {
+  const std::optional<double> end = seconds_of(before.updated), begin = seconds_of(next.created);
+  return end && begin && *begin - *end > usual;
+}
+
+/// A break that is no longer than any run took, or than a person needs for the next command.
+double usual_break(const std::vector<const AblationRow*>& rows) {
+  double seconds = 600;
+  for (const AblationRow* row : rows)
+    for (const store::RunSummary& run : row->runs)
+      seconds = std::max(seconds, run.metric(results::wall_seconds_name).value_or(0));
+  return seconds;
+}
+
 }  // namespace
 
 Turns turns_of(const std::vector<const AblationRow*>& rows) {
-  std::vector<std::pair<std::string, const AblationRow*>> runs;  // when each was begun
+  using Made = std::pair<const store::RunSummary*, const AblationRow*>;
+  std::vector<Made> runs;
   std::vector<const AblationRow*> compared;
   size_t fewest = std::numeric_limits<size_t>::max();
   for (const AblationRow* row : rows) {
     if (row->runs.size() < 2) continue;
-    for (const store::RunSummary& run : row->runs) runs.emplace_back(run.created, row);
+    for (const store::RunSummary& run : row->runs) runs.emplace_back(&run, row);
     fewest = std::min(fewest, row->runs.size());
     compared.push_back(row);
   }
   if (compared.size() < 2) return Turns::in_turn;
-  std::sort(runs.begin(), runs.end());
+  std::stable_sort(runs.begin(), runs.end(), [](const Made& a, const Made& b) {
+    return a.first->created < b.first->created;
+  });
+  // Runs of two rows tell them apart on one machine if one was made soon after the other.
+  const double usual = usual_break(compared);
   size_t changes = 0;
-  for (size_t i = 1; i < runs.size(); ++i) changes += runs[i].second != runs[i - 1].second;
+  for (size_t i = 1; i < runs.size(); ++i)
+    changes += runs[i].second != runs[i - 1].second &&
+               !is_long_break(*runs[i - 1].first, *runs[i].first, usual);
   // One row after the other makes one change less than there are rows.
   if (changes < fewest * (compared.size() - 1)) return Turns::one_after_another;
   return is_one_row_first(compared) ? Turns::one_row_first : Turns::in_turn;

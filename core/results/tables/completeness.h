@@ -25,7 +25,8 @@ void check_completeness(const TableSpec& table,
                         AblationRow& row);
 
 /// In which order the runs of rows were made. What changes on a machine from hour to hour is no
-/// noise between seeds: it lies between rows that were not trained in turn.
+/// noise between seeds: it lies between rows that were not trained in turn, one soon after the
+/// other.
 enum class Turns {
   in_turn,
   one_row_first,      ///< in turn, but nearly every run of one came before that of another

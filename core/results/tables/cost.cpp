@@ -2,132 +2,13 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <map>
-#include <set>
-#include <tuple>
 
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/comparable_metrics.h"
-#include "core/run/host.h"
-#include "core/run/identity.h"
 
 namespace forge::tables {
-namespace {
-
-using benchmark::Record;
-
-/// The records of one call, by config.
-struct CallRecords {
-  std::string created;
-  std::map<std::string, const Record*> of_config;
-
-  using Score = std::tuple<size_t, bool, std::string>;
-  Score score(const TableSpec& table) const {
-    return {of_config.size(), of_config.count(table.baseline) > 0, created};
-  }
-};
-
-std::map<std::string, CallRecords> calls_of(const TableSpec& table,
-                                            const std::vector<Record>& records) {
-  std::set<std::string> configs;
-  for (const RowSpec& row : table.rows) configs.insert(row.config);
-  std::map<std::string, CallRecords> calls;
-  for (const Record& record : records) {
-    if (record.kind != benchmark::Kind::training || configs.count(record.config) == 0) continue;
-    CallRecords& call = calls[record.call.id];
-    call.created = record.call.created;
-    call.of_config.emplace(record.config, &record);
-  }
-  return calls;
-}
-
-const Record* newest_of(const std::string& config,
-                        const std::map<std::string, CallRecords>& calls) {
-  const Record* newest = nullptr;
-  for (const auto& [id, call] : calls) {
-    const auto found = call.of_config.find(config);
-    if (found == call.of_config.end()) continue;
-    if (!newest || found->second->call.created > newest->call.created) newest = found->second;
-  }
-  return newest;
-}
-
-std::string bench_device_text(const Record& record) {
-  return run::device_text(record.device.type, record.device.name, record.device.threads);
-}
-
-/// Why a measurement is not comparable with the reference; "" if it is.
-std::string why_not_comparable(const Record& record, const Record& reference) {
-  std::vector<std::string> parts;
-  if (record.call.id != reference.call.id)
-    parts.push_back("measured in another call, on " + record.call.created.substr(0, 10));
-  if (record.device.backend != reference.device.backend)
-    parts.push_back("of backend " + record.device.backend);
-  if (record.processes != reference.processes)
-    parts.push_back("by " + std::to_string(record.processes) +
-                    (record.processes == 1 ? " process" : " processes"));
-  if (bench_device_text(record) != bench_device_text(reference))
-    parts.push_back("on " + bench_device_text(record));
-  const std::map<std::string, nlohmann::json> others = run::dotted_leaves(reference.train);
-  for (const auto& [key, value] : run::dotted_leaves(record.train)) {
-    const auto other = others.find(key);
-    if (other != others.end() && other->second != value)
-      parts.push_back("train." + key + " " + json_text(value) + " where others have " +
-                      json_text(other->second));
-  }
-  return join(parts, ", ");
-}
-
-}  // namespace
-
-std::vector<std::optional<MeasuredSpeed>> choose_speeds(const TableSpec& table,
-                                                        const std::vector<Record>& records) {
-  const std::map<std::string, CallRecords> calls = calls_of(table, records);
-  std::vector<std::optional<MeasuredSpeed>> speeds(table.rows.size());
-  const auto best = std::max_element(calls.begin(), calls.end(), [&](const auto& a, const auto& b) {
-    return a.second.score(table) < b.second.score(table);
-  });
-  if (best == calls.end()) return speeds;
-  const auto& chosen = best->second.of_config;
-  const auto of_baseline = chosen.find(table.baseline);
-  const Record& reference =
-      of_baseline != chosen.end() ? *of_baseline->second : *chosen.begin()->second;
-  for (size_t i = 0; i < table.rows.size(); ++i) {
-    const std::string& config = table.rows[i].config;
-    const auto found = chosen.find(config);
-    const Record* record = found != chosen.end() ? found->second : newest_of(config, calls);
-    if (record) speeds[i] = {*record, why_not_comparable(*record, reference)};
-  }
-  return speeds;
-}
-
-std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& speeds) {
-  const Record* any = nullptr;
-  double spread = 0;
-  for (const std::optional<MeasuredSpeed>& speed : speeds) {
-    if (!speed || !speed->not_comparable_because.empty()) continue;
-    if (!any) any = &speed->record;
-    spread = std::max(spread, speed->record.spread);
-  }
-  if (!any) return "";
-  const std::string by =
-      any->processes > 1 ? ", by " + std::to_string(any->processes) + " processes" : "";
-  return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) + by +
-         ", " + json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
-         json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
-         ", median of " + std::to_string(any->windows.size()) +
-         " windows, spread within one process at most " + results::percent_text(spread);
-}
-
-std::string bench_command(const TableSpec& table) {
-  std::vector<std::string> configs;
-  for (const RowSpec& row : table.rows) configs.push_back(row.config);
-  return "forge bench " + shell_quoted(configs) + table.project_option;
-}
-
 namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();

@@ -419,6 +419,11 @@ Estimate estimate_smooth(const Expression& expression, const Samples& samples, d
 Estimate joined(const Pieces& pieces, const Samples& samples, double confidence) {
   if (pieces.kind == Pieces::Kind::smooth) {
     Estimate found = estimate_smooth(pieces.smooth, samples, confidence);
+    // A row is exactly as good as itself: `min(a, b) - a` is at most 0.
+    if (found.value && is_constant(pieces.smooth)) {
+      found.missing.clear();
+      take_as_exact(found);
+    }
     if (!found.value)
       found.missing =
           "it has no interval: a minimum, maximum or absolute value chooses between values of "
@@ -474,8 +479,10 @@ Estimate estimate(const Expression& expression, const Samples& samples, double c
   if (pieces && pieces->kind == Pieces::Kind::smooth)
     return estimate_smooth(expression, samples, confidence);
   if (pieces)
-    result =
-        joined(*pieces, samples, 1 - (1 - confidence) / static_cast<double>(count_of(*pieces)));
+    result = joined(
+        *pieces,
+        samples,
+        1 - (1 - confidence) / static_cast<double>(std::max<size_t>(1, count_of_moved(*pieces))));
   else
     result.missing = "it has too many minima and maxima for an interval";
   result.value =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "core/base/error.h"
@@ -131,6 +132,98 @@ void check_names(const Expression& expression,
 
 namespace {
 
+using Product = std::map<std::string, double>;  ///< the powers of its factors, none of them 0
+using Sum = std::map<Product, double>;          ///< the numbers before its products, the same
+
+std::string terms_text(const Sum& sum) {
+  std::string text;
+  for (const auto& [product, number] : sum) {
+    text += " + " + shortest(number);
+    for (const auto& [factor, power] : product) text += "*" + factor + "^" + shortest(power);
+  }
+  return "(" + text + ")";
+}
+
+bool is_number(const Sum& sum) {
+  return sum.empty() || (sum.size() == 1 && sum.begin()->first.empty());
+}
+
+/// What is not seen through: equal where its text is.
+Sum closed(const std::string& text, double power = 1) { return {{{{text, power}}, 1}}; }
+
+/// What is left where terms cancel is their rounding.
+template <class Key>
+void add_to(std::map<Key, double>& terms, const Key& key, double number) {
+  const double before = terms[key];
+  const double after = terms[key] += number;
+  if (std::fabs(after) <= 1e-12 * std::max(std::fabs(before), std::fabs(number))) terms.erase(key);
+}
+
+Sum sum_of(Sum a, const Sum& b, double times) {
+  for (const auto& [product, number] : b) add_to(a, product, times * number);
+  return a;
+}
+
+Sum product_of(const Sum& a, const Sum& b) {
+  if (a.size() * b.size() > max_pieces) return closed(terms_text(a) + "*" + terms_text(b));
+  Sum result;
+  for (const auto& [left, number] : a) {
+    for (const auto& [right, times] : b) {
+      Product both = left;
+      for (const auto& [factor, power] : right) add_to(both, factor, power);
+      add_to(result, both, number * times);
+    }
+  }
+  return result;
+}
+
+/// A whole power of a product; of a sum it is one factor.
+Sum power_of(const Sum& base, double power) {
+  if (power == 0) return {{{}, 1}};
+  if (base.size() != 1) return closed(terms_text(base), power);
+  const auto& [product, number] = *base.begin();
+  Product raised;
+  for (const auto& [factor, own] : product) raised[factor] = own * power;
+  return {{raised, std::pow(number, power)}};
+}
+
+Sum sum_of_products(const Step& step, const std::vector<Sum>& arguments) {
+  switch (step.operation) {
+    case Operation::number: return sum_of({}, {{{}, step.number}}, 1);
+    case Operation::name: return closed(text_of(step.name));
+    case Operation::negate: return sum_of({}, arguments[0], -1);
+    case Operation::add: return sum_of(arguments[0], arguments[1], 1);
+    case Operation::subtract: return sum_of(arguments[0], arguments[1], -1);
+    case Operation::multiply: return product_of(arguments[0], arguments[1]);
+    case Operation::divide: return product_of(arguments[0], power_of(arguments[1], -1));
+    case Operation::power: {
+      const Sum& exponent = arguments[1];
+      const double power = exponent.empty() ? 0 : exponent.begin()->second;
+      if (is_number(exponent) && power == std::round(power)) return power_of(arguments[0], power);
+      break;
+    }
+    default: break;
+  }
+  std::string text = std::to_string(static_cast<int>(step.operation));
+  for (const Sum& argument : arguments) text += terms_text(argument);
+  return closed(text);
+}
+
+}  // namespace
+
+bool is_constant(const Expression& expression) {
+  std::vector<Sum> stack;
+  for (const Step& step : expression.steps) {
+    const auto first = stack.end() - static_cast<std::ptrdiff_t>(step.arguments);
+    Sum result = sum_of_products(step, {first, stack.end()});
+    stack.erase(first, stack.end());
+    stack.push_back(std::move(result));
+  }
+  return stack.size() == 1 && is_number(stack[0]);
+}
+
+namespace {
+
 /// The value of a piece without names.
 std::optional<double> constant_of(const Pieces& pieces) {
   if (pieces.kind != Pieces::Kind::smooth) return std::nullopt;
@@ -197,6 +290,12 @@ Pieces negated(const Pieces& pieces) {
 size_t count_of(const Pieces& pieces) {
   size_t count = pieces.kind == Pieces::Kind::smooth ? 1 : 0;
   for (const Pieces& part : pieces.parts) count += count_of(part);
+  return count;
+}
+
+size_t count_of_moved(const Pieces& pieces) {
+  size_t count = pieces.kind == Pieces::Kind::smooth && !is_constant(pieces.smooth) ? 1 : 0;
+  for (const Pieces& part : pieces.parts) count += count_of_moved(part);
   return count;
 }
 

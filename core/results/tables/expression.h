@@ -105,6 +105,10 @@ using Lookup = std::function<std::optional<double>(const Name&)>;
 /// zero, the logarithm of a negative number.
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup);
 
+/// Whether it has one value whatever its names stand for, because they cancel as in `a - (a - 1)`
+/// and `a/(2*a)`. Sums, products, quotients and whole powers are seen through.
+bool is_constant(const Expression& expression);
+
 /// An expression with its minima, maxima and absolute values pulled to the outside:
 /// `min(a, b) - c` is the minimum of `a - c` and `b - c`. The pieces within are smooth, so that
 /// chance can be told of each.
@@ -122,6 +126,9 @@ struct Pieces {
 
 /// How many smooth expressions there are in all.
 size_t count_of(const Pieces& pieces);
+
+/// How many of them chance may move: those that are not constant.
+size_t count_of_moved(const Pieces& pieces);
 
 /// More pieces than this are not told apart.
 constexpr size_t max_pieces = 64;

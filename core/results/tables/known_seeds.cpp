@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/results/tables/row_sample.h"
 #include "core/results/tables/table_design.h"
 
 namespace forge::tables {
@@ -97,15 +98,6 @@ std::optional<std::set<int64_t>> passed_over(const AblationRow& row,
   return seeds;
 }
 
-std::string list_of(const std::set<int64_t>& seeds) {
-  constexpr size_t most = 8;
-  std::vector<std::string> texts;
-  for (const int64_t seed : seeds)
-    if (texts.size() < most) texts.push_back(std::to_string(seed));
-  return join(texts, ", ") +
-         (seeds.size() > most ? " and " + std::to_string(seeds.size() - most) + " more" : "");
-}
-
 /// In the order in which they were planned.
 std::vector<AblationRow*> compared_rows(Ablation& ablation) {
   std::vector<AblationRow*> rows;
@@ -121,7 +113,7 @@ std::vector<AblationRow*> compared_rows(Ablation& ablation) {
 std::string why_left_over(const AblationRow& row) {
   const std::set<int64_t>& seeds = row.sets.tuned_undeclared;
   if (seeds.empty()) return "";
-  return "it was run with " + counted(seeds.size(), "tuning seed") + " (" + list_of(seeds) +
+  return "it was run with " + counted(seeds.size(), "tuning seed") + " (" + seeds_text(seeds) +
          ") before the table declared them: declare tuning seeds that were not run yet";
 }
 
@@ -141,7 +133,7 @@ std::string why_picked(const std::vector<store::RunSummary>& runs,
   if (lacked.empty() || std::any_of(samples.begin(), samples.end(), has_the_same)) return "";
   return std::to_string(taken.size()) + " of its " + counted(row.runs.size(), "seed") +
          " were known when they were planned, and it lacks " + std::to_string(lacked.size()) +
-         " that were known before these (" + list_of(lacked) +
+         " that were known before these (" + seeds_text(lacked) +
          "): the first known seeds are compared, or new ones";
 }
 

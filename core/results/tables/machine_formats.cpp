@@ -151,16 +151,13 @@ Json statistics_json(const Cell& cell) {
   return json;
 }
 
-/// The cells that both formats give with what the seeds say of them: not those of figures that
-/// depend on the machine alone, but for the speed.
+/// The cells that both formats give with what the seeds say of them: of all that seeds vary.
 CellsByMetric sampled_cells(const Verdicts& verdicts, const TableSpec& table) {
   CellsByMetric cells;
-  for (const auto& [name, of_metric] : verdicts.cells) {
-    const results::Metric metric = results::metric_named(name);
-    const bool is_speed = name == results::tokens_per_second_name;
-    if (metric.is_quality() || (is_speed && table.tokens_per_second == SpeedSource::runs))
+  for (const auto& [name, of_metric] : verdicts.cells)
+    if (!results::metric_named(name).is_exact() &&
+        !shows_benchmark({ColumnKind::metric, "", name}, table))
       cells[name] = of_metric;
-  }
   return cells;
 }
 

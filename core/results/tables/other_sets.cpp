@@ -203,14 +203,45 @@ std::vector<RunSet> shown_before(const MadeSet& own,
   return sets;
 }
 
-/// Whether two seeds of the set had told what they found at that time.
-bool was_known_at(const std::string& time, const MadeSet& set) {
+/// Whether so many seeds of the set had told what they found at that time.
+bool were_known_at(const std::string& time, const MadeSet& set, size_t seeds) {
   std::set<int64_t> known;
   for (const ConfiguredRun* run : set.runs)
     if (tells(*run) && store::is_final(run->summary.status) && run->summary.updated <= time)
       known.insert(run->summary.seed);
-  return known.size() >= 2;
+  return known.size() >= seeds;
 }
+
+/// Runs that are the only telling ones of their sets: when each was made, by seed, and in what they
+/// differ from those that a row shows.
+struct LoneRuns {
+  std::map<int64_t, std::vector<std::string>> made;
+  std::set<std::string> differ_in;
+
+  void add(const MadeSet& set, int64_t seed) {
+    std::string first;
+    for (const ConfiguredRun* run : set.runs) {
+      const store::RunSummary& summary = run->summary;
+      if (summary.seed == seed && tells(*run) && (first.empty() || summary.created < first))
+        first = summary.created;
+    }
+    made[seed].push_back(first);
+  }
+
+  /// When each of the sets was made that they are together, whatever else they differ in: as many
+  /// as two seeds have runs. Who gives each seed settings of its own tries as much.
+  std::vector<std::string> sets() {
+    for (auto& [seed, times] : made) std::sort(times.begin(), times.end());
+    for (std::vector<std::string> found;;) {
+      std::vector<std::string> next;
+      for (const auto& [seed, times] : made)
+        if (times.size() > found.size()) next.push_back(times[found.size()]);
+      if (next.size() < 2) return found;
+      std::sort(next.begin(), next.end());
+      found.push_back(next[1]);
+    }
+  }
+};
 
 /// Seeds that were planned or begun and did not complete; 0 while some may.
 size_t unfinished_seeds_of(const MadeSet& set) {
@@ -451,25 +482,36 @@ void count_other_sets(const MadeRuns& made,
     row.sets.tuned_undeclared = tuning.undeclared_seeds_of(own->second);
     row.sets.others = shown_before(own->second, row, declared);
     if (!row.sets.others.empty()) row.sets.differ_in.insert(declared.best_of->key);
+    std::map<std::string, LoneRuns> lone;  // by the table that accounts for them
     for (const auto& [key, set] : sets) {
       const std::set<int64_t> telling = telling_seeds(set, row);
-      if (shows_one_of(row, set) || telling.size() < 2 ||
-          tuning.has_tried(set, own->second, telling))
+      if (shows_one_of(row, set) || telling.empty() || tuning.has_tried(set, own->second, telling))
         continue;
       // Rows of several values that were run together are tested together.
       const bool has_row = has_own_row(set, row, ablation);
-      if (has_row ? !was_known_at(row.sets.shown.second_run, set)
-                  : is_shown_by_another(set, row, ablation))
+      if (has_row
+              ? !were_known_at(row.sets.shown.second_run, set, std::min<size_t>(2, telling.size()))
+              : is_shown_by_another(set, row, ablation))
         continue;
       RunSet other = {conditions_text(set, ablation.table), second_run_of(set.runs)};
+      std::string table;
       if (other.conditions != row.sets.shown.conditions) {
-        const auto [made_for, table] = declarations.of(set, own->second, row);
-        if (made_for == MadeFor::another_table && other.second_run <= row.sets.shown.second_run)
-          row.sets.tables.insert(table);
-        if (made_for != MadeFor::what_it_finds) continue;
+        const Declarations::Account account = declarations.of(set, own->second, row);
+        if (account.made_for == MadeFor::tuning) continue;
+        table = account.table;
+      }
+      const auto differences = run::identity_differences(set.identity, own->second.identity);
+      if (telling.size() < 2) {
+        lone[table].add(set, *telling.begin());
+        for (const auto& difference : differences) lone[table].differ_in.insert(difference.what);
+        continue;
+      }
+      if (!table.empty()) {
+        if (other.second_run <= row.sets.shown.second_run) row.sets.tables.insert(table);
+        continue;
       }
       bool is_of_other_model = made.is_of_other_model(set.runs.front());
-      for (const auto& difference : run::identity_differences(set.identity, own->second.identity)) {
+      for (const auto& difference : differences) {
         row.sets.differ_in.insert(difference.what);
         if (!is_of_config(set.runs.front()) && starts_with(difference.what, "model."))
           is_of_other_model = true;
@@ -477,6 +519,16 @@ void count_other_sets(const MadeRuns& made,
       if (is_of_other_model) other.conditions.clear();
       row.sets.others.push_back(std::move(other));
       if (!has_row) row.sets.unfinished += unfinished_seeds_of(set);
+    }
+    for (auto& [table, runs] : lone) {
+      for (const std::string& second_run : runs.sets()) {
+        if (!table.empty()) {
+          if (second_run <= row.sets.shown.second_run) row.sets.tables.insert(table);
+          continue;
+        }
+        row.sets.others.push_back({row.sets.shown.conditions, second_run});
+        row.sets.differ_in.insert(runs.differ_in.begin(), runs.differ_in.end());
+      }
     }
   }
 }

@@ -118,24 +118,28 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
 }
 
 /// A mean of those that remain is the better one: tells which seeds of the cell's settings were
-/// stopped, failed or diverged.
-void exclude_ended_early(const std::vector<PivotRun>& ended_early,
-                         const std::vector<const PivotRun*>& cell,
-                         const Sample& sample,
-                         std::vector<ExcludedRuns>& excluded) {
+/// stopped, failed or diverged. Returns of how many runs.
+size_t exclude_ended_early(const std::vector<PivotRun>& ended_early,
+                           const std::vector<const PivotRun*>& cell,
+                           const Sample& sample,
+                           std::vector<ExcludedRuns>& excluded) {
   const auto shown = std::find_if(cell.begin(), cell.end(), [&](const PivotRun* run) {
     return run->run->summary.id == sample.run->id;
   });
-  if (shown == cell.end()) return;
+  size_t count = 0;
+  if (shown == cell.end()) return count;
   for (const PivotRun& run : ended_early) {
     const auto is_its_seed = [&](const store::RunSummary& other) {
       return other.seed == run.run->summary.seed;
     };
     if (run.row == (*shown)->row && run.column == (*shown)->column &&
         run.setup == (*shown)->setup &&
-        std::none_of(sample.runs.begin(), sample.runs.end(), is_its_seed))
+        std::none_of(sample.runs.begin(), sample.runs.end(), is_its_seed)) {
       exclude(run.run->summary, state_text(run.run->summary), excluded);
+      ++count;
+    }
   }
+  return count;
 }
 
 PivotCell cell_of(const Sample& sample, const std::string& metric) {
@@ -187,6 +191,9 @@ std::string number_field(const std::optional<double>& value) {
   return std::isfinite(*value) ? json_text(nlohmann::json(*value)) : shortest(*value);
 }
 
+/// "eval_loss<2, profile=quick", "" without a filter.
+std::string filter_text(const PivotOptions& options) { return join(options.filter, ", "); }
+
 /// Whether a cell has a number of cases.
 bool has_cases(const Pivot& pivot) {
   return results::metric_named(pivot.options.metric).source == results::Source::task;
@@ -194,7 +201,9 @@ bool has_cases(const Pivot& pivot) {
 
 }  // namespace
 
-Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& options) {
+Pivot build_pivot(const std::vector<ConfiguredRun>& runs,
+                  const PivotOptions& options,
+                  const std::vector<ConfiguredRun>& filtered_out) {
   store::require_names({options.rows});
   if (!options.columns.empty()) store::require_names({options.columns});
   require_metric(runs, options.metric);
@@ -216,6 +225,10 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       completed.push_back({run, {}, {}, {}});
     }
   }
+  std::vector<PivotRun> hidden;
+  for (const ConfiguredRun* run : newest_first(filtered_out))
+    if (is_completed(run) && run->summary.metric(options.metric))
+      hidden.push_back({run, {}, {}, {}});
   const auto find_out = [&](std::vector<PivotRun>& of_runs) {
     parallel_for(of_runs.size(), [&](size_t i) {
       const ConfiguredRun& run = *of_runs[i].run;
@@ -226,6 +239,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   };
   find_out(completed);
   find_out(ended_early);
+  find_out(hidden);
   std::vector<nlohmann::json> rows, columns;
   for (const PivotRun& pivot_run : completed) {
     rows.push_back(pivot_run.row);
@@ -251,11 +265,16 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
       for (const PivotRun* pivot_run : own) {
         if (pivot_run->run->summary.id == sample.run->id) shown.push_back(pivot_run);
       }
-      exclude_ended_early(ended_early, own, sample, pivot.excluded);
+      const size_t ended = exclude_ended_early(ended_early, own, sample, pivot.excluded);
       const std::string changed = changed_inputs_text(sample);
       if (!changed.empty()) pivot.changed_inputs.push_back(changed);
       PivotCell cell = cell_of(sample, options.metric);
-      cell.left_out = own.size() - cell.runs.size();
+      cell.left_out = own.size() - cell.runs.size() + ended;
+      for (const PivotRun& pivot_run : hidden) {
+        if (own.empty() || pivot_run.row != row || pivot_run.column != column) continue;
+        exclude(pivot_run.run->summary, "does not meet " + filter_text(options), pivot.excluded);
+        ++cell.left_out;
+      }
       if (results::metric_named(options.metric).is_timing && was_loaded(sample)) {
         cell.disturbance = load_text(sample);
         disturbed.push_back(label_of(row) +
@@ -277,6 +296,7 @@ Sheet make_sheet(const Pivot& pivot) {
   Sheet sheet;
   sheet.title = options.metric + " by " + options.rows +
                 (options.columns.empty() ? "" : " and " + options.columns);
+  if (!options.filter.empty()) sheet.setup = "only runs with " + filter_text(options);
   sheet.columns.push_back({options.rows, false, false});
   for (const std::string& value : pivot.column_values)
     sheet.columns.push_back({value.empty() ? options.metric : value, true, false});
@@ -304,6 +324,7 @@ Json to_json(const Pivot& pivot) {
   json["rows"] = pivot.options.rows;
   json["columns"] = pivot.options.columns;
   json["metric"] = pivot.options.metric;
+  json["filter"] = filter_text(pivot.options);
   json["cells"] = Json::array();
   for (size_t i = 0; i < pivot.row_values.size(); ++i) {
     for (size_t k = 0; k < pivot.column_values.size(); ++k) {
@@ -345,7 +366,8 @@ std::string to_csv(const Pivot& pivot) {
                 {csv_field(options.metric + "_low"),
                  csv_field(options.metric + "_high"),
                  "runs",
-                 "left_out"});
+                 "left_out",
+                 "filter"});
   std::string text = csv_line(header);
   for (size_t i = 0; i < pivot.row_values.size(); ++i) {
     for (size_t k = 0; k < pivot.column_values.size(); ++k) {
@@ -360,7 +382,8 @@ std::string to_csv(const Pivot& pivot) {
                     {interval ? number_field(interval->low) : "",
                      interval ? number_field(interval->high) : "",
                      std::to_string(cell.runs.size()),
-                     std::to_string(cell.left_out)});
+                     std::to_string(cell.left_out),
+                     csv_field(filter_text(options))});
       text += csv_line(fields);
     }
   }

@@ -17,6 +17,7 @@ struct PivotOptions {
   std::string rows;     ///< column or key of the config (core/results/store/result_store.h)
   std::string columns;  ///< another one, or ""
   std::string metric;   ///< a metric
+  std::vector<std::string> filter = {};  ///< conditions that the runs were chosen by, as typed
 };
 
 /// The completed runs that have one value of each key: those of one sample, as in a row of a table.
@@ -25,7 +26,7 @@ struct PivotCell {
   statistics::Summary summary;    ///< of the metric, as of a table's row; n = 0 without runs
   std::optional<int64_t> cases;   ///< that the newest run evaluated; none for what is no score
   std::string disturbance;        ///< load_text of its runs where the metric is a timing, else ""
-  size_t left_out = 0;            ///< other completed runs of the cell's values
+  size_t left_out = 0;            ///< other runs of the cell's values: completed, or as `excluded`
 };
 
 struct Pivot {
@@ -41,8 +42,11 @@ struct Pivot {
   size_t without = 0;     ///< completed runs without the metric
 };
 
-/// Throws Error for an unknown key or metric.
-Pivot build_pivot(const std::vector<store::ConfiguredRun>& runs, const PivotOptions& options);
+/// `filtered_out` are the runs that do not meet the filter: those with the values of a cell are
+/// left out of it. Throws Error for an unknown key or metric.
+Pivot build_pivot(const std::vector<store::ConfiguredRun>& runs,
+                  const PivotOptions& options,
+                  const std::vector<store::ConfiguredRun>& filtered_out = {});
 
 /// As text for people; what the cells differ in besides stands in the notes.
 Sheet make_sheet(const Pivot& pivot);
@@ -50,8 +54,8 @@ Sheet make_sheet(const Pivot& pivot);
 nlohmann::ordered_json to_json(const Pivot& pivot);
 
 /// RFC 4180: a line for each cell that has runs: the mean of its runs, its interval, of scores the
-/// number of cases, how many runs there are and how many are left out. What `remarks` says is not
-/// in it.
+/// number of cases, how many runs there are and how many are left out, and the filter. What
+/// `remarks` says is not in it.
 std::string to_csv(const Pivot& pivot);
 
 /// What a reader of the cells alone must know: what they differ in besides, and whose timings

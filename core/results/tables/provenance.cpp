@@ -399,8 +399,9 @@ bool is_planned_by_table(const Ablation& ablation) {
 }
 
 /// Whether the point lacks a run that a command would make: one that is hidden is there.
-bool lacks_run(const SweepPoint& point) {
-  return !point.run && point.is_wanted && !point.is_hidden() && !point.has_diverged();
+bool lacks_run(const SweepPoint& point, const BestOfSpec& best_of) {
+  return point.is_wanted && !point.is_hidden() && !point.has_diverged() &&
+         (!point.run || !missing_tuning_seeds(point, best_of).empty());
 }
 
 /// Whether the row itself does.
@@ -412,10 +413,10 @@ bool lacks_run(const AblationRow& row) {
 std::vector<std::string> run_commands(const Ablation& ablation) {
   const std::vector<AblationRow>& rows = ablation.rows;
   if (depends_on_results(ablation.table) || is_planned_by_table(ablation)) {
-    const bool lacks_any = std::any_of(rows.begin(), rows.end(), [](const AblationRow& row) {
+    const bool lacks_any = std::any_of(rows.begin(), rows.end(), [&](const AblationRow& row) {
       return lacks_run(row) ||
-             std::any_of(row.points.begin(), row.points.end(), [](const SweepPoint& point) {
-               return lacks_run(point);
+             std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
+               return lacks_run(point, *ablation.table.best_of);
              });
     });
     return lacks_any ? std::vector<std::string>{table_command(ablation)}
@@ -423,7 +424,8 @@ std::vector<std::string> run_commands(const Ablation& ablation) {
   }
   if (ablation.table.best_of)
     return commands_by_value(ablation, [&](const AblationRow& row, const SweepPoint& point) {
-      return lacks_run(point) && row.filtered_out == 0 && !would_lack_metric(row, ablation);
+      return lacks_run(point, *ablation.table.best_of) && row.filtered_out == 0 &&
+             !would_lack_metric(row, ablation);
     });
   std::vector<std::string> commands;
   for (const AblationRow& row : rows)

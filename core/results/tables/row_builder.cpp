@@ -48,6 +48,7 @@ RowBuilder::RowBuilder(const TableSpec& table,
                        const AblationOptions& options)
     : table_(table),
       profile_(profile),
+      current_config_(options.current_config),
       differences_(find_config_differences(table, runs, options)),
       is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }) {
   const auto has_profile = [&](const ConfiguredRun* run) {
@@ -77,7 +78,7 @@ RowBuilder::RowBuilder(const TableSpec& table,
     const std::string why = why_repeated(candidate.run->summary);
     if (!why.empty()) candidate.violations.push_back(why);
   }
-  if (table.budget) check_budgets(choose_speeds(table, options.benchmarks));
+  if (table.budget) check_budgets(options.benchmarks);
 }
 
 std::vector<AblationRow> RowBuilder::rows_of(const RowSpec& spec,
@@ -137,12 +138,40 @@ void RowBuilder::admit_other_backend(const RowSpec& row) {
   }
 }
 
-void RowBuilder::check_budgets(const std::vector<std::optional<MeasuredSpeed>>& speeds) {
+SpeedRow RowBuilder::speed_row(const std::string& config,
+                               const std::vector<store::RunSummary>& runs) const {
+  std::set<SpeedSettings> trained;
+  for (const store::RunSummary& run : runs) trained.insert(speed_settings_of(*find(run.id)));
+  const auto why_not_its_own = [this, config, trained](const benchmark::Record& record) {
+    for (const SpeedSettings& own : trained) {
+      const std::string why = why_of_other_training(record, own, "the runs", table_);
+      if (!why.empty()) return why;
+    }
+    if (!trained.empty() || !current_config_) return std::string();
+    const nlohmann::json current =
+        current_config_(config, profile_.empty() ? record.profile : profile_, record.device.type);
+    if (current.is_null()) return std::string();
+    return why_of_other_training(record, speed_settings_of(current), "the config", table_);
+  };
+  return {config, why_not_its_own};
+}
+
+void RowBuilder::check_budgets(const std::vector<benchmark::Record>& benchmarks) {
   Runs comparable;
   for (const Candidate& candidate : candidates_) {
     if (reason_against(candidate).empty()) comparable.push_back(candidate.run);
   }
-  const BudgetCheck budget(table_, comparable, speeds, is_current_);
+  std::vector<SpeedRow> rows;
+  for (const RowSpec& row : table_.rows) {
+    Runs own;
+    std::copy_if(comparable.begin(),
+                 comparable.end(),
+                 std::back_inserter(own),
+                 [&](const ConfiguredRun* run) { return run->summary.config == row.config; });
+    std::vector<ExcludedRuns> ignored;
+    rows.push_back(speed_row(row.config, sample_of(own, ignored, "", is_current_).runs));
+  }
+  const BudgetCheck budget(table_, comparable, std::move(rows), benchmarks, is_current_);
   for (Candidate& candidate : candidates_) {
     std::string violation = budget.violation(*candidate.run);
     if (!violation.empty()) candidate.violations.push_back(std::move(violation));

@@ -29,6 +29,10 @@ class RowBuilder {
   /// The run of that id, which is one of the table's.
   const store::ConfiguredRun* find(const std::string& id) const;
 
+  /// What a measurement of a row must agree with: how these runs were trained, or without any the
+  /// config as it is now.
+  SpeedRow speed_row(const std::string& config, const std::vector<store::RunSummary>& runs) const;
+
  private:
   /// A run of the table's configs.
   struct Candidate {
@@ -46,7 +50,7 @@ class RowBuilder {
   void admit_other_backend(const RowSpec& row);
 
   /// Marks the runs that use more or less than the table's budget.
-  void check_budgets(const std::vector<std::optional<MeasuredSpeed>>& speeds);
+  void check_budgets(const std::vector<benchmark::Record>& benchmarks);
 
   /// "" for a run that is comparable.
   std::string reason_against(const Candidate& candidate) const;
@@ -64,6 +68,7 @@ class RowBuilder {
 
   const TableSpec& table_;
   const std::string profile_;
+  const CurrentConfig current_config_;
   const ConfigDifferences differences_;
   const IsCurrent is_current_;
   std::vector<Candidate> candidates_;

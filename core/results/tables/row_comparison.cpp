@@ -91,7 +91,8 @@ class RowComparison {
   /// None of what says nothing of the rows, as in a claim about them.
   std::optional<RowDifference> tested_difference(const AblationRow& row,
                                                  const AblationRow& other) const {
-    if (!why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_.table).empty())
+    if (!is_tested_column(metric_, ablation_.table) ||
+        !why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_).empty())
       return std::nullopt;
     return difference_between(row, other, metric_);
   }
@@ -241,6 +242,12 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
   return {std::nullopt, statistics::look_factor(looks, is_planned ? planned : 0)};
 }
 
+bool is_finite(const AblationRow& row, const std::string& metric) {
+  const std::vector<double> values = values_of(row, metric);
+  return std::all_of(
+      values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
 AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds) {
   AblationRow less = row;
   less.runs.clear();
@@ -319,6 +326,7 @@ std::optional<RowDifference> difference_between(const AblationRow& all_of_own,
                                                 const std::string& metric,
                                                 double confidence) {
   if (!results::metric_named(metric).is_tested()) return std::nullopt;
+  if (!is_finite(all_of_own, metric) || !is_finite(all_of_other, metric)) return std::nullopt;
   const Look look = look_at({&all_of_own, &all_of_other});
   if (look.is_chosen) return std::nullopt;
   std::optional<AblationRow> own_part, other_part;
@@ -348,6 +356,12 @@ std::optional<RowDifference> difference_between(const AblationRow& all_of_own,
   if (!found) return std::nullopt;
   const size_t common_seeds = own_part || other_part ? own_row.runs.size() : 0;
   return RowDifference{*found, std::min(1.0, look.factor * found->p), paired, common_seeds};
+}
+
+bool is_tested_column(const std::string& metric, const TableSpec& table) {
+  const results::Metric kind = results::metric_named(metric);
+  return kind.is_tested() && !kind.is_exact() && kind.unit != results::Unit::bytes &&
+         !shows_benchmark({ColumnKind::metric, "", metric}, table);
 }
 
 std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& metric) {

@@ -62,6 +62,10 @@ struct Look {
 };
 Look look_at(const std::vector<const AblationRow*>& rows);
 
+/// Whether each of the row's runs has a finite value of the metric, or none has one. Of a row of
+/// which a seed diverged fewer seeds say nothing: what remains is the better part.
+bool is_finite(const AblationRow& row, const std::string& metric);
+
 /// The row with its runs of these seeds alone.
 AblationRow with_seeds(const AblationRow& row, const std::set<int64_t>& seeds);
 
@@ -76,12 +80,17 @@ struct RowDifference {
 /// The difference of two rows' values of a metric, one a run: by the paired test if the rows have
 /// the same seeds, else by Welch's, where seeds that only some runs share can make it less sure; of
 /// fractions never surer than their numbers of cases allow. None if one has too few values, if
-/// nothing varies though the rows differ, or less than the values are rounded by, and of a metric
-/// that is not tested.
+/// nothing varies though the rows differ, or less than the values are rounded by, if a value of
+/// either row is not finite, whatever seeds are compared, and of a metric that is not tested.
 std::optional<RowDifference> difference_between(const AblationRow& own_row,
                                                 const AblationRow& other_row,
                                                 const std::string& metric,
                                                 double confidence = statistics::default_confidence);
+
+/// Whether columns of the metric are tested where rows have several seeds. Parameters are the same
+/// for every seed, and memory is, or changes with what the machine happens to do; a speed of `forge
+/// bench` is one number.
+bool is_tested_column(const std::string& metric, const TableSpec& table);
 
 /// A metric of each row, in their order, compared with the baseline of the row's group. Nothing is
 /// adjusted for other tests yet: the standing of what is tested is a tie.

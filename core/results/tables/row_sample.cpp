@@ -68,6 +68,15 @@ run::Identity setup_for(const std::string& metric, const ConfiguredRun& run) {
   return setup;
 }
 
+std::string seeds_text(const std::set<int64_t>& seeds) {
+  constexpr size_t most = 8;
+  std::vector<std::string> texts;
+  for (const int64_t seed : seeds)
+    if (texts.size() < most) texts.push_back(std::to_string(seed));
+  return join(texts, ", ") +
+         (seeds.size() > most ? " and " + std::to_string(seeds.size() - most) + " more" : "");
+}
+
 bool has_mixed_attempts(const store::RunSummary& run) {
   return store::is_mixed(run.recompute) || store::is_mixed(run.device_name) ||
          store::is_mixed(run.processes);
@@ -115,11 +124,12 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
   return first_of(parts);
 }
 
-/// Seeds that compute the same are one draw, not several; "" for a loss that no other seed had.
+/// Seeds that compute the same are one draw, not several; "" for a loss that no other seed had, or
+/// that is not finite, as any run that diverges may end.
 std::string why_no_other_draw(const store::RunSummary& run,
                               std::map<double, int64_t>& seed_of_loss) {
   const double loss = run.metric(results::eval_loss_name).value_or(0);
-  if (!(loss > 0)) return "";
+  if (!(loss > 0) || std::isinf(loss)) return "";
   const auto [first, is_new] = seed_of_loss.emplace(loss, run.seed);
   if (is_new) return "";
   return "its loss is that of seed " + std::to_string(first->second) +

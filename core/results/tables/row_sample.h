@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ std::vector<const store::ConfiguredRun*> newest_first(
 /// once and train.recompute; of the training loss train.log_every, the steps of which it is the
 /// mean.
 run::Identity setup_for(const std::string& metric, const store::ConfiguredRun& run);
+
+/// "901, 902"; of more than eight "901, 902, 903, 904, 905, 906, 907, 908 and 12 more".
+std::string seeds_text(const std::set<int64_t>& seeds);
 
 /// Whether attempts of the run differ in device, processes or train.recompute: its speed and memory
 /// are those of neither.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -35,6 +36,7 @@ void group_by(TableSpec& table, const std::string& key) {
                 "--points lists what the tuning seeds gave",
                 ExitCode::usage);
   table.by = key;
+  table.claims_not_judged = std::move(table.claims);
   table.claims.clear();
   // Rows of each value have nothing to choose from.
   if (table.best_of && table.best_of->key == key) {

@@ -142,6 +142,8 @@ struct TableSpec {
   std::string primary = {};  ///< the metric that the table is about; "": see primary_metric
   int seeds = 0;             ///< planned for each row; 0: not said
   std::vector<ClaimSpec> claims;
+  /// Of a table with rows by a key: its claims, which are about configs.
+  std::vector<ClaimSpec> claims_not_judged = {};
   std::optional<BestOfSpec> best_of;
   /// Seeds that best_of chose with, of a table with rows by its key: they show these, too.
   std::vector<int64_t> shown_tuning_seeds = {};
@@ -152,8 +154,8 @@ struct TableSpec {
 };
 
 /// Gives every config a row for each value of `key` ("backend" or a config key) among its runs, and
-/// a column with that value. The key need not be equal then. Claims are dropped, since they are
-/// about configs; speeds are those of the runs. Throws Error for an unknown key.
+/// a column with that value. The key need not be equal then. Claims are not judged, since
+/// they are about configs; speeds are those of the runs. Throws Error for an unknown key.
 void group_by(TableSpec& table, const std::string& key);
 
 /// Whether the column shows speeds that `forge bench` measured.

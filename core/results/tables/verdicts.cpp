@@ -17,7 +17,6 @@ struct Test {
   SetPlace place;
   std::string group;  ///< of its rows
   bool is_primary;
-  bool is_of_best = false;  ///< which row is the best
 };
 
 /// The cells of a group that are tested against its baseline, and that of its best row.
@@ -55,7 +54,7 @@ void add_tests(std::vector<Cell>& cells,
       tests.push_back({&cell->p, place_of({&row, baseline}), name, is_primary});
     }
     if (group.asks_best())
-      tests.push_back({&group.best->best_p, place_of(group.rows), name, is_primary, true});
+      tests.push_back({&group.best->best_p, place_of(group.rows), name, is_primary});
   }
 }
 
@@ -79,20 +78,30 @@ std::set<std::string> groups_of_place(size_t number,
   return groups;
 }
 
-/// Rows of these groups that are not tested: left out by a filter, archived, edited, not run yet.
-/// Who looks at a few of the rows has chosen them, so the others count as if they had been tested.
-size_t hidden_rows(const Ablation& ablation, const std::set<std::string>& groups) {
+/// How many tests the table declares in so many groups: in each column every row's, and where
+/// several rows stand beside the baseline that of the best. They count from the beginning, whatever
+/// comes of them: who looks at a few of the rows, because others are filtered out, archived, not
+/// run yet, repeated or diverged, has chosen these.
+struct DeclaredTests {
+  size_t of_primary = 0;
+  size_t of_others = 0;  ///< other columns and claims
+};
+
+DeclaredTests declared_tests(size_t groups,
+                             const std::string& primary,
+                             const Ablation& ablation,
+                             const Verdicts& verdicts) {
   std::set<std::string> configs;
   for (const AblationRow& row : ablation.rows) configs.insert(row.spec.config);
   configs.erase(ablation.table.baseline);
-  size_t hidden = 0;
-  for (const std::string& group : groups) {
-    for (const std::string& config : configs) {
-      const AblationRow* const row = find_row(ablation, config, group);
-      if (!row || !row->is_comparable() || row->runs.size() < 2) ++hidden;
-    }
+  const size_t of_column = groups * (configs.size() + (configs.size() > 1 ? 1 : 0));
+  DeclaredTests tests;
+  for (const auto& [metric, cells] : verdicts.cells) {
+    if (is_tested_column(metric, ablation.table))
+      (metric == primary ? tests.of_primary : tests.of_others) += of_column;
   }
-  return hidden;
+  tests.of_others += claims_to_test(ablation);
+  return tests;
 }
 
 /// The metric whose tests are the given one's too: a loss above the floor is the loss less a
@@ -117,42 +126,34 @@ std::vector<Test> all_tests(const std::string& primary,
   return tests;
 }
 
-/// Adjusts the p of the tests with that place among sets of runs for all tests in their groups.
-/// Rows of other places count as if they had found nothing, and which row is the best, of all
-/// places, is none of these: so what is made later changes no verdict, and all that are made one
-/// after the other err in no more than set_factor leaves.
+/// Adjusts the p of the tests with that place among sets of runs for all that the table declares in
+/// their groups. What has another place, and what is not tested, counts as if it had found nothing:
+/// so what is made later changes no verdict, and all that are made one after the other err in no
+/// more than set_factor leaves.
 void adjust_of_place(size_t number,
+                     const std::string& primary,
                      const Ablation& ablation,
                      const Verdicts& verdicts,
                      const std::vector<Test>& tests) {
   const std::set<std::string> groups = groups_of_place(number, ablation, tests);
-  const size_t hidden = hidden_rows(ablation, groups);
-  const auto waiting = static_cast<size_t>(
-      std::count_if(verdicts.claims.begin(), verdicts.claims.end(), [](const auto& claim) {
-        return claim.waits_for_runs;
-      }));
+  const DeclaredTests declared = declared_tests(groups.size(), primary, ablation, verdicts);
   std::vector<const Test*> family;
-  std::vector<statistics::WeightedTest> weighted, of_hidden;
+  std::vector<statistics::WeightedTest> weighted, without_finding;
   for (const bool is_primary : {true, false}) {
     std::vector<const Test*> part;
     for (const Test& test : tests) {
-      const bool is_later_best = test.is_of_best && test.place.number != number;
-      if (test.is_primary == is_primary && groups.count(test.group) > 0 && !is_later_best)
-        part.push_back(&test);
+      if (test.is_primary == is_primary && test.place.number == number) part.push_back(&test);
     }
-    if (!is_primary && part.empty() && waiting == 0) continue;
-    const size_t columns = verdicts.cells.size() - 1;
-    const size_t not_shown = is_primary ? hidden : hidden * columns + waiting;
-    const double weight = 1 / static_cast<double>(part.size() + not_shown);
-    for (const Test* test : part)
-      weighted.push_back({test->place.number == number ? *test->p : 1, weight});
+    const size_t count =
+        std::max(part.size(), is_primary ? declared.of_primary : declared.of_others);
+    const double weight = 1 / static_cast<double>(std::max<size_t>(1, count));
+    for (const Test* test : part) weighted.push_back({*test->p, weight});
     family.insert(family.end(), part.begin(), part.end());
-    of_hidden.insert(of_hidden.end(), not_shown, {1, weight});
+    without_finding.insert(without_finding.end(), count - part.size(), {1, weight});
   }
-  weighted.insert(weighted.end(), of_hidden.begin(), of_hidden.end());
+  weighted.insert(weighted.end(), without_finding.begin(), without_finding.end());
   const auto adjusted = statistics::weighted_holm_adjusted(weighted);
-  for (size_t i = 0; i < family.size(); ++i)
-    if (family[i]->place.number == number) *family[i]->p = adjusted[i];
+  for (size_t i = 0; i < family.size(); ++i) *family[i]->p = adjusted[i];
 }
 
 /// Adjusts all p.
@@ -163,7 +164,7 @@ void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verd
     *test.p = std::min(1.0, test.place.factor() * **test.p);
     numbers.insert(test.place.number);
   }
-  for (const size_t number : numbers) adjust_of_place(number, ablation, verdicts, tests);
+  for (const size_t number : numbers) adjust_of_place(number, primary, ablation, verdicts, tests);
   for (auto& [metric, cells] : verdicts.cells)
     for (auto& [name, group] : tests_by_group(cells, ablation))
       if (group.best && !group.asks_best()) group.best->best_p = group.tested.front()->p;

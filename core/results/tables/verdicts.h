@@ -23,7 +23,6 @@ struct JudgedClaim {
   std::optional<double> p;
   bool asked_afterwards = false;    ///< when some of the runs were there already
   std::string changed_inputs = {};  ///< changed_inputs_text of the rows that it is about
-  bool waits_for_runs = false;      ///< it would be tested if its runs were there, or compared
   SetPlace place = {};              ///< of the rows that it is about
 };
 
@@ -39,6 +38,11 @@ struct JudgedClaim {
 /// that no seed changes is decided without a test.
 std::vector<JudgedClaim> measured_claims(const Ablation& ablation);
 
+/// How many of the claims that the table declares are tested, or would be if their runs were there
+/// and compared: those about the profile that is shown and not about the models alone. So are those
+/// that it does not judge because it has rows by a key.
+size_t claims_to_test(const Ablation& ablation);
+
 /// Cells and claims with what may be concluded from them.
 struct Verdicts {
   CellsByMetric cells;  ///< of the primary metric and of every column
@@ -47,9 +51,10 @@ struct Verdicts {
 
 /// Half of the 5 % error that a table may make is for its primary metric, half for all other
 /// columns and the claims; what one of them does not need goes to the others (Holm's procedure with
-/// weights, statistics::weighted_holm_adjusted). So at most 5 % of tables call anything real that
-/// is not. Comparisons of later sets of runs (other_sets.h) have an error of their own, and no
-/// other comparison is surer or less sure for them.
+/// weights, statistics::weighted_holm_adjusted). All that the table declares counts, tested or not.
+/// So at most 5 % of tables call anything real that is not. Comparisons of later sets of runs
+/// (other_sets.h) have an error of their own, and no other comparison is surer or less sure for
+/// them.
 Verdicts verdicts_of(const Ablation& ablation);
 
 /// "not decidable: Canon-B has a lower eval loss than Llama (no run of canon_b)"

@@ -195,13 +195,18 @@ struct Simulation {
   }
 };
 
+/// How many runs reach each rung of a search that nobody has begun.
+Steps expected_counts(size_t count, int64_t eta, int rungs) {
+  return counts_at(expected_end(std::vector<Contestant>(count), eta, rungs), rungs);
+}
+
 TEST_CASE("one run at a time is successive halving: the best of each rung, and no others",
           "[run][halving]") {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const size_t count = 1 + seed;
     Simulation search(count, 2 + int64_t(seed % 3), 4, 1, seed);
     search.run_all();
-    REQUIRE(search.counts() == expected_counts(int64_t(count), search.eta, 4));
+    REQUIRE(search.counts() == expected_counts(count, search.eta, 4));
     for (int rung = 0; rung + 1 < 4; ++rung) {
       double worst_promoted = 0, best_left = 1e9;
       for (const Contestant& run : search.runs) {
@@ -222,7 +227,7 @@ TEST_CASE("several devices promote no run twice, no more than the bound, and fin
     Simulation search(count, 2 + int64_t(seed % 3), 3, 2 + seed % 5, seed);
     search.run_all();
     const Steps counts = search.counts();
-    const Steps expected = expected_counts(int64_t(count), search.eta, 3);
+    const Steps expected = expected_counts(count, search.eta, 3);
     const Steps most = most_counts(int64_t(count), search.eta, 3);
     for (size_t rung = 0; rung < 3; ++rung) {
       REQUIRE(counts[rung] >= expected[rung]);
@@ -244,6 +249,26 @@ TEST_CASE("the order of ends that are the same gives the same search", "[run][ha
   one.run_all();
   other.run_all();
   REQUIRE(one.sent == other.sent);
+}
+
+TEST_CASE("what a search will take begins where its runs are", "[run][halving]") {
+  const auto counts_after = [](const std::vector<Contestant>& runs) {
+    return counts_at(expected_end(runs, 3, 3), 3);
+  };
+  // It is over, and so it stays, though two runs were promoted by two devices.
+  const std::vector<Contestant> over = {
+      arrived_run({1, 1, 1}), arrived_run({2, 2}), arrived_run({3})};
+  REQUIRE(counts_after(over) == Steps{3, 2, 1});
+  REQUIRE(counts_at(over, 3) == Steps{3, 2, 1});
+  // The best known one goes on: those that are not known are no better.
+  const std::vector<Contestant> end =
+      expected_end({Contestant(), arrived_run({2}), arrived_run({1}), active_run({})}, 3, 3);
+  REQUIRE(counts_at(end, 3) == Steps{4, 1, 1});
+  REQUIRE(end[2].losses.size() == 3);
+  // Who was interrupted on the way to a rung gets there, and one without a finite loss does not.
+  REQUIRE(counts_after({active_run({1}), arrived_run({2})}) == Steps{2, 1, 1});
+  REQUIRE(counts_after({arrived_run({std::nan("")}), arrived_run({std::nan("")})}) ==
+          Steps{2, 0, 0});
 }
 
 TEST_CASE("the steps of a search are counted once", "[run][halving]") {

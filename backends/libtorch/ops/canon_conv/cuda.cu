@@ -107,6 +107,7 @@ void canon_conv_forward(const CanonInput<T>& in, T* y, cudaStream_t stream) {
     const auto kernel = forward_kernel<T, taps, documents>;
     const PairGrid grid = pair_grid<taps>(kernel, s, s.channels / 2 / forward_width);
     kernel<<<grid.blocks, pair_block, 0, stream>>>(in, grid.tiles, y);
+    require_started();
   });
 }
 
@@ -123,6 +124,7 @@ void canon_conv_backward(const CanonInput<T>& in,
     float* partial = tap_sums(grid.blocks.y);
     if (s.batch * s.length == 0) return;
     kernel<<<grid.blocks, pair_block, 0, stream>>>(in, grid.tiles, grad_y, grad_x, partial);
+    require_started();
   });
 }
 

@@ -33,6 +33,7 @@ void add_rows(
   if (columns == 0) return;
   const auto blocks = static_cast<unsigned>((columns + warp_size - 1) / warp_size);
   add_rows_kernel<<<blocks, dim3(warp_size, row_lanes), 0, stream>>>(partial, rows, columns, out);
+  require_started();
 }
 
 }  // namespace forge::ops::cuda

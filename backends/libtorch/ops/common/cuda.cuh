@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "backends/libtorch/ops/common/cuda.h"
@@ -201,6 +203,15 @@ __device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
 
 #ifndef FORGE_CUDA_EMULATION
 
+/// Throws where the kernel before it could not be started: with too much shared memory, say. What
+/// goes wrong within a kernel is told to whoever waits for it.
+inline void require_started() {
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string("a CUDA kernel was not started: ") +
+                             cudaGetErrorString(error));
+}
+
 /// Blocks of a kernel that are resident on the GPU at the same time, at least one.
 template <class Kernel>
 int64_t resident_blocks(Kernel kernel, int threads) {
@@ -224,6 +235,7 @@ struct Start {
   void operator()(
       Kernel kernel, unsigned x, unsigned y, int threads, const Arguments&... arguments) const {
     kernel<<<dim3(x, y), static_cast<unsigned>(threads), 0, stream>>>(arguments...);
+    require_started();
   }
 };
 

@@ -120,6 +120,7 @@ SortedIds sort_ids(const int32_t* ids,
   int bits = 1;
   while (int64_t{1} << bits < vocabulary) ++bits;
   iota_kernel<<<blocks_for(count), threads, 0, stream>>>(unsorted, count);
+  require_started();
   const auto sort = [&](void* memory, size_t& bytes) {  // without memory: its size in bytes
     cub::DeviceRadixSort::SortPairs(memory,
                                     bytes,
@@ -136,6 +137,7 @@ SortedIds sort_ids(const int32_t* ids,
   sort(nullptr, bytes);
   sort(allocate(bytes), bytes);
   bounds_kernel<<<blocks_for(count), threads, 0, stream>>>(out, count);
+  require_started();
   return out;
 }
 
@@ -147,6 +149,7 @@ void gather_rows(
   if (count == 0) return;
   gather_kernel<<<blocks_for(count * (channels / width)), threads, 0, stream>>>(
       w, ids, count, channels, y);
+  require_started();
 }
 
 template <class T, class Out>
@@ -165,6 +168,7 @@ void sum_rows_by_id(const int32_t* ids,
   const size_t bytes = groups > 1 ? groups * channels * sizeof(float) : 0;
   sum_gradients_by_id<<<static_cast<unsigned>(vocabulary), threads, bytes, stream>>>(
       sorted, grad_y, channels, grad_w);
+  require_started();
 }
 
 template void gather_rows(const float*, const int32_t*, int64_t, int64_t, float*, cudaStream_t);

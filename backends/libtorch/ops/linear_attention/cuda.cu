@@ -15,6 +15,7 @@ auto launcher(cudaStream_t stream) {
     cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     kernel<<<dim3(x, y, z), tile_threads, shared_bytes, stream>>>(in);
+    require_started();
   };
 }
 

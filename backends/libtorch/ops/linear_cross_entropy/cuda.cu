@@ -168,6 +168,7 @@ void launch_loss_rows(const LossRows<T>& in, cudaStream_t stream) {
   constexpr int rows_of_block = threads / row_threads;
   const auto blocks = static_cast<unsigned>((in.rows + rows_of_block - 1) / rows_of_block);
   loss_rows_kernel<T, row_threads><<<blocks, threads, 0, stream>>>(in);
+  require_started();
 }
 
 constexpr int sum_threads = 1024;
@@ -238,11 +239,13 @@ void loss_rows(const LossRows<T>& in, cudaStream_t stream) {
 
 void count_scored(const int32_t* targets, int64_t rows, float* count, cudaStream_t stream) {
   count_scored_kernel<<<1, sum_threads, 0, stream>>>(targets, rows, count);
+  require_started();
 }
 
 void mean_loss(
     const float* losses, int64_t rows, const float* count, float* loss, cudaStream_t stream) {
   mean_loss_kernel<<<1, sum_threads, 0, stream>>>(losses, rows, count, loss);
+  require_started();
 }
 
 template <class T>
@@ -251,6 +254,7 @@ void scale_unless_one(T* x, int64_t count, const float* factor, cudaStream_t str
   constexpr int threads = 256;
   const auto blocks = static_cast<unsigned>((count + threads * width - 1) / (threads * width));
   scale_kernel<<<blocks, threads, 0, stream>>>(x, count, factor);
+  require_started();
 }
 
 template void loss_rows(const LossRows<float>&, cudaStream_t);

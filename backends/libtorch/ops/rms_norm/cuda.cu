@@ -359,6 +359,7 @@ void norm_canon_forward(const NormCanon<T>& in, T* y, float* scales, cudaStream_
     const GroupGrid grid = group_grid<taps, width>(kernel, s, forward_warps<taps>);
     kernel<<<grid.blocks, grid.groups.threads(), 0, stream>>>(
         in, grid.groups, grid.tiles, y, scales);
+    require_started();
   };
   dispatch_width<forward_width, forward_width_of_many>(s, in.taps, few, run);
 }
@@ -377,6 +378,7 @@ void norm_canon_backward(const NormCanon<T>& in,
     if (s.batch * s.length == 0) return;
     kernel<<<grid.blocks, grid.groups.threads(), 0, stream>>>(
         in, pass, grid.groups, grid.tiles, partial);
+    require_started();
   };
   dispatch_width<backward_width, backward_width_of_many>(s, in.taps, few, run);
 }

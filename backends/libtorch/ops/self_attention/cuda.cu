@@ -376,6 +376,7 @@ void canon_rope_forward(const CanonRope<T>& in, T* y, cudaStream_t stream) {
     const auto kernel = forward_kernel<T, taps, documents, norms>;
     const PairGrid grid = pair_grid<taps>(kernel, s, s.channels / 2 / forward_width);
     kernel<<<grid.blocks, pair_block, 0, stream>>>(in, grid.tiles, y);
+    require_started();
   });
 }
 
@@ -395,6 +396,7 @@ void canon_rope_backward(const CanonRope<T>& in,
     if (s.batch * s.length == 0) return;
     kernel<<<grid.blocks, pair_block, 0, stream>>>(
         in, grid.tiles, grad_y, grad_x, tap_partial, norm_partial);
+    require_started();
   });
 }
 

@@ -142,6 +142,7 @@ void canon_swiglu_forward(const CanonInput<T>& in, T* y, cudaStream_t stream) {
       const auto kernel = forward_kernel<T, taps, documents, width>;
       const PairGrid grid = pair_grid<taps>(kernel, s, s.channels / 2 / width);
       kernel<<<grid.blocks, pair_block, 0, stream>>>(in, grid.tiles, y);
+      require_started();
     });
   });
 }
@@ -162,6 +163,7 @@ void canon_swiglu_backward(const CanonInput<T>& in,
       if (s.batch * s.length == 0) return;
       kernel<<<grid.blocks, pair_block, 0, stream>>>(
           in, grid.tiles, grad_y, y, grad_gate_up, partial);
+      require_started();
     });
   });
 }

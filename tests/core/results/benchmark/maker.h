@@ -4,11 +4,16 @@
 
 #include "core/config/experiment.h"
 #include "core/results/benchmark/benchmark.h"
+#include "tests/support/fake_runs.h"
 
 namespace forge::tests {
 
-/// A record as a measurement of a call on `day` of November 2026 would make it.
-inline benchmark::Record made_record(const std::string& config, int day, double tokens_per_second) {
+/// A record as a measurement of a call on `day` of November 2026 would make it: of a MadeRun's
+/// experiment, on its device.
+inline benchmark::Record made_record(const std::string& config,
+                                     int day,
+                                     double tokens_per_second,
+                                     const config::Experiment& experiment = MadeRun().experiment) {
   const std::string date = "2026-11-" + std::string(day < 10 ? "0" : "") + std::to_string(day);
   benchmark::Record record;
   record.id = date + "-" + config;
@@ -21,8 +26,10 @@ inline benchmark::Record made_record(const std::string& config, int day, double 
   record.config = config;
   record.profile = "quick";
   record.precision = "float32";
-  record.model = config::to_json(config::Experiment()).at("model");
-  record.train = benchmark::speed_keys(config::to_json(config::Experiment()));
+  const nlohmann::json resolved = config::to_json(experiment);
+  record.model = resolved.at("model");
+  record.train = benchmark::speed_keys(resolved);
+  record.settings = benchmark::speed_settings(resolved);
   record.window_steps = 4;
   record.tokens_per_step = 16384;
   record.windows = {0.99 * tokens_per_second, tokens_per_second, 1.01 * tokens_per_second};

@@ -187,6 +187,23 @@ TEST_CASE("the keys that decide the speed are those of a step", "[benchmark]") {
   REQUIRE(speed_keys(config::to_json(one)) != speed_keys(config::to_json(other)));
 }
 
+TEST_CASE("other settings that may decide the speed are recorded, and where files are is not",
+          "[benchmark]") {
+  config::Experiment experiment = small_experiment();
+  experiment.data.path = "/home/someone/texts";
+  const json settings = speed_settings(config::to_json(experiment));
+  REQUIRE(settings.at("optimizer").contains("weight_decay"));
+  REQUIRE(settings.at("data").contains("rows"));
+  REQUIRE_FALSE(settings.at("optimizer").contains("lr"));
+  REQUIRE_FALSE(settings.contains("train"));
+  REQUIRE_FALSE(contains(settings.dump(), "someone"));
+  experiment.seed = 7;
+  experiment.data.order_seed = 8;
+  experiment.profile = "other";
+  experiment.schedule.warmup_steps = 9;
+  REQUIRE(speed_settings(config::to_json(experiment)) == settings);
+}
+
 TEST_CASE("two calls of one moment have different names", "[benchmark]") {
   const std::string now = "2026-11-21T16:45:12.345Z";
   REQUIRE(new_call_id(now).substr(0, 17) == "20261121T164512Z-");

@@ -115,5 +115,20 @@ TEST_CASE("a loss that is not a number stays one", "[store]") {
   REQUIRE(std::isnan(place.store.evaluations(run.id)[0].loss));
 }
 
+TEST_CASE("a validation loss that is not a number is told from one that nobody measured",
+          "[store]") {
+  Workplace place;
+  Outcome outcome{2.5, 4000, 1000};
+  const MadeRun without = made("x");
+  make_completed_run(place.runs, without, outcome);
+  MadeRun diverged = made("y");
+  outcome.validation_loss = std::nan("");
+  make_completed_run(place.runs, diverged, outcome);
+  place.store.sync(place.runs);
+  REQUIRE_FALSE(place.store.run(without.id)->metric("validation_loss"));
+  REQUIRE(std::isnan(place.store.run(diverged.id)->metric("validation_loss").value()));
+  REQUIRE(place.store.run(diverged.id)->metric("eval_loss") == 2.5);
+}
+
 }  // namespace
 }  // namespace forge::store

@@ -362,7 +362,7 @@ TEST_CASE("a grid does not go on beyond a value that diverged", "[report]") {
   int day = 10;
   for (const double lr : {5e-4, 1e-3}) {
     lab.add("llama", day, lr, lr * 100);
-    lab.add("canon_a", day++, lr, 0.75 - lr * 100);
+    lab.add("canon_a", day++, lr, 0.5 + lr * 100);
   }
   make_diverged_run(lab.runs, ScoredLab::with_rate("llama", day++, 2e-3), 10);
   make_diverged_run(lab.runs, ScoredLab::with_rate("canon_a", day++, 2e-3), 10);
@@ -398,7 +398,7 @@ TEST_CASE("a row shows the best over the values of a key whatever is the newest"
   CHECK(llama.is_comparable());
   CHECK(ablation.excluded.empty());
   CHECK(ablation.rows[1].run->id == "canon_a-10");
-  CHECK(incomplete_choice(ablation.rows[1], *scored_table().best_of) ==
+  CHECK(incomplete_choice(ablation.rows[1], scored_table()) ==
         "the best of 1 of 3 values is no best: no run with optimizer.lr 0.001, 0.002 is completed");
   CHECK_FALSE(ablation.rows[2].run.has_value());
   CHECK(ablation.setup[0].value == "quick");
@@ -730,6 +730,54 @@ TEST_CASE("a value is chosen with tuning seeds and shown with others", "[report]
         std::vector<std::string>{"forge run --table small --set profile=quick"});
 }
 
+TEST_CASE("a value is chosen when all values have all of the declared tuning seeds", "[report]") {
+  TunedLab lab;
+  TableSpec table = TunedLab::table();
+  table.best_of->tuning_seeds = {901, 902};
+  int day = 1;
+  const auto tune = [&](const std::vector<int>& seeds, const std::vector<double>& values) {
+    for (const double lr : values)
+      for (const int seed : seeds) lab.add("llama", day++, lr, seed, 1.5 + lr + 0.01 * (seed % 7));
+  };
+  tune({901}, {5e-4, 1e-3, 2e-3});
+  tune({1, 2}, {5e-4, 1e-3, 2e-3});  // the row's, known before it is tuned
+  const auto violations = [&] { return join(lab.scored(table).rows[0].violations, "; "); };
+  const std::string command = " are not run (make them: 'forge run --table small')";
+  CHECK(violations() ==
+        "the best of 0 of 3 values is no best: tuning seeds with optimizer.lr 0.0005 (902), 0.001 "
+        "(902), 0.002 (902)" +
+            command);
+  tune({902}, {1e-3});
+  CHECK(violations() ==
+        "the best of 1 of 3 values is no best: tuning seeds with optimizer.lr 0.0005 (902), 0.002 "
+        "(902)" +
+            command);
+  CHECK(missing_commands(lab.scored(table)) ==
+        std::vector<std::string>{"forge run --table small --set profile=quick"});
+  tune({902}, {5e-4});
+  MadeRun diverged = ScoredLab::with_rate("llama", day++, 2e-3);
+  diverged.experiment.seed = 902;
+  diverged.experiment.train.validation_rows = 64;
+  make_diverged_run(lab.runs, diverged, 10);
+  table.rows.resize(1);
+  CHECK(violations() == "");
+  CHECK(missing_commands(lab.scored(table)).empty());
+  table.best_of->tuning_seeds.push_back(903);
+  CHECK(contains(violations(), "0.0005 (903), 0.001 (903) are not run"));
+
+  // The same holds for values by which the grid goes on, run or not.
+  table.best_of->tuning_seeds = {901, 902};
+  table.best_of->extend = true;
+  CHECK(violations() ==
+        "the best of 3 of 4 values is no best: no run with optimizer.lr 0.00025 is "
+        "completed");
+  tune({901, 1, 2}, {2.5e-4});
+  CHECK(violations() ==
+        "the best of 3 of 5 values is no best: no run with optimizer.lr 0.000125 "
+        "is completed, tuning seeds with optimizer.lr 0.00025 (902)" +
+            command);
+}
+
 TEST_CASE("rows by the key of best_of say that they show its tuning seeds", "[report]") {
   TunedLab lab;
   for (const int seed : {901, 1, 2}) lab.add("llama", 10, 1e-3, seed, 1.5 + 0.01 * (seed % 7));
@@ -801,10 +849,16 @@ TEST_CASE("a grid goes on by its ratio as far as there are runs", "[report]") {
   TableSpec table = scored_table();
   table.best_of->extend = true;
   const Ablation ablation = lab.scored(table);
-  CHECK(ablation.table.best_of->values == std::vector<double>{5e-4, 1e-3, 2e-3, 4e-3});
+  // Its best is at the end: nobody has seen yet whether a better one lies beyond.
+  CHECK(ablation.table.best_of->values == std::vector<double>{5e-4, 1e-3, 2e-3, 4e-3, 8e-3});
   CHECK(ablation.rows[0].varied == 4e-3);
-  REQUIRE(ablation.rows[1].points.size() == 4);  // every row is tuned alike
-  CHECK(ablation.rows[1].points[3].is_wanted);
+  REQUIRE(ablation.rows[1].points.size() == 5);  // every row is tuned alike
+  CHECK(ablation.rows[1].points[4].is_wanted);
+  CHECK(join(ablation.rows[0].violations, "; ") ==
+        "the best of 3 of 5 values is no best: no run with optimizer.lr 0.001, 0.008 is completed");
+  lab.add("llama", 14, 8e-3, 0.5);
+  lab.add("llama", 15, 1e-3, 0.4);
+  CHECK(lab.scored(table).rows[0].is_comparable());
 
   // Who hides the runs at an end has tried them all the same.
   std::vector<store::ConfiguredRun> shown;
@@ -812,8 +866,8 @@ TEST_CASE("a grid goes on by its ratio as far as there are runs", "[report]") {
   for (const store::ConfiguredRun& run : lab.read())
     (run.summary.id == "llama-12" ? options.archived : shown).push_back(run);
   CHECK(join(build_ablation(table, shown, options).rows[0].violations, "; ") ==
-        "the best of 2 of 4 values is no best: runs with optimizer.lr 0.004 are archived "
-        "(--archived shows all), no run with optimizer.lr 0.001 is completed");
+        "the best of 3 of 4 values is no best: runs with optimizer.lr 0.004 are archived "
+        "(--archived shows all)");
 }
 
 TEST_CASE("a value beyond the grid at which no row has its best is asked of nobody", "[report]") {
@@ -828,9 +882,12 @@ TEST_CASE("a value beyond the grid at which no row has its best is asked of nobo
   table.best_of->extend = true;
   table.rows.pop_back();
   const Ablation ablation = lab.scored(table);
-  REQUIRE(ablation.rows[1].points.size() == 4);
+  REQUIRE(ablation.rows[1].points.size() == 3);
   CHECK(ablation.rows[1].is_comparable());
   CHECK(missing_commands(ablation).empty());
+  // Good as it may be: who tries values of which the table knows nothing chooses them.
+  lab.add("llama", 19, 4e-3, 1);
+  CHECK(lab.scored(table).rows[0].varied == 1e-3);
   lab.add("canon_a", 20, 2e-3, 0.875);  // at the end of the declared ones: the grid goes on
   CHECK_FALSE(lab.scored(table).rows[1].is_comparable());
   CHECK(missing_commands(lab.scored(table)).size() == 1);

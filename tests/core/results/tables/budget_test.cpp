@@ -2,6 +2,7 @@
 
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
+#include "tests/core/results/benchmark/maker.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -70,6 +71,37 @@ TEST_CASE("a row shows the runs that keep the table's budget", "[report]") {
   const Ablation by_time = build_ablation(budget_table(Budget::time), lab.read());
   CHECK_FALSE(by_time.rows[1].is_comparable());
   CHECK(contains(by_time.rows[1].violations.front(), "forge bench llama canon_a canon_b"));
+}
+
+TEST_CASE("equal time is by measurements of the runs' own settings", "[report]") {
+  tests::Lab lab;
+  tests::make_completed_run(lab.runs, run_with_steps("llama", 10, 30), {3.25});
+  tests::make_completed_run(lab.runs, run_with_steps("canon_a", 11, 15), {3.0});
+  tests::MadeRun of_sgd = run_with_steps("canon_a", 12, 300);
+  of_sgd.experiment.optimizer.type = "sgd";
+  tests::make_completed_run(lab.runs, of_sgd, {2.0});
+  AblationOptions options;
+  const auto measure = [&](int day, double speed, const std::string& optimizer) {
+    for (const char* config : {"llama", "canon_a"}) {
+      config::Experiment experiment = run_with_steps(config, day, 30).experiment;
+      experiment.optimizer.type = optimizer;
+      const bool is_baseline = config[0] == 'l';
+      options.benchmarks.push_back(
+          tests::made_record(config, day, is_baseline ? 8000 : speed, experiment));
+    }
+  };
+  const auto row = [&] {
+    return build_ablation(budget_table(Budget::time), lab.read(), options).rows[1];
+  };
+  measure(20, 80000, "sgd");  // with which 300 steps would be equal time
+  CHECK_FALSE(row().is_comparable());
+  CHECK(contains(row().violations.front(),
+                 "the speed of llama is not known, measured with optimizer.type sgd (the runs: "
+                 "adamw): "
+                 "'forge bench llama canon_a canon_b'"));
+  measure(19, 4000, "adamw");
+  CHECK(row().is_comparable());
+  CHECK(row().run->id == "canon_a-11");
 }
 
 }  // namespace

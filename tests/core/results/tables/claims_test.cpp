@@ -100,7 +100,7 @@ TEST_CASE("several seeds decide a claim where the difference stands", "[report]"
   // Differences of \u22120.25, \u22120.26, \u22120.27 between the same seeds.
   CHECK(verdict(ablation({1.50, 1.60, 1.40}, {1.25, 1.34, 1.13})) ==
         "holds: Canon-A has a lower eval loss than Llama 4M (\u22120.2600 (95 %: \u22120.2848 to "
-        "\u22120.2352), 3 and 3 seeds, p 0.002)");
+        "\u22120.2352), 3 and 3 seeds, p 0.004)");
   CHECK(contains(verdict(ablation({1.25, 1.34, 1.13}, {1.50, 1.60, 1.40})), "fails: "));
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "not decidable: "));
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "; within noise)"));
@@ -130,7 +130,7 @@ TEST_CASE("a claim that is newer than its runs says so", "[report]") {
   table.table.claims[0].at_most.reset();
   record("0123456789ab");
   CHECK(contains(verdict(table), "holds: "));
-  CHECK(contains(verdict(table), "p 0.002; asked after runs were made)"));
+  CHECK(contains(verdict(table), "p 0.004; asked after runs were made)"));
   // Older runs do not say what was asked then.
   for (AblationRow& row : table.rows)
     for (store::RunSummary& run : row.first_runs) run.planned_seeds.clear();
@@ -207,7 +207,7 @@ TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[
   table.table.claims = {claim};
   CHECK(verdict(table) ==
         "holds: Canon-A has eval loss of at most 1.3 (1.2200 (95 %: 1.1952 to 1.2448) over 3 "
-        "seeds, p 0.034)");
+        "seeds, p 0.046)");
   table.table.claims[0].at_most = 1.1;
   CHECK(contains(verdict(table), "fails: "));
   table.table.claims[0].at_most = 1.23;
@@ -299,7 +299,7 @@ TEST_CASE("a claim may be that a value lies between two numbers", "[report]") {
   CHECK(verdict(with_claim(
             {1.00012345, 1.10023456, 1.20034567}, {0.90010111, 0.99120222, 1.08030333}, claim)) ==
         "holds: It pays (9.97 % (95 %: 9.83 % to 10.10 %) over 3 seeds, claimed 9.0 to 11.0 %, p "
-        "0.019)");
+        "0.029)");
   CHECK(contains(
       verdict(with_claim(
           {1.00012345, 1.10023456, 1.20034567}, {1.00012345, 1.10023456, 1.20024567}, claim)),

@@ -509,6 +509,10 @@ TEST_CASE("seeds that change nothing are one run", "[report]") {
   CHECK(ablation.rows[0].runs.size() == 1);
   REQUIRE(ablation.excluded.size() == 1);
   CHECK(contains(ablation.excluded[0].reason, " to the last bit: they count as one run"));
+  // Runs that diverge end alike, whatever they are.
+  for (store::ConfiguredRun& run : all) run.summary.metrics["eval_loss"] = INFINITY;
+  CHECK(build_ablation(table(), all).rows[0].runs.size() == 3);
+  CHECK(build_ablation(table(), all).excluded.empty());
 }
 
 TEST_CASE("one stray run does not take the place of three seeds", "[report]") {

@@ -145,6 +145,54 @@ TEST_CASE("a table says where the speeds of its rows were not measured in turn",
   CHECK(speed_with(add_column(time), SpeedSource::benchmark) == warning);
 }
 
+TEST_CASE("runs of one order are in turn if one was made soon after the other", "[report]") {
+  Lab lab;
+  train_in_order(lab, "abbaabba");
+  const auto speed_of = [&](const std::vector<std::string>& times, double wall_seconds) {
+    std::vector<store::ConfiguredRun> runs = lab.read();
+    std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+      return a.summary.created < b.summary.created;
+    });
+    for (size_t i = 0; i < runs.size(); ++i) {
+      store::RunSummary& run = runs[i].summary;
+      run.created = "2026-11-" + times.at(i) + ":00.000Z";
+      run.updated = "2026-11-" + times.at(i) + ":30.000Z";
+      run.metrics[results::wall_seconds_name] = wall_seconds + i;
+    }
+    return setup_of(build_ablation(small_table(), runs), "Speed");
+  };
+  const std::vector<std::string> at_once = {"10T10:00",
+                                            "10T10:01",
+                                            "10T10:02",
+                                            "10T10:03",
+                                            "10T10:04",
+                                            "10T10:05",
+                                            "10T10:06",
+                                            "10T10:07"};
+  CHECK(speed_of(at_once, 20) == "");
+  // Both rows each day.
+  const std::vector<std::string> daily = {"10T10:00",
+                                          "10T10:01",
+                                          "11T10:00",
+                                          "11T10:01",
+                                          "12T10:00",
+                                          "12T10:01",
+                                          "13T10:00",
+                                          "13T10:01"};
+  CHECK(speed_of(daily, 20) == "");
+  // One in the mornings, the other one in the evenings.
+  const std::vector<std::string> apart = {"10T08:00",
+                                          "10T20:00",
+                                          "10T20:01",
+                                          "11T08:00",
+                                          "11T08:01",
+                                          "11T20:00",
+                                          "11T20:01",
+                                          "12T08:00"};
+  CHECK(speed_of(apart, 20) == "speeds not measured in turn");
+  CHECK(speed_of(apart, 86400) == "");  // a break that is shorter than a run
+}
+
 TEST_CASE("a claim on speeds that were not measured in turn is not decidable", "[report]") {
   const auto verdict_of = [](const std::string& order, const ClaimSpec& claim) {
     Lab lab;
@@ -166,6 +214,36 @@ TEST_CASE("a claim on speeds that were not measured in turn is not decidable", "
     CHECK(contains(one_after_another, "not decidable: "));
     CHECK(contains(one_after_another, "; speeds not measured in turn: "));
   }
+}
+
+TEST_CASE("a claim on the speed of one row alone compares it with rows of another time",
+          "[report]") {
+  const auto verdicts_of = [](const std::string& order) {
+    Lab lab;
+    train_in_order(lab, order);
+    TableSpec table = small_table();
+    ClaimSpec own_words;
+    own_words.profile = "quick";
+    own_words.claim = "Canon-A is fast";
+    own_words.holds = "tokens_per_second[canon_a] > 1";
+    own_words.comparison = parse_comparison(own_words.holds);
+    own_words.expression = difference_of(*own_words.comparison);
+    table.claims = {{"canon_a", "", "", 1, {}, "tokens_per_second", "quick"},
+                    {"llama", "", "", {}, 1e6, "tokens_per_second", "quick"},
+                    own_words};
+    std::vector<std::string> lines;
+    for (const JudgedClaim& claim : judge_claims(build_ablation(table, lab.read())))
+      lines.push_back(verdict_line(claim));
+    return lines;
+  };
+  for (const std::string& line : verdicts_of("abbaabba")) CHECK(contains(line, "holds: "));
+  for (const std::string& line : verdicts_of("aaaabbbb")) {
+    INFO(line);
+    CHECK(contains(line, "not decidable: "));
+    CHECK(contains(line, "; speeds not measured in turn: "));
+  }
+  // Of the only row nothing else is known that it would be compared with.
+  CHECK(contains(verdicts_of("aaaa")[1], "holds: "));
 }
 
 TEST_CASE("a row of which some seeds have one loss to the last bit is compared with nothing",

@@ -178,7 +178,9 @@ TEST_CASE("the minimum of equal rows is rarely found to be lower than a row",
                             "min(loss[a], loss[b], loss[d], loss[e]) < loss[c]",
                             "loss[c] - min(loss[a], loss[b]) > 0",
                             "max(loss[a], loss[b]) > loss[c]",
-                            "abs(loss[a] - loss[b]) > 0"}) {
+                            "abs(loss[a] - loss[b]) > 0",
+                            "max(loss[a], loss[b]) - min(loss[a], loss[b]) > 0",
+                            "min(loss[a], loss[b], loss[c]) < loss[c]"}) {
     for (const size_t n : {5, 10, 40}) {
       const double share = share_that_holds(claim, n, seed);
       CAPTURE(claim, n, seed);
@@ -201,6 +203,22 @@ TEST_CASE("a minimum is bounded by what it is the minimum of", "[judge]") {
   // The mean of the minima would be 1; the minimum of the means is what is claimed.
   const Table crossed = Table().add("loss[a]", {1, 3, 2}).add("loss[b]", {3, 1, 2.2});
   REQUIRE(*estimated("min(loss[a], loss[b])", crossed).value == Approx(2));
+}
+
+TEST_CASE("a minimum is told from what it is the minimum of", "[judge]") {
+  const Table table = Table()
+                          .add("loss[a]", {2.0113, 1.9921, 2.0042, 2.0017, 1.9931})
+                          .add("loss[b]", {1.9113, 1.8921, 1.8742, 1.9117, 1.8981})
+                          .add("loss[c]", {2.0134, 2.0045, 2.0218, 2.0023, 2.0110});
+  const auto low_end = [&](const char* text) { return estimated(text, table).interval->low; };
+  CHECK(low_end("max(loss[a], loss[b]) - min(loss[a], loss[b])") ==
+        Approx(low_end("abs(loss[a] - loss[b])")));
+  CHECK(low_end("loss[a] - min(loss[a], loss[b])") == Approx(low_end("loss[a] - loss[b]")));
+  CHECK(result("min(loss[a], loss[b], loss[c]) < loss[a] - 0.05", table).verdict == Verdict::holds);
+  CHECK(result("min(loss[a], loss[b]) < 0.98*loss[a]", table).verdict == Verdict::holds);
+  CHECK(result("min(loss[a], loss[c]) < loss[a] - 0.05", table).verdict == Verdict::fails);
+  CHECK(result("min(loss[a], loss[c]) < loss[a]", table).verdict == Verdict::not_decidable);
+  CHECK(result("min(loss[a], loss[c]) <= loss[a]", table).verdict == Verdict::holds);
 }
 
 TEST_CASE("what bends within the noise decides nothing", "[judge]") {

@@ -111,6 +111,35 @@ TEST_CASE("a comparison has two sides", "[expression]") {
   }
 }
 
+TEST_CASE("names that cancel leave a constant", "[expression]") {
+  for (const char* text : {"3",
+                           "a - a",
+                           "a - (a - 0.05)",
+                           "0.1*a + 0.2*a - 0.3*a",
+                           "100*(1 - a/a)",
+                           "a/(2*a)",
+                           "(a*b + b*b)/b - a - b",
+                           "a^2/a - a",
+                           "log(a/b) - log(a/b)",
+                           "(a - b)^0"}) {
+    CAPTURE(text);
+    CHECK(is_constant(parse_expression(text)));
+  }
+  for (const char* text : {"a",
+                           "a - b",
+                           "a - baseline.a",
+                           "a[x] - a[y]",
+                           "a/b",
+                           "0.95*a - a",
+                           "(a^2)^0.5 - a",
+                           "log(a/b) - log(b/a)",
+                           "exp(-1000000*(a - b)^2)",
+                           "1/(a - b)"}) {
+    CAPTURE(text);
+    CHECK_FALSE(is_constant(parse_expression(text)));
+  }
+}
+
 TEST_CASE("errors stand at their column", "[expression]") {
   const std::string error = [] {
     try {

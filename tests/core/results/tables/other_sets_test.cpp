@@ -198,6 +198,81 @@ TEST_CASE("seeds that other sets lack may be those that failed", "[report][plan]
         "not as planned: 3 seeds of other sets of runs did not complete");
 }
 
+/// Runs of three seeds of llama, and of canon_a with each of these weights, one run after the
+/// other. `change` makes each of the latter differ from all others.
+struct LoneRuns {
+  using Change = std::function<void(int number, MadeRun& run)>;
+  Lab lab;
+  int made = 0;
+
+  LoneRuns() {
+    for (const int seed : {1, 2, 3}) add("llama", seed, {});
+  }
+  void add(const std::string& config, int seed, const Change& change) {
+    MadeRun run = Lab::run(config, 10);
+    run.created.replace(run.created.size() - 4, 3, std::to_string(100 + ++made));
+    run.id = config + "-" + std::to_string(made);
+    run.experiment.seed = static_cast<uint64_t>(seed);
+    run.planned_seeds = {1, 2, 3};
+    if (change) change(made, run);
+    const double of_config = config[0] == 'l' ? 1 + 0.2 * (seed == 2) : 0;
+    make_completed_run(lab.runs, run, {3 + 0.01 * seed * seed + 1e-4 * made + of_config});
+  }
+  void try_once(const std::vector<int>& seeds, const Change& change) {
+    for (const int seed : seeds) add("canon_a", seed, change);
+  }
+  std::string other_runs(const TableSpec& table = small_table()) const {
+    return setup_of(build_ablation(table, lab.read(), {}), "Other runs");
+  }
+};
+
+TEST_CASE("runs of several seeds with settings of their own are sets", "[report][plan]") {
+  const auto own_eps = [](int number, MadeRun& run) {
+    run.experiment.optimizer.eps = 1e-8 + 1e-12 * number;
+  };
+  LoneRuns one_seed;
+  for (int times = 0; times < 4; ++times) one_seed.try_once({1}, own_eps);
+  one_seed.try_once({1, 2, 3}, {});
+  CHECK(one_seed.other_runs() == "");  // a sweep of one seed
+
+  LoneRuns tried;
+  for (const double decay : {0.1, 0.2, 0.3, 0.4})
+    tried.try_once({1, 2, 3}, [&](int number, MadeRun& run) {
+      own_eps(number, run);
+      run.experiment.optimizer.weight_decay = decay;
+    });
+  tried.try_once({1, 1}, own_eps);
+  tried.try_once({1, 2, 3}, {});
+  CHECK(tried.other_runs() ==
+        "4 earlier sets of runs counted (optimizer.eps; optimizer.weight_decay)");
+  CHECK(factor_of_other_sets(tried.lab.table()) == Approx(5 * 4 / 0.05));
+  tried.try_once({1, 3, 3}, own_eps);
+  CHECK(tried.other_runs() ==
+        "4 earlier sets of runs counted, 2 sets of runs made since (optimizer.eps; "
+        "optimizer.weight_decay)");
+
+  // With other conditions of the table, and where another table declares them.
+  LoneRuns declared;
+  TableSpec table = strict_table(), other = strict_table();
+  other.name = "other";
+  other.best_of = BestOfSpec{"optimizer.eps", {}, "eval_loss", Extreme::lowest};
+  for (int number = 1; number < 12; ++number)
+    other.best_of->values.push_back(1e-8 + 1e-12 * number);
+  const std::map<std::string, std::string> recorded = {{table.name, recorded_design(table)},
+                                                       {other.name, recorded_design(other)}};
+  const auto as_declared = [&](int number, MadeRun& run) {
+    own_eps(number, run);
+    run.planned_tables = recorded;
+  };
+  declared.try_once({1, 2, 1, 2}, as_declared);
+  declared.try_once({1, 2, 3}, [&](int, MadeRun& run) { run.planned_tables = recorded; });
+  CHECK(declared.other_runs(table) == "2 earlier sets of runs counted (optimizer.eps)");
+  AblationOptions options;
+  options.project_tables = {table, other};
+  CHECK(setup_of(build_ablation(table, declared.lab.read(), options), "Other runs") ==
+        "runs of 1 other table counted (other)");
+}
+
 TEST_CASE("what the table declares to vary makes no other set", "[report][plan]") {
   const auto lr_of = [](int set, MadeRun& run) { run.experiment.optimizer.lr = 0.001 * (set + 1); };
   const Sets sets(3, lr_of);

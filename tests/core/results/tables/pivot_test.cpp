@@ -68,6 +68,28 @@ TEST_CASE("a cell of a pivot holds runs that differ in nothing but the seed", "[
   CHECK(again.cells[0][0].summary.mean == Approx(3.2));
 }
 
+TEST_CASE("a pivot names its filter and counts what that leaves out", "[report][pivot]") {
+  const PivotLab lab;
+  const std::vector<store::ConfiguredRun> all = lab.read();
+  std::vector<store::ConfiguredRun> shown, others;
+  for (const store::ConfiguredRun& run : all)
+    (*run.summary.metric("eval_loss") < 3.25 ? shown : others).push_back(run);
+  const PivotOptions options{"model.canon.set", "optimizer.lr", "eval_loss", {"eval_loss<3.25"}};
+  const Pivot pivot = build_pivot(shown, options, others);
+  CHECK(pivot.cells[0][0].runs.size() == 2);
+  CHECK(pivot.cells[0][0].left_out == 1);
+  REQUIRE(pivot.excluded.size() == 1);
+  CHECK(pivot.excluded[0].reason == "does not meet eval_loss<3.25");
+  CHECK(pivot.excluded[0].runs.size() == 2);
+  CHECK(contains(to_terminal(make_sheet(pivot)), "only runs with eval_loss<3.25\n"));
+  CHECK(contains(to_markdown(make_sheet(pivot)), "only runs with eval"));
+  CHECK(to_json(pivot)["filter"] == "eval_loss<3.25");
+  const std::vector<std::string> lines = split(to_csv(pivot), '\n');
+  CHECK(contains(lines[0], ",runs,left_out,filter\r"));
+  CHECK(contains(lines[1], ",2,1,eval_loss<3.25\r"));
+  CHECK(contains(lines[2], ",1,0,eval_loss<3.25\r"));
+}
+
 TEST_CASE("a pivot says which seeds of a cell were stopped", "[report][pivot]") {
   PivotLab lab;
   MadeRun stopped = Lab::run("canon", 26);
@@ -82,6 +104,7 @@ TEST_CASE("a pivot says which seeds of a cell were stopped", "[report][pivot]") 
   REQUIRE(pivot.excluded.size() == 1);
   CHECK(starts_with(pivot.excluded[0].reason, "stopped at "));
   CHECK(pivot.excluded[0].runs == std::vector<std::string>{"canon-26"});
+  CHECK(pivot.cells[0][0].left_out == 1);
 }
 
 TEST_CASE("timings of a busy machine are marked in a pivot as in a table", "[report][pivot]") {
@@ -324,18 +347,20 @@ TEST_CASE("a pivot as CSV has a line for each cell with its interval", "[report]
   const PivotLab lab;
   const std::string csv =
       to_csv(build_pivot(lab.read(), {"model.canon.set", "optimizer.lr", "eval_loss"}));
-  CHECK(contains(csv,
-                 "model.canon.set,optimizer.lr,eval_loss,eval_loss_low,eval_loss_high,runs,left_out"
-                 "\r\nA,0.001,3.1"));
+  CHECK(
+      contains(csv,
+               "model.canon.set,optimizer.lr,eval_loss,eval_loss_low,eval_loss_high,runs,left_out,"
+               "filter\r\nA,0.001,3.1"));
   CHECK(contains(csv, "\r\nAC,0.002,2.4"));
-  CHECK(contains(csv, ",,,1,0\r\n"));
+  CHECK(contains(csv, ",,,1,0,\r\n"));
   const Pivot by_set = build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"});
   const std::vector<std::string> line = split(split(to_csv(by_set), '\n').at(1), ',');
-  REQUIRE(line.size() == 6);
+  REQUIRE(line.size() == 7);
   CHECK(std::stod(line[2]) == Approx(2.9516).margin(1e-4));
   CHECK(std::stod(line[3]) == Approx(3.4484).margin(1e-4));
   CHECK(line[4] == "3");
-  CHECK(line[5] == "1\r");
+  CHECK(line[5] == "1");
+  CHECK(line[6] == "\r");
 }
 
 TEST_CASE("a pivot's remarks name what is left out and what differs", "[report][pivot]") {

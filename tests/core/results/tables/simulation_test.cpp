@@ -6,10 +6,14 @@
 #include <iostream>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/results/statistics/significance.h"
 #include "core/results/tables/known_seeds.h"
 #include "core/results/tables/table_design.h"
 #include "tests/core/results/tables/lab.h"
@@ -134,6 +138,12 @@ TEST_CASE("who runs another set until one says something errs in one table in tw
     CHECK(of_first <= most_of(tables));
     if (!are_declared) CHECK(of_any <= most_of(tables));
   }
+}
+
+/// Whether the table calls its second row another than the baseline.
+bool differs(const Ablation& table) {
+  const Standing standing = verdicts_of(table).cells.at("eval_loss")[1].standing;
+  return standing == Standing::better || standing == Standing::worse;
 }
 
 /// A completed run of a table that is made run by run, each of a higher loss than those before.
@@ -276,7 +286,7 @@ TEST_CASE("who edits best_of until a table says something errs in one table in t
     int wrong = 0;
     for (int i = 0; i < tables; ++i) {
       std::map<std::string, double> loss_of_run;
-      const auto differs = [&](Ablation& table) {
+      const auto errs = [&](Ablation& table) {
         for (AblationRow& row : table.rows) {
           REQUIRE(row.runs.size() == 5);
           for (store::RunSummary& run : row.runs) {
@@ -285,10 +295,9 @@ TEST_CASE("who edits best_of until a table says something errs in one table in t
             run.metrics["eval_loss"] = loss->second;
           }
         }
-        const Standing standing = verdicts_of(table).cells.at("eval_loss")[1].standing;
-        return standing == Standing::better || standing == Standing::worse;
+        return differs(table);
       };
-      wrong += std::any_of(looks.begin(), looks.end(), differs);
+      wrong += std::any_of(looks.begin(), looks.end(), errs);
     }
     const double share = wrong / double(tables);
     CAPTURE(is_of_seeds, share, simulation_seed());
@@ -298,6 +307,207 @@ TEST_CASE("who edits best_of until a table says something errs in one table in t
               << " | " << percent(share) << " |" << std::endl;
     CHECK(share <= most_of(tables));
   }
+}
+
+TEST_CASE("who takes rows out of the tests errs in one table in twenty", "[verdicts][simulation]") {
+  const int tables = simulated_tables(1000);
+  RandomStream random(simulation_seed(), stream_number("rows taken out of the tests"));
+  int wrong = 0;
+  for (int i = 0; i < tables; ++i) {
+    std::vector<AblationRow> rows;
+    for (int row = 0; row < 16; ++row) {
+      std::vector<double> losses(5);
+      for (double& loss : losses) loss = 10 + normal(random);
+      rows.push_back(row_of("row_" + std::to_string(row), losses, 5));
+    }
+    Ablation table = table_of(rows);
+    const std::vector<Cell> cells = verdicts_of(table).cells.at("eval_loss");
+    const auto clearest =
+        std::min_element(cells.begin() + 1, cells.end(), [](const Cell& a, const Cell& b) {
+          return a.difference->p < b.difference->p;
+        });
+    // The others are repeated, stopped with a further seed, archived, filtered out, …
+    for (size_t row = 1; row < cells.size(); ++row)
+      if (&cells[row] != &*clearest) table.rows[row].violations = {"it was taken out"};
+    const Standing standing =
+        verdicts_of(table)
+            .cells.at("eval_loss")[static_cast<size_t>(clearest - cells.begin())]
+            .standing;
+    wrong += standing == Standing::better || standing == Standing::worse;
+  }
+  const double share = wrong / double(tables);
+  CAPTURE(share, simulation_seed());
+  std::cout << "rows | 15 rows, 5 seeds, all but the clearest one taken out of the tests | "
+            << percent(share) << " |" << std::endl;
+  CHECK(share <= most_of(tables));
+}
+
+/// Two equal models, each shown at the best of eight equal values, which tuning seeds choose.
+class TunedTable {
+ public:
+  static constexpr int first_tuning_seed = 901, tuning_seeds = 5;
+
+  explicit TunedTable(RandomStream& random) : random_(random) {
+    BestOfSpec best_of{"optimizer.lr", {}, "validation_loss", Extreme::lowest};
+    for (int i = 1; i <= 8; ++i) best_of.values.push_back(0.001 * i);
+    for (int i = 0; i < tuning_seeds; ++i) best_of.tuning_seeds.push_back(first_tuning_seed + i);
+    table_.best_of = best_of;
+  }
+
+  /// One command of a config with a value.
+  void run(const std::string& config, double value, int first_seed, int seeds) {
+    const std::string created = std::to_string(10000 + runs_.size());
+    std::vector<std::string> planned;
+    for (int seed = first_seed; seed < first_seed + seeds; ++seed)
+      planned.push_back(std::to_string(seed));
+    for (int seed = first_seed; seed < first_seed + seeds; ++seed) {
+      store::ConfiguredRun made = next_run(runs_, config, seed, value);
+      made.summary.created = created;
+      made.summary.updated = std::to_string(10001 + runs_.size());
+      made.summary.planned_seeds = join(planned, ",");
+      made.summary.metrics["eval_loss"] = 10 + normal(random_);
+      made.summary.metrics["validation_loss"] = 10 + normal(random_);
+      runs_.push_back(std::move(made));
+    }
+  }
+
+  /// The value with the lowest mean over its tuning runs so far, and how many these are.
+  std::pair<double, int> best_of(const std::string& config) const {
+    std::map<double, std::vector<double>> losses;
+    for (const store::ConfiguredRun& run : runs_)
+      if (run.summary.config == config && run.summary.seed >= first_tuning_seed)
+        losses[run.config["optimizer"]["lr"]].push_back(*run.summary.metric("validation_loss"));
+    std::pair<double, int> best;
+    double least = INFINITY;
+    for (const auto& [value, all] : losses) {
+      const double mean = std::accumulate(all.begin(), all.end(), 0.0) / double(all.size());
+      if (mean < least) best = {value, static_cast<int>(all.size())};
+      least = std::min(least, mean);
+    }
+    return best;
+  }
+
+  void tune(const std::string& config) {
+    for (const double value : table_.best_of->values)
+      run(config, value, first_tuning_seed, tuning_seeds);
+  }
+
+  bool errs() const { return differs(build_ablation(table_, runs_, {})); }
+  const std::vector<double>& values() const { return table_.best_of->values; }
+
+ private:
+  RandomStream& random_;
+  TableSpec table_ = table_of({row_of("row_0", {}, 5), row_of("row_1", {}, 5)}).table;
+  std::vector<store::ConfiguredRun> runs_;
+};
+
+/// Runs one more tuning seed for the value shown until the table says something of one.
+bool errs_when_tuned_bit_by_bit(RandomStream& random) {
+  TunedTable table(random);
+  table.tune("row_0");
+  table.run("row_0", table.best_of("row_0").first, 1, 5);
+  std::map<double, int> tuned;
+  for (const double value : table.values()) {
+    table.run("row_1", value, TunedTable::first_tuning_seed, 1);
+    tuned[value] = 1;
+  }
+  std::set<double> shown;
+  const auto look = [&](double value) {
+    if (!shown.insert(value).second) return false;
+    table.run("row_1", value, 1, 5);
+    return table.errs();
+  };
+  const auto tune_on = [&](double value) {
+    table.run("row_1", value, TunedTable::first_tuning_seed + tuned[value]++, 1);
+  };
+  for (;;) {
+    const auto [value, seeds] = table.best_of("row_1");
+    if (look(value)) return true;
+    if (seeds == TunedTable::tuning_seeds) break;
+    tune_on(value);
+  }
+  for (const double value : table.values())
+    while (tuned[value] < TunedTable::tuning_seeds) tune_on(value);
+  look(table.best_of("row_1").first);
+  return table.errs();
+}
+
+TEST_CASE("who runs tuning seeds one by one errs in one table in twenty",
+          "[verdicts][simulation]") {
+  const int tables = simulated_tables(200);
+  RandomStream random(simulation_seed(), stream_number("tuning seeds one by one"));
+  int wrong = 0;
+  for (int i = 0; i < tables; ++i) wrong += errs_when_tuned_bit_by_bit(random);
+  const double share = wrong / double(tables);
+  CAPTURE(share, simulation_seed());
+  std::cout << "sets | 1 row, 5 seeds, 8 values whose 5 tuning seeds are run one by one | "
+            << percent(share) << " |" << std::endl;
+  CHECK(share <= most_of(tables));
+}
+
+/// A table of two configs with five seeds, of which the second one was tried before with each of
+/// eight settings and each seed, and at each time with an optimizer.eps of its own.
+Ablation tried_with_settings_of_its_own() {
+  std::vector<store::ConfiguredRun> runs;
+  const auto add = [&](const std::string& config, int seed, double decay, double eps) {
+    store::ConfiguredRun made = next_run(runs, config, seed, 0.001);
+    made.config["optimizer"]["weight_decay"] = decay;
+    made.config["optimizer"]["eps"] = eps;
+    store::RunSummary& run = made.summary;
+    run.created = std::to_string(10000 + 2 * runs.size());
+    run.updated = std::to_string(10001 + 2 * runs.size());
+    run.planned_seeds = "1,2,3,4,5";
+    runs.push_back(std::move(made));
+  };
+  for (int seed = 1; seed <= 5; ++seed) add("row_0", seed, 0, 1e-8);
+  for (int variant = 1; variant <= 8; ++variant)
+    for (int seed = 1; seed <= 5; ++seed)
+      add("row_1", seed, 0.01 * variant, 1e-8 + 1e-12 * double(runs.size()));
+  for (int seed = 1; seed <= 5; ++seed) add("row_1", seed, 0, 1e-8);
+  const TableSpec table = table_of({row_of("row_0", {}, 5), row_of("row_1", {}, 5)}).table;
+  return build_ablation(table, runs, {});
+}
+
+TEST_CASE("who tries settings with runs that are no sets errs in one table in twenty",
+          "[verdicts][simulation]") {
+  const int tables = simulated_tables(1000);
+  Ablation counted = tried_with_settings_of_its_own();
+  REQUIRE(counted.rows[1].sets.others.size() == 8);
+  Ablation uncounted = counted;
+  uncounted.rows[1].sets.others.clear();
+  RandomStream random(simulation_seed(), stream_number("settings of its own for each seed"));
+  double without = 0, with = 0;
+  for (int i = 0; i < tables; ++i) {
+    std::vector<double> of_seeds(5);
+    for (double& each : of_seeds) each = normal(random);
+    const auto drawn = [&] {  // half of the variance is the seed's
+      std::vector<double> losses;
+      for (const double of_seed : of_seeds) losses.push_back(10 + of_seed + normal(random));
+      return losses;
+    };
+    const std::vector<double> baseline = drawn();
+    std::vector<double> luckiest;
+    double least = 1;
+    for (int variant = 0; variant < 8; ++variant) {
+      const std::vector<double> losses = drawn();
+      const double p = statistics::paired_test(losses, baseline)->p;
+      if (p < least) luckiest = losses;
+      least = std::min(least, p);
+    }
+    for (Ablation* table : {&counted, &uncounted})
+      for (size_t seed = 0; seed < 5; ++seed) {
+        table->rows[0].runs[seed].metrics["eval_loss"] = baseline[seed];
+        table->rows[1].runs[seed].metrics["eval_loss"] = luckiest[seed];
+      }
+    without += differs(uncounted) / double(tables);
+    with += differs(counted) / double(tables);
+  }
+  CAPTURE(without, with, simulation_seed());
+  std::cout << "sets | 1 row, 5 seeds, the luckiest of 8 settings that were tried with another "
+               "optimizer.eps for each run | "
+            << percent(without) << " uncounted | " << percent(with) << " |" << std::endl;
+  CHECK(without > 2 * 0.05);
+  CHECK(with <= most_of(tables));
 }
 
 /// Two equal models, their losses by seed. Half of the variance is the seed's.
@@ -355,8 +565,7 @@ class Commands {
     }
     Ablation table = table_of(rows);
     if (is_checked) check_seed_choice(MadeRuns(runs_, {}), table.table, table);
-    const Standing standing = verdicts_of(table).cells.at("eval_loss")[1].standing;
-    return standing == Standing::better || standing == Standing::worse;
+    return differs(table);
   }
 
  private:

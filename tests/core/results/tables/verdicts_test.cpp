@@ -1,6 +1,8 @@
 #include "core/results/tables/verdicts.h"
 
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "core/results/tables/sheet.h"
 #include "tests/core/results/tables/lab.h"
@@ -134,6 +136,38 @@ TEST_CASE("a difference that is of fewer seeds than the means says so", "[verdic
   // Of rows with other seeds the difference is that of the means.
   for (store::RunSummary& run : table.rows[1].runs) run.seed += 100;
   CHECK(make_sheet(table).footnotes.empty());
+}
+
+TEST_CASE("a row of which a seed diverged is not tested on the others", "[verdicts]") {
+  for (const double end : {double(INFINITY), double(NAN)}) {
+    CAPTURE(end);
+    AblationRow canon = row_of("canon", {better[0], better[1], better[2], end}, 4);
+    AblationRow llama = row_of("llama", {baseline[0], baseline[1], baseline[2], baseline[3]}, 4);
+    ClaimSpec expression;
+    expression.claim = expression.holds = "eval_loss[canon] < 0.999*eval_loss[llama]";
+    expression.comparison = parse_comparison(expression.holds);
+    expression.expression = difference_of(*expression.comparison);
+    const auto check = [&](const std::vector<AblationRow>& rows) {
+      Ablation table = table_of(rows);
+      table.table.claims = {below("canon", "llama"), expression};
+      const Verdicts verdicts = verdicts_of(table);
+      for (const Cell& cell : cells_of(verdicts)) CHECK_FALSE(cell.best);
+      CHECK(cells_of(verdicts)[1].standing == Standing::not_tested);
+      for (const JudgedClaim& claim : verdicts.claims) {
+        CHECK(claim.verdict == Verdict::not_decidable);
+        CHECK(contains(claim.reason, "canon diverged in 1 of 4 runs"));
+      }
+    };
+    check({llama, canon});
+    AblationRow third = row_of("third", {2.0011, 2.0123, 2.0217, 2.0335}, 4);
+    check({llama, canon, third});
+    llama.runs[3].seed = 9;  // they share three quarters
+    check({llama, canon});
+    llama.planned_seeds = 5;  // and not all of the baseline's are there
+    check({llama, canon});
+    for (store::RunSummary& run : llama.runs) run.seed += 100;
+    check({llama, canon});
+  }
 }
 
 TEST_CASE("seeds that move two rows in opposite directions make a difference less sure",
@@ -314,18 +348,59 @@ TEST_CASE("a validation loss is shown and not tested", "[verdicts]") {
   CHECK(*cells_of(verdicts)[1].p == alone);
 }
 
-TEST_CASE("rows that are declared count as tested, whatever hides them", "[verdicts]") {
+TEST_CASE("what a table declares counts as tested, whatever comes of it", "[verdicts]") {
   Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
-  const double alone = *cells_of(verdicts_of(table))[1].p;
+  const auto p_of_canon = [&] { return *cells_of(verdicts_of(table))[1].p; };
+  const double alone = p_of_canon();
   for (const char* name : {"a", "b", "c"}) {
     AblationRow hidden;
     hidden.spec.config = hidden.spec.name = name;
     table.rows.push_back(hidden);
   }
-  CHECK(*cells_of(verdicts_of(table))[1].p == Approx(4 * alone));  // rows without runs
+  CHECK(p_of_canon() == Approx(5 * alone));  // four rows, and which one is the best
   for (AblationRow& row : table.rows)
     if (!row.completed()) row.filtered_out = 5;
-  CHECK(*cells_of(verdicts_of(table))[1].p == Approx(4 * alone));
+  CHECK(p_of_canon() == Approx(5 * alone));
+
+  table.rows.resize(3);
+  table.rows[2] = row_of("other", {1.02, 1.09, 1.23, 1.01, 1.18}, 5);
+  const double with_other = p_of_canon();
+  CHECK(with_other == Approx(3 * alone));
+  const std::vector<std::function<void(AblationRow&)>> ways = {
+      [](AblationRow& row) { row.violations = {"1 of its 6 seeds was stopped"}; },
+      [](AblationRow& row) { row.runs[2].metrics["eval_loss"] = INFINITY; },
+      [](AblationRow& row) { row.runs[2].metrics.erase("eval_loss"); },
+      [](AblationRow& row) { row.runs.resize(1); },
+      [](AblationRow& row) { row.planned_seeds = 0, row.runs.clear(); }};
+  const AblationRow whole = table.rows[2];
+  for (size_t i = 0; i < ways.size(); ++i) {
+    CAPTURE(i);
+    table.rows[2] = whole;
+    ways[i](table.rows[2]);
+    CHECK(cells_of(verdicts_of(table))[2].standing != Standing::tie);
+    CHECK(p_of_canon() == Approx(with_other));
+  }
+}
+
+TEST_CASE("columns and claims count that a view of the table does not test", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  const auto p_of_canon = [&] { return *cells_of(verdicts_of(table))[1].p; };
+  const double alone = p_of_canon();
+  table.table.columns.push_back({ColumnKind::metric, "Train loss", "train_loss"});
+  CHECK(p_of_canon() == Approx(2 * alone));  // no run has one
+  table.table.columns.pop_back();
+  // Not those that are never tested.
+  for (const char* metric : {"validation_loss", "parameters", "peak_memory_bytes"})
+    table.table.columns.push_back({ColumnKind::metric, metric, metric});
+  CHECK(p_of_canon() == Approx(alone));
+  table.table.claims.assign(8, below("canon", "llama"));
+  const double with_claims = p_of_canon();
+  CHECK(with_claims == Approx(2 * alone));
+  table.table.claims_not_judged = std::move(table.table.claims);
+  table.table.claims.clear();
+  CHECK(p_of_canon() == Approx(with_claims));
+  table.table.claims_not_judged[0].profile = "another";
+  CHECK(claims_to_test(table) == 7);
 }
 
 TEST_CASE("a claim counts as tested where all claims wait for their rows", "[verdicts]") {

@@ -256,6 +256,37 @@ TEST_CASE("a loss that is no number is said so by machines too", "[report]") {
   REQUIRE(to_json(lab.table())["rows"][0]["eval_loss"] == "nan");
 }
 
+TEST_CASE("machines are told of every test that people see", "[report]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (const int seed : {1, 2, 3}) {
+      MadeRun made = Lab::run(config, 9 + seed);
+      made.id += "-" + std::to_string(seed);
+      made.experiment.seed = uint64_t(seed);
+      const bool is_baseline = config[0] == 'l';
+      Outcome outcome{3 + 0.01 * seed + is_baseline, 4000.0 + seed};
+      outcome.peak_memory_bytes += seed * (is_baseline ? 1000 : seed);
+      make_completed_run(lab.runs, made, outcome);
+    }
+  }
+  TableSpec table = small_table();
+  table.columns = {{ColumnKind::model, "Model"}};
+  for (const char* metric : {"eval_loss", "train_loss", "peak_memory_bytes", "parameters"})
+    table.columns.push_back({ColumnKind::metric, metric, metric});
+  table.columns.push_back({ColumnKind::difference, "Time", "wall_seconds"});
+  const Ablation ablation = build_ablation(table, lab.read());
+  const auto statistics = to_json(ablation)["rows"][1]["statistics"];
+  const Verdicts verdicts = verdicts_of(ablation);
+  for (const char* metric : {"eval_loss", "train_loss", "peak_memory_bytes", "wall_seconds"}) {
+    INFO(metric);
+    REQUIRE(statistics.contains(metric));
+    CHECK(statistics[metric]["standing"] == name_of(verdicts.cells.at(metric)[1].standing));
+    CHECK(contains(to_csv(ablation), std::string(metric) + "_standing"));
+  }
+  CHECK(statistics["peak_memory_bytes"]["difference"].contains("p_adjusted"));
+  CHECK_FALSE(statistics.contains("parameters"));  // no seed changes them
+}
+
 TEST_CASE("CSV has a header and a line a row with every field in its place", "[report]") {
   MixedLab lab;
   TableSpec table = small_table();
@@ -271,23 +302,26 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
           "memory_change,micro_batch_size,disturbance,changed_inputs,seeds,eval_loss_sd,"
           "eval_loss_low,eval_loss_high,eval_loss_difference,eval_loss_difference_low,eval_loss_"
           "difference_high,"
-          "eval_loss_p,eval_loss_standing,tokens_per_second_sd,tokens_per_second_low,"
+          "eval_loss_p,eval_loss_standing,peak_memory_bytes_sd,peak_memory_bytes_low,"
+          "peak_memory_bytes_high,peak_memory_bytes_difference,peak_memory_bytes_difference_low,"
+          "peak_memory_bytes_difference_high,peak_memory_bytes_p,peak_memory_bytes_standing,"
+          "tokens_per_second_sd,tokens_per_second_low,"
           "tokens_per_second_high,tokens_per_second_difference,tokens_per_second_difference_low,"
           "tokens_per_second_difference_high,tokens_per_second_p,tokens_per_second_standing,"
           "plan,table,repetitions,other_runs,filter,setup,left_out,breaks,differs_from_config,"
           "published_eval_loss,published_tokens_per_second,published_peak_memory_gib\r");
-  REQUIRE(
-      lines[1] ==
-      "llama,\"Llama, "
-      "\"\"4M\"\"\",,reference,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
-      "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,in short,,,,1.3011,291000.0,1.5\r");
+  REQUIRE(lines[1] ==
+          "llama,\"Llama, "
+          "\"\"4M\"\"\",,reference,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
+          "75.0,4434176,,,,,,1,,,,,,,,baseline,,,,,,,,baseline,,,,,,,,baseline,,,,,,in "
+          "short,,,,1.3011,291000.0,1.5\r");
   REQUIRE(lines[2] ==
           "canon_a,Canon-A,A,before "
-          "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,in "
+          "attention,failed,canon_a-20,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,in "
           "short,,,,1.2643,316000.0,1.56\r");
   REQUIRE(lines[3] ==
           "canon_b,Canon-B,B,\"on queries, keys and "
-          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,in short,"
+          "values\",missing,,,,,,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,in short,"
           "\"profile full, this table shows quick (1 run)\",,,,,\r");
   REQUIRE(lines[4].empty());
 }
