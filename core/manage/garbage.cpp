@@ -241,6 +241,8 @@ void free_one(const fs::path& runs_dir, const Garbage& garbage) {
     std::optional<FileLock> lock;
     if (!garbage.run.empty())
       lock = lock_idle_run(queue, run::RunFolder(runs_dir / garbage.run), "nothing is freed");
+    if (garbage.kind == GarbageKind::surplus_checkpoint && run::is_needed(path, runs_dir))
+      throw Error("an unfinished run begins from it");
     take_name_away();
   }
   remove_tree(aside);

@@ -22,7 +22,6 @@ namespace {
 
 /// Throws Error for a run that has gone since it was found.
 void require_there(const run::RunFolder& folder) {
-  require_own_folder(folder.path());
   if (path_exists(folder.path())) return;
   throw Error("run '" + folder.id() + "' is gone: another command removed it meanwhile",
               "'forge runs undo --list' lists removed runs");
@@ -34,6 +33,7 @@ FileLock lock_idle_run(const queue::Queue& queue,
                        const run::RunFolder& folder,
                        const std::string& consequence) {
   require_there(folder);
+  require_own_folder(folder.path());
   std::string state = "is running";
   // Another process may hold the lock for a moment, only to see whether it is held.
   while (!folder.is_running()) {
