@@ -436,9 +436,12 @@ void remove_surplus_checkpoints(const fs::path& checkpoints,
                                 int64_t last_step) {
   if (!is_folder(checkpoints)) return;
   const PinnedFolder held = pinned_checkpoints(checkpoints);
-  std::vector<fs::path> folders = list_checkpoints(held.path());
+  std::vector<fs::path> folders;  // by the names that others know them by
+  for (const fs::path& folder : list_checkpoints(held.path()))
+    folders.push_back(checkpoints / folder.filename());
   while (!folders.empty() && *checkpoint_step(folders.back()) > last_step) folders.pop_back();
-  for (const fs::path& folder : surplus_of(folders, retention)) {
+  for (const fs::path& each : surplus_of(folders, retention)) {
+    const fs::path folder = held.path() / each.filename();
     if (fs::is_symlink(folder)) continue;  // it is no checkpoint of forge's
     const PinnedFolder surplus(held.path(), folder.filename());
     const auto lock = FileLock::try_acquire(surplus.path() / manifest_file);
