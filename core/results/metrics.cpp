@@ -211,7 +211,7 @@ std::string p_value_text(double p) {
 }
 
 std::string percent_text(double fraction) {
-  return std::isfinite(fraction) ? decimals(100 * fraction, 1) + " %" : shortest(fraction);
+  return std::isfinite(fraction) ? fixed_text(100 * fraction, 1) + " %" : shortest(fraction);
 }
 
 std::string change_text(double change) {

@@ -202,6 +202,28 @@ void drop_other_divergences(const TableSpec& table,
   }
 }
 
+/// In what runs that tuned the row differ from those that it shows, but for the machine: who tunes
+/// anew, with settings that change next to nothing, chooses among runs that are known. "" in
+/// nothing.
+std::string tuned_otherwise(const TableSpec& table,
+                            const Runs& of_table,
+                            const ConfiguredRun& shown,
+                            const AblationRow& row) {
+  if (table.best_of->tuning_seeds.empty()) return "";
+  for (const ConfiguredRun* run : of_table) {
+    const auto is_it = [&](const store::RunSummary& own) { return own.id == run->summary.id; };
+    const bool has_tuned =
+        std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint& point) {
+          return std::any_of(point.runs.begin(), point.runs.end(), is_it);
+        });
+    if (!has_tuned || are_tuned_alike(*run, shown, table)) continue;
+    const auto differences =
+        run::identity_differences(identity_of_set(*run, table), identity_of_set(shown, table));
+    return run->summary.id + " (" + differences.front().what + ")";
+  }
+  return "";
+}
+
 /// Marks the values of best_of of which completed runs that decide are hidden: who hid them chose.
 /// Where the row shows runs, those are of its set (`shown`), and hidden runs that diverged count as
 /// others do: who hides them hides nothing, for they are no best. Returns the ids of the completed.
@@ -277,6 +299,10 @@ void check_completeness(const TableSpec& table,
   if (table.best_of) {
     const std::string reason = incomplete_choice(row, table);
     if (!reason.empty()) row.violations.push_back(reason);
+    const std::string other = tuned_otherwise(table, of_table, *shown, row);
+    if (!other.empty())
+      row.violations.push_back("its value was chosen by runs of other settings than its own: " +
+                               other);
   }
   if (!by_filter.seeds.empty())
     row.violations.push_back("--where leaves out " + part_of_seeds(by_filter.seeds.size(), row) +

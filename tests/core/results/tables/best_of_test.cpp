@@ -778,6 +778,34 @@ TEST_CASE("a value is chosen when all values have all of the declared tuning see
             command);
 }
 
+TEST_CASE("a value is chosen by runs with the settings of the row's", "[report]") {
+  const auto violations = [](double eps, int threads) {
+    TunedLab lab;
+    for (const double lr : {5e-4, 1e-3, 2e-3}) {
+      const int day = static_cast<int>(1 + 1e4 * lr);
+      lab.add("llama", day, lr, 1, 1.5 + lr);
+      lab.add("llama", day, lr, 2, 1.6 + lr);
+      MadeRun tuning = ScoredLab::with_rate("llama", day, lr);
+      tuning.id += "-901";
+      tuning.experiment.seed = 901;
+      tuning.experiment.train.validation_rows = 64;
+      tuning.experiment.optimizer.eps = eps;
+      tuning.threads = threads;
+      make_completed_run(lab.runs, tuning, {1.5, 4300, 1 << 30, {}, 1.5 + lr});
+    }
+    TableSpec table = TunedLab::table();
+    table.must_be_equal = {"profile", "data"};
+    return join(lab.scored(table).rows[0].violations, "; ");
+  };
+  const MadeRun usual = Lab::run("llama", 1);
+  const double eps = usual.experiment.optimizer.eps;
+  CHECK(violations(eps, usual.threads) == "");
+  CHECK(violations(eps, usual.threads + 1) == "");  // another machine
+  CHECK(violations(2 * eps, usual.threads) ==
+        "its value was chosen by runs of other settings than its own: llama-21-901 "
+        "(optimizer.eps)");
+}
+
 TEST_CASE("rows by the key of best_of say that they show its tuning seeds", "[report]") {
   TunedLab lab;
   for (const int seed : {901, 1, 2}) lab.add("llama", 10, 1e-3, seed, 1.5 + 0.01 * (seed % 7));

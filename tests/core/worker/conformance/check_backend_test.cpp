@@ -83,7 +83,7 @@ TEST_CASE("a candidate is told what it does wrong", "[backend]") {
   expect("if (job == \"describe\") { say_support(); exit 0 }",
          "if (job == \"describe\") { say_support(); print \"done\"; exit 0 }",
          "describe: not a line of the protocol (one JSON object): 'done'");
-  expect("&& mv \" in_shell(aside)", "&& true \" in_shell(aside)", "there is no checkpoints/");
+  expect("&& mv -T \" aside", "&& true \" aside", "there is no checkpoints/");
   expect("exit 2", "exit 0", "wrong job: it ended with exit status 0");
   expect("  if (json[\"resume_from\"] != \"\") load(json[\"resume_from\"])\n",
          "",
