@@ -369,7 +369,11 @@ int run_configs(const Context& context, RunOptions options) {
     options.launch.threads = queue::threads_for(jobs, usable_cores());
   const bool only_plans = options.dry_run || options.plan.probe || !options.plan.save.empty();
   std::optional<store::ScratchStore> scratch;
-  if (only_plans) scratch.emplace(context.runs_dir());
+  if (only_plans) {
+    scratch.emplace(context.runs_dir());
+  } else {
+    allow_detaching();  // first: backends are asked for minutes
+  }
   SelectedRuns selected = next_runs(context, options);
   check_search(selected, options);
   // Also where nothing is left to continue: a misspelt name would never be noticed.
@@ -388,7 +392,6 @@ int run_configs(const Context& context, RunOptions options) {
     return static_cast<int>(ExitCode::done);
   run::make_runs_dir(context.runs_dir());
   open_store(context);  // a damaged or newer store is found before anything is prepared
-  allow_detaching();
   std::vector<std::string> ended;
   bool some_diverged = false;
   for (;;) {

@@ -323,6 +323,35 @@ TEST_CASE("a terminal that closes while runs are prepared leaves them queued and
   REQUIRE(count(forge, "completed") == 3);
 }
 
+TEST_CASE("signals that come while a backend is asked what it can do end nothing") {
+  const Program forge;
+  const SignalDisposition usual(SIGHUP, SIG_DFL);
+  const int signal = GENERATE(SIGUSR1, SIGHUP);
+  const std::filesystem::path asked = forge.folder() / "asked", answer = forge.folder() / "answer";
+  const std::filesystem::path worker =
+      tests_dir().parent_path() / "backends" / "bigram" / "worker.sh";
+  const std::string script = "touch '" + asked.string() + "'; until [ -e '" + answer.string() +
+                             "' ]; do sleep 0.05; done; exec /bin/sh '" + worker.string() + "'";
+  write_file_atomic(forge.folder() / "slow.sh", script);
+  const int pid =
+      forge.start(tiny({"run",
+                        "train_canon_ac",
+                        "--set",
+                        "backend=external",
+                        "--set",
+                        "external.command=[/bin/sh, " + (forge.folder() / "slow.sh").string() + "]",
+                        "--set",
+                        "data.order=sequential"}));
+  REQUIRE(wait_until([&] { return path_exists(asked); }));
+  REQUIRE(::kill(pid, signal) == 0);
+  write_file_atomic(answer, "");
+  const Outcome outcome = Program::wait_for(pid);
+  INFO(forge.errors());
+  CHECK(outcome.exit_code == (signal == SIGHUP ? 3 : 0));
+  wait_for_the_end(forge, 1);
+  CHECK(count(forge, "completed") == 1);
+}
+
 TEST_CASE("SIGUSR1 saves a checkpoint and ends neither forge nor its run") {
   const Program forge;
   const int pid =
