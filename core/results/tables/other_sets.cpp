@@ -203,7 +203,7 @@ std::vector<RunSet> shown_before(const MadeSet& own,
   return sets;
 }
 
-/// Whether so many seeds of the set had told what they found at that time.
+/// Whether at least `seeds` seeds of the set had reported a loss at that time.
 bool were_known_at(const std::string& time, const MadeSet& set, size_t seeds) {
   std::set<int64_t> known;
   for (const ConfiguredRun* run : set.runs)

@@ -204,7 +204,7 @@ __device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
 #ifndef FORGE_CUDA_EMULATION
 
 /// Throws where the kernel before it could not be started: with too much shared memory, say. What
-/// goes wrong within a kernel is told to whoever waits for it.
+/// goes wrong within a kernel is reported to whoever waits for it.
 inline void require_started() {
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess)

@@ -115,8 +115,7 @@ TEST_CASE("a loss that is not a number stays one", "[store]") {
   REQUIRE(std::isnan(place.store.evaluations(run.id)[0].loss));
 }
 
-TEST_CASE("a validation loss that is not a number is told from one that nobody measured",
-          "[store]") {
+TEST_CASE("a validation loss that is not a number is no missing one", "[store]") {
   Workplace place;
   Outcome outcome{2.5, 4000, 1000};
   const MadeRun without = made("x");

@@ -205,7 +205,7 @@ TEST_CASE("a minimum is bounded by what it is the minimum of", "[judge]") {
   REQUIRE(*estimated("min(loss[a], loss[b])", crossed).value == Approx(2));
 }
 
-TEST_CASE("a minimum is told from what it is the minimum of", "[judge]") {
+TEST_CASE("a minimum differs from what it is the minimum of", "[judge]") {
   const Table table = Table()
                           .add("loss[a]", {2.0113, 1.9921, 2.0042, 2.0017, 1.9931})
                           .add("loss[b]", {1.9113, 1.8921, 1.8742, 1.9117, 1.8981})

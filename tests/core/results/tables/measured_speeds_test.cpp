@@ -184,7 +184,7 @@ std::string difference_of(const config::Experiment& experiment, const TableSpec&
                                table);
 }
 
-TEST_CASE("what decides the speed of training is told", "[report]") {
+TEST_CASE("the report names what decides the speed of training", "[report]") {
   config::Experiment same = MadeRun().experiment;
   same.name = "Another";
   same.seed = 7;
