@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "core/base/files.h"
 #include "core/project/origins.h"
 #include "core/project/project_page.h"
 #include "core/project/templates.h"

@@ -10,6 +10,7 @@
 #include "core/results/store/compare_store.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/core/results/store/workplace.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/other_user.h"
 

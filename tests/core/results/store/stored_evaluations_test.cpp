@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/core/results/store/store_dump.h"
 #include "tests/core/results/store/workplace.h"
 #include "tests/support/catch.h"
 

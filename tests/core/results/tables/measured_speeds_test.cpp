@@ -1,4 +1,5 @@
 #include "core/results/tables/measured_speeds.h"
+#include "core/base/text.h"
 
 #include "core/config/experiment.h"
 #include "core/results/tables/ablation.h"
