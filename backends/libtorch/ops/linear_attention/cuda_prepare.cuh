@@ -167,6 +167,21 @@ struct Eight {
     };
     return {{both(words.x, 0), both(words.y, 2), both(words.z, 4), both(words.w, 6)}};
   }
+  /// The same as the sum of two: to bfloat16 rounded, and what rounding has left of it.
+  template <class Scale>
+  __device__ __forceinline__ void times(const Scale& scale, bfloat16* rounded, bfloat16* rest) const {
+    const Eight all = times(scale);
+    const auto both = [&](unsigned word, unsigned of, int i) {
+      return pack(low_half(word) * scale(i) - low_half(of),
+                  high_half(word) * scale(i + 1) - high_half(of));
+    };
+    all.write(rounded);
+    Eight{{both(words.x, all.words.x, 0),
+           both(words.y, all.words.y, 2),
+           both(words.z, all.words.z, 4),
+           both(words.w, all.words.w, 6)}}
+        .write(rest);
+  }
 };
 
 /// Tm = (I + L)^-1 in float32, unit lower triangular: forward substitution in the four 16 x 16
@@ -247,7 +262,9 @@ __device__ __forceinline__ void prefetch_products(const LinearAttentionArguments
 
 template <Recurrence kind, int keys>
 struct PrepareMemory {
+  static constexpr int rest = kind == Recurrence::channel_decay ? chunk_tokens * padded(keys) : 1;
   bfloat16 q[chunk_tokens * padded(keys)], k[chunk_tokens * padded(keys)];
+  alignas(16) bfloat16 q_rest[rest], k_rest[rest];  ///< what rounding leaves of the two factors
   float sums[kind == Recurrence::channel_decay ? chunk_tokens * keys : chunk_tokens];
   float betas[chunk_tokens];
   float l[kind == Recurrence::delta_rule ? chunk_tokens * inverse_stride : 1];
@@ -278,9 +295,10 @@ __global__ void __launch_bounds__(tile_threads, 2) products_kernel(LinearAttenti
 }
 
 /// P, w, Qb and Ke; of the delta rule Kb and Tm too.
-/// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at most 70 KiB.
+/// Grid: chunks, heads, rows. Block: 256 threads. Shared memory: a PrepareMemory, at most 101 KiB.
 /// Reads q and k (and log_decay of channels), writes Qb and Ke (and Kb): 8 K (channels 12 K, delta
-/// rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 64 K (128 K) multiply-adds.
+/// rule 10 K) bytes of a token and head, and 128 (256) of P (and Tm). 64 K (channels 192 K, delta
+/// rule 128 K) multiply-adds.
 template <Recurrence kind, int keys>
 __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentionArguments in) {
   auto& memory = *reinterpret_cast<PrepareMemory<kind, keys>*>(shared_memory());
@@ -313,8 +331,12 @@ __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentio
       q.times([&](int j) { return in.scale * faded(b[j]); }).write(in.q_begin + to);
       k.times([&](int j) { return faded(end[j] - b[j]); }).write(in.k_end + to);
       if (differences) continue;
-      q.times([&](int j) { return in.scale * factor<keys>(sums, t, c + j, 1); }).write(own_q);
-      k.times([&](int j) { return factor<keys>(sums, t, c + j, -1); }).write(own_k);
+      const int at = t * stride + c;
+      q.times([&](int j) { return in.scale * factor<keys>(sums, t, c + j, 1); },
+              own_q,
+              memory.q_rest + at);
+      k.times(
+          [&](int j) { return factor<keys>(sums, t, c + j, -1); }, own_k, memory.k_rest + at);
     } else {
       const float e = faded(sums[t]), f = faded(sums[last] - sums[t]), beta = memory.betas[t];
       q.times([&](int) { return in.scale * e; }).write(in.q_begin + to);
@@ -348,6 +370,11 @@ __global__ void __launch_bounds__(tile_threads, 2) prepare_kernel(LinearAttentio
   ScoreTile products;
   products.clear();
   products.template add_product<keys, false, true>(memory.q, stride, memory.k, stride);
+  if constexpr (channels) {
+    // The factors are rounded where those of the other kinds, q and k themselves, are not.
+    products.template add_product<keys, false, true>(memory.q_rest, stride, memory.k, stride);
+    products.template add_product<keys, false, true>(memory.q, stride, memory.k_rest, stride);
+  }
   products.for_each_pair([&](int i, int j, float a, float b) {
     word_at(scores + i * chunk_tokens + j) = pack(score(i, j, a), score(i, j + 1, b));
   });

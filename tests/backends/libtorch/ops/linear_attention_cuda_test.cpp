@@ -362,7 +362,7 @@ double error_of_output(const Case& c,
 TEST_CASE("outputs of a new model's layers are little worse than their rounding to bfloat16",
           "[ops][cuda_emulation]") {
   at::manual_seed(48);
-  const double bounds[] = {2.1e-3, 3.2e-3, 2.0e-3};  // rounding alone: 1.65e-3
+  const double bounds[] = {1.9e-3, 3.2e-3, 2.0e-3};  // rounding alone: 1.65e-3
   for (size_t i = 0; i < std::size(kinds); ++i) {
     const Kind kind = kinds[i].second;
     const Case c{kind, 256, Decay::fresh, false, 128, 64, 1, 1, kind == Kind::scalar_decay};
