@@ -30,6 +30,10 @@ std::string milliseconds(double seconds) {
   return results::fixed_text(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
 }
 
+std::string megahertz(double cycles_per_second) {
+  return results::fixed_text(cycles_per_second / 1e6, 0);
+}
+
 std::string part(const Record& record, double benchmark::StepBreakdown::*seconds) {
   return record.parts ? milliseconds(*record.parts.*seconds) : "-";
 }
@@ -92,6 +96,12 @@ std::string exchange_lines(const std::vector<Record>& records) {
                " ms a step by itself and makes a step " +
                milliseconds(std::max(0.0, record.exchange->visible)) +
                " ms longer: " + percent(record.exchange->hidden()) + " of it is hidden";
+      const double of_clock = record.exchange->of_lower_clock(record.step_seconds);
+      if (of_clock > 0) {
+        lines += "; with it the GPUs' clock is lower, " + megahertz(*record.exchange->clock) +
+                 " MHz in place of " + megahertz(*record.exchange->clock_without) +
+                 ", which is up to " + milliseconds(of_clock) + " ms of a step";
+      }
       if (record.exchange->waiting) {
         lines += "; they wait " + milliseconds(std::max(0.0, *record.exchange->waiting)) +
                  " ms a step for the slowest of them";

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backends/libtorch/worker/batch.h"
+#include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/memory.h"
@@ -68,8 +69,36 @@ constexpr double parts_seconds = 1;   ///< for the parts of a step, at most, but
 constexpr int64_t fewest_parts_steps = 3;
 constexpr int64_t most_parts_steps = 50;
 constexpr int exchange_windows = 3;
+constexpr int exchange_turns = 2;
 constexpr int64_t steps_before_recorded = 5;  ///< on a GPU the next one is replayed
 constexpr double bench_progress_interval = 0.5;
+
+/// How long something took, and at what clock the GPUs ran meanwhile, the mean of all processes'
+/// multiprocessors: cycles a second, 0 on a CPU.
+struct Measured {
+  double seconds = 0;
+  double clock = 0;
+};
+
+/// The median of each.
+Measured median_of(const std::vector<Measured>& all) {
+  std::vector<double> seconds, clocks;
+  for (const Measured& one : all) {
+    seconds.push_back(one.seconds);
+    clocks.push_back(one.clock);
+  }
+  return {median(seconds), median(clocks)};
+}
+
+/// The mean clock of a GPU between two readings of cuda::read_clock.
+double clock_between(const at::Tensor& first, const at::Tensor& last) {
+  const at::Tensor counted = (last - first).to(at::kDouble);
+  const at::Tensor seen = (first.select(1, 1) > 0).logical_and(last.select(1, 1) > 0);
+  const at::Tensor of_seen = counted.index_select(0, seen.nonzero().flatten());
+  if (of_seen.size(0) == 0) return 0;
+  constexpr double nanoseconds = 1e9;
+  return (of_seen.select(1, 0) / of_seen.select(1, 1)).mean().item<double>() * nanoseconds;
+}
 
 /// The training of an experiment, as far as its speed goes.
 class Bench {
@@ -86,8 +115,7 @@ class Bench {
         trainer_(experiment_, device, {group_->rank(), group_->count()}) {
     if (experiment_.train.gradient_slots > 1)
       slots_.emplace(experiment_, trainer_, *group_, device, /*counts=*/false);
-    load_initial(trainer_.model(), experiment_.weights_seed());
-    trainer_.optimizer().copy_weights();
+    load_weights();
   }
 
   void run(std::istream& input) {
@@ -114,6 +142,11 @@ class Bench {
   }
 
  private:
+  void load_weights() {
+    load_initial(trainer_.model(), experiment_.weights_seed());
+    trainer_.optimizer().copy_weights();
+  }
+
   data::LoaderOptions loading() const {
     data::LoaderOptions options;
     options.batch_size = experiment_.train.batch_size / experiment_.train.gradient_slots;
@@ -132,25 +165,30 @@ class Bench {
               << " rows of a step are computed at once from now on\n";
   }
 
-  /// Seconds of training steps one after another.
-  double run_steps(int64_t count, const char* phase) {
-    return seconds_of(count, phase, [&] {
+  /// Training steps one after another.
+  Measured run_steps(int64_t count, const char* phase) {
+    return measure(count, phase, [&] {
       train_one_step();
       ++step_;
     });
   }
 
-  /// Seconds of an action so many times, by the process that needed longest.
+  /// An action so many times, by the process that needs longest.
   template <class Action>
-  double seconds_of(int64_t times, const char* phase, const Action& action) {
+  Measured measure(int64_t times, const char* phase, const Action& action) {
     group_->of_first(0);  // all begin together
+    const at::Tensor first = device_.is_cuda() ? cuda::read_clock(device_) : at::Tensor();
     Timer timer(device_);
     timer.resume();
     for (int64_t i = 0; i < times; ++i) {
       action();
       show_progress(phase);
     }
-    return group_->largest(timer.pause());
+    const double seconds = timer.pause();
+    const double clock = device_.is_cuda() ? clock_between(first, cuda::read_clock(device_)) : 0;
+    const std::vector<double> clocks = group_->gather(std::vector<double>{clock});
+    return {group_->largest(seconds),
+            std::accumulate(clocks.begin(), clocks.end(), 0.0) / double(clocks.size())};
   }
 
   void train_one_step() {
@@ -169,7 +207,7 @@ class Bench {
     double seconds = 0;
     int64_t count = 1;
     while (true) {
-      seconds = run_steps(count, "warm up") / static_cast<double>(count);
+      seconds = run_steps(count, "warm up").seconds / static_cast<double>(count);
       const bool long_enough = group_->of_first(steady_seconds() - began) >= warm_up_seconds;
       if (step_ >= fewest_warm_up_steps && long_enough) break;
       if (step_ >= fewest_warm_up_steps) count *= 2;
@@ -180,9 +218,10 @@ class Bench {
   void measure_window(const std::string& line) {
     const int64_t steps = worker::window_request_from_line(line).steps;
     if (steps < 1) throw Error("a window of no steps was asked for");
-    const double seconds = run_steps(steps, "window");
-    events_.send(worker::Window{steps, seconds});
-    windows_.push_back({steps, seconds});
+    const Measured window = run_steps(steps, "window");
+    events_.send(worker::Window{steps, window.seconds});
+    window_steps_ = steps;
+    windows_.push_back({window.seconds / double(steps), window.clock});
   }
 
   /// Of the process that needed most.
@@ -197,36 +236,58 @@ class Bench {
 
   /// Seconds that the gradients and weights that processes send each other in a step take by
   /// themselves, by which they make a step longer, and by which it is longer because the processes
-  /// wait for the slowest of them. The weights are of no use afterwards.
+  /// wait for the slowest of them; and the GPUs' clock with the exchange and without. Steps with it
+  /// and without it take turns, since the clock drifts, each from new weights: how much power a GPU
+  /// needs depends on the numbers. The weights are of no use afterwards.
   nlohmann::json exchange() {
-    std::vector<double> with;
-    for (const worker::Window& window : windows_)
-      with.push_back(window.seconds / double(window.steps));
-    const int64_t steps = windows_.back().steps;
-    const auto median_of = [&](const auto& action) {
-      std::vector<double> seconds;
-      for (int window = 0; window < exchange_windows; ++window)
-        seconds.push_back(seconds_of(steps, "exchange", action) / double(steps));
-      return median(seconds);
-    };
-    const auto recorded = [&] { slots_->exchange_alone(); };
+    std::vector<Measured> with = windows_, together, apart;
+    const double alone = seconds_of_exchange_alone();
+    for (int turn = 0; turn < exchange_turns; ++turn) {
+      measure_steps(*make_mute_group(*group_, /*tells=*/true), together);
+      measure_steps(*group_, with);
+    }
+    measure_steps(*make_mute_group(*group_, /*tells=*/false), apart);
+    const Measured step = median_of(with), without = median_of(together);
+    nlohmann::json values = {{"alone", alone},
+                             {"visible", step.seconds - without.seconds},
+                             {"waiting", without.seconds - median_of(apart).seconds}};
+    if (step.clock > 0 && without.clock > 0) {
+      values["clock"] = step.clock;
+      values["clock_without"] = without.clock;
+    }
+    return values;
+  }
+
+  double seconds_of_exchange_alone() {
     StepGraph graph(device_, StepGraph::Otherwise::error);
-    seconds_of(steps_before_recorded, "exchange", [&] { graph.run(recorded); });
-    const double alone = median_of([&] { graph.run(recorded); });
-    graph.reset();
-    const auto without = [&](bool tells) {
-      const std::unique_ptr<ProcessGroup> mute = make_mute_group(*group_, tells);
-      slots_.emplace(experiment_, trainer_, *mute, device_, /*counts=*/false);
-      run_steps(steps_before_recorded, "exchange");
-      const double seconds = median_of([&] {
-        train_one_step();
-        ++step_;
-      });
-      slots_.reset();
-      return seconds;
-    };
-    const double together = without(/*tells=*/true), apart = without(/*tells=*/false);
-    return {{"alone", alone}, {"visible", median(with) - together}, {"waiting", together - apart}};
+    const auto run = [&] { graph.run([&] { slots_->exchange_alone(); }); };
+    measure(steps_before_recorded, "exchange", run);
+    std::vector<Measured> windows;
+    add_windows(run, windows);
+    return median_of(windows).seconds;
+  }
+
+  /// Steps of processes that speak through `group`.
+  void measure_steps(ProcessGroup& group, std::vector<Measured>& windows) {
+    load_weights();
+    slots_.emplace(experiment_, trainer_, group, device_, /*counts=*/false);
+    run_steps(steps_before_recorded, "exchange");
+    add_windows(
+        [&] {
+          train_one_step();
+          ++step_;
+        },
+        windows);
+    slots_.reset();
+  }
+
+  /// Windows of an action, of which each is divided by the times that it is done.
+  template <class Action>
+  void add_windows(const Action& action, std::vector<Measured>& windows) {
+    for (int window = 0; window < exchange_windows; ++window) {
+      const Measured all = measure(window_steps_, "exchange", action);
+      windows.push_back({all.seconds / double(window_steps_), all.clock});
+    }
   }
 
   /// What the processes' devices reach at most, all at the same time: processes on one CPU share
@@ -300,7 +361,8 @@ class Bench {
   std::optional<SlotSteps> slots_;  ///< with train.gradient_slots
   int64_t step_ = 0;
   int64_t start_peak_bytes_ = 0;
-  std::vector<worker::Window> windows_;
+  int64_t window_steps_ = 0;       ///< of the last window
+  std::vector<Measured> windows_;  ///< a step of each
   double last_progress_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include "backends/libtorch/ops/common/clock.h"
 #include "core/base/error.h"
 
 namespace forge::libtorch::cuda {
@@ -61,6 +62,14 @@ void limit_memory(const at::Device& device, int64_t bytes) {
   static_cast<void>(at::empty({0}, at::TensorOptions(device)));
   const double share = double(bytes) / double(device_memory_bytes(device));
   c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(share, 1.0), index_of(device));
+}
+
+at::Tensor read_clock(const at::Device& device) {
+  const c10::cuda::CUDAStream stream = at::cuda::getCurrentCUDAStream(index_of(device));
+  const at::Tensor readings =
+      at::zeros({ops::cuda::most_multiprocessors, 2}, at::TensorOptions(device).dtype(at::kLong));
+  ops::cuda::read_clock(static_cast<int64_t*>(readings.data_ptr()), stream);
+  return readings.cpu();
 }
 
 void use_own_stream(const at::Device& device) {

@@ -25,6 +25,10 @@ FORGE_CUDA_ONLY int64_t memory_held_elsewhere(const at::Device& device);
 /// Limits Torch's allocator to `bytes` of the device.
 FORGE_CUDA_ONLY void limit_memory(const at::Device& device, int64_t bytes);
 
+/// What a GPU's multiprocessors have counted so far: cycles and nanoseconds, int64 [count, 2] on
+/// the host, zeros for those that there are not. Waits for all work.
+FORGE_CUDA_ONLY at::Tensor read_clock(const at::Device& device);
+
 /// Makes the device and a stream of its own current on this thread: the default stream cannot be
 /// recorded.
 FORGE_CUDA_ONLY void use_own_stream(const at::Device& device);

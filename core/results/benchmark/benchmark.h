@@ -104,9 +104,16 @@ struct StepExchange {
   double alone = 0;    ///< one transfer after the other, without any computation
   double visible = 0;  ///< what a step takes longer than one without gradients and weights
   std::optional<double> waiting;  ///< what such a one takes longer since all wait for the slowest
+  /// Of GPUs, the mean clock of their multiprocessors in steps with it, and in those without
+  /// gradients and weights: cycles a second.
+  std::optional<double> clock, clock_without;
 
   /// The part of it that goes on behind the computation of gradients, 0 to 1.
   double hidden() const;
+  /// What a step of so many seconds would take less at the clock of steps without the exchange,
+  /// were all of it bound by the clock. 0 where the clocks are not known, or that one is not
+  /// higher.
+  double of_lower_clock(double step_seconds) const;
 };
 
 /// Speed against the first config of the call, window by window.

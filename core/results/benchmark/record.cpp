@@ -41,6 +41,11 @@ double StepExchange::hidden() const {
   return alone > 0 ? std::clamp(1 - visible / alone, 0.0, 1.0) : 0;
 }
 
+double StepExchange::of_lower_clock(double step_seconds) const {
+  if (!clock || !clock_without) return 0;
+  return std::max(0.0, step_seconds * (1 - *clock / *clock_without));
+}
+
 template <class Visitor>
 void fields(Visitor& visit, BenchInvocation& call) {
   visit.field("id", call.id);
@@ -82,6 +87,8 @@ void fields(Visitor& visit, StepExchange& exchange) {
   visit.field("alone", exchange.alone);
   visit.field("visible", exchange.visible);
   visit.optional("waiting", exchange.waiting);
+  visit.optional("clock", exchange.clock);
+  visit.optional("clock_without", exchange.clock_without);
 }
 
 template <class Visitor>
@@ -160,6 +167,15 @@ void fields(Visitor& visit, WorkerResult& result) {
   visit.optional("micro_batch_size", result.micro_batch_size);
 }
 
+void require_clock(const std::string& name, const std::optional<double>& clock) {
+  if (!clock) return;
+  worker::require_finite(name, *clock);
+  if (*clock <= 0)
+    throw Error("'" + name + "' is impossible: " + shortest(*clock),
+                "it is the clock of a GPU, in cycles per second",
+                ExitCode::failed);
+}
+
 /// The record keeps them, and a utilisation is taken against the ceiling.
 void require_plausible(const WorkerResult& result) {
   using worker::require_duration;
@@ -174,6 +190,8 @@ void require_plausible(const WorkerResult& result) {
     // Differences, which may be negative.
     require_duration("exchange.visible", std::abs(result.exchange->visible));
     require_duration("exchange.waiting", std::abs(result.exchange->waiting.value_or(0)));
+    require_clock("exchange.clock", result.exchange->clock);
+    require_clock("exchange.clock_without", result.exchange->clock_without);
   }
   if (!result.ceiling) return;
   worker::require_finite("ceiling.flops", result.ceiling->flops);

@@ -107,8 +107,28 @@ TEST_CASE("of several processes a record holds what their exchange costs", "[ben
   REQUIRE_FALSE(record_from_json(to_json(record)).exchange->waiting);  // older workers do not say
   by_two.result["exchange"]["waiting"] = 0.25;
   REQUIRE(*make_records({}, {config}, {by_two})[0].exchange->waiting == 0.25);
-  REQUIRE(StepExchange{0.5, 0.75, {}}.hidden() == 0);   // it slows down the computation
-  REQUIRE(StepExchange{0.5, -0.01, {}}.hidden() == 1);  // within what windows differ by
+  StepExchange exchange;
+  exchange.alone = 0.5;
+  exchange.visible = 0.75;
+  REQUIRE(exchange.hidden() == 0);  // it slows down the computation
+  exchange.visible = -0.01;
+  REQUIRE(exchange.hidden() == 1);  // within what windows differ by
+}
+
+TEST_CASE("a lower clock in steps with the exchange has its part of what they are longer by",
+          "[benchmark]") {
+  Measurement by_two = measured({1}, 1e9);
+  by_two.processes = 2;
+  by_two.result["exchange"] = {
+      {"alone", 0.5}, {"visible", 0.125}, {"clock", 1.5e9}, {"clock_without", 2e9}};
+  const json experiment = config::to_json(small_experiment());
+  const Record record = make_records({}, {{"p", "a", experiment}}, {by_two})[0];
+  StepExchange exchange = *record_from_json(to_json(record)).exchange;
+  REQUIRE(exchange.of_lower_clock(2) == 0.5);
+  exchange.clock = 2.5e9;
+  REQUIRE(exchange.of_lower_clock(2) == 0);
+  exchange.clock_without.reset();  // on a CPU
+  REQUIRE(exchange.of_lower_clock(2) == 0);
 }
 
 TEST_CASE("a worker's result without a number is refused", "[benchmark]") {
@@ -132,7 +152,8 @@ TEST_CASE("numbers of a worker's result that cannot be are refused", "[benchmark
   const json experiment = config::to_json(small_experiment());
   const auto fault = [&](const char* place, const json& value) {
     Measurement wrong = measured({1}, 1e9);
-    wrong.result["exchange"] = {{"alone", 0.5}, {"visible", -0.01}};
+    wrong.result["exchange"] = {
+        {"alone", 0.5}, {"visible", -0.01}, {"clock", 1.5e9}, {"clock_without", 1.6e9}};
     wrong.result[json::json_pointer(place)] = value;
     return error_of([&] { make_records({}, {{"p", "a", experiment}}, {wrong}); });
   };
@@ -147,6 +168,8 @@ TEST_CASE("numbers of a worker's result that cannot be are refused", "[benchmark
   CHECK(contains(fault("/exchange/alone", "inf"), "'exchange.alone' is no number of seconds"));
   CHECK(contains(fault("/exchange/visible", "nan"), "'exchange.visible' is no number of seconds"));
   CHECK(contains(fault("/exchange/waiting", "inf"), "'exchange.waiting' is no number of seconds"));
+  CHECK(contains(fault("/exchange/clock", "inf"), "'exchange.clock' is no finite number: inf"));
+  CHECK(contains(fault("/exchange/clock_without", 0), "'exchange.clock_without' is impossible: 0"));
   for (const json& flops : {json(0), json(1e-300), json(-1)})
     CHECK(contains(fault("/ceiling/flops", flops), "'ceiling.flops' is impossible"));
   CHECK(contains(fault("/ceiling/flops", "inf"), "'ceiling.flops' is no finite number: inf"));
