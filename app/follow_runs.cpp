@@ -1,6 +1,5 @@
 #include "app/follow_runs.h"
 
-#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -486,7 +485,7 @@ std::optional<queue::Queue> open_queue(const std::filesystem::path& runs_dir,
 
 QueueGroup new_group() {
   const std::string submitted = utc_timestamp();
-  return {submitted + "-" + std::to_string(::getpid()), submitted};
+  return {submitted + "-" + process_digits(), submitted};
 }
 
 std::set<std::string> enqueue(const Context& context,

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -290,12 +291,35 @@ void rename_path(const fs::path& from, const fs::path& to) {
   }
 }
 
+namespace {
+
+constexpr int random_digits = 12;
+
+std::string draw_digits() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number)
+    throw system_error("get a random number", errno);
+  std::string digits(random_digits, '0');
+  for (char& digit : digits) {
+    digit = static_cast<char>('0' + number % 10);
+    number /= 10;
+  }
+  return digits;
+}
+
+}  // namespace
+
+std::string process_digits() {
+  static const std::string drawn = draw_digits();
+  return std::to_string(::getpid()) + drawn;
+}
+
 bool is_aside_name(const std::string& name) {
   if (starts_with(name, aside_prefix)) return true;
   const size_t mark = name.rfind(aside_prefix);
   if (mark == std::string::npos) return false;
   const size_t digits = mark + std::strlen(aside_prefix);
-  constexpr size_t most_digits = 10;  // of a process id
+  constexpr size_t most_digits = 10 + random_digits;
   return digits < name.size() && name.size() - digits <= most_digits &&
          name.find_first_not_of("0123456789", digits) == std::string::npos;
 }
@@ -303,7 +327,7 @@ bool is_aside_name(const std::string& name) {
 fs::path aside_path(const fs::path& folder, const std::string& purpose) {
   std::string name = aside_prefix + folder.filename().string() + "-";
   if (!purpose.empty()) name += purpose + "-";
-  return folder.parent_path() / (name + std::to_string(::getpid()));
+  return folder.parent_path() / (name + process_digits());
 }
 
 void replace_folder(const fs::path& aside, const fs::path& folder) {
@@ -497,7 +521,7 @@ OutputFile::OutputFile(fs::path path, bool follows_links) : path_(std::move(path
   std::error_code ignored;
   const fs::file_status status = fs::symlink_status(path_, ignored);
   const bool is_replaced = !follows_links || !fs::exists(status) || fs::is_regular_file(status);
-  if (is_replaced) aside_ = path_.string() + ".tmp-" + std::to_string(::getpid());
+  if (is_replaced) aside_ = path_.string() + ".tmp-" + process_digits();
   const fs::path& opened = is_replaced ? aside_ : path_;
   // A link that waits there would lead to another file; so would a second name of one.
   if (is_replaced) ::unlink(aside_.c_str());

@@ -57,8 +57,12 @@ void rename_path(const fs::path& from, const fs::path& to);
 /// Names of folders on their way in or out begin so. No reader takes one for a finished folder.
 constexpr const char* aside_prefix = ".tmp-";
 
+/// Digits that no other process has: not one of this machine, nor one of another container or host
+/// that shares a folder with it and may have the same process id. They begin with that.
+std::string process_digits();
+
 /// Whether a name is that of a file or folder on its way in or out: ".tmp-…", or "….tmp-1234" with
-/// a process id, as FileWriter names it.
+/// a process's digits, as OutputFile names it.
 bool is_aside_name(const std::string& name);
 
 /// Where `folder` is put together, or to where it is moved to be removed: beside it, under a name

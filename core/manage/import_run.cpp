@@ -381,9 +381,8 @@ ImportResult import_packed_run(const fs::path& origin,
   run::make_runs_dir(runs_dir);
   // Nobody else can make a link in it, nor lead what is written there elsewhere by another one in
   // its place.
-  const ScratchFolder scratch(
-      runs_dir / (std::string(aside_prefix) + "import-" + std::to_string(::getpid())),
-      ScratchFolder::Access::own);
+  const ScratchFolder scratch(runs_dir / (std::string(aside_prefix) + "import-" + process_digits()),
+                              ScratchFolder::Access::own);
   const PinnedFolder aside(runs_dir, scratch.path().filename());
   try {
     return import_through(aside.path(), origin, runs_dir, made, progress);

@@ -1,6 +1,5 @@
 #include "core/project/new_files.h"
 
-#include <unistd.h>
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -222,7 +221,7 @@ Project load_preview(const Workspace& workspace,
                      const fs::path& parent,
                      const std::string& meta,
                      const jinja::HostEnvironment& host_environment) {
-  const ScratchFolder folder(parent / (".forge-preview-" + std::to_string(::getpid())));
+  const ScratchFolder folder(parent / (".forge-preview-" + process_digits()));
   write_file_atomic(folder.path() / "meta.yaml", meta);
   return load_project(workspace, folder.path(), host_environment);
 }

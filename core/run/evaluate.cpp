@@ -1,6 +1,5 @@
 #include "core/run/evaluate.h"
 
-#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -124,8 +123,8 @@ std::shared_ptr<const TemporaryFile> write_tokens(const RunModel& model,
   for (const data::InvalidText& file : data::hash_files(*text.files, text.end, unused, progress))
     warnings.push_back(data::describe(file));
   make_directories(cache_dir);
-  auto tokens = std::make_shared<const TemporaryFile>(
-      cache_dir / ("evaluate-" + std::to_string(::getpid()) + ".tokens"));
+  auto tokens = std::make_shared<const TemporaryFile>(cache_dir /
+                                                      ("evaluate-" + process_digits() + ".tokens"));
   data::TokenFileWriter writer(tokens->path(), tokenizer.vocab_size(), tokenizer.fingerprint());
   data::write_text(text, tokenizer, progress, writer);
   writer.finish();

@@ -1,7 +1,5 @@
 #include "core/run/logits.h"
 
-#include <unistd.h>
-
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
@@ -79,7 +77,7 @@ nlohmann::json write_logits(const RunModel& model,
                     std::to_string(question.length) + " tokens were asked for",
                 "at least one token, at most 1,048,576");
   }
-  const TemporaryFile tokens(question.output.string() + ".tokens-" + std::to_string(::getpid()));
+  const TemporaryFile tokens(question.output.string() + ".tokens-" + process_digits());
   write_random_tokens(tokens.path(), question, model.experiment.model.vocab_size);
   worker::Request request =
       model_request(worker::Job::logits, model, question.device, question.threads);

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
@@ -313,7 +314,7 @@ struct TokenFileWriter::Impl {
 };
 
 TokenFileWriter::TokenFileWriter(fs::path path, int vocab_size, std::string tokenizer_fingerprint)
-    : impl_(std::make_unique<Impl>(path, ".tmp-" + std::to_string(::getpid()), false)) {
+    : impl_(std::make_unique<Impl>(path, ".tmp-" + process_digits(), false)) {
   impl_->set_tokenizer(vocab_size, tokenizer_fingerprint);
   impl_->begin();
 }

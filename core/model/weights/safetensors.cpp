@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/model/weights/dtype.h"
@@ -405,7 +406,7 @@ int64_t write_safetensors(const std::filesystem::path& path,
   for (const auto& [name, tensor] : tensors) check(name, tensor);
   const std::vector<Item> items = in_file_order(tensors, floating);
   const std::string header = header_of(items, metadata);
-  const std::filesystem::path aside = path.string() + ".tmp-" + std::to_string(::getpid());
+  const std::filesystem::path aside = path.string() + ".tmp-" + process_digits();
   Output output(aside, on_bytes, O_TRUNC);
   auto total = static_cast<int64_t>(header.size());
   try {

@@ -1,7 +1,6 @@
 #include "core/results/store/compare_store.h"
 
 #include <poll.h>
-#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -139,7 +138,7 @@ StoreComparison compare_once(const fs::path& path,
                              const fs::path& runs_dir,
                              const SyncWatch& watch) {
   const ScratchFolder aside(fs::absolute(path).parent_path() /
-                            (std::string(aside_prefix) + "compared-" + std::to_string(::getpid())));
+                            (std::string(aside_prefix) + "compared-" + process_digits()));
   const fs::path built = aside.path() / "forge.sqlite";
   StoreComparison comparison;
   std::set<std::string> active;

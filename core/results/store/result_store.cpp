@@ -1,7 +1,5 @@
 #include "core/results/store/result_store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 
@@ -453,7 +451,7 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
 
 SyncReport reindex(const fs::path& path, const fs::path& runs_dir, const SyncWatch& watch) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const ScratchFolder aside(folder / (".reindex-" + std::to_string(::getpid())));
+  const ScratchFolder aside(folder / (".reindex-" + process_digits()));
   const fs::path built = aside.path() / "forge.sqlite";
   // The store is closed before its file is moved: its log is folded into the file then.
   const SyncReport report = ResultStore(built).sync(runs_dir, watch);

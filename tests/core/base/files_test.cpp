@@ -12,6 +12,7 @@
 #include "core/base/files.h"
 #include "core/base/pinned_folder.h"
 #include "core/base/tail.h"
+#include "core/base/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -172,10 +173,23 @@ TEST_CASE("what forge keeps for itself is not written through links", "[hostile]
   REQUIRE(contains(error_of([&] { open_own_file(folder / "pipe", O_WRONLY); }), "is a pipe"));
 }
 
+TEST_CASE("no two processes name what is on its way alike, though they have the same process id",
+          "[base]") {
+  const std::string own = process_digits();
+  REQUIRE(own == process_digits());
+  REQUIRE(own.find_first_not_of("0123456789") == std::string::npos);
+  REQUIRE(starts_with(own, std::to_string(::getpid())));
+  REQUIRE(own.size() == std::to_string(::getpid()).size() + 12);  // which are drawn at random
+  REQUIRE(is_aside_name("run.tmp-" + own));
+  REQUIRE(is_aside_name("run.tmp-1234"));  // of an older forge
+  REQUIRE_FALSE(is_aside_name("run.tmp-" + own + "a"));
+  REQUIRE_FALSE(is_aside_name("run.tmp-"));
+}
+
 TEST_CASE("a file on its way is not written through a link that waits for it", "[hostile]") {
   const TemporaryFolder folder;
   const fs::path theirs = folder.write("theirs", "text");
-  fs::create_symlink(theirs, folder / ("file.tmp-" + std::to_string(::getpid())));
+  fs::create_symlink(theirs, folder / ("file.tmp-" + process_digits()));
   write_file_atomic(folder / "file", "ours");
   REQUIRE(read_file(folder / "file") == "ours");
   REQUIRE_FALSE(fs::is_symlink(folder / "file"));
@@ -186,7 +200,7 @@ TEST_CASE("what forge keeps for itself is not written through hard links", "[hos
   const TemporaryFolder folder;
   const fs::path theirs = folder.write("theirs", "whole\ncut");
   const fs::path link = folder / "link";
-  const fs::path aside = folder / ("link.tmp-" + std::to_string(::getpid()));
+  const fs::path aside = folder / ("link.tmp-" + process_digits());
   fs::create_hard_link(theirs, link);
   fs::create_hard_link(theirs, aside);
   for (const auto& action : std::vector<std::function<void()>>{
