@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -40,21 +42,27 @@ enum class Format { tar_zstd, zip };
 
 class ArchiveReader {
  public:
-  ArchiveReader(const fs::path& path, Format format)
-      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  ArchiveReader(const fs::path& path, Format format, std::function<void()> on_read = {})
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), on_read_(std::move(on_read)) {
     if (!file_) throw system_error("read '" + path.string() + "'", errno);
     archive* reader = reader_.get();
     if (format == Format::zip) {
       require_ok(reader, archive_read_support_format_zip_seekable(reader));
+      require_ok(reader, archive_read_open_fd(reader, file_.get(), buffer_bytes));
     } else {
       require_ok(reader, archive_read_support_filter_zstd(reader));
       require_ok(reader, archive_read_support_format_tar(reader));
       // zstd's checksum comes after the end of the tar, so the stream is read to its own end.
       require_ok(reader,
                  archive_read_set_format_option(reader, "tar", "read_concatenated_archives", "1"));
+      require(archive_read_open(reader, this, nullptr, read_piece, nullptr));
     }
-    require_ok(reader, archive_read_open_fd(reader, file_.get(), buffer_bytes));
   }
+  ArchiveReader(const ArchiveReader&) = delete;
+  ArchiveReader& operator=(const ArchiveReader&) = delete;
+
+  /// So many more bytes are expected of a tar, decompressed, than before.
+  void expect(int64_t bytes) { expected_ += bytes; }
 
   /// The next entry; nullptr after the last one.
   archive_entry* next() {
@@ -63,7 +71,7 @@ class ArchiveReader {
     if (result == ARCHIVE_EOF) return nullptr;
     // A warning is about names and attributes: the caller checks the name, and nothing else is
     // used.
-    if (result != ARCHIVE_WARN) require_ok(reader_.get(), result);
+    if (result != ARCHIVE_WARN) require(result);
     return entry;
   }
 
@@ -77,7 +85,7 @@ class ArchiveReader {
     while (true) {
       const int result = archive_read_data_block(reader_.get(), &bytes, &size, &offset);
       if (result == ARCHIVE_EOF) return;
-      require_ok(reader_.get(), result);
+      require(result);
       if (offset != expected) throw Error("it has a file with holes");
       expected += static_cast<int64_t>(size);
       take(std::string_view(static_cast<const char*>(bytes), size));
@@ -85,7 +93,37 @@ class ArchiveReader {
   }
 
  private:
+  void require(la_ssize_t result) {
+    if (problem_) std::rethrow_exception(std::exchange(problem_, nullptr));
+    require_ok(reader_.get(), result);
+  }
+
+  /// The next piece of the compressed file. Zeros are compressed thirty thousand to one, so a
+  /// small one may become half a gigabyte before the next is asked for.
+  static la_ssize_t read_piece(archive* reader, void* self, const void** piece) {
+    auto& own = *static_cast<ArchiveReader*>(self);
+    try {
+      if (own.on_read_) own.on_read_();
+      if (archive_filter_bytes(reader, 0) > own.expected_)
+        throw Error("much goes on behind its last file");
+      *piece = own.buffer_.data();
+      ssize_t bytes = 0;
+      do {
+        bytes = ::read(own.file_.get(), own.buffer_.data(), own.buffer_.size());
+      } while (bytes < 0 && errno == EINTR);
+      if (bytes < 0) throw system_error("read it", errno);
+      return bytes;
+    } catch (...) {
+      own.problem_ = std::current_exception();  // through libarchive, which is C
+      return ARCHIVE_FATAL;
+    }
+  }
+
   FileDescriptor file_;
+  std::function<void()> on_read_;
+  std::exception_ptr problem_;
+  int64_t expected_ = int64_t{16} << 20;
+  std::vector<char> buffer_ = std::vector<char>(size_t{1} << 14);
   std::unique_ptr<archive, ArchiveDeleter> reader_{archive_read_new()};
 };
 
@@ -116,7 +154,9 @@ void extract_file(ArchiveReader& reader, const fs::path& target, const ExtractLi
 /// Calls take(reader, name) for each file, once its header is found good.
 template <class Take>
 void for_each_file(const fs::path& file, const ExtractLimits& limits, const Take& take) {
-  ArchiveReader reader(file, Format::tar_zstd);
+  ArchiveReader reader(file, Format::tar_zstd, [&limits] {
+    if (limits.on_bytes) limits.on_bytes(0);
+  });
   int64_t files = 0;
   int64_t bytes = 0;
   while (archive_entry* entry = reader.next()) {
@@ -134,6 +174,8 @@ void for_each_file(const fs::path& file, const ExtractLimits& limits, const Take
     if (limits.on_bytes) limits.on_bytes(0);
     if (limits.check) limits.check(name, size);
     bytes += size;
+    constexpr int64_t header_bytes = 8192;  // at most, of a file with a long name
+    reader.expect(size + header_bytes);
     take(reader, name);
   }
 }
@@ -155,6 +197,7 @@ std::string read_first_file(const fs::path& archive, const std::string& name, in
     if (!entry || !is_plain_file(entry) || name_of(entry) != name) return "";
     if (archive_entry_size(entry) > max_bytes)
       throw Error(name + " has more than " + human_bytes(double(max_bytes)));
+    reader.expect(max_bytes);
     std::string content;
     reader.read_content([&](std::string_view bytes) { content += bytes; });
     return content;

@@ -40,8 +40,8 @@ struct ExtractLimits {
   int64_t bytes = int64_t{1} << 42;
   /// Throws for a file that must not be there, by its name and length in bytes.
   std::function<void(const std::string& name, int64_t bytes)> check = {};
-  /// Called with 0 for each file that is looked at, then with the size of each piece that was
-  /// written. What it throws ends the work.
+  /// Called with 0 for each piece that is read and each file that is looked at, then with the size
+  /// of each piece that was written. What it throws ends the work.
   std::function<void(int64_t)> on_bytes = {};
 };
 
@@ -57,8 +57,8 @@ bool is_archive(const std::filesystem::path& file);
 /// Writes the files of a tar file compressed with zstd below `folder`, which must be empty; does
 /// not wait until they are on the disk. The archive is not trusted: throws Error for a name that
 /// leads out of the folder, for anything but plain files and folders, and for an archive that is
-/// larger than the limits, before anything is written, and for one that is damaged or has a file
-/// twice.
+/// larger than the limits or goes on far behind its last file, before anything is written, and for
+/// one that is damaged or has a file twice.
 void extract_archive(const std::filesystem::path& file,
                      const std::filesystem::path& folder,
                      const ExtractLimits& limits = {});

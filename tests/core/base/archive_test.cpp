@@ -175,6 +175,51 @@ TEST_CASE("an archive larger than the limits or with a file twice is refused",
   REQUIRE(contains(error_of([&] { extract_archive(folder / "a", folder / "3"); }), "twice"));
 }
 
+/// So many zeros, compressed with zstd.
+std::string compressed_zeros(int64_t bytes) {
+  std::string out(size_t{1} << 20, '\0');
+  size_t used = 0;
+  archive* writer = archive_write_new();
+  archive_write_set_format_raw(writer);
+  archive_write_add_filter_zstd(writer);
+  archive_write_open_memory(writer, out.data(), out.size(), &used);
+  archive_entry* entry = archive_entry_new();
+  archive_entry_set_pathname(entry, "zeros");
+  archive_entry_set_filetype(entry, AE_IFREG);
+  archive_write_header(writer, entry);
+  const std::string piece(size_t{1} << 20, '\0');
+  for (int64_t written = 0; written < bytes; written += int64_t(piece.size()))
+    archive_write_data(writer, piece.data(), piece.size());
+  archive_write_close(writer);
+  archive_entry_free(entry);
+  archive_write_free(writer);
+  return out.substr(0, used);
+}
+
+TEST_CASE("an archive that goes on far behind its last file is refused, and can be interrupted",
+          "[archive][hostile]") {
+  const TemporaryFolder folder;
+  {
+    ArchiveWriter archive(folder / "a");
+    archive.add_text("x", "text");
+    archive.finish();
+  }
+  const std::string whole = read_file(folder / "a");
+  extract_archive(folder.write("little", whole + compressed_zeros(1 << 20)), folder / "1");
+  REQUIRE(read_file(folder / "1" / "x") == "text");
+  const fs::path much = folder.write("much", whole + compressed_zeros(int64_t{4} << 30));
+  REQUIRE(fs::file_size(much) < 1 << 20);
+  REQUIRE(contains(error_of([&] { extract_archive(much, folder / "2"); }),
+                   "much goes on behind its last file"));
+  REQUIRE_FALSE(fs::exists(folder / "2" / "x"));
+  ExtractLimits limits;
+  int asked = 0;
+  limits.on_bytes = [&](int64_t) {
+    if (++asked == 3) throw Error("interrupted");
+  };
+  REQUIRE(contains(error_of([&] { extract_archive(much, folder / "3", limits); }), "interrupted"));
+}
+
 TEST_CASE("a file of a zip archive is written whole", "[archive]") {
   TemporaryFolder folder;
   std::string large;
