@@ -62,6 +62,7 @@ void remove_event_files(const fs::path& folder) {
 
 constexpr int exit_not_installed = 3;
 constexpr double begin_seconds = 120;   // a first import reads hundreds of files
+constexpr double log_seconds = 120;     // what a client that is slower than forge may rest
 constexpr double finish_seconds = 600;  // online, what was logged is sent before it ends
 
 class WandbSink : public MetricSink {
@@ -82,6 +83,7 @@ class WandbSink : public MetricSink {
                                                   {"dir", fs::absolute(output).string()}});
     launch.stderr_file = log_;
     launch.keep_stdin_open = true;
+    launch.input_patience_seconds = log_seconds;
     client_ = launcher.start(launch);
     wait_until_ready();
   }

@@ -88,10 +88,13 @@ class LocalWorker : public RunningWorker {
   FileDescriptor open_input(const Launch& launch);
   /// Whether the pipe has something to read (or its end) before the time is over.
   bool wait_for_output(double seconds) const;
+  /// Whether it reads its input before the patience is over.
+  bool wait_for_reader() const;
   void read_available();
   std::optional<ExitStatus> reap();
 
   FileDescriptor input_;  ///< none: its stdin is at its end after the first line
+  const double input_patience_;
   FileDescriptor stdout_;
   pid_t pid_ = 0;  ///< of the program, and of its process group
   LineBuffer lines_{worker::max_line_bytes};
@@ -101,7 +104,7 @@ class LocalWorker : public RunningWorker {
   std::optional<ExitStatus> exit_;
 };
 
-LocalWorker::LocalWorker(const Launch& launch) {
+LocalWorker::LocalWorker(const Launch& launch) : input_patience_(launch.input_patience_seconds) {
   const FileDescriptor input = open_input(launch);
   const FileDescriptor errors = open_own_file(launch.stderr_file, O_WRONLY | O_CREAT | O_APPEND);
   int ends[2];
@@ -137,17 +140,24 @@ void LocalWorker::send(const std::string& line) {
   const std::string text = line + "\n";
   size_t sent = 0;
   while (input_ && sent < text.size()) {
-    // Never waits: a program that does not read its input cannot hold its starter up.
+    // A program that does not read its input cannot hold its starter up.
     const ssize_t count =
         ::send(input_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
       sent += static_cast<size_t>(count);
     } else if (errno == EPIPE || errno == ECONNRESET) {
       return;
+    } else if (errno == EAGAIN && wait_for_reader()) {
+      continue;
     } else if (errno != EINTR) {
       throw system_error("write to a worker's stdin", errno);
     }
   }
+}
+
+bool LocalWorker::wait_for_reader() const {
+  pollfd stream{input_.get(), POLLOUT, 0};
+  return ::poll(&stream, 1, milliseconds(input_patience_)) > 0;
 }
 
 LocalWorker::~LocalWorker() {

@@ -28,6 +28,7 @@ struct Launch {
   std::filesystem::path stderr_file;     ///< appended to
   bool keep_stdin_open = false;          ///< stdin goes on after the line: RunningWorker::send
   int inherited = -1;                    ///< a descriptor that the program keeps open; -1: none
+  double input_patience_seconds = 0;     ///< how long a send waits for a program to read
 };
 
 /// How a process ended: by itself with a code, or killed by a signal.

@@ -68,9 +68,13 @@ constexpr double patience = 600;  // seconds; only a hang takes so long
 /// /bin/sh with a script, started.
 class Shell {
  public:
-  explicit Shell(const std::string& script, const std::string& input = "", bool more = false) {
+  explicit Shell(const std::string& script,
+                 const std::string& input = "",
+                 bool more = false,
+                 double input_patience = 0) {
     Launch launch;
     launch.keep_stdin_open = more;
+    launch.input_patience_seconds = input_patience;
     launch.command = {{"/bin/sh", "-c", script}, {{"FORGE_TEST_WORD", "word of the environment"}}};
     launch.input = input;
     launch.working_folder = folder.path();
@@ -125,6 +129,23 @@ TEST_CASE("a program gets its line and its environment and its folder", "[run][l
   REQUIRE(exit.code == 3);
   REQUIRE(exit.signal == 0);
   REQUIRE(read_file(shell.folder / "stderr.log") == "prose\n");
+}
+
+TEST_CASE("a program that reads more slowly than it is sent gets all, with patience",
+          "[run][launcher]") {
+  const std::string line(1000, 'x');
+  constexpr int lines = 2000;  // far more than a socket holds
+  Shell slow(
+      "read first; while read line; do n=$((n + 1)); done; echo $n", "first", true, patience);
+  for (int i = 0; i < lines; ++i) slow.worker->send(line);
+  slow.worker->end_input();
+  REQUIRE(slow.line() == std::to_string(lines));
+  Shell deaf("echo started; exec sleep 600", "first", true);
+  REQUIRE(deaf.line() == "started");
+  REQUIRE(contains(error_of([&] {
+                     for (int i = 0; i < lines; ++i) deaf.worker->send(line);
+                   }),
+                   "write to a worker's stdin"));
 }
 
 TEST_CASE("a request larger than a pipe holds up nobody", "[run][launcher]") {
