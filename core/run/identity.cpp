@@ -17,11 +17,17 @@ namespace {
 
 /// Sources of weight 0 contribute nothing; paths do not matter, because hashes stand for the texts.
 void drop_inactive_sources(Json& part) {
-  const Json::json_pointer sources("/data/sources");
-  if (!part.contains(sources)) return;
-  for (auto source = part[sources].begin(); source != part[sources].end();) {
-    if (source->value("weight", 1.0) == 0) {
-      source = part[sources].erase(source);
+  const Json::json_pointer place("/data/sources");
+  if (!part.contains(place) || !part[place].is_object()) return;
+  Json& sources = part[place];
+  for (auto source = sources.begin(); source != sources.end();) {
+    if (!source->is_object()) {
+      ++source;
+      continue;
+    }
+    const auto weight = source->find("weight");
+    if (weight != source->end() && weight->is_number() && *weight == 0) {
+      source = sources.erase(source);
       continue;
     }
     source->erase("path");
@@ -34,6 +40,7 @@ void drop_inactive_sources(Json& part) {
 
 Json identity_config(const Json& experiment) {
   Json part = experiment;
+  if (!part.is_object()) return part;
   const auto drop = [&part](const char* section, const char* key) {
     const auto found = part.find(section);
     if (found != part.end() && found->is_object()) found->erase(key);
@@ -57,7 +64,8 @@ Json identity_config(const Json& experiment) {
   config::reduce_own_blocks(part);
   // A backend of forge's own has no command, and its section says nothing.
   const auto external = part.find("external");
-  if (external != part.end() && external->value("command", Json::array()).empty())
+  if (external != part.end() && external->is_object() &&
+      external->value("command", Json::array()).empty())
     part.erase(external);
   return part;
 }
@@ -77,7 +85,7 @@ std::vector<Json::json_pointer> places_of_data(const Json& config) {
 
 std::string config_key(const Json& experiment) {
   Json part = identity_config(experiment);
-  part.erase("seed");
+  if (part.is_object()) part.erase("seed");
   return hash_hex(json_text(part)).substr(0, 12);
 }
 

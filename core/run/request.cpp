@@ -235,8 +235,15 @@ worker::Request read_request(const RunFolder& folder) {
                 command_of(record) + " writes it anew and continues the run",
                 ExitCode::failed);
   }
-  worker::Request request = parse_request(file, record);
-  require_request_of(record, request, file);
+  worker::Request request;
+  try {
+    request = parse_request(file, record);
+    require_request_of(record, request, file);
+  } catch (const Json::exception& problem) {
+    throw Error("'" + shown_path(file) + "' is damaged: " + problem.what(),
+                command_of(record) + " writes it anew and continues the run",
+                ExitCode::failed);
+  }
   for (std::string* checkpoint : {&request.resume_from, &request.initial_weights})
     *checkpoint = find_beside(*checkpoint, fs::absolute(folder.path()).parent_path()).string();
   return request;
@@ -264,7 +271,9 @@ bool may_grow(const Json& experiment, const std::string& source) {
     const Json& sources = data->at("sources");
     data = sources.contains(source) ? &sources.at(source) : nullptr;
   }
-  return data && data->value("source", "text") != "text";
+  if (!data || !data->is_object()) return false;
+  const auto kind = data->find("source");
+  return kind != data->end() && *kind != "text";
 }
 
 /// Of the ids that the source's rows read, at most a million, which follow from how they are

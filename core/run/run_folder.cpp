@@ -271,7 +271,11 @@ Json RunFolder::config(const RunRecord& record) const {
   Json config = read_json_file(config_file());
   if (!config.is_object())
     throw Error("'" + config_file().string() + "' is not a JSON object", ExitCode::failed);
-  require_config_of(record, config, config_file());
+  try {
+    require_config_of(record, config, config_file());
+  } catch (const Json::exception& problem) {
+    throw Error("'" + config_file().string() + "' is damaged: " + problem.what(), ExitCode::failed);
+  }
   return config;
 }
 

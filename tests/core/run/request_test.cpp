@@ -2,9 +2,11 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/data/rows/token_file.h"
+#include "core/run/needed_checkpoints.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/odd_json.h"
 #include "tests/support/support.h"
 
 namespace forge::run {
@@ -281,6 +283,34 @@ TEST_CASE("an imported model has nothing to go on with", "[run][renew]") {
   REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "is a model that was imported"));
   write_file_atomic(folder.request_file(), "half");
   REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "request.json': "));
+}
+
+TEST_CASE("a request that holds anything at all is read, or refused in words", "[run][hostile]") {
+  const TemporaryFolder folder;
+  const RunFolder run = new_run(folder.path());
+  const std::string record = read_file(run.record_file());
+  nlohmann::json request = nlohmann::json::parse(read_file(run.request_file()));
+  nlohmann::json& experiment = request["experiment"];
+  experiment["external"] = {{"command", {"a"}}, {"working_directory", "b"}};
+  experiment["data"]["sources"] = {{"one", {{"weight", 0.5}, {"path", "p"}}}};
+  experiment["model"]["blocks"] = {
+      {"own", {{"source", "x"}, {"described", {{"weights", {{"w", 1}}}}}}}};
+  int read = 0, refused = 0;
+  for_each_odd(request, [&](const nlohmann::json& odd, const std::string& words) {
+    INFO(words);
+    write_file_atomic(run.record_file(), record);
+    // With an identity that goes with it: a stranger can make that, too.
+    nlohmann::json own = odd;
+    error_of([&] {
+      rewrite_config(run, odd.is_object() && odd.contains("experiment") ? odd["experiment"] : odd);
+      if (own.is_object()) own["identity"] = run.record().key;
+    });
+    write_file_atomic(run.request_file(), own.dump() + "\n");
+    REQUIRE_NOTHROW(needed_checkpoints(folder.path()));
+    REQUIRE_NOTHROW(error_of([&] { inputs_hash(read_request(run)); }).empty() ? ++read : ++refused);
+  });
+  CHECK(read > 0);
+  CHECK(refused > 0);
 }
 
 }  // namespace

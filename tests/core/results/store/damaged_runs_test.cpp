@@ -8,10 +8,12 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/results/store/compare_store.h"
+#include "core/run/needed_checkpoints.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/core/results/store/workplace.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/odd_json.h"
 #include "tests/support/other_user.h"
 
 namespace forge::store {
@@ -296,6 +298,25 @@ TEST_CASE("runs of another version of forge share one sentence and hold nothing 
           "unknown key 'model.family'");
   REQUIRE(place.store.run("good-20").has_value());
   REQUIRE(place.store.sync(place.runs).warnings.empty());  // said once
+}
+
+TEST_CASE("a run whose config holds anything at all ends no command", "[store][hostile]") {
+  Workplace place;
+  const run::RunFolder folder = make_completed_run(place.runs, made("a"));
+  nlohmann::json config = folder.config();
+  config["external"] = {
+      {"command", {"a"}}, {"environment", {{"A", "1"}}}, {"working_directory", "b"}};
+  config["data"]["sources"] = {{"one", {{"weight", 0.5}, {"path", "p"}, {"source", "text"}}}};
+  config["model"]["blocks"] = {
+      {"own", {{"source", "x"}, {"file", "f"}, {"described", {{"weights", {{"w", 1}}}}}}}};
+  const std::string record = read_file(folder.record_file());
+  for_each_odd(config, [&](const nlohmann::json& odd, const std::string& words) {
+    INFO(words);
+    write_file_atomic(folder.record_file(), record);
+    error_of([&] { rewrite_config(folder, odd); });
+    REQUIRE_NOTHROW(place.store.sync(place.runs));
+    REQUIRE_NOTHROW(run::needed_checkpoints(place.runs));
+  });
 }
 
 }  // namespace
