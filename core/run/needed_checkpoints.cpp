@@ -70,6 +70,8 @@ std::vector<NeededCheckpoint> needed_checkpoints(const fs::path& runs_dir) {
 void mark_needed_elsewhere(const RunFolder& run) {
   const std::string path = fs::absolute(run.path()).lexically_normal().string();
   for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
+    // A run of others may name any place: only one with that checkpoint gets a mark.
+    if (!needed.origin().has_record() || !path_exists(needed.checkpoint)) continue;
     const fs::path runs_dir = needed.origin().path().parent_path();
     if (is_same_path(runs_dir, run.path().parent_path()) || !can_write(runs_dir)) continue;
     try {

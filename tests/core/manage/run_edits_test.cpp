@@ -154,6 +154,21 @@ TEST_CASE("a run of another runs folder that starts from a run keeps that one an
   REQUIRE_FALSE(a.has_record());
 }
 
+TEST_CASE("a run that names a checkpoint where there is none writes nothing there",
+          "[upkeep][trash][hostile]") {
+  const TemporaryFolder folder, elsewhere;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const fs::path weights = save_checkpoint(a.checkpoints(), 1);
+  run::RunInputs inputs = small_inputs();
+  inputs.initial_weights = {weights, "w1", "", {}};
+  const run::RunFolder b = new_run(elsewhere.path(), inputs);
+  REQUIRE(fs::exists(folder / ".needed"));
+  remove_tree(folder / ".needed");
+  remove_tree(a.path());
+  run::mark_needed_elsewhere(b);  // as a pack's request may say
+  REQUIRE_FALSE(fs::exists(folder / ".needed"));
+}
+
 TEST_CASE("who removes a run that another command has removed meanwhile is told so",
           "[upkeep][trash]") {
   const TemporaryFolder folder;
