@@ -81,8 +81,7 @@ Finding check_cores(const fs::path& proc) {
 
 /// In `folder`, of this process's own.
 ScratchFolder probe_folder(const fs::path& folder) {
-  return ScratchFolder(folder /
-                       (std::string(aside_prefix) + "doctor-" + std::to_string(::getpid())));
+  return ScratchFolder(folder / (std::string(aside_prefix) + "doctor-" + process_digits()));
 }
 
 Finding check_locks(const fs::path& folder) {
@@ -358,6 +357,16 @@ Finding check_store(const fs::path& runs_dir, const store::SyncWatch& watch) {
 }
 
 Finding check_queue(const fs::path& runs_dir) {
+  // One start by another user, root say, is enough to leave them behind.
+  for (const fs::path& place : {runs_dir / ".queue", runs_dir / ".queue" / "lock"}) {
+    if (!path_exists(place) || ::access(place.c_str(), W_OK) == 0) continue;
+    return {"queue",
+            Health::problem,
+            "this user may not write '" + shown_path(place) + "', so no run can begin",
+            "it belongs to another user: where no runs of theirs wait, remove '" +
+                shown_path(runs_dir / ".queue") +
+                "' (sudo rm -r), or give it to you (sudo chown -R)"};
+  }
   const std::string unserved = queue::unserved_run(runs_dir);
   if (!unserved.empty()) {
     return {"queue",

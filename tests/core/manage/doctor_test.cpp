@@ -5,6 +5,7 @@
 #include "core/run/queue/queue.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::manage {
@@ -112,6 +113,20 @@ TEST_CASE("a queue that no process serves is a warning", "[upkeep][doctor]") {
   const Finding unserved = check_queue(folder.path());
   REQUIRE(unserved.health == Health::warning);
   REQUIRE(contains(unserved.hint, "forge runs resume " + run.id()));
+}
+
+TEST_CASE("a queue that belongs to another user is a problem", "[upkeep][doctor][hostile]") {
+  const TemporaryFolder folder;
+  folder.write(".queue/lock", "");
+  fs::permissions(folder.path(), fs::perms(0755));
+  const std::string said = tests::words_of_other_user([&] {
+    const Finding finding = check_queue(folder.path());
+    return std::string(finding.health == Health::problem ? "problem: " : "") + finding.text;
+  });
+  INFO(said);
+  REQUIRE(contains(said, "problem: this user may not write '"));
+  REQUIRE(contains(said, ".queue"));
+  REQUIRE(contains(said, "no run can begin"));
 }
 
 TEST_CASE("the index says how many runs there are and what is damaged", "[upkeep][doctor]") {
