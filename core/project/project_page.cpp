@@ -42,11 +42,13 @@ std::string templates_markdown(const MetaPage& page, const fs::path& here) {
   return project.search_path.empty() ? text + "None.\n" : text;
 }
 
-/// A README's Markdown with what acts without a click shown as text: HTML and images.
+/// A README's Markdown with what acts without a click shown as text: HTML and images. Colours,
+/// which could hide a text, are none here.
 std::string without_markup(std::string_view markdown) {
   std::string text;
   for (size_t i = 0; i < markdown.size(); ++i) {
     const char c = markdown[i];
+    if (c == '\x1b') continue;
     const char next = i + 1 < markdown.size() ? markdown[i + 1] : ' ';
     const bool begins_tag =
         c == '<' && (std::isalpha(static_cast<unsigned char>(next)) != 0 ||

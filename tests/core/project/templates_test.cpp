@@ -224,7 +224,7 @@ TEST_CASE("the index shows names and descriptions of others as they stand") {
                             "name: '<script>x</script>'\ndescription: '![i](http://x/y.png)'\n"
                             "searchdir: ['{{ project_dir }}/templates']\nnote: \"```\\n<b>\"\n");
   fixture.files.folder.write("projects/q/README.md",
-                             "# T\n\n<img src=x> `a` ![i](http://x/z.png)\n");
+                             "# T\n\n<img src=x> `a` ![i](http://x/z.png)\n\x1b[38;5;0mhidden\n");
   fixture.files.add_config("q", "a", "name: '[y](javascript:z)'\ndescription: '</script>'\n");
   const fs::path here = fixture.files.folder.path();
   const Project project = fixture.files.project("q");
@@ -232,7 +232,7 @@ TEST_CASE("the index shows names and descriptions of others as they stand") {
   const std::string text =
       to_markdown(project_page(project, workspace, tests::fixed_surroundings()), here);
   CHECK(contains(text, "# \\<script\\>x\\</script\\>\n\n\\!\\[i\\](http://x/y.png)\n"));
-  CHECK(contains(text, "\n&lt;img src=x> `a` \\![i](http://x/z.png)\n"));
+  CHECK(contains(text, "\n&lt;img src=x> `a` \\![i](http://x/z.png)\n[38;5;0mhidden\n"));
   CHECK(contains(text, "- **a**"));
   CHECK(contains(text, ": \\[y\\](javascript:z). \\</script\\>\n"));
   const std::string meta =
