@@ -137,6 +137,29 @@ TEST_CASE("a run whose start is refused leaves its devices to the next one") {
   CHECK(contains(reason, "request.json"));
 }
 
+TEST_CASE("the status names the user for whom alone a run waits") {
+  using std::filesystem::perms;
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1,2", 20, {"--detach"})).exit_code == 0);
+  const std::string id = status(forge).at("waiting").at(0).at("run");
+  REQUIRE(status(forge).at("waiting").at(0).at("owner").is_null());
+  permissions(forge.runs_dir() / id, perms(0555));
+  forge.as_nobody = true;
+  const json waiting = status(forge).at("waiting");
+  const Outcome text = forge.call({"status"});
+  const Outcome stop = forge.call({"runs", "stop", "--all"});
+  forge.as_nobody = false;
+  permissions(forge.runs_dir() / id, perms::owner_all);
+  CHECK(waiting.at(0).at("owner").is_string());
+  INFO(text.out);
+  CHECK(contains(text.out, "A run for another user is started by that user's forge alone."));
+  CHECK(contains(stop.err, "note: " + id + ": left to its owner, "));
+  CHECK(status(forge).at("waiting").size() == 1);
+  gate.open();
+  wait_for_the_end(forge, 1);
+}
+
 TEST_CASE("a run of a larger priority begins before those that wait already") {
   Program forge;
   const WorkerGate gate(forge);

@@ -14,6 +14,7 @@
 #include "core/results/store/result_store.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/owners.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
@@ -201,9 +202,14 @@ WaitingRun waiting(const fs::path& runs_dir,
                    const queue::QueueEntry& entry,
                    const PastRuns& past,
                    const nlohmann::json& config) {
-  WaitingRun waiting{entry, std::nullopt, "", 0, std::nullopt};
-  if (entry.host != run::host_name())
-    waiting.host_silent_seconds = unix_time() - queue::last_sign_of_life(runs_dir, entry);
+  WaitingRun waiting;
+  waiting.entry = entry;
+  if (entry.host != run::host_name()) {
+    // A sign that cannot be seen may be given this moment.
+    const double now = unix_time();
+    waiting.host_silent_seconds = now - queue::last_sign_of_life(runs_dir, entry).value_or(now);
+  }
+  waiting.owner = queue::owner_of_closed(run::RunFolder(runs_dir / entry.run));
   const RunSummary* found = past.find(entry.run);
   if (!found || !config.is_object()) return waiting;
   waiting.config = found->config;

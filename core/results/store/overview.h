@@ -80,8 +80,10 @@ struct RunningRun {
 
 struct WaitingRun {
   queue::QueueEntry entry;
-  /// Since the last sign of life of its host, if that is another one.
+  /// Since the last sign of life of its host, if that is another one, as far as that can be seen.
   std::optional<double> host_silent_seconds;
+  /// Whose run it is, where only that user's forge can start it (core/run/queue/owners.h); "".
+  std::string owner;
   std::string config;
   int64_t steps_left = 0;
   std::optional<double> seconds;  ///< for them, as forecast

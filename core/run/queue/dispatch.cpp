@@ -12,6 +12,7 @@
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/owners.h"
 #include "core/run/request.h"
 #include "core/run/start.h"
 
@@ -114,26 +115,52 @@ class Dispatcher {
   /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
   bool is_ours(QueueEntry& entry) {
     if (entry.host == host_) return true;
-    const double last_sign = last_sign_of_life(runs_dir_, entry);
-    const double silence = sign_of_life_ ? *sign_of_life_ - last_sign : 0;
-    if (silence >= gone_after_seconds && !folder_of(entry).is_running()) {
-      if (needs_no_more(entry, folder_of(entry))) {
-        queue_.remove(entry.run);
-        return false;
-      }
-      if (std::optional<QueueEntry> moved = moved_here(runs_dir_, entry)) {
-        entry = std::move(*moved);
-        queue_.put(entry);
-        return true;
-      }
-    }
+    const std::optional<double> last_sign = last_sign_of_life(runs_dir_, entry);
+    const double silence = sign_of_life_ && last_sign ? *sign_of_life_ - *last_sign : 0;
+    const bool is_gone = silence >= gone_after_seconds && !folder_of(entry).is_running();
+    if (is_gone && (is_left_to_owner(entry) || leaves_if_over(entry))) return false;
+    if (is_gone && take_over(entry)) return true;
     wait_for(entry, host_text(entry.host, silence));
     return false;
   }
 
+  /// The run of a host that is gone.
+  bool take_over(QueueEntry& entry) {
+    std::optional<QueueEntry> moved = moved_here(runs_dir_, entry);
+    if (!moved) return false;
+    try {
+      queue_.put(*moved);
+    } catch (const Error&) {
+      return false;  // no room, or no right, to write the entry: it stays as it is
+    }
+    entry = std::move(*moved);
+    return true;
+  }
+
+  /// Whether it waits for another user, to whom its files belong. Nothing here can tell then
+  /// whether it has ended.
+  bool is_left_to_owner(const QueueEntry& entry) {
+    const std::string owner = owner_of_closed(folder_of(entry));
+    if (owner.empty()) return false;
+    wait_for(entry, "its owner, " + owner + ": this user may not write to its folder");
+    return true;
+  }
+
+  /// Takes a run out of the queue that needs nothing more. Also says true where that cannot be
+  /// known, or the entry cannot be removed: it stays.
+  bool leaves_if_over(const QueueEntry& entry) {
+    try {
+      if (!needs_no_more(entry, folder_of(entry))) return false;
+      queue_.remove(entry.run);
+    } catch (const Error& problem) {
+      wait_for(entry, problem.message());
+    }
+    return true;
+  }
+
   void consider(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
-    if (has_begun(entry) && needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    if (has_begun(entry) && (is_left_to_owner(entry) || leaves_if_over(entry))) return;
     if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) {
       return wait_for(entry,
                       "a run of its command to end (--jobs " + std::to_string(entry.jobs) + ")");
@@ -147,7 +174,7 @@ class Dispatcher {
     const std::vector<Lease> leases = leases_for(entry);
     if (leases.empty()) return;
     if (folder.is_running()) return count_running(entry);  // by other means than the queue
-    if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    if (is_left_to_owner(entry) || leaves_if_over(entry)) return;
     if (!is_allowed(folder)) {
       return wait_for(
           entry,
@@ -238,22 +265,31 @@ class Dispatcher {
     return urgent ? text + " (priority " + std::to_string(first.priority) + ")" : text;
   }
 
-  void start(QueueEntry entry, const run::RunFolder& folder, const std::vector<Lease>& leases) {
+  void start(const QueueEntry& waiting,
+             const run::RunFolder& folder,
+             const std::vector<Lease>& leases) {
     run::SupervisorStart supervision;
     for (const Lease& lease : leases) {
       supervision.leases.push_back(lease.descriptor());
       supervision.devices.push_back(lease.device());
     }
-    supervision.stop_after = entry.stop_after;
-    supervision.environment = queue_.environment_of(entry);
+    supervision.stop_after = waiting.stop_after;
+    supervision.environment = queue_.environment_of(waiting);
+    QueueEntry entry = waiting;
     ++entry.starts;
     entry.device = join(supervision.devices, ",");
     entry.attempt = folder.status().attempt;
     try {
       queue_.put(entry);
+    } catch (const Error& problem) {
+      if (problem.exit_code() == ExitCode::storage) return fail(waiting, problem);
+      // Of the queue and not of the run, which is as it was.
+      return wait_for(waiting, problem.message());
+    }
+    try {
       entry.supervisor = run::start_supervisor(folder, program_, supervision);
     } catch (const Error& problem) {
-      return fail(entry, problem);
+      return answer_refusal(waiting, folder, problem);
     }
     count_running(entry);
     done_.started.push_back({entry.run, entry.supervisor, entry.device});
@@ -264,8 +300,25 @@ class Dispatcher {
     }
   }
 
+  /// Of a run whose supervisor did not start.
+  void answer_refusal(const QueueEntry& waiting,
+                      const run::RunFolder& folder,
+                      const Error& problem) {
+    if (!is_of_other_user(folder.path())) return fail(waiting, problem);
+    try {
+      queue_.put(waiting);  // the start does not count
+    } catch (const Error&) {
+      // A full disk.
+    }
+    wait_for(waiting, "its owner, " + owner_name(folder.path()) + ": " + problem.message());
+  }
+
   void fail(const QueueEntry& entry, const Error& problem) {
-    queue_.remove(entry.run);
+    try {
+      queue_.remove(entry.run);
+    } catch (const Error& kept) {
+      return wait_for(entry, kept.message());
+    }
     record_failure(folder_of(entry), problem.message());
     done_.failed.push_back({entry.run, problem});
   }
@@ -318,7 +371,7 @@ std::vector<std::string> cancel_queued(Queue& queue,
   std::vector<std::string> withdrawn;
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
-    if (!queue.holds(run) || folder.is_running()) continue;
+    if (!queue.holds(run) || folder.is_running() || !owner_of_closed(folder).empty()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
     if (made.count(run) > 0) remove_if_never_begun(folder);
@@ -329,7 +382,7 @@ std::vector<std::string> cancel_queued(Queue& queue,
 void remove_unqueued(const Queue& queue, const std::set<std::string>& runs) {
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
-    if (queue.find(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
+    if (queue.may_wait(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
     remove_if_never_begun(folder);
   }
 }

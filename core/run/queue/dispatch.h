@@ -38,6 +38,9 @@ enum class IfLocked { wait, skip };
 /// is taken over (hosts.h). Any number of processes may do this at any time: forge while it follows
 /// runs, and every supervisor, so that the queue goes on as long as one of them lives. `program` is
 /// forge's own.
+/// A run leaves the queue only where it is known to need nothing more, or cannot be started through
+/// a fault of its own. It stays where its files cannot be looked at or are another user's
+/// (owners.h).
 /// Who does it again and again skips a turn while another process has locked the queue: that one
 /// may be stopped, or have much to do. Who does it once waits.
 DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLocked if_locked);
@@ -49,7 +52,8 @@ constexpr int max_starts = 5;
 /// it saves and stops.
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed);
 
-/// Takes those of these runs out of the queue that do not run, and returns them. Of `made` also the
+/// Takes those of these runs out of the queue that do not run, and returns them. One of another
+/// user that may run (owners.h) stays. Of `made` also the
 /// folder is removed, unless the run has begun before or somebody has added a note or a tag.
 std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,
