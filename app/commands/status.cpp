@@ -93,6 +93,10 @@ std::string hindrance_text(const std::vector<store::WaitingRun>& waiting) {
   const bool others = std::any_of(
       waiting.begin(), waiting.end(), [](const auto& run) { return !run.owner.empty(); });
   if (others) text += "A run for another user is started by that user's forge alone.\n";
+  for (const store::WaitingRun& run : waiting) {
+    if (!run.no_room.empty())
+      text += run.entry.run + " waits for room: " + tables::printable(run.no_room) + ".\n";
+  }
   return text;
 }
 
@@ -178,6 +182,7 @@ nlohmann::json overview_json(const Status& status) {
     entry["config"] = run.config;
     entry["host_silent_seconds"] = or_null(run.host_silent_seconds);
     entry["owner"] = run.owner.empty() ? nlohmann::json() : nlohmann::json(run.owner);
+    entry["no_room"] = run.no_room.empty() ? nlohmann::json() : nlohmann::json(run.no_room);
     entry["steps_left"] = run.steps_left;
     entry["seconds"] = or_null(run.seconds);
     json["waiting"].push_back(std::move(entry));

@@ -12,6 +12,7 @@
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
 #include "core/results/store/result_store.h"
+#include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/owners.h"
@@ -252,6 +253,12 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
       if (queued.count(entry.run) > 0)
         overview.waiting.push_back(waiting(runs_dir, entry, past, config_of(entry.run)));
     }
+    const auto next = std::find_if(
+        overview.waiting.begin(), overview.waiting.end(), [](const WaitingRun& waiting) {
+          return waiting.entry.host == run::host_name() && waiting.owner.empty();
+        });
+    if (next != overview.waiting.end())
+      next->no_room = run::missing_room(run::RunFolder(runs_dir / next->entry.run));
   }
   std::reverse(overview.running.begin(), overview.running.end());
   return overview;
