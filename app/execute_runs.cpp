@@ -295,7 +295,10 @@ ExecutedRuns execute_runs(const Context& context,
   try {
     if (!queue.detach && !detach_requested())
       return follow_and_report(context, runs, own, interrupts, queue, source);
-    queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
+    const queue::DispatchResult done =
+        queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
+    if (done.no_room)
+      print_warnings({done.no_room->message() + "; runs that wait start when there is room"});
   } catch (const std::exception&) {
     tell_unfollowed(context, runs);
     throw;

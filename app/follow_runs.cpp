@@ -211,7 +211,7 @@ class RunFollower {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
     const queue::DispatchResult done =
-        queue::dispatch(runs_dir_, context_.program(), queue::IfLocked::skip);
+        queue::dispatch(runs_dir_, context_.program(), queue::IfLocked::skip, own_);
     // Looking at a queue of ten thousands takes a while, and the cores are for training.
     const double looked_seconds = done.started.empty() ? steady_seconds() - now : 0;
     dispatch_at_ = now + std::max(dispatch_seconds, idle_share * looked_seconds);
@@ -234,6 +234,8 @@ class RunFollower {
       status.reason = failed.problem.message();
       status.hint = failed.problem.hint();
       status.storage = failed.problem.exit_code() == ExitCode::storage;
+      // Those behind it would find no room either.
+      if (status.storage) begin_to_withdraw();
     }
   }
 
@@ -275,7 +277,6 @@ class RunFollower {
     followed.line.clear();
     ++ended_;
     dispatch_at_ = 0;
-    if (followed.outcome->status.storage) begin_to_withdraw();
     at_end_();
     if (source_) source_->on_end(index, *followed.outcome);
   }

@@ -28,6 +28,7 @@
 #include "core/run/host.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/keeper.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/run/supervisor.h"
@@ -413,7 +414,8 @@ int run_configs(const Context& context, RunOptions options) {
 }
 
 struct SuperviseOptions {
-  std::string run_dir;
+  std::string dir;  ///< the run's folder, or with --queue a runs folder
+  bool keeps_queue = false;
   int lease = -1;
   std::string device;
   int64_t stop_after = 0;
@@ -423,8 +425,8 @@ struct SuperviseOptions {
 void try_to(const std::function<void()>& action) {
   try {
     action();
-  } catch (const Error& problem) {
-    std::cerr << problem.message() << "\n";  // in supervisor.log
+  } catch (const std::exception& problem) {
+    std::cerr << as_error(problem).message() << "\n";  // in supervisor.log
   }
 }
 
@@ -459,7 +461,12 @@ int supervise_run(const Context& context,
 
 int supervise(const Context& context, const SuperviseOptions& options) {
   std::signal(SIGUSR1, SIG_IGN);  // a scheduler may send it to all of a job: the worker saves
-  const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
+  const std::filesystem::path path = std::filesystem::absolute(options.dir).lexically_normal();
+  if (options.keeps_queue) {
+    queue::keep_queue(path, context.program());
+    return run::supervised_completed;
+  }
+  const run::RunFolder folder(path);
   // Of several devices the leases are one behind the other.
   const auto count = std::max<size_t>(1, split(options.device, ',').size());
   std::vector<int> leases;
@@ -470,7 +477,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   };
   const auto hand_on = [&](int exit_code) {
     for (const int lease : leases) ::close(lease);  // frees the devices for the next run
-    if (exit_code != run::supervised_storage) dispatch_queue(queue::IfLocked::wait);
+    dispatch_queue(queue::IfLocked::wait);
     return exit_code;
   };
   bool has_held = false;
@@ -579,7 +586,10 @@ void add_supervise(const Command& app) {
   // Hidden: 'forge run' calls this, as a cluster's scheduler would.
   const auto [command, options] = app.add_command("supervise", "", supervise);
   command.hidden();
-  command.add_option("DIR", options.run_dir, "Run folder").required();
+  command.add_option("DIR", options.dir, "Run folder").required();
+  command.add_flag("--queue",
+                   options.keeps_queue,
+                   "Start what waits in this runs folder's queue for room on the disk");
   command.add_option("--lease", options.lease, "Descriptor to keep open during the run");
   command.add_option("--device", options.device, "Device instead of the request's; or A,B,…");
   command.add_option("--stop-after", options.stop_after, "Step of a rung to stop at");

@@ -23,6 +23,7 @@
 #include "core/run/moved_files.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/owners.h"
 #include "core/run/queue/queue.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
@@ -42,7 +43,11 @@ bool is_active(const run::RunFolder& folder, const std::filesystem::path& runs_d
   return folder.state() == run::RunState::running || queue::is_queued(runs_dir, folder.id());
 }
 
-/// The selected runs, or with --all every active and queued one.
+std::string left_text(const std::string& owner) {
+  return "left to its owner, " + tables::printable(owner);
+}
+
+/// The selected runs, or with --all every active and queued one that this user may stop.
 std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopOptions& options) {
   if (options.all != options.runs.empty())
     throw Error("name the runs to stop, or use --all for every active and queued run",
@@ -51,7 +56,13 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(runs_dir)) {
-    if (is_active(folder, runs_dir)) folders.push_back(folder);
+    if (!is_active(folder, runs_dir)) continue;
+    const std::string owner = queue::owner_of_closed(folder);
+    if (owner.empty()) {
+      folders.push_back(folder);
+    } else {
+      std::cerr << "note: " << tables::printable(folder.id()) << ": " << left_text(owner) << "\n";
+    }
   }
   return folders;
 }
@@ -67,8 +78,11 @@ void stop_active(const std::vector<run::RunFolder>& folders,
   }
 }
 
-/// Of a run that was neither active nor queued.
-std::string idle_text(run::RunState state) {
+/// Of a run that was neither asked to stop nor taken out of the queue.
+std::string idle_text(const run::RunFolder& folder) {
+  const std::string owner = queue::owner_of_closed(folder);
+  if (!owner.empty()) return left_text(owner);
+  const run::RunState state = folder.state();
   return run::name_of(state) +
          (state == run::RunState::not_started ? ", not queued" : ", not running");
 }
@@ -92,7 +106,7 @@ int stop(const Context& context, const RunsStopOptions& options) {
   for (const run::RunFolder& folder : folders) {
     std::string what = asked.count(folder.id()) > 0    ? stopping
                        : waited.count(folder.id()) > 0 ? "removed from the queue"
-                                                       : idle_text(folder.state());
+                                                       : idle_text(folder);
     if (asked.count(folder.id()) > 0) {
       const run::StoppedProcesses stopped = folder.stopped_processes();
       if (stopped.supervisor != 0) {

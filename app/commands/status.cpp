@@ -74,11 +74,30 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
   return text;
 }
 
-/// "cuda:0 or cuda:1", "cpu of host 'a', last seen 3m 10s ago"
+/// "cuda:0 or cuda:1", "cpu of host 'a', last seen 3m 10s ago", "cpu, for alice"
 std::string place_text(const store::WaitingRun& run) {
-  const std::string devices = queue::devices_text(run.entry);
-  if (!run.host_silent_seconds) return devices;
-  return devices + " of " + queue::host_text(run.entry.host, *run.host_silent_seconds);
+  std::string text = queue::devices_text(run.entry);
+  if (run.host_silent_seconds)
+    text += " of " + queue::host_text(run.entry.host, *run.host_silent_seconds);
+  if (!run.owner.empty()) text += ", for " + tables::printable(run.owner);
+  return text;
+}
+
+/// What the waiting runs wait for that no device gives them.
+std::string hindrance_text(const std::vector<store::WaitingRun>& waiting) {
+  std::string text;
+  const bool elsewhere = std::any_of(waiting.begin(), waiting.end(), [](const auto& run) {
+    return run.host_silent_seconds.has_value();
+  });
+  if (elsewhere) text += "'forge runs resume RUN' here takes over a run of another host.\n";
+  const bool others = std::any_of(
+      waiting.begin(), waiting.end(), [](const auto& run) { return !run.owner.empty(); });
+  if (others) text += "A run for another user is started by that user's forge alone.\n";
+  for (const store::WaitingRun& run : waiting) {
+    if (!run.no_room.empty())
+      text += run.entry.run + " waits for room: " + tables::printable(run.no_room) + ".\n";
+  }
+  return text;
 }
 
 std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
@@ -92,11 +111,7 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
                      run.entry.submitted.substr(0, 16) + "Z",
                      place_text(run)});
   }
-  const bool elsewhere = std::any_of(waiting.begin(), waiting.end(), [](const auto& run) {
-    return run.host_silent_seconds.has_value();
-  });
-  return aligned(lines, {1, 2, 3}) +
-         (elsewhere ? "'forge runs resume RUN' here takes over a run of another host.\n" : "");
+  return aligned(lines, {1, 2, 3}) + hindrance_text(waiting);
 }
 
 /// Why nothing waiting begins; "" where something will. `run` is the next one that nothing starts.
@@ -166,6 +181,8 @@ nlohmann::json overview_json(const Status& status) {
     nlohmann::json entry = to_json(run.entry);
     entry["config"] = run.config;
     entry["host_silent_seconds"] = or_null(run.host_silent_seconds);
+    entry["owner"] = run.owner.empty() ? nlohmann::json() : nlohmann::json(run.owner);
+    entry["no_room"] = run.no_room.empty() ? nlohmann::json() : nlohmann::json(run.no_room);
     entry["steps_left"] = run.steps_left;
     entry["seconds"] = or_null(run.seconds);
     json["waiting"].push_back(std::move(entry));

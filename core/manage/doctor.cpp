@@ -374,7 +374,9 @@ Finding check_queue(const fs::path& runs_dir) {
             "runs wait, and no process serves the queue",
             "'forge runs resume " + shell_quoted(unserved) + "' serves it"};
   }
-  const size_t runs = queue::read_entries(runs_dir).size();
+  std::vector<std::string> problems;
+  const size_t runs = queue::read_entries(runs_dir, &problems).size();
+  if (!problems.empty()) return {"queue", Health::warning, problems[0], ""};
   return {"queue", Health::ok, runs == 0 ? "no runs" : counted(runs, "run")};
 }
 

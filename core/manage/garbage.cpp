@@ -1,7 +1,10 @@
 #include "core/manage/garbage.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <set>
 
@@ -53,6 +56,18 @@ uint64_t inode_of(const fs::path& path) {
 bool is_link(const fs::path& path) {
   std::error_code unreadable;
   return fs::is_symlink(path, unreadable);
+}
+
+/// Whether this user is kept from something in a folder: then nobody knows whether it is whole.
+bool is_closed(const fs::path& folder) {
+  const auto is_kept_from = [](const fs::path& path, int wanted) {
+    return ::access(path.c_str(), wanted) != 0 && (errno == EACCES || errno == EPERM);
+  };
+  if (is_kept_from(folder, R_OK | X_OK)) return true;
+  const std::vector<fs::path> entries = folder_entries(folder);
+  return std::any_of(entries.begin(), entries.end(), [&](const fs::path& entry) {
+    return is_kept_from(entry, R_OK);
+  });
 }
 
 class GarbageFinder {
@@ -141,6 +156,7 @@ class GarbageFinder {
       weights::read_checkpoint_state(checkpoint, check);
       return true;
     } catch (const Error& problem) {
+      if (is_closed(checkpoint)) return false;
       const std::optional<int64_t> step = weights::misnamed_step(checkpoint, check);
       if (step) {
         add(GarbageKind::misnamed_checkpoint,

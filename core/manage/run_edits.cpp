@@ -37,7 +37,7 @@ FileLock lock_idle_run(const queue::Queue& queue,
   std::string state = "is running";
   // Another process may hold the lock for a moment, only to see whether it is held.
   while (!folder.is_running()) {
-    if (queue.find(folder.id())) {
+    if (queue.may_wait(folder.id())) {
       state = "waits in the queue";
       break;
     }

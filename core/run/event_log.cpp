@@ -280,7 +280,6 @@ EventBatch read_event_lines(const std::filesystem::path& events_file,
 
 std::map<int64_t, int> recorded_checkpoints(const fs::path& events_file) {
   std::map<int64_t, int> steps;
-  if (!fs::exists(events_file)) return steps;
   // As to_line writes it; within a string it would have a backslash before each quotation mark.
   constexpr std::string_view name = "\"event\":\"checkpoint\"";
   LineReader lines(events_file, 0);
@@ -300,7 +299,6 @@ std::map<int64_t, int> recorded_checkpoints(const fs::path& events_file) {
 
 std::optional<AttemptStarted> unended_attempt(const fs::path& events_file) {
   std::optional<AttemptStarted> unended;
-  if (!fs::exists(events_file)) return unended;
   // As in recorded_checkpoints.
   constexpr std::string_view started = "\"event\":\"attempt\"", ended = "\"event\":\"ended\"";
   if (last_line(events_file).find(ended) != std::string::npos) return unended;

@@ -1,15 +1,18 @@
 """A disk that fills up in mid-run: the run stops with an exit code of its own, all that was recorded is
 readable, and with room again it ends as if nothing had been."""
+import errno
 import json
+import os
 import random
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from .faults import SAID, SQLITE_SAYS, Shim
 from .kill import structure_of
 from .progress import Progress
-from .runs import COMPLETED, STORAGE, Forge, check, same_as
+from .runs import COMPLETED, STORAGE, Forge, check, same_as, wait_for
 
 SETTINGS = {"train.max_steps": 600, "train.checkpoint_every": 30, "train.keep_checkpoints": 3}
 TOO_SMALL = "a checkpoint takes"  # of a disk that is seen to have no room for one
@@ -41,6 +44,15 @@ class MountedDisk:
     def leave(self, room):
         """Takes all but so many bytes."""
         (self.folder / "filler").write_bytes(b"x" * max(0, self.free() - room))
+
+    def fill(self):
+        """Takes what is left while others write, too."""
+        try:
+            with open(self.folder / "filler", "ab", buffering=0) as filler:
+                while filler.write(b"x" * 4096):
+                    pass
+        except OSError as problem:
+            return problem.errno == errno.ENOSPC
 
     def make_room(self):
         (self.folder / "filler").unlink()
@@ -121,6 +133,61 @@ def one_round(forge, straight, disk, room):
         check(run.acknowledged().startswith(before), "events were lost")
         same_as(straight, run)
     return True
+
+
+WAITING = {"train.max_steps": 4000, "train.checkpoint_every": 50, "train.keep_checkpoints": 2}
+KEPT = 12  # seconds of a full disk, in which the queue is looked after more than once
+
+
+def waiting_round(forge, straight, disk):
+    """A queue of its own that meets a full disk: the run that writes fails, those behind it wait for room."""
+    with disk:
+        small = Forge(forge.program, disk.folder, forge.cache)
+        command = small.command("text", WAITING)
+        command[command.index("--threads") + 1] = str(os.cpu_count())  # one run at a time
+        done = call(small, command + ["--seed", "1..3", "--detach"], {})
+        check(done.returncode == COMPLETED, f"forge run --detach: {done.stderr}")
+
+        def status():
+            return json.loads(call(small, [forge.program, "status", "--json"], {}).stdout)
+
+        def waits():
+            return [entry["run"] for entry in status()["waiting"]]
+        wait_for(lambda: status()["running"], "the first run")
+        behind = waits()
+        check(len(behind) == 2, f"{behind} wait behind the first of three runs")
+        wait_for(lambda: disk.fill() and not status()["running"], "the first run to fail on the full disk")
+        until = time.monotonic() + KEPT
+        while time.monotonic() < until:
+            check(waits() == behind, f"of {behind} wait {waits()} on the full disk")
+            time.sleep(0.2)
+        check(status()["waiting"][0].get("no_room"), "forge status does not say that they wait for room")
+        check(status()["unserved"] is None, "nobody looks after the queue of a full disk")
+        disk.make_room()
+        wait_for(lambda: not waits() and not status()["running"], "the end of those that waited")
+        for name in behind:
+            same_as(straight[name], small.run_at(name))
+        again = call(small, command + ["--seed", "1..3"], {})
+        check(again.returncode == COMPLETED, f"the same command with room again: {again.stderr}")
+        for name, run in straight.items():
+            same_as(run, small.run_at(name))
+
+
+def prove_waiting(forge, folder, count):
+    """Needs the right to mount: processes that run already must meet the full disk."""
+    command = forge.command("text", WAITING)
+    command[command.index("--threads") + 1] = str(os.cpu_count())
+    done = call(forge, command + ["--seed", "1..3"], {})
+    check(done.returncode == COMPLETED, f"forge run: {done.stderr}")
+    straight = {run["id"]: forge.run_at(run["id"]) for run in json.loads(done.stdout)}
+    with Progress("full-disk, waiting", count) as progress:
+        for number in range(count):
+            waiting_round(forge, straight, MountedDisk(folder))
+            progress.show(number + 1)
+    for run in straight.values():
+        run.remove()
+    print(f"full-disk: {count} queues whose disk was full for {KEPT} s: the run that wrote failed alone, two that "
+          f"waited stayed, and with room again began by themselves and ended as undisturbed")
 
 
 def prove(forge, folder, count, seed, kind_of_disk=MountedDisk):

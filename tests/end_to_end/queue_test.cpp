@@ -137,6 +137,71 @@ TEST_CASE("a run whose start is refused leaves its devices to the next one") {
   CHECK(contains(reason, "request.json"));
 }
 
+TEST_CASE(
+    "a run that could not write what must be kept fails alone, and the next one has its turn") {
+  const Program forge;
+  const std::string worker =
+      (tests_dir().parent_path() / "backends" / "bigram" / "worker.sh").string();
+  const std::filesystem::path script = forge.folder() / "worker.sh";
+  write_file_atomic(script,
+                    "read -r request\n"
+                    "case $request in *'\"seed\":1'[,}]*'\"train_tokens\":[{'*)\n"
+                    "  printf '%s\\n' \"$request\" | /bin/sh " +
+                        worker +
+                        " | head -n 1\n"
+                        "  printf '{\"event\":\"failed\",\"message\":\"the disk is full\"}\\n'\n"
+                        "  exit 4 ;;\n"
+                        "esac\n"
+                        "printf '%s\\n' \"$request\" | /bin/sh " +
+                        worker + "\n");
+  const bool detach = GENERATE(false, true);
+  std::vector<std::string> command =
+      on_all_cores(tiny({"run",
+                         "train_canon_ac",
+                         "--seed",
+                         "1,2",
+                         "--set",
+                         "backend=external",
+                         "--set",
+                         "external.command=[/bin/sh, " + script.string() + "]",
+                         "--set",
+                         "data.order=sequential"}));
+  if (detach) command.emplace_back("--detach");
+  const Outcome outcome = forge.call(command);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == (detach ? 0 : 4));
+  if (detach)
+    REQUIRE(wait_until([&] {
+      const bool stands_still = !status(forge).at("unserved").is_null();
+      return stands_still || count(forge, "failed") + count(forge, "completed") == 2;
+    }));
+  CHECK(count(forge, "failed") == 1);
+  CHECK(count(forge, "completed") == 1);
+}
+
+TEST_CASE("the status names the user for whom alone a run waits") {
+  using std::filesystem::perms;
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1,2", 20, {"--detach"})).exit_code == 0);
+  const std::string id = status(forge).at("waiting").at(0).at("run");
+  REQUIRE(status(forge).at("waiting").at(0).at("owner").is_null());
+  permissions(forge.runs_dir() / id, perms(0555));
+  forge.as_nobody = true;
+  const json waiting = status(forge).at("waiting");
+  const Outcome text = forge.call({"status"});
+  const Outcome stop = forge.call({"runs", "stop", "--all"});
+  forge.as_nobody = false;
+  permissions(forge.runs_dir() / id, perms::owner_all);
+  CHECK(waiting.at(0).at("owner").is_string());
+  INFO(text.out);
+  CHECK(contains(text.out, "A run for another user is started by that user's forge alone."));
+  CHECK(contains(stop.err, "note: " + id + ": left to its owner, "));
+  CHECK(status(forge).at("waiting").size() == 1);
+  gate.open();
+  wait_for_the_end(forge, 1);
+}
+
 TEST_CASE("a run of a larger priority begins before those that wait already") {
   Program forge;
   const WorkerGate gate(forge);

@@ -12,8 +12,10 @@
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
 #include "core/results/store/result_store.h"
+#include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/owners.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
@@ -201,9 +203,14 @@ WaitingRun waiting(const fs::path& runs_dir,
                    const queue::QueueEntry& entry,
                    const PastRuns& past,
                    const nlohmann::json& config) {
-  WaitingRun waiting{entry, std::nullopt, "", 0, std::nullopt};
-  if (entry.host != run::host_name())
-    waiting.host_silent_seconds = unix_time() - queue::last_sign_of_life(runs_dir, entry);
+  WaitingRun waiting;
+  waiting.entry = entry;
+  if (entry.host != run::host_name()) {
+    // A sign that cannot be seen may be given this moment.
+    const double now = unix_time();
+    waiting.host_silent_seconds = now - queue::last_sign_of_life(runs_dir, entry).value_or(now);
+  }
+  waiting.owner = queue::owner_of_closed(run::RunFolder(runs_dir / entry.run));
   const RunSummary* found = past.find(entry.run);
   if (!found || !config.is_object()) return waiting;
   waiting.config = found->config;
@@ -246,6 +253,12 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
       if (queued.count(entry.run) > 0)
         overview.waiting.push_back(waiting(runs_dir, entry, past, config_of(entry.run)));
     }
+    const auto next = std::find_if(
+        overview.waiting.begin(), overview.waiting.end(), [](const WaitingRun& waiting) {
+          return waiting.entry.host == run::host_name() && waiting.owner.empty();
+        });
+    if (next != overview.waiting.end())
+      next->no_room = run::missing_room(run::RunFolder(runs_dir / next->entry.run));
   }
   std::reverse(overview.running.begin(), overview.running.end());
   return overview;

@@ -80,8 +80,12 @@ struct RunningRun {
 
 struct WaitingRun {
   queue::QueueEntry entry;
-  /// Since the last sign of life of its host, if that is another one.
+  /// Since the last sign of life of its host, if that is another one, as far as that can be seen.
   std::optional<double> host_silent_seconds;
+  /// Whose run it is, where only that user's forge can start it (core/run/queue/owners.h); "".
+  std::string owner;
+  /// What the disk has no room for, of the first run that this host is to start; "".
+  std::string no_room;
   std::string config;
   int64_t steps_left = 0;
   std::optional<double> seconds;  ///< for them, as forecast

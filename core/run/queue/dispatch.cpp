@@ -1,6 +1,9 @@
 #include "core/run/queue/dispatch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,9 +12,12 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/allowed_command.h"
+#include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/keeper.h"
+#include "core/run/queue/owners.h"
 #include "core/run/request.h"
 #include "core/run/start.h"
 
@@ -69,15 +75,30 @@ bool is_allowed(const run::RunFolder& folder) {
   }
 }
 
+/// What the disk has no room for; none where it has, and where the supervisor has to say what is
+/// wrong with the run.
+std::optional<Error> room_problem(const run::RunFolder& folder) {
+  try {
+    run::require_room(folder);
+  } catch (const Error& problem) {
+    if (problem.exit_code() == ExitCode::storage) return problem;
+  }
+  return std::nullopt;
+}
+
 /// Whether a supervisor was started for it. Of others nothing is looked at until they find room: a
 /// queue may hold thousands, and every supervisor that ends looks at all of it.
 bool has_begun(const QueueEntry& entry) { return entry.starts > 0 || !entry.device.empty(); }
 
 class Dispatcher {
  public:
-  Dispatcher(const fs::path& runs_dir, const fs::path& program, Queue queue)
+  Dispatcher(const fs::path& runs_dir,
+             const fs::path& program,
+             Queue queue,
+             const std::set<std::string>& impatient)
       : runs_dir_(runs_dir),
         program_(program),
+        impatient_(impatient),
         queue_(std::move(queue)),
         host_(run::host_name()),
         sign_of_life_(give_sign_of_life(runs_dir)) {}
@@ -94,6 +115,11 @@ class Dispatcher {
     for (QueueEntry& entry : idle) {
       if (is_ours(entry)) consider(entry);
     }
+    const bool is_looked_after =
+        std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& entry) {
+          return entry.host == host_;
+        });
+    done_.needs_keeper = done_.no_room && !is_looked_after;
     return std::move(done_);
   }
 
@@ -111,29 +137,68 @@ class Dispatcher {
     done_.waiting[entry.run] = what;
   }
 
+  /// Of a run that is started once there is room.
+  void wait_for_room(const QueueEntry& entry, const Error& problem) {
+    // One is enough to tell its command of.
+    if (impatient_.count(entry.run) > 0 && done_.failed.empty()) return fail(entry, problem);
+    wait_for(entry, "room: " + problem.message());
+    if (!done_.no_room) done_.no_room = problem;
+    ++without_room_;
+  }
+
   /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
   bool is_ours(QueueEntry& entry) {
     if (entry.host == host_) return true;
-    const double last_sign = last_sign_of_life(runs_dir_, entry);
-    const double silence = sign_of_life_ ? *sign_of_life_ - last_sign : 0;
-    if (silence >= gone_after_seconds && !folder_of(entry).is_running()) {
-      if (needs_no_more(entry, folder_of(entry))) {
-        queue_.remove(entry.run);
-        return false;
-      }
-      if (std::optional<QueueEntry> moved = moved_here(runs_dir_, entry)) {
-        entry = std::move(*moved);
-        queue_.put(entry);
-        return true;
-      }
-    }
+    const std::optional<double> last_sign = last_sign_of_life(runs_dir_, entry);
+    const double silence = sign_of_life_ && last_sign ? *sign_of_life_ - *last_sign : 0;
+    const bool is_gone = silence >= gone_after_seconds && !folder_of(entry).is_running();
+    if (is_gone && (is_left_to_owner(entry) || leaves_if_over(entry))) return false;
+    if (is_gone && take_over(entry)) return true;
     wait_for(entry, host_text(entry.host, silence));
     return false;
   }
 
+  /// The run of a host that is gone.
+  bool take_over(QueueEntry& entry) {
+    std::optional<QueueEntry> moved = moved_here(runs_dir_, entry);
+    if (!moved) return false;
+    try {
+      queue_.put(*moved);
+    } catch (const Error&) {
+      return false;  // no room, or no right, to write the entry: it stays as it is
+    }
+    entry = std::move(*moved);
+    return true;
+  }
+
+  /// Whether it waits for another user, to whom its files belong. Nothing here can tell then
+  /// whether it has ended.
+  bool is_left_to_owner(const QueueEntry& entry) {
+    const std::string owner = owner_of_closed(folder_of(entry));
+    if (owner.empty()) return false;
+    wait_for(entry, "its owner, " + owner + ": this user may not write to its folder");
+    return true;
+  }
+
+  /// Takes a run out of the queue that needs nothing more. Also says true where that cannot be
+  /// known, or the entry cannot be removed: it stays.
+  bool leaves_if_over(const QueueEntry& entry) {
+    try {
+      if (!needs_no_more(entry, folder_of(entry))) return false;
+      queue_.remove(entry.run);
+    } catch (const Error& problem) {
+      wait_for(entry, problem.message());
+    }
+    return true;
+  }
+
   void consider(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
-    if (has_begun(entry) && needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    if (has_begun(entry) && (is_left_to_owner(entry) || leaves_if_over(entry))) return;
+    if (without_room_ >= most_without_room) {
+      return wait_for(entry,
+                      "room: " + std::to_string(without_room_) + " runs before it wait for that");
+    }
     if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) {
       return wait_for(entry,
                       "a run of its command to end (--jobs " + std::to_string(entry.jobs) + ")");
@@ -144,16 +209,23 @@ class Dispatcher {
                         "see " + folder.supervisor_log().string(),
                         ExitCode::failed));
     }
-    const std::vector<Lease> leases = leases_for(entry);
+    std::vector<Lease> leases;
+    try {
+      leases = leases_for(entry);
+    } catch (const Error& problem) {
+      if (problem.exit_code() != ExitCode::storage) throw;
+      return wait_for_room(entry, problem);  // for the file of a lease
+    }
     if (leases.empty()) return;
     if (folder.is_running()) return count_running(entry);  // by other means than the queue
-    if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    if (is_left_to_owner(entry) || leaves_if_over(entry)) return;
     if (!is_allowed(folder)) {
       return wait_for(
           entry,
           "one who has allowed its program: " +
               quoted_command("forge runs resume " + shell_quoted(entry.run) + " --allow-command"));
     }
+    if (const auto problem = room_problem(folder)) return wait_for_room(entry, *problem);
     start(entry, folder, leases);
   }
 
@@ -238,22 +310,34 @@ class Dispatcher {
     return urgent ? text + " (priority " + std::to_string(first.priority) + ")" : text;
   }
 
-  void start(QueueEntry entry, const run::RunFolder& folder, const std::vector<Lease>& leases) {
+  void start(const QueueEntry& waiting,
+             const run::RunFolder& folder,
+             const std::vector<Lease>& leases) {
+    // A program that was replaced or removed starts no run, and no run is to blame for that.
+    if (::access(program_.c_str(), X_OK) != 0)
+      throw system_error("start '" + program_.string() + "'", errno);
     run::SupervisorStart supervision;
     for (const Lease& lease : leases) {
       supervision.leases.push_back(lease.descriptor());
       supervision.devices.push_back(lease.device());
     }
-    supervision.stop_after = entry.stop_after;
-    supervision.environment = queue_.environment_of(entry);
+    supervision.stop_after = waiting.stop_after;
+    supervision.environment = queue_.environment_of(waiting);
+    QueueEntry entry = waiting;
     ++entry.starts;
     entry.device = join(supervision.devices, ",");
     entry.attempt = folder.status().attempt;
     try {
       queue_.put(entry);
+    } catch (const Error& problem) {
+      // Of the queue and not of the run, which is as it was.
+      if (problem.exit_code() == ExitCode::storage) return wait_for_room(waiting, problem);
+      return wait_for(waiting, problem.message());
+    }
+    try {
       entry.supervisor = run::start_supervisor(folder, program_, supervision);
     } catch (const Error& problem) {
-      return fail(entry, problem);
+      return answer_refusal(waiting, folder, problem);
     }
     count_running(entry);
     done_.started.push_back({entry.run, entry.supervisor, entry.device});
@@ -264,29 +348,62 @@ class Dispatcher {
     }
   }
 
+  /// Of a run whose supervisor did not start.
+  void answer_refusal(const QueueEntry& waiting,
+                      const run::RunFolder& folder,
+                      const Error& problem) {
+    const bool is_full =
+        problem.exit_code() == ExitCode::storage && room_problem(folder).has_value();
+    const bool is_others = is_of_other_user(folder.path()) && impatient_.count(waiting.run) == 0;
+    if (!is_full && !is_others) return fail(waiting, problem);
+    try {
+      queue_.put(waiting);  // the start does not count
+    } catch (const Error&) {
+      // As full as before.
+    }
+    if (is_full) return wait_for_room(waiting, problem);
+    wait_for(waiting, "its owner, " + owner_name(folder.path()) + ": " + problem.message());
+  }
+
   void fail(const QueueEntry& entry, const Error& problem) {
-    queue_.remove(entry.run);
+    try {
+      queue_.remove(entry.run);
+    } catch (const Error& kept) {
+      return wait_for(entry, kept.message());
+    }
     record_failure(folder_of(entry), problem.message());
     done_.failed.push_back({entry.run, problem});
   }
 
+  /// A queue may hold thousands, and each is looked at when it might be started.
+  static constexpr int most_without_room = 100;
+
   const fs::path& runs_dir_;
   const fs::path& program_;
+  const std::set<std::string>& impatient_;
   Queue queue_;
   const std::string host_;
   const std::optional<double> sign_of_life_;
   std::vector<QueueEntry> running_;
   std::map<std::string, int> running_of_group_;
   std::vector<Waiting> waiting_;  ///< in the order of the queue
+  int without_room_ = 0;          ///< runs that wait for room
   DispatchResult done_;
 };
 
 }  // namespace
 
-DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLocked if_locked) {
-  if (if_locked == IfLocked::wait) return Dispatcher(runs_dir, program, Queue(runs_dir)).run();
+DispatchResult dispatch(const fs::path& runs_dir,
+                        const fs::path& program,
+                        IfLocked if_locked,
+                        const std::set<std::string>& impatient) {
+  if (if_locked == IfLocked::wait) {
+    DispatchResult done = Dispatcher(runs_dir, program, Queue(runs_dir), impatient).run();
+    if (done.needs_keeper) done.keeper = start_keeper(runs_dir, program);
+    return done;
+  }
   if (auto queue = Queue::try_open(runs_dir))
-    return Dispatcher(runs_dir, program, std::move(*queue)).run();
+    return Dispatcher(runs_dir, program, std::move(*queue), impatient).run();
   DispatchResult nothing;
   nothing.queue_was_locked = true;
   return nothing;
@@ -318,7 +435,7 @@ std::vector<std::string> cancel_queued(Queue& queue,
   std::vector<std::string> withdrawn;
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
-    if (!queue.holds(run) || folder.is_running()) continue;
+    if (!queue.holds(run) || folder.is_running() || !owner_of_closed(folder).empty()) continue;
     queue.remove(run);
     withdrawn.push_back(run);
     if (made.count(run) > 0) remove_if_never_begun(folder);
@@ -329,7 +446,7 @@ std::vector<std::string> cancel_queued(Queue& queue,
 void remove_unqueued(const Queue& queue, const std::set<std::string>& runs) {
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
-    if (queue.find(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
+    if (queue.may_wait(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
     remove_if_never_begun(folder);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct DispatchResult {
   std::vector<NotStarted> failed;  ///< taken out of the queue
   /// What each run that could not be started waits for: "cpu: held by train_a-3f21 (pid 4711)".
   std::map<std::string, std::string> waiting;
+  std::optional<Error> no_room;   ///< on the disk, for the first run that waits for that
+  int keeper = 0;                 ///< process id of the keeper that was started, a child; 0: none
+  bool needs_keeper = false;      ///< runs wait for room, and no supervisor here looks after them
   bool queue_was_locked = false;  ///< by another process, and nothing was done
 };
 
@@ -38,9 +42,17 @@ enum class IfLocked { wait, skip };
 /// is taken over (hosts.h). Any number of processes may do this at any time: forge while it follows
 /// runs, and every supervisor, so that the queue goes on as long as one of them lives. `program` is
 /// forge's own.
+/// A run leaves the queue only where it is known to need nothing more, or cannot be started through
+/// a fault of its own. It stays where its files cannot be looked at or are another user's
+/// (owners.h), and while its disk has no room for what it writes first; but for those `impatient`,
+/// whose command is there to be told: they have failed then.
 /// Who does it again and again skips a turn while another process has locked the queue: that one
-/// may be stopped, or have much to do. Who does it once waits.
-DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program, IfLocked if_locked);
+/// may be stopped, or have much to do. Who does it once waits, and leaves a process behind that
+/// keeps the queue where runs wait for room and nobody else here looks after them (keeper.h).
+DispatchResult dispatch(const fs::path& runs_dir,
+                        const fs::path& program,
+                        IfLocked if_locked,
+                        const std::set<std::string>& impatient = {});
 
 constexpr int max_starts = 5;
 
@@ -49,7 +61,8 @@ constexpr int max_starts = 5;
 /// it saves and stops.
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed);
 
-/// Takes those of these runs out of the queue that do not run, and returns them. Of `made` also the
+/// Takes those of these runs out of the queue that do not run, and returns them. One of another
+/// user that may run (owners.h) stays. Of `made` also the
 /// folder is removed, unless the run has begun before or somebody has added a note or a tag.
 std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
@@ -11,6 +12,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
+#include "core/run/queue/owners.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 
@@ -84,9 +86,15 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
   }
 }
 
-double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {
-  const double own = time_of(sign_of(runs_dir, entry.host)).value_or(0);
-  return std::max(own, time_of(runs_dir / ".queue" / "entries" / entry.run).value_or(0));
+std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {
+  std::optional<double> last;
+  for (const fs::path& file :
+       {sign_of(runs_dir, entry.host), runs_dir / ".queue" / "entries" / entry.run}) {
+    const std::optional<double> time = time_of(file);
+    if (!time && errno != ENOENT) return std::nullopt;
+    last = std::max(last, time);
+  }
+  return last;
 }
 
 std::string unserved_run(const fs::path& runs_dir) {
@@ -94,9 +102,11 @@ std::string unserved_run(const fs::path& runs_dir) {
   const std::string here = run::host_name();
   if (unix_time() - time_of(sign_of(runs_dir, here)).value_or(0) < silent_seconds) return "";
   std::string next;
-  for (const QueueEntry& entry : read_entries(runs_dir)) {
+  std::vector<std::string> unread;  // who lists the queue says so
+  for (const QueueEntry& entry : read_entries(runs_dir, &unread)) {
     const run::RunFolder folder(runs_dir / entry.run);
     if (entry.host != here || !path_exists(folder.record_file())) continue;
+    if (!owner_of_closed(folder).empty()) continue;
     const run::RunState state = folder.state();
     if (state == run::RunState::running) return "";
     if (next.empty() && state != run::RunState::completed) next = entry.run;

@@ -28,8 +28,9 @@ constexpr double gone_after_seconds = 300;
 /// the file system's clock; none where it cannot be written.
 std::optional<double> give_sign_of_life(const fs::path& runs_dir);
 
-/// Time of the last sign of life of the entry's host. The entry's own file is one, too.
-double last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry);
+/// Time of the last sign of life of the entry's host. The entry's own file is one, too. None where
+/// the signs cannot be looked at: then nobody knows how long it has been silent.
+std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry);
 
 /// The next run in this host's part of the queue, where nothing here starts it: no run of the queue
 /// is active, and forge has given no sign of life for a while. "" where there is none.

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -9,12 +11,14 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/folders.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
 #include "core/run/host.h"
+#include "core/run/queue/owners.h"
 #include "core/run/run_folder.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
@@ -219,10 +223,30 @@ struct Queue::DelayedStop {
 
 namespace {
 
+/// Whether a file is there that this user is not allowed to read.
+bool is_closed(const fs::path& file) {
+  struct stat status {};
+  return ::lstat(file.c_str(), &status) == 0 && ::access(file.c_str(), R_OK) != 0 &&
+         (errno == EACCES || errno == EPERM);
+}
+
+/// Whether a run's folder has no record. Of one that cannot be looked into that is not known.
+bool is_no_run(const run::RunFolder& folder) {
+  try {
+    return !run::is_run_name(folder.id()) || !folder.has_record();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// What to do about an entry that cannot be read.
-std::string unread_text(const fs::path& runs_dir, const std::string& run) {
-  if (!run::is_run_name(run) || !run::RunFolder(runs_dir / run).has_record())
-    return "there is no such run: remove the file";
+std::string unread_text(const fs::path& runs_dir, const fs::path& file) {
+  const std::string run = file.filename().string();
+  if (is_closed(file)) {
+    return "it belongs to " + owner_name(file) +
+           ", whose forge alone starts the run; chmod g+r lets others see it";
+  }
+  if (is_no_run(run::RunFolder(runs_dir / run))) return "there is no such run: remove the file";
   const auto command = [&](const std::string& word) {
     return quoted_command("forge runs " + word + " " + shell_quoted(run));
   };
@@ -233,8 +257,15 @@ std::string unread_text(const fs::path& runs_dir, const std::string& run) {
 }  // namespace
 
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
+  std::vector<fs::path> files;
+  try {
+    files = required_entries(entries_folder(folder_of(runs_dir)));
+  } catch (const Error& problem) {
+    if (!problems) throw;
+    problems->push_back("the queue is not shown: " + problem.message());
+  }
   std::vector<QueueEntry> entries;
-  for (const fs::path& file : folder_entries(entries_folder(folder_of(runs_dir)))) {
+  for (const fs::path& file : files) {
     const std::string name = file.filename().string();
     if (is_aside_name(name)) continue;
     try {
@@ -244,9 +275,9 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::
       entries.push_back(std::move(entry));
     } catch (const Error& problem) {
       // It may have been removed since the folder was read.
-      if (problems && fs::exists(file))
+      if (problems && path_exists(file))
         problems->push_back(file.string() + ": " + problem.message() + "; " +
-                            unread_text(runs_dir, name));
+                            unread_text(runs_dir, file));
     }
   }
   std::sort(entries.begin(), entries.end(), starts_before);
@@ -260,6 +291,7 @@ fs::path leases_folder(const fs::path& runs_dir) {
 bool is_queued(const fs::path& runs_dir, const std::string& run) {
   const fs::path file = entries_folder(folder_of(runs_dir)) / run;
   if (!path_exists(file)) return false;
+  if (is_closed(file)) return true;
   try {
     entry_from_json(worker::object_from_line(read_file_within(file, max_json_file_bytes)));
     return true;
@@ -298,6 +330,10 @@ const QueueEntry* Queue::find(const std::string& run) const {
 
 bool Queue::holds(const std::string& run) const {
   return path_exists(entries_folder(folder_) / run);
+}
+
+bool Queue::may_wait(const std::string& run) const {
+  return find(run) || is_closed(entries_folder(folder_) / run);
 }
 
 namespace {

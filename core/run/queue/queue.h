@@ -113,12 +113,13 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>   its last sign of life: hosts.h
+///     .queue/keeper-<host>-<user>  held by a process that waits for room on the disk: keeper.h
 ///
 /// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
 /// would have to wait for a process that is stopped.
 class Queue {
  public:
-  /// Waits for the lock. Throws Error if the folder cannot be written.
+  /// Waits for the lock. Throws Error if the folder cannot be written, or read.
   explicit Queue(const fs::path& runs_dir);
   /// None where another process has locked the queue for so many seconds.
   static std::optional<Queue> try_open(const fs::path& runs_dir, double seconds = 0);
@@ -131,6 +132,9 @@ class Queue {
   const QueueEntry* find(const std::string& run) const;
   /// Whether the run has an entry, also one that cannot be read.
   bool holds(const std::string& run) const;
+  /// Whether the run waits, or has an entry that this user is not allowed to read: who wrote it
+  /// may. One that is damaged makes no run wait.
+  bool may_wait(const std::string& run) const;
   /// An existing entry of the run stays, with the new one's priority, the later step to stop
   /// after, and no starts counted.
   /// One of another host is replaced where nobody runs it: the run is asked for here now. Throws
@@ -159,10 +163,11 @@ class Queue {
 };
 
 /// The entries at some moment, without waiting. Those that cannot be read, or that nobody could
-/// start, are left out and named in `problems`.
+/// start, are left out and named in `problems`, and so is a folder of entries that cannot be read:
+/// without `problems` that throws Error.
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir,
                                      std::vector<std::string>* problems = nullptr);
-/// Whether the run has an entry now.
+/// Whether the run waits now, as Queue::may_wait.
 bool is_queued(const fs::path& runs_dir, const std::string& run);
 /// The folder of the leases of this machine's devices.
 fs::path leases_folder(const fs::path& runs_dir);

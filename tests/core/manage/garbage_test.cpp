@@ -4,10 +4,12 @@
 
 #include "core/base/clock.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::manage {
@@ -114,6 +116,23 @@ TEST_CASE("a checkpoint cut short is damaged and a flipped byte is when all is r
   options.read_all = true;
   REQUIRE(kinds(find_garbage(folder.path(), options)) ==
           Texts{"damaged_checkpoint 000000001", "damaged_checkpoint 000000002"});
+}
+
+TEST_CASE("a checkpoint that this user is kept from is not taken for a damaged one",
+          "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_stopped_run(folder.path(), keeping("a", 2), 4);
+  save(run, 1);
+  fs::permissions(folder.path(), fs::perms::all);
+  const fs::path checkpoint = run.checkpoints() / "000000001";
+  const bool is_file = GENERATE(false, true);
+  const fs::path closed = is_file ? checkpoint / "manifest.json" : checkpoint;
+  const fs::perms before = fs::status(closed).permissions();
+  fs::permissions(closed, fs::perms::none);
+  const std::string said = words_of_other_user(
+      [&] { return "found: " + join(kinds(find_garbage(folder.path(), in_days(0))), ", "); });
+  fs::permissions(closed, before);
+  CHECK(said == "found: ");
 }
 
 TEST_CASE("a whole checkpoint under the name of another step is called that", "[upkeep][garbage]") {

@@ -1,0 +1,157 @@
+#include "core/run/queue/owners.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/run/queue/hosts.h"
+#include "tests/core/run/queue/scene.h"
+#include "tests/support/catch.h"
+#include "tests/support/other_user.h"
+
+namespace forge::queue {
+namespace {
+
+using tests::contains;
+using tests::until;
+using tests::words_of_other_user;
+
+/// Lets every user add runs to the queue, and change what waits in it.
+void share(const Scene& scene) {
+  fs::permissions(scene.path(), fs::perms::all);
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(scene.path() / ".queue"))
+    fs::permissions(entry, entry.is_directory() ? fs::perms::all : fs::perms(0666));
+  fs::permissions(scene.path() / ".queue", fs::perms::all);
+}
+
+/// A run folder that others may not write to for the life of this object, nor its owner but root.
+class Closed {
+ public:
+  Closed(fs::path folder, fs::perms rights) : folder_(std::move(folder)) {
+    fs::permissions(folder_, rights);
+  }
+  ~Closed() { fs::permissions(folder_, fs::perms::owner_all); }
+  Closed(const Closed&) = delete;
+  Closed& operator=(const Closed&) = delete;
+
+ private:
+  fs::path folder_;
+};
+
+constexpr fs::perms listed = fs::perms(0555), hidden = fs::perms::none;
+
+/// What a dispatch of another user's says that a run waits for; the names of runs that it took out
+/// of the queue.
+std::string dispatched_by_other(Scene& scene, const QueueEntry& entry) {
+  return words_of_other_user([&] {
+    const DispatchResult done = scene.dispatch_unless_locked();
+    std::string said = "waits for " + done.waiting.at(entry.run);
+    for (const NotStarted& failed : done.failed) said += ", failed " + failed.run;
+    for (const StartedRun& started : done.started) said += ", started " + started.run;
+    return said;
+  });
+}
+
+TEST_CASE("a run that another user may not write to is left in the queue", "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1);
+  const fs::perms rights = GENERATE(listed, hidden);
+  SECTION("it has not begun") {}
+  SECTION("it has begun, and may run") {
+    entry.starts = max_starts;
+    entry.device = "cpu";
+    scene.put(entry);
+  }
+  SECTION("its host seems to be gone") {
+    entry.host = "another";
+    scene.put(entry);
+    scene.make_token_files(entry);
+    fs::last_write_time(scene.path() / ".queue" / "entries" / entry.run,
+                        fs::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  Lease::try_acquire(leases_folder(scene.path()), {"cpu", 4}, 1);
+  give_sign_of_life(scene.path());
+  share(scene);
+  const fs::path file = scene.path() / ".queue" / "entries" / entry.run;
+  const std::string before = read_file(file);
+  const Closed closed(scene.run(entry).path(), rights);
+  const std::string said = dispatched_by_other(scene, entry);
+  INFO(said);
+  CHECK(contains(said, "waits for its owner, "));
+  CHECK(contains(said, "this user may not write to its folder"));
+  CHECK_FALSE(contains(said, "failed"));
+  REQUIRE(path_exists(file));
+  CHECK(read_file(file) == before);
+}
+
+TEST_CASE("another user's run holds up none of one's own", "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry theirs = scene.add(1, 4);
+  Lease::try_acquire(leases_folder(scene.path()), {"cpu", 4}, 1);
+  share(scene);
+  const Closed closed(scene.run(theirs).path(), hidden);
+  const std::string said = words_of_other_user([&] {
+    const QueueEntry own = scene.add(2, 4);
+    const std::vector<std::string> started = scene.started();
+    if (!started.empty()) ::kill(-scene.last_pid(), SIGKILL);
+    return "started " + join(started, ", ") + ", asked for " + own.run;
+  });
+  INFO(said);
+  const std::string own = said.substr(said.rfind(' ') + 1);
+  CHECK(said == "started " + own + ", asked for " + own);
+  CHECK(scene.queued(theirs));
+}
+
+TEST_CASE("another user cannot withdraw a run of which nobody knows whether it runs",
+          "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  share(scene);
+  const Closed closed(scene.run(entry).path(), hidden);
+  const std::string said = words_of_other_user([&] {
+    Queue queue(scene.path());
+    return "withdrawn: " + join(cancel_queued(queue, {entry.run}), ", ");
+  });
+  CHECK(said == "withdrawn: ");
+  CHECK(path_exists(scene.path() / ".queue" / "entries" / entry.run));
+}
+
+TEST_CASE("an entry that this user may not read is another one's that waits", "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  share(scene);
+  const fs::path file = scene.path() / ".queue" / "entries" / entry.run;
+  fs::permissions(file, fs::perms::none);
+  const fs::perms rights = GENERATE(listed, hidden);
+  const Closed closed(scene.run(entry).path(), rights);
+  const std::string said = words_of_other_user([&] {
+    std::vector<std::string> problems;
+    const size_t count = read_entries(scene.path(), &problems).size();
+    return std::to_string(count) + (is_queued(scene.path(), entry.run) ? " queued " : " idle ") +
+           join(problems, "\n");
+  });
+  INFO(said);
+  CHECK(contains(said, "0 queued "));
+  CHECK(contains(said, ": Permission denied; it belongs to "));
+  CHECK_FALSE(contains(said, "removes the entry"));
+}
+
+TEST_CASE("a queue that cannot be read is not taken for an empty one", "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  scene.add(1);
+  share(scene);
+  const Closed closed(scene.path() / ".queue" / "entries", fs::perms(0333));
+  const std::string said = words_of_other_user([&] {
+    std::vector<std::string> problems;
+    read_entries(scene.path(), &problems);
+    return join(problems, "\n") + "\n" + unserved_run(scene.path()) + "\n" +
+           tests::error_of([&] { const Queue queue(scene.path()); });
+  });
+  INFO(said);
+  CHECK(contains(said, "the queue is not shown: cannot read the folder '"));
+  CHECK(contains(said, "error: cannot read the folder '"));
+}
+
+}  // namespace
+}  // namespace forge::queue
