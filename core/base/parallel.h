@@ -24,6 +24,16 @@ void parallel_for(size_t count,
                   const std::function<void(size_t)>& action,
                   const CountProgress& progress = {});
 
+/// Runs `action` on a thread of its own or, where this process may start no more, in the thread
+/// that waits for the result. The future waits in its destructor.
+template <class Action>
+auto run_beside(Action action) {
+  // The library moves what it is given into the thread before it finds that there is none, and
+  // would run what is left: an action without what it was to work on.
+  const auto kept = std::make_shared<Action>(std::move(action));
+  return std::async(std::launch::async | std::launch::deferred, [kept] { return (*kept)(); });
+}
+
 /// Takes pieces of work from `next` (an optional Piece), calls `make` with them on all cores, and
 /// `take` with what that gave, in order, until `take` returns false or `next` gives nothing. `next`
 /// and `take` are called on the calling thread. At most two pieces a core are held at a time. What
@@ -33,8 +43,8 @@ void ordered_pipeline(const Next& next, const Make& make, const Take& take) {
   using Piece = typename decltype(next())::value_type;
   using Result = decltype(make(std::declval<const Piece&>()));
   const auto cores = static_cast<size_t>(usable_cores());
-  // One call more than cores, so that none idles while a result is taken. A future of std::async
-  // waits in its destructor: however this function is left, no call outlives it.
+  // One call more than cores, so that none idles while a result is taken. However this function is
+  // left, no call outlives it.
   std::deque<std::future<Result>> under_way;
   bool at_end = false;
   while (true) {
@@ -42,11 +52,7 @@ void ordered_pipeline(const Next& next, const Make& make, const Take& take) {
       std::optional<Piece> piece = next();
       at_end = !piece;
       if (at_end) break;
-      const auto call = [&make, piece = std::make_shared<const Piece>(std::move(*piece))] {
-        return make(*piece);
-      };
-      // Where this process may start no more threads, the one that waits does the work.
-      under_way.push_back(std::async(std::launch::async | std::launch::deferred, call));
+      under_way.push_back(run_beside([&make, piece = std::move(*piece)] { return make(piece); }));
     }
     if (under_way.empty()) return;
     const Result result = under_way.front().get();

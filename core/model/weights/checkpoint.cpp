@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/parallel.h"
 #include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 #include "core/model/weights/dtype.h"
@@ -513,20 +514,19 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
       bytes_to_handle(weights, part_.is_first()) + bytes_to_handle(optimizer, part_.is_first());
   bytes_handled_ = 0;
   // Where this process may start no more threads, take_written writes it.
-  pending_ = std::async(std::launch::async | std::launch::deferred,
-                        [this,
+  pending_ = run_beside([this,
                          state = std::move(state),
                          weights = std::move(weights),
                          optimizer = std::move(optimizer)] {
-                          return write(
-                              checkpoints_,
-                              state,
-                              weights,
-                              optimizer,
-                              part_,
-                              [this] { return gives_up_.load(); },
-                              [this](int64_t bytes) { bytes_handled_ += bytes; });
-                        });
+    return write(
+        checkpoints_,
+        state,
+        weights,
+        optimizer,
+        part_,
+        [this] { return gives_up_.load(); },
+        [this](int64_t bytes) { bytes_handled_ += bytes; });
+  });
 }
 
 double CheckpointWriter::fraction() const {

@@ -166,7 +166,10 @@ class CheckpointWriter {
   explicit CheckpointWriter(std::filesystem::path checkpoints, const CheckpointPart& part = {})
       : checkpoints_(std::move(checkpoints)), part_(part) {}
   /// Waits for a write that is under way, but no longer for other processes.
-  ~CheckpointWriter() { gives_up_ = true; }
+  ~CheckpointWriter() {
+    gives_up_ = true;
+    if (pending_.valid()) pending_.wait();
+  }
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 

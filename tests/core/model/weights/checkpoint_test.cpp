@@ -1,4 +1,7 @@
+#include <sys/resource.h>
+
 #include <cstring>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -6,6 +9,7 @@
 #include "core/model/weights/checkpoint.h"
 #include "tests/core/model/weights/damage.h"
 #include "tests/support/catch.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::weights {
@@ -476,6 +480,37 @@ TEST_CASE("one checkpoint is written at a time and none is lost at the end") {
     REQUIRE(contains(tests::error_of([&] { writer.start(at_step(2), {}, {}); }), "already"));
   }
   REQUIRE(read_checkpoint_state(folder / "000000001").step == 1);
+}
+
+TEST_CASE("a checkpoint is whole where the process may start no more threads", "[hostile]") {
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms(0777));
+  const OneTensor sample;
+  const std::string said = tests::words_of_other_user([&]() -> std::string {
+    const struct rlimit none {};
+    if (::setrlimit(RLIMIT_NPROC, &none) != 0) return "no limit";
+    bool has_started = true;
+    try {
+      std::thread([] {}).join();
+    } catch (const std::system_error&) {
+      has_started = false;
+    }
+    CheckpointWriter writer(folder / "checkpoints");
+    writer.start(at_step(5), sample.tensors, sample.tensors);
+    const auto written = writer.take_written(long_enough);
+    {
+      CheckpointWriter last(folder / "last");  // which nobody waits for
+      last.start(at_step(6), sample.tensors, {});
+    }
+    return (has_started ? "a thread was started" : "none") + std::string(" ") +
+           std::to_string(written ? written->step : 0);
+  });
+  REQUIRE(said == "none 5");
+  for (const char* file : {"weights.safetensors", "optimizer.safetensors"}) {
+    const SafetensorsFile read(folder / "checkpoints" / "000000005" / file);
+    REQUIRE(read.tensors().count("w") == 1);
+  }
+  REQUIRE(read_checkpoint_state(folder / "last" / "000000006").step == 6);
 }
 
 TEST_CASE("a write that fails says so once and leaves what was there") {
