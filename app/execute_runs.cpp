@@ -299,6 +299,8 @@ ExecutedRuns execute_runs(const Context& context,
         queue::dispatch(context.runs_dir(), context.program(), queue::IfLocked::wait);
     if (done.no_room)
       print_warnings({done.no_room->message() + "; runs that wait start when there is room"});
+    if (done.no_process)
+      print_warnings({done.no_process->message() + "; runs that wait start when that is mended"});
   } catch (const std::exception&) {
     tell_unfollowed(context, runs);
     throw;

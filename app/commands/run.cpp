@@ -477,7 +477,13 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   };
   const auto hand_on = [&](int exit_code) {
     for (const int lease : leases) ::close(lease);  // frees the devices for the next run
-    dispatch_queue(queue::IfLocked::wait);
+    try_to([&] {
+      const std::filesystem::path runs_dir = folder.path().parent_path();
+      const queue::DispatchResult done =
+          queue::dispatch(runs_dir, context.program(), queue::IfLocked::wait);
+      // Where no keeper can be started, this process is the last one that can be it.
+      if (done.needs_keeper && done.keeper == 0) queue::keep_queue(runs_dir, context.program());
+    });
     return exit_code;
   };
   bool has_held = false;

@@ -51,7 +51,11 @@ pid_t spawn_supervisor(const RunFolder& folder,
   options.lifetime = worker::Lifetime::own;
   options.extends_environment = !start.environment;
   if (start.environment) options.environment = *start.environment;
-  return worker::spawn(options);
+  try {
+    return worker::spawn(options);
+  } catch (const Error& problem) {
+    throw NoProcess(problem.message(), problem.hint(), problem.exit_code());
+  }
 }
 
 /// Whether the process has ended; it stays to be waited for.

@@ -20,10 +20,16 @@ struct SupervisorStart {
   std::optional<std::map<std::string, std::string>> environment = {};
 };
 
+/// The machine refused a process: a limit of them is reached, or the program is not there, since it
+/// is being installed anew, say. Of no run's making; it may pass.
+struct NoProcess : Error {
+  using Error::Error;
+};
+
 /// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its
 /// terminal. Its streams go to supervisor.log. Returns its process id once it holds the run's lock
-/// (or has already ended the run), and throws Error with its last words when it ended before or did
-/// not get there in time.
+/// (or has already ended the run). Throws NoProcess where it cannot be started, and Error with its
+/// last words when it ended before or did not get there in time.
 int start_supervisor(const RunFolder& folder,
                      const std::filesystem::path& program,
                      const SupervisorStart& start = {},

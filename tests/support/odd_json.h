@@ -10,7 +10,8 @@ namespace forge::tests {
 
 /// Places of objects, arrays and values in a JSON value, itself first.
 inline std::vector<nlohmann::json::json_pointer> all_places(
-    const nlohmann::json& value, const nlohmann::json::json_pointer& from = nlohmann::json::json_pointer()) {
+    const nlohmann::json& value,
+    const nlohmann::json::json_pointer& from = nlohmann::json::json_pointer()) {
   std::vector<nlohmann::json::json_pointer> places = {from};
   const auto add = [&](const nlohmann::json& child, const nlohmann::json::json_pointer& place) {
     const auto below = all_places(child, place);
@@ -25,10 +26,12 @@ inline std::vector<nlohmann::json::json_pointer> all_places(
 
 /// Calls check(changed, words) with each of a value's places in turn holding something of another
 /// kind: what a stranger may write.
-inline void for_each_odd(const nlohmann::json& value,
-                         const std::function<void(const nlohmann::json&, const std::string&)>& check) {
+inline void for_each_odd(
+    const nlohmann::json& value,
+    const std::function<void(const nlohmann::json&, const std::string&)>& check) {
   using Json = nlohmann::json;
-  const std::vector<Json> odd = {nullptr, 5, -0.5, "x", true, Json::array({1}), {{"a", 1}}, {{"a", {{"weight", "x"}}}}};
+  const std::vector<Json> odd = {
+      nullptr, 5, -0.5, "x", true, Json::array({1}), {{"a", 1}}, {{"a", {{"weight", "x"}}}}};
   for (const Json::json_pointer& place : all_places(value)) {
     for (const Json& other : odd) {
       Json changed = value;

@@ -119,7 +119,7 @@ class Dispatcher {
         std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& entry) {
           return entry.host == host_;
         });
-    done_.needs_keeper = done_.no_room && !is_looked_after;
+    done_.needs_keeper = (done_.no_room || done_.no_process) && !is_looked_after;
     return std::move(done_);
   }
 
@@ -144,6 +144,12 @@ class Dispatcher {
     wait_for(entry, "room: " + problem.message());
     if (!done_.no_room) done_.no_room = problem;
     ++without_room_;
+  }
+
+  /// Of a run that is started once the machine starts forge again. It would start no other run now.
+  void wait_for_process(const QueueEntry& entry, const Error& problem) {
+    wait_for(entry, "this machine to start forge: " + problem.message());
+    done_.no_process = problem;
   }
 
   /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
@@ -195,6 +201,7 @@ class Dispatcher {
   void consider(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
     if (has_begun(entry) && (is_left_to_owner(entry) || leaves_if_over(entry))) return;
+    if (done_.no_process) return wait_for_process(entry, *done_.no_process);
     if (without_room_ >= most_without_room) {
       return wait_for(entry,
                       "room: " + std::to_string(without_room_) + " runs before it wait for that");
@@ -313,9 +320,6 @@ class Dispatcher {
   void start(const QueueEntry& waiting,
              const run::RunFolder& folder,
              const std::vector<Lease>& leases) {
-    // A program that was replaced or removed starts no run, and no run is to blame for that.
-    if (::access(program_.c_str(), X_OK) != 0)
-      throw system_error("start '" + program_.string() + "'", errno);
     run::SupervisorStart supervision;
     for (const Lease& lease : leases) {
       supervision.leases.push_back(lease.descriptor());
@@ -336,6 +340,9 @@ class Dispatcher {
     }
     try {
       entry.supervisor = run::start_supervisor(folder, program_, supervision);
+    } catch (const run::NoProcess& problem) {
+      put_back(waiting);
+      return wait_for_process(waiting, problem);
     } catch (const Error& problem) {
       return answer_refusal(waiting, folder, problem);
     }
@@ -356,13 +363,18 @@ class Dispatcher {
         problem.exit_code() == ExitCode::storage && room_problem(folder).has_value();
     const bool is_others = is_of_other_user(folder.path()) && impatient_.count(waiting.run) == 0;
     if (!is_full && !is_others) return fail(waiting, problem);
-    try {
-      queue_.put(waiting);  // the start does not count
-    } catch (const Error&) {
-      // As full as before.
-    }
+    put_back(waiting);
     if (is_full) return wait_for_room(waiting, problem);
     wait_for(waiting, "its owner, " + owner_name(folder.path()) + ": " + problem.message());
+  }
+
+  /// The start does not count.
+  void put_back(const QueueEntry& waiting) {
+    try {
+      queue_.put(waiting);
+    } catch (const Error&) {
+      // The disk is full, and one start more is on record.
+    }
   }
 
   void fail(const QueueEntry& entry, const Error& problem) {

@@ -29,9 +29,12 @@ struct DispatchResult {
   std::vector<NotStarted> failed;  ///< taken out of the queue
   /// What each run that could not be started waits for: "cpu: held by train_a-3f21 (pid 4711)".
   std::map<std::string, std::string> waiting;
-  std::optional<Error> no_room;   ///< on the disk, for the first run that waits for that
-  int keeper = 0;                 ///< process id of the keeper that was started, a child; 0: none
-  bool needs_keeper = false;      ///< runs wait for room, and no supervisor here looks after them
+  std::optional<Error> no_room;  ///< on the disk, for the first run that waits for that
+  /// Why the machine starts no supervisor: no run is to blame, and all that would begin wait.
+  std::optional<Error> no_process;
+  int keeper = 0;  ///< process id of the keeper that was started, a child; 0: none
+  /// Runs wait for room or for the machine, and no supervisor here looks after them.
+  bool needs_keeper = false;
   bool queue_was_locked = false;  ///< by another process, and nothing was done
 };
 
@@ -44,7 +47,8 @@ enum class IfLocked { wait, skip };
 /// forge's own.
 /// A run leaves the queue only where it is known to need nothing more, or cannot be started through
 /// a fault of its own. It stays where its files cannot be looked at or are another user's
-/// (owners.h), and while its disk has no room for what it writes first; but for those `impatient`,
+/// (owners.h), while the machine starts no process, and while its disk has no room for what it
+/// writes first; but for those `impatient`,
 /// whose command is there to be told: they have failed then.
 /// Who does it again and again skips a turn while another process has locked the queue: that one
 /// may be stopped, or have much to do. Who does it once waits, and leaves a process behind that

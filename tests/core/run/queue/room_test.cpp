@@ -78,12 +78,26 @@ TEST_CASE("a run whose own files fail fails alone, and the next one has its turn
   CHECK(contains(scene.run(bad).status().reason, "no space"));
 }
 
-TEST_CASE("a program that is gone takes no run out of the queue", "[queue][room]") {
+TEST_CASE("while the machine starts no forge all runs wait, and then have their turns",
+          "[queue][room]") {
   Scene scene(holds_the_lock);
-  const QueueEntry entry = scene.add(1);
-  fs::remove(scene.program());
-  CHECK(contains(tests::error_of([&] { scene.dispatch(); }), "cannot start '"));
-  CHECK(scene.queued(entry));
+  const QueueEntry first = scene.add(1, 4), second = scene.add(2, 4);
+  const fs::path away = scene.path() / "away";
+  fs::rename(scene.program(), away);  // it is being installed anew
+  const DispatchResult refused = scene.dispatch_unless_locked();
+  REQUIRE(refused.no_process.has_value());
+  CHECK(contains(refused.no_process->message(), "cannot start '"));
+  CHECK(refused.needs_keeper);
+  CHECK(refused.failed.empty());
+  for (const QueueEntry& entry : {first, second}) {
+    CHECK(scene.queued(entry));
+    CHECK(contains(refused.waiting.at(entry.run), "this machine to start forge: cannot start '"));
+    CHECK_FALSE(path_exists(scene.run(entry).done_file()));
+    CHECK(scene.run(entry).status().attempt == 0);
+  }
+  CHECK(read_entries(scene.path()).at(0).starts == 0);
+  fs::rename(away, scene.program());
+  CHECK(scene.dispatch().started.size() == 1);  // of a device that holds one
 }
 
 }  // namespace
