@@ -437,9 +437,11 @@ std::string newest_of(const AblationRow& row) {
   return newest;
 }
 
-/// Whether the table has a row of the config for the set's value of its `by`.
+/// Whether the table has a row of the config for the set's value of its `by`, or would have one if
+/// the runs of the value were not hidden.
 bool has_own_row(const MadeSet& set, const AblationRow& row, const Ablation& ablation) {
-  return set.group != row.group && find_row(ablation, row.spec.config, set.group);
+  return set.group != row.group && (find_row(ablation, row.spec.config, set.group) ||
+                                    ablation.hidden.count({row.spec.config, set.group}) > 0);
 }
 
 /// Whether another row of the table shows the set.

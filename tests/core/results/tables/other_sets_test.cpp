@@ -290,9 +290,11 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
   const Ablation by_lr = build_ablation(table, sets.lab.read(), {});
   REQUIRE(by_lr.rows.size() == 7);  // three of each, and canon_b without runs
   CHECK(setup_of(by_lr, "Other runs") == "");
-  // Those of which it shows no row are hidden.
-  CHECK(setup_of(sets.showing_from(2, &AblationOptions::filtered_out, table), "Other runs") ==
-        "2 earlier sets of runs counted (optimizer.lr)");
+  // Hidden ones count as in the whole table: as rows that were run together.
+  const double alone = *cells_of(sets.showing_from(2, nullptr, table), "eval_loss")[1].p;
+  const Ablation hidden = sets.showing_from(2, &AblationOptions::filtered_out, table);
+  CHECK(setup_of(hidden, "Other runs") == "");
+  CHECK(*cells_of(hidden, "eval_loss")[1].p == Approx(3 * alone));
 }
 
 TEST_CASE("a row of best_of was made when the value that it shows was", "[report][plan]") {
@@ -393,6 +395,41 @@ TEST_CASE("a value of --by that is added when others are known is a later set", 
   const std::vector<double> p = values.p_values();
   CHECK(p[0] == Approx(2 * alone));  // as before the third was there
   CHECK(p[1] == Approx(2 * alone));
+TEST_CASE("hiding a value of --by makes no other value clearer", "[report][plan]") {
+  for (const std::vector<int>& days : {std::vector<int>{10, 10, 10},
+                                       std::vector<int>{10, 11, 12},
+                                       std::vector<int>{12, 11, 10},
+                                       std::vector<int>{10, 10, 21},
+                                       std::vector<int>{21, 10, 10},
+                                       std::vector<int>{10, 21, 21}}) {
+    const LearningRates values(days);
+    const std::vector<double> whole = values.p_values();
+    for (const auto hide : {&AblationOptions::archived, &AblationOptions::filtered_out}) {
+      for (const int hidden : {0, 1, 2}) {
+        for (const bool is_of_canon_alone : {false, true}) {
+          AblationOptions options;
+          std::vector<store::ConfiguredRun> shown;
+          for (const store::ConfiguredRun& run : values.lab.read()) {
+            const bool has_value = contains(run.summary.id, "-" + std::to_string(hidden) + "-");
+            const bool is_hidden =
+                has_value && (!is_of_canon_alone || run.summary.config == "canon_a");
+            (is_hidden ? options.*hide : shown).push_back(run);
+          }
+          const Ablation less = build_ablation(values.table, shown, options);
+          const std::vector<Cell> cells = cells_of(less, "eval_loss");
+          for (const int value : {0, 1, 2}) {
+            const AblationRow* const row = find_row(less, "canon_a", shortest(0.001 * (value + 1)));
+            if (value == hidden || !row) continue;
+            const auto place = static_cast<size_t>(row - less.rows.data());
+            CAPTURE(days, hidden, value, is_of_canon_alone);
+            CHECK(*cells[place].p >= whole[static_cast<size_t>(value)] * (1 - 1e-9));
+          }
+        }
+      }
+    }
+  }
+}
+
   CHECK(p[2] == Approx(std::min(1.0, 3 * 2 / 0.05 * alone)));
 
   // A row that waits for its runs counts as tested with those beside which it was begun.
