@@ -235,6 +235,14 @@ TEST_CASE("runs of several seeds with settings of their own are sets", "[report]
   one_seed.try_once({1, 2, 3}, {});
   CHECK(one_seed.other_runs() == "");  // a sweep of one seed
 
+  // Nor do odd runs count of seeds that the row was not to show.
+  LoneRuns odd;
+  odd.try_once({7, 8, 9}, own_eps);
+  odd.try_once({1, 2, 3}, {});
+  CHECK(odd.other_runs() == "");
+  odd.try_once({1, 3}, own_eps);
+  CHECK(odd.other_runs() == "1 set of runs made since (optimizer.eps)");
+
   LoneRuns tried;
   for (const double decay : {0.1, 0.2, 0.3, 0.4})
     tried.try_once({1, 2, 3}, [&](int number, MadeRun& run) {
@@ -387,14 +395,6 @@ TEST_CASE("values of --by that are run together share the error", "[report][plan
   for (const double p : together.p_values()) CHECK(p == Approx(3 * alone));
 }
 
-TEST_CASE("a value of --by that is added when others are known is a later set", "[report][plan]") {
-  const double alone = LearningRates({10}).p_values().front();
-  const LearningRates values({10, 10, 21});  // when the first two had ended
-  CHECK(setup_of(values.built(), "Other runs") ==
-        "2 earlier sets of runs counted for Canon-A (0.003) (optimizer.lr)");
-  const std::vector<double> p = values.p_values();
-  CHECK(p[0] == Approx(2 * alone));  // as before the third was there
-  CHECK(p[1] == Approx(2 * alone));
 TEST_CASE("hiding a value of --by makes no other value clearer", "[report][plan]") {
   for (const std::vector<int>& days : {std::vector<int>{10, 10, 10},
                                        std::vector<int>{10, 11, 12},
@@ -430,6 +430,14 @@ TEST_CASE("hiding a value of --by makes no other value clearer", "[report][plan]
   }
 }
 
+TEST_CASE("a value of --by that is added when others are known is a later set", "[report][plan]") {
+  const double alone = LearningRates({10}).p_values().front();
+  const LearningRates values({10, 10, 21});  // when the first two had ended
+  CHECK(setup_of(values.built(), "Other runs") ==
+        "2 earlier sets of runs counted for Canon-A (0.003) (optimizer.lr)");
+  const std::vector<double> p = values.p_values();
+  CHECK(p[0] == Approx(2 * alone));  // as before the third was there
+  CHECK(p[1] == Approx(2 * alone));
   CHECK(p[2] == Approx(std::min(1.0, 3 * 2 / 0.05 * alone)));
 
   // A row that waits for its runs counts as tested with those beside which it was begun.
@@ -619,6 +627,65 @@ TEST_CASE("a table that was declared together with another counts once", "[repor
   const Ablation attempt = later.beside({later.own, later.grid});
   CHECK(attempt.rows[1].sets.tables.empty());
   CHECK(factor_of_other_sets(attempt) == Approx(2 / 0.05));
+}
+
+TEST_CASE("a table with a budget counts once what another one declared at the configs' own lengths",
+          "[report][plan]") {
+  TableSpec flops = strict_table(), tokens = strict_table();
+  tokens.name = "tokens";
+  flops.budget = BudgetSpec{Budget::flops, ""};
+  const std::map<std::string, std::string> both = {{flops.name, design_key(flops)},
+                                                   {tokens.name, design_key(tokens)}};
+  struct Made {
+    int steps, day;
+    std::map<std::string, std::string> recorded;
+    int of_config;  ///< steps of the config by itself then
+  };
+  // Of a model of equal size llama's 2000 steps are equal FLOPs.
+  const auto shown = [&](const std::vector<Made>& sets, const std::vector<TableSpec>& tables) {
+    Lab lab;
+    const auto make = [&](const std::string& config, const Made& made) {
+      for (const int seed : {1, 2, 3}) {
+        MadeRun run = Lab::run(config, made.day);
+        run.id = join({config, std::to_string(made.day), std::to_string(seed)}, "-");
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.experiment.train.max_steps = made.of_config;
+        run.planned_config = run::config_key(config::to_json(run.experiment));
+        run.experiment.train.max_steps = made.steps;
+        run.planned_tables = made.recorded;
+        make_completed_run(lab.runs, run, {3 + 0.01 * (seed * seed + made.day)});
+      }
+    };
+    make("llama", {2000, 9, both, 2000});
+    for (const Made& made : sets) make("canon_a", made);
+    AblationOptions options;
+    options.project_tables = tables;
+    const Ablation ablation = build_ablation(flops, lab.read(), options);
+    REQUIRE(ablation.rows[1].run->max_steps == 2000);
+    REQUIRE(ablation.rows[1].runs.size() == 3);
+    return factor_of_other_sets(ablation);
+  };
+  const Made row = {2000, 12, both, 2100}, own = {2100, 10, both, 2100};
+  const auto attempts = [](size_t k) { return Approx(double(k * (k - 1)) / 0.05); };
+  CHECK(shown({row}, {flops, tokens}) == 1);
+  CHECK(shown({own, row}, {flops, tokens}) == 2);
+  CHECK(shown({{2100, 14, both, 2100}, row}, {flops, tokens}) == 1);  // later
+  // It is as many attempts if the other table was deleted, or written when the runs were known, if
+  // it varies something itself, or if the config is another one since.
+  CHECK(shown({own, row}, {flops}) == attempts(2));
+  std::map<std::string, std::string> flops_alone = both;
+  flops_alone.erase(tokens.name);
+  CHECK(shown({{2100, 10, flops_alone, 2100}, row}, {flops, tokens}) == attempts(2));
+  CHECK(shown({own, {2000, 12, both, 2200}}, {flops, tokens}) == attempts(2));
+  CHECK(shown({{2200, 8, both, 2200}, own, row}, {flops, tokens}) == Approx(2 * 2 / 0.05));
+  CHECK(shown({{2200, 8, both, 2100}, own, row}, {flops, tokens}) ==
+        Approx(2 * 2 / 0.05));  // --set
+  TableSpec other = tokens;
+  other.budget = BudgetSpec{Budget::flops, "canon_b"};
+  std::map<std::string, std::string> of_budgets = both;
+  of_budgets[other.name] = design_key(other);
+  CHECK(shown({{2100, 10, of_budgets, 2100}, {2000, 12, of_budgets, 2100}}, {flops, other}) ==
+        attempts(2));
 }
 
 /// Sets of runs by optimizer.eps, under several names. What a run finds depends on eps, the seed
