@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/model/parameters.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
@@ -58,22 +60,45 @@ std::string beyond(const char* what,
          what + " than " + baseline_name + ", this table allows " + results::percent_text(*allowed);
 }
 
+/// The baseline's run with which sizes are compared. Without a completed one it is what its config
+/// would make now: a table whose baseline is hidden allows no larger rows. None: not known.
+std::optional<ConfiguredRun> sized_baseline(const RowBuilder& builder,
+                                            const AblationOptions& options,
+                                            const AblationRow& baseline,
+                                            const AblationRow& row) {
+  if (baseline.completed()) return *builder.find(baseline.run->id);
+  const store::RunSummary& beside = *row.run;
+  if (!options.current_config) return std::nullopt;
+  ConfiguredRun run;
+  run.config = options.current_config(baseline.spec.config, beside.profile, beside.device_type);
+  if (run.config.is_null()) return std::nullopt;
+  run.summary.parameters = model::parameter_count(config::experiment_from_json(run.config).model);
+  return run;
+}
+
 /// Marks a row that is larger or dearer than the table allows.
 void check_size(const RowBuilder& builder,
+                const AblationOptions& options,
                 const AblationRow& baseline,
                 const TableSpec& table,
                 AblationRow& row) {
-  if (&row == &baseline || !row.completed() || !baseline.completed()) return;
+  if (&row == &baseline || !row.completed()) return;
+  if (!table.parameters_within && !table.flops_within) return;
+  const std::optional<ConfiguredRun> other = sized_baseline(builder, options, baseline, row);
+  if (!other) return;
   const std::string& name = baseline.spec.name;
-  std::vector<std::string> texts = {beyond("parameters",
-                                           static_cast<double>(row.run->parameters),
-                                           static_cast<double>(baseline.run->parameters),
-                                           table.parameters_within,
-                                           name)};
+  std::vector<std::string> texts;
+  // Programs of the user's own count their weights themselves.
+  if (baseline.completed() || row.run->program.empty())
+    texts.push_back(beyond("parameters",
+                           static_cast<double>(row.run->parameters),
+                           static_cast<double>(other->summary.parameters),
+                           table.parameters_within,
+                           name));
   if (table.flops_within)
     texts.push_back(beyond("FLOPs a token",
                            flops_per_token(*builder.find(row.run->id)),
-                           flops_per_token(*builder.find(baseline.run->id)),
+                           flops_per_token(*other),
                            table.flops_within,
                            name));
   for (std::string& text : texts) {
@@ -193,6 +218,16 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
+/// When the runs were made that would stand in the table's rows, if nothing were hidden.
+void add_hidden_runs(const RowBuilder& builder,
+                     const AblationOptions& options,
+                     Ablation& ablation) {
+  for (const auto* hidden : {&options.filtered_out, &options.archived})
+    for (const ConfiguredRun& run : *hidden)
+      if (builder.would_show(run))
+        ablation.hidden[{run.summary.config, group_of(run, ablation.table)}].add(run.summary);
+}
+
 /// The metrics shown of which nobody knows what other rows of text, or other cases, would change.
 SetupEntry describe_unknown_rows(const Ablation& ablation) {
   std::set<std::string> metrics = {primary_metric(ablation.table)};
@@ -298,6 +333,26 @@ bool goes_on(Ablation& ablation, const TableSpec& declared) {
   return !added.empty();
 }
 
+/// Compares no row while another one that the table declares may still let the grid go on: who
+/// hides it would choose where the grid ends. `are_of_table`: the rows whose runs meet the
+/// conditions.
+void check_grid_has_ended(const std::set<const AblationRow*>& are_of_table, Ablation& ablation) {
+  const std::set<std::string> declared = declared_configs(ablation);
+  std::map<std::string, std::set<std::string>> tuned;  // configs by group
+  for (const AblationRow& row : ablation.rows)
+    if (are_of_table.count(&row) > 0 && incomplete_choice(row, ablation.table).empty())
+      tuned[row.group].insert(row.spec.config);
+  for (AblationRow& row : ablation.rows) {
+    std::vector<std::string> others;
+    for (const std::string& config : declared)
+      if (config != row.spec.config && tuned[row.group].count(config) == 0)
+        others.push_back(config);
+    if (row.completed() && row.is_comparable() && !others.empty())
+      row.violations.push_back("the grid may go on with " + first_of(others) +
+                               ": not tuned to its end yet");
+  }
+}
+
 }  // namespace
 
 Ablation build_ablation(const TableSpec& declared,
@@ -335,8 +390,13 @@ Ablation build_ablation(const TableSpec& declared,
   if (SetupEntry entry = describe_beginnings(ablation.rows, table); !entry.name.empty())
     ablation.setup.push_back(std::move(entry));
   if (declared.best_of) mark_wanted(*declared.best_of, ablation.rows);
+  std::set<const AblationRow*> are_of_table;
+  for (const AblationRow& row : ablation.rows)
+    if (row.is_comparable()) are_of_table.insert(&row);
   for (AblationRow& row : ablation.rows)
     check_completeness(table, own, options, row.run ? builder.find(row.run->id) : nullptr, row);
+  if (declared.best_of && declared.best_of->extend) check_grid_has_ended(are_of_table, ablation);
+  add_hidden_runs(builder, options, ablation);
   const MadeRuns made(runs, options);
   count_other_sets(made, declared, options, ablation);
   check_seed_choice(made, declared, ablation);
@@ -368,7 +428,7 @@ Ablation build_ablation(const TableSpec& declared,
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
     for (AblationRow& row : ablation.rows) {
-      if (row.group == baseline.group) check_size(builder, baseline, table, row);
+      if (row.group == baseline.group) check_size(builder, options, baseline, table, row);
       add_changes(baseline, table, row);
     }
   }
@@ -392,6 +452,22 @@ const AblationRow* find_row(const Ablation& ablation,
         return row.spec.config == config && row.group == group;
       });
   return found == ablation.rows.end() ? nullptr : &*found;
+}
+
+void RunTimes::add(const store::RunSummary& run) {
+  add(RunTimes{run.created, run.created, std::max(run.created, run.updated)});
+}
+
+void RunTimes::add(const RunTimes& times) {
+  if (begun.empty() || times.begun < begun) begun = times.begun;
+  planned = std::max(planned, times.planned);
+  ended = std::max(ended, times.ended);
+}
+
+std::set<std::string> declared_configs(const Ablation& ablation) {
+  std::set<std::string> configs;
+  for (const AblationRow& row : ablation.rows) configs.insert(row.spec.config);
+  return configs;
 }
 
 const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/data/rows/prepare.h"
@@ -135,11 +136,24 @@ struct SetupEntry {
   std::string short_text;  ///< for the line above the table, "": not in it
 };
 
+/// When runs were made.
+struct RunTimes {
+  std::string begun;    ///< the first one was planned
+  std::string planned;  ///< the last one was
+  std::string ended;    ///< the last one was heard of
+
+  void add(const store::RunSummary& run);
+  void add(const RunTimes& times);
+};
+
 /// A table with its metrics, ready to be written in any format.
 struct Ablation {
   TableSpec table;
   std::vector<AblationRow> rows;
   std::vector<ExcludedRuns> excluded;
+  /// Runs that would stand in its rows, were they not archived or left out by the filter: by config
+  /// and group. What the table declares counts, whatever of it is shown.
+  std::map<std::pair<std::string, std::string>, RunTimes> hidden;
   std::vector<SetupEntry> setup;  ///< empty without completed runs
   std::string profile;            ///< of the runs shown, else the one asked for; "": not known
   /// By config, what `forge run` must be told besides the profile, so that a missing run of it can
@@ -211,6 +225,9 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
 const AblationRow* find_row(const Ablation& ablation,
                             const std::string& config,
                             const std::string& group = "");
+
+/// The configs of the rows that the table declares, whatever comes of them.
+std::set<std::string> declared_configs(const Ablation& ablation);
 
 /// The run of the seed that the row shows; null if it shows none.
 const store::RunSummary* shown_of_seed(const AblationRow& row, int64_t seed);

@@ -123,7 +123,11 @@ const BudgetCheck::Speeds& BudgetCheck::speeds_for(const store::ConfiguredRun& r
 }
 
 std::string BudgetCheck::violation(const store::ConfiguredRun& run) const {
-  if (!reference_) return "";
+  // Else who hides it lets each row use what it likes.
+  if (!reference_)
+    return run.summary.config == reference_of(table_)
+               ? ""
+               : "no run of " + reference_of(table_) + " says how much a row may use";
   const Budget budget = table_.budget->equal;
   TrainingCost own = cost_of(run), theirs = *reference_;
   if (budget == Budget::time) {

@@ -387,11 +387,22 @@ JudgedClaim judge_as_shown(const ClaimSpec& claim, const Ablation& ablation, dou
   return judged;
 }
 
+/// Whether all rows are of one profile, whichever of them are shown.
+bool shows_one_profile(const TableSpec& table) {
+  const std::vector<std::string>& equal = table.must_be_equal;
+  return table.by != "profile" && std::find(equal.begin(), equal.end(), "profile") != equal.end();
+}
+
 /// Why the runs shown are not those that the claim is about, "" where they are.
 std::string why_not_about(const ClaimSpec& claim, const Ablation& ablation) {
-  if (!ablation.profile.empty() && ablation.profile != claim.profile)
+  if (shows_one_profile(ablation.table) && !ablation.profile.empty() &&
+      ablation.profile != claim.profile)
     return "it is about profile " + claim.profile + ", shown is " + ablation.profile;
   for (const AblationRow* row : rows_of(claim, ablation)) {
+    const std::string profile = row->run ? row->run->profile : "";
+    if (!profile.empty() && profile != claim.profile)
+      return "it is about profile " + claim.profile + ", shown of " + row->spec.config + " is " +
+             profile;
     if (!row->differs_from_config.empty())
       return "it is about the configs as they are now, " + row->spec.config + " ran with " +
              first_of(row->differs_from_config);
@@ -454,7 +465,7 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
   const std::string not_about = why_not_about(claim, ablation);
   if (!not_about.empty()) {
     ClaimSpec as_shown = claim;
-    as_shown.profile = ablation.profile;
+    if (!ablation.profile.empty()) as_shown.profile = ablation.profile;
     JudgedClaim judged = judge_as_shown(as_shown, ablation, statistics::default_confidence);
     judged.reason = not_about + (judged.is_measured ? ", where it is " + judged.reason : "");
     judged.verdict = Verdict::not_decidable;
@@ -507,7 +518,8 @@ size_t claims_to_test(const Ablation& ablation) {
   for (const auto* claims : {&ablation.table.claims, &ablation.table.claims_not_judged})
     count += static_cast<size_t>(
         std::count_if(claims->begin(), claims->end(), [&](const ClaimSpec& claim) {
-          const bool is_of_profile = ablation.profile.empty() || ablation.profile == claim.profile;
+          const bool is_of_profile = !shows_one_profile(ablation.table) ||
+                                     ablation.profile.empty() || ablation.profile == claim.profile;
           return is_of_profile && !is_exact(claim);
         }));
   return count;

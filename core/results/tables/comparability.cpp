@@ -123,12 +123,11 @@ bool tells_backends_apart(const Condition& condition) {
          is_library(condition);
 }
 
-/// Whether the key says how long to train.
+}  // namespace
+
 bool is_length(const std::string& key) {
   return key == "train.max_steps" || key == "train.max_tokens";
 }
-
-}  // namespace
 
 bool is_varied_by(const TableSpec& table, const std::string& config, const std::string& key) {
   if (key == table.by) return true;

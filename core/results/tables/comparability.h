@@ -40,6 +40,9 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
 /// table with a row per backend each backend.
 bool is_program(const Condition& condition);
 
+/// Whether the key says how long to train.
+bool is_length(const std::string& key);
+
 /// Whether the table gives the runs of a config another value of the key than the config has.
 bool is_varied_by(const TableSpec& table, const std::string& config, const std::string& key);
 

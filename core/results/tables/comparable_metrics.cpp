@@ -1,6 +1,7 @@
 #include "core/results/tables/comparable_metrics.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/base/text.h"
@@ -162,8 +163,11 @@ bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
 /// was trained in turn with all others of the table.
 std::string why_timing_not_tested(const AblationRow& row, const Ablation& ablation) {
   for (const AblationRow& other : ablation.rows) {
-    const bool is_beside = &other != &row && other.group == row.group && other.is_comparable();
-    if (is_beside && turns_of({&row, &other}) == Turns::one_after_another)
+    if (&other == &row || other.group != row.group) continue;
+    if (!other.is_comparable() || other.runs.size() < 2)
+      return "speeds not measured in turn: " + other.spec.config +
+             ", which the table declares, has no runs to compare ('forge bench' measures in turn)";
+    if (turns_of({&row, &other}) == Turns::one_after_another)
       return "speeds not measured in turn: what changed on the machine between this row and " +
              other.spec.config + " is in each ('forge bench' measures in turn)";
   }
@@ -180,10 +184,34 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
          "difference ('forge bench' measures in turn)";
 }
 
+/// The budget is that of the row which needs the least, and may be another with rows that are not
+/// there: who hides one chooses it. "" where all that the table declares are.
+std::string why_budget_not_tested(const std::vector<RowMetric>& metrics, const Ablation& ablation) {
+  const bool is_asked = std::any_of(metrics.begin(), metrics.end(), [](const RowMetric& each) {
+    return each.metric == results::loss_at_equal_time_name ||
+           each.metric == results::loss_at_equal_flops_name;
+  });
+  if (!is_asked) return "";
+  std::set<std::string> lacking;
+  for (const AblationRow& row : ablation.rows) {
+    // One that is larger than the table allows counts for the budget all the same.
+    const bool has_part =
+        row.is_comparable() || !row.loss_at_equal_flops.empty() || !row.loss_at_equal_time.empty();
+    if (!row.completed() || !has_part) lacking.insert(row.spec.config);
+  }
+  for (const auto& [row, times] : ablation.hidden)
+    if (!find_row(ablation, row.first, row.second)) lacking.insert(row.first);
+  if (lacking.empty()) return "";
+  return "the equal budget is that of the rows shown: what " +
+         join({lacking.begin(), lacking.end()}, ", ") + " needs is not known";
+}
+
 }  // namespace
 
 std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation& ablation) {
   const TableSpec& table = ablation.table;
+  const std::string why_budget = why_budget_not_tested(metrics, ablation);
+  if (!why_budget.empty()) return why_budget;
   const auto is_timed = [&](const std::string& metric) { return is_timed_by_runs(metric, table); };
   const auto is_drawn = [&](const std::string& metric) { return is_drawn_anew(metric, table); };
   const std::string why = why_timings_not_tested(rows_with(metrics, is_timed), ablation);

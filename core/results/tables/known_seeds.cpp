@@ -43,6 +43,7 @@ Tellings tellings_of(const MadeRuns& made, const TableSpec& declared, const Abla
     const MadeRuns::Runs own = made.of_config(row.spec.config);
     of_configs.insert(of_configs.end(), own.begin(), own.end());
   }
+  for (const auto& [row, times] : ablation.hidden) newest = std::max(newest, times.planned);
   Tellings tellings;
   for (const store::ConfiguredRun* run : made.behind(of_configs, newest))
     if (tells(*run) && !is_tuning_run(declared, run->summary))

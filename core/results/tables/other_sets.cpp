@@ -212,6 +212,15 @@ bool were_known_at(const std::string& time, const MadeSet& set, size_t seeds) {
   return known.size() >= seeds;
 }
 
+/// Whether the row shows the seed, or was to show it.
+bool is_seed_of(const AblationRow& row, int64_t seed) {
+  return shown_of_seed(row, seed) ||
+         std::any_of(row.first_runs.begin(), row.first_runs.end(), [&](const auto& run) {
+           const std::vector<std::string> planned = split(run.planned_seeds, ',');
+           return std::find(planned.begin(), planned.end(), std::to_string(seed)) != planned.end();
+         });
+}
+
 /// Runs that are the only telling ones of their sets: when each was made, by seed, and in what they
 /// differ from those that a row shows.
 struct LoneRuns {
@@ -327,6 +336,25 @@ class Declarations {
     return {};
   }
 
+  /// Of a table that trains each row with a budget: another one of the project for which the config
+  /// was run as it is, to the end of its own length; "" for none. Such runs can stand in no row
+  /// here, and there is one such set alone: that of the config as it was when the row's runs were
+  /// planned.
+  std::string of_own_length(const MadeSet& set, const MadeSet& shown) const {
+    const TableSpec& own = *own_.table;
+    const bool has_exact_length = own.budget && own.budget->equal != Budget::time && !own.best_of;
+    if (!has_exact_length || !differ_in_length(set, shown) || !is_of_config_itself(set, shown) ||
+        !knew(set, own.name, own_.design))
+      return "";
+    for (const auto& [table, design] : others_) {
+      const bool varies = table->best_of || table->budget;
+      if (!varies && has_row(*table, set) && knew(set, table->name, design) &&
+          knew(shown, table->name, design))
+        return table->name;
+    }
+    return "";
+  }
+
  private:
   struct Declared {
     const TableSpec* table;
@@ -337,6 +365,35 @@ class Declarations {
     const auto differences = run::identity_differences(set.identity, shown.identity);
     return std::all_of(differences.begin(), differences.end(), [&](const auto& difference) {
       return is_varied_by(table, set.runs.front()->summary.config, difference.what);
+    });
+  }
+
+  static bool differ_in_length(const MadeSet& set, const MadeSet& shown) {
+    const auto differences = run::identity_differences(set.identity, shown.identity);
+    return !differences.empty() &&
+           std::all_of(differences.begin(), differences.end(), [](const auto& difference) {
+             return is_length(difference.what);
+           });
+  }
+
+  /// Whether the set's runs are those of the config by itself, without --set, and it was the same
+  /// when the shown runs were planned.
+  static bool is_of_config_itself(const MadeSet& set, const MadeSet& shown) {
+    const store::RunSummary& first = shown.runs.front()->summary;
+    const auto is_of_it = [&](const ConfiguredRun* run) {
+      return run->summary.config == first.config && !first.planned_config.empty() &&
+             run->summary.planned_config == first.planned_config;
+    };
+    return std::all_of(shown.runs.begin(), shown.runs.end(), is_of_it) &&
+           std::all_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
+             return is_of_it(run) && run::config_key(run->config) == first.planned_config;
+           });
+  }
+
+  static bool has_row(const TableSpec& table, const MadeSet& set) {
+    const std::string& config = set.runs.front()->summary.config;
+    return std::any_of(table.rows.begin(), table.rows.end(), [&](const RowSpec& row) {
+      return row.config == config;
     });
   }
 
@@ -437,9 +494,11 @@ std::string newest_of(const AblationRow& row) {
   return newest;
 }
 
-/// Whether the table has a row of the config for the set's value of its `by`.
+/// Whether the table has a row of the config for the set's value of its `by`, or would have one if
+/// the runs of the value were not hidden.
 bool has_own_row(const MadeSet& set, const AblationRow& row, const Ablation& ablation) {
-  return set.group != row.group && find_row(ablation, row.spec.config, set.group);
+  return set.group != row.group && (find_row(ablation, row.spec.config, set.group) ||
+                                    ablation.hidden.count({row.spec.config, set.group}) > 0);
 }
 
 /// Whether another row of the table shows the set.
@@ -499,9 +558,14 @@ void count_other_sets(const MadeRuns& made,
         const Declarations::Account account = declarations.of(set, own->second, row);
         if (account.made_for == MadeFor::tuning) continue;
         table = account.table;
+      } else {
+        table = declarations.of_own_length(set, own->second);
       }
       const auto differences = run::identity_differences(set.identity, own->second.identity);
       if (telling.size() < 2) {
+        // No row can show such a run beside others. What it may choose are settings, which seeds of
+        // their own test as if nothing were known.
+        if (!is_seed_of(row, *telling.begin())) continue;
         lone[table].add(set, *telling.begin());
         for (const auto& difference : differences) lone[table].differ_in.insert(difference.what);
         continue;

@@ -63,13 +63,13 @@ RowBuilder::RowBuilder(const TableSpec& table,
         return why_repeated(run->summary).empty() &&
                (!table.best_of || why_not_chosen(*table.best_of, *run).empty());
       });
-  const auto shown = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
+  shown_ = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
   for (const ConfiguredRun* run : runs) {
     Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
     if (candidate.has_profile) {
       const std::vector<Condition> conditions = conditions_of(*run, table);
-      candidate.violations = violations(conditions, *shown);
-      candidate.is_of_other_backend = differs_in_backend_alone(conditions, *shown);
+      candidate.violations = violations(conditions, *shown_);
+      candidate.is_of_other_backend = differs_in_backend_alone(conditions, *shown_);
     }
     candidates_.push_back(std::move(candidate));
   }
@@ -109,6 +109,15 @@ std::vector<AblationRow> RowBuilder::rows_of(const RowSpec& spec,
   }
   excluded.insert(excluded.end(), not_chosen.begin(), not_chosen.end());
   return rows;
+}
+
+bool RowBuilder::would_show(const ConfiguredRun& run) const {
+  const auto is_of_row = [&](const RowSpec& row) { return row.config == run.summary.config; };
+  const bool has_profile = profile_.empty() || run.summary.profile == profile_;
+  return shown_ && has_profile && why_repeated(run.summary).empty() &&
+         std::any_of(table_.rows.begin(), table_.rows.end(), is_of_row) &&
+         (!table_.best_of || why_not_chosen(*table_.best_of, run).empty()) &&
+         violations(conditions_of(run, table_), *shown_).empty();
 }
 
 const ConfiguredRun* RowBuilder::find(const std::string& id) const {

@@ -26,6 +26,9 @@ class RowBuilder {
   /// The rows of a config, one a group. Its other runs are excluded.
   std::vector<AblationRow> rows_of(const RowSpec& spec, std::vector<ExcludedRuns>& excluded) const;
 
+  /// Whether the table would show the run, or choose by it, if it were not hidden.
+  bool would_show(const store::ConfiguredRun& run) const;
+
   /// The run of that id, which is one of the table's.
   const store::ConfiguredRun* find(const std::string& id) const;
 
@@ -71,6 +74,7 @@ class RowBuilder {
   const CurrentConfig current_config_;
   const ConfigDifferences differences_;
   const IsCurrent is_current_;
+  std::optional<std::vector<Condition>> shown_;  ///< the table's conditions; none without runs
   std::vector<Candidate> candidates_;
 };
 

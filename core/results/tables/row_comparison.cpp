@@ -97,11 +97,11 @@ class RowComparison {
     return difference_between(row, other, metric_);
   }
 
-  /// The row with the best mean is the best if it is better than each other one: its p is the
-  /// largest of these tests. Were it only as good as another row, that test alone would have to
-  /// err.
+  /// The row with the best mean is the best if it is better than each other one that the table
+  /// declares: its p is the largest of these tests. Were it only as good as another row, that test
+  /// alone would have to err. A row that is hidden, or of which nothing is known, may be as good.
   void test_best(const std::vector<size_t>& rows) {
-    if (rows.size() < 2) return;
+    if (rows.size() < std::max<size_t>(2, declared_configs(ablation_).size())) return;
     const bool more = results::metric_named(metric_).higher_is_better();
     const auto best = *std::min_element(rows.begin(), rows.end(), [&](size_t a, size_t b) {
       const double x = cells_[a].summary.mean, y = cells_[b].summary.mean;

@@ -1,6 +1,7 @@
 #include "core/results/tables/verdicts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -23,11 +24,12 @@ struct Test {
 struct GroupTests {
   std::vector<Cell*> tested;
   Cell* best = nullptr;
-  std::vector<const AblationRow*> rows;  ///< those tested, and the baseline
-
-  /// With one row beside the baseline, which of the two is better is the same test.
-  bool asks_best() const { return best && tested.size() > 1; }
+  std::vector<const AblationRow*> rows;
 };
+
+/// Whether which row is the best is a test of its own: with one row beside the baseline it is that
+/// of this row.
+bool asks_best(const Ablation& ablation) { return declared_configs(ablation).size() > 2; }
 
 std::map<std::string, GroupTests> tests_by_group(std::vector<Cell>& cells,
                                                  const Ablation& ablation) {
@@ -37,7 +39,7 @@ std::map<std::string, GroupTests> tests_by_group(std::vector<Cell>& cells,
     GroupTests& group = groups[row.group];
     if (cells[i].p) group.tested.push_back(&cells[i]);
     if (cells[i].best_p) group.best = &cells[i];
-    if (cells[i].p || cells[i].standing == Standing::baseline) group.rows.push_back(&row);
+    group.rows.push_back(&row);
   }
   return groups;
 }
@@ -53,13 +55,24 @@ void add_tests(std::vector<Cell>& cells,
       const AblationRow& row = ablation.rows[static_cast<size_t>(cell - cells.data())];
       tests.push_back({&cell->p, place_of({&row, baseline}), name, is_primary});
     }
-    if (group.asks_best())
+    if (group.best && asks_best(ablation))
       tests.push_back({&group.best->best_p, place_of(group.rows), name, is_primary});
   }
 }
 
-/// The groups with tests of that place among sets of runs, and those that wait for their runs,
-/// unless these were begun when the former had ended.
+/// When the runs of each group were made, shown or hidden.
+std::map<std::string, RunTimes> times_of_groups(const Ablation& ablation) {
+  std::map<std::string, RunTimes> times;
+  for (const AblationRow& row : ablation.rows) {
+    for (const store::RunSummary& run : row.runs) times[row.group].add(run);
+    if (row.run) times[row.group].add(*row.run);
+  }
+  for (const auto& [row, of_hidden] : ablation.hidden) times[row.second].add(of_hidden);
+  return times;
+}
+
+/// The groups with tests of that place among sets of runs, and those without any test, which wait
+/// for their runs or are hidden, unless these were begun when the former had ended.
 std::set<std::string> groups_of_place(size_t number,
                                       const Ablation& ablation,
                                       const std::vector<Test>& tests) {
@@ -68,13 +81,12 @@ std::set<std::string> groups_of_place(size_t number,
     tested.insert(test.group);
     if (test.place.number == number) groups.insert(test.group);
   }
+  const std::map<std::string, RunTimes> times = times_of_groups(ablation);
   std::string ended;
-  for (const AblationRow& row : ablation.rows)
-    if (groups.count(row.group) > 0)
-      for (const store::RunSummary& run : row.runs) ended = std::max(ended, run.updated);
-  for (const AblationRow& row : ablation.rows)
-    if (tested.count(row.group) == 0 && row.run && row.run->created <= ended)
-      groups.insert(row.group);
+  for (const auto& [group, of_group] : times)
+    if (groups.count(group) > 0) ended = std::max(ended, of_group.ended);
+  for (const auto& [group, of_group] : times)
+    if (tested.count(group) == 0 && of_group.begun <= ended) groups.insert(group);
   return groups;
 }
 
@@ -91,10 +103,8 @@ DeclaredTests declared_tests(size_t groups,
                              const std::string& primary,
                              const Ablation& ablation,
                              const Verdicts& verdicts) {
-  std::set<std::string> configs;
-  for (const AblationRow& row : ablation.rows) configs.insert(row.spec.config);
-  configs.erase(ablation.table.baseline);
-  const size_t of_column = groups * (configs.size() + (configs.size() > 1 ? 1 : 0));
+  const size_t rows = declared_configs(ablation).size() - 1;  // beside the baseline
+  const size_t of_column = groups * (rows + (asks_best(ablation) ? 1 : 0));
   DeclaredTests tests;
   for (const auto& [metric, cells] : verdicts.cells) {
     if (is_tested_column(metric, ablation.table))
@@ -105,15 +115,15 @@ DeclaredTests declared_tests(size_t groups,
 }
 
 /// The metric whose tests are the given one's too: a loss above the floor is the loss less a
-/// constant, where all runs were evaluated on one text.
-std::string tested_metric(const std::string& metric, const Ablation& ablation) {
+/// constant, where the table asks that all runs are evaluated on one text. What they found does not
+/// decide it: who hides a row with another floor has no test less.
+std::string tested_metric(const std::string& metric, const TableSpec& table) {
   if (metric != results::loss_above_floor_name) return metric;
-  std::set<std::optional<double>> floors;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.is_comparable()) continue;
-    for (const store::RunSummary& run : row.runs) floors.insert(run.entropy_floor);
-  }
-  return floors.size() == 1 ? results::eval_loss_name : metric;
+  const auto is_equal = [&](const char* what) {
+    const auto& equal = table.must_be_equal;
+    return std::find(equal.begin(), equal.end(), what) != equal.end();
+  };
+  return is_equal("data") && is_equal("evaluation") ? results::eval_loss_name : metric;
 }
 
 std::vector<Test> all_tests(const std::string& primary,
@@ -165,17 +175,27 @@ void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verd
     numbers.insert(test.place.number);
   }
   for (const size_t number : numbers) adjust_of_place(number, primary, ablation, verdicts, tests);
+  if (asks_best(ablation)) return;
   for (auto& [metric, cells] : verdicts.cells)
     for (auto& [name, group] : tests_by_group(cells, ablation))
-      if (group.best && !group.asks_best()) group.best->best_p = group.tested.front()->p;
+      if (group.best) group.best->best_p = group.tested.front()->p;
 }
 
-/// The cells with the adjusted p of others that ask the same.
+/// The cells with the adjusted p of others that ask the same: of the same differences.
 std::vector<Cell> with_tests_of(const std::vector<Cell>& tested, std::vector<Cell> cells) {
+  bool are_same = true;
   for (size_t i = 0; i < cells.size(); ++i) {
-    cells[i].p = tested[i].p;
-    cells[i].best_p = tested[i].best_p;
+    Cell& cell = cells[i];
+    const bool is_tested = cell.difference && tested[i].difference;
+    const bool is_same = is_tested && std::abs(cell.difference->difference -
+                                               tested[i].difference->difference) < 1e-9;
+    if (cell.standing == Standing::tie && !is_same) cell.standing = Standing::not_tested;
+    cell.p = is_same ? tested[i].p : std::nullopt;
+    cell.best_p = tested[i].best_p;
+    are_same = are_same && (is_same || !tested[i].difference);
   }
+  if (!are_same)
+    for (Cell& cell : cells) cell.best_p.reset();
   return cells;
 }
 
@@ -202,15 +222,15 @@ Verdicts verdicts_of(const Ablation& ablation) {
     if (metric_of(column)) shown.insert(column.metric);
   }
   for (const std::string& metric : shown) {
-    const std::string tested = tested_metric(metric, ablation);
+    const std::string tested = tested_metric(metric, ablation.table);
     if (verdicts.cells.count(tested) == 0)
       verdicts.cells[tested] = compared_cells(ablation, tested);
   }
   verdicts.claims = measured_claims(ablation);
-  const std::string primary = tested_metric(primary_metric(ablation.table), ablation);
+  const std::string primary = tested_metric(primary_metric(ablation.table), ablation.table);
   adjust(primary, ablation, verdicts);
   for (const std::string& metric : shown) {
-    const std::string tested = tested_metric(metric, ablation);
+    const std::string tested = tested_metric(metric, ablation.table);
     if (metric != tested)
       verdicts.cells[metric] =
           with_tests_of(verdicts.cells.at(tested), compared_cells(ablation, metric));

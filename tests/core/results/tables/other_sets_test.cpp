@@ -235,6 +235,14 @@ TEST_CASE("runs of several seeds with settings of their own are sets", "[report]
   one_seed.try_once({1, 2, 3}, {});
   CHECK(one_seed.other_runs() == "");  // a sweep of one seed
 
+  // Nor do odd runs count of seeds that the row was not to show.
+  LoneRuns odd;
+  odd.try_once({7, 8, 9}, own_eps);
+  odd.try_once({1, 2, 3}, {});
+  CHECK(odd.other_runs() == "");
+  odd.try_once({1, 3}, own_eps);
+  CHECK(odd.other_runs() == "1 set of runs made since (optimizer.eps)");
+
   LoneRuns tried;
   for (const double decay : {0.1, 0.2, 0.3, 0.4})
     tried.try_once({1, 2, 3}, [&](int number, MadeRun& run) {
@@ -290,9 +298,11 @@ TEST_CASE("what the table declares to vary makes no other set", "[report][plan]"
   const Ablation by_lr = build_ablation(table, sets.lab.read(), {});
   REQUIRE(by_lr.rows.size() == 7);  // three of each, and canon_b without runs
   CHECK(setup_of(by_lr, "Other runs") == "");
-  // Those of which it shows no row are hidden.
-  CHECK(setup_of(sets.showing_from(2, &AblationOptions::filtered_out, table), "Other runs") ==
-        "2 earlier sets of runs counted (optimizer.lr)");
+  // Hidden ones count as in the whole table: as rows that were run together.
+  const double alone = *cells_of(sets.showing_from(2, nullptr, table), "eval_loss")[1].p;
+  const Ablation hidden = sets.showing_from(2, &AblationOptions::filtered_out, table);
+  CHECK(setup_of(hidden, "Other runs") == "");
+  CHECK(*cells_of(hidden, "eval_loss")[1].p == Approx(3 * alone));
 }
 
 TEST_CASE("a row of best_of was made when the value that it shows was", "[report][plan]") {
@@ -383,6 +393,41 @@ TEST_CASE("values of --by that are run together share the error", "[report][plan
   const LearningRates together({10, 10, 10});  // all end on November 20
   CHECK(setup_of(together.built(), "Other runs") == "");
   for (const double p : together.p_values()) CHECK(p == Approx(3 * alone));
+}
+
+TEST_CASE("hiding a value of --by makes no other value clearer", "[report][plan]") {
+  for (const std::vector<int>& days : {std::vector<int>{10, 10, 10},
+                                       std::vector<int>{10, 11, 12},
+                                       std::vector<int>{12, 11, 10},
+                                       std::vector<int>{10, 10, 21},
+                                       std::vector<int>{21, 10, 10},
+                                       std::vector<int>{10, 21, 21}}) {
+    const LearningRates values(days);
+    const std::vector<double> whole = values.p_values();
+    for (const auto hide : {&AblationOptions::archived, &AblationOptions::filtered_out}) {
+      for (const int hidden : {0, 1, 2}) {
+        for (const bool is_of_canon_alone : {false, true}) {
+          AblationOptions options;
+          std::vector<store::ConfiguredRun> shown;
+          for (const store::ConfiguredRun& run : values.lab.read()) {
+            const bool has_value = contains(run.summary.id, "-" + std::to_string(hidden) + "-");
+            const bool is_hidden =
+                has_value && (!is_of_canon_alone || run.summary.config == "canon_a");
+            (is_hidden ? options.*hide : shown).push_back(run);
+          }
+          const Ablation less = build_ablation(values.table, shown, options);
+          const std::vector<Cell> cells = cells_of(less, "eval_loss");
+          for (const int value : {0, 1, 2}) {
+            const AblationRow* const row = find_row(less, "canon_a", shortest(0.001 * (value + 1)));
+            if (value == hidden || !row) continue;
+            const auto place = static_cast<size_t>(row - less.rows.data());
+            CAPTURE(days, hidden, value, is_of_canon_alone);
+            CHECK(*cells[place].p >= whole[static_cast<size_t>(value)] * (1 - 1e-9));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("a value of --by that is added when others are known is a later set", "[report][plan]") {
@@ -582,6 +627,65 @@ TEST_CASE("a table that was declared together with another counts once", "[repor
   const Ablation attempt = later.beside({later.own, later.grid});
   CHECK(attempt.rows[1].sets.tables.empty());
   CHECK(factor_of_other_sets(attempt) == Approx(2 / 0.05));
+}
+
+TEST_CASE("a table with a budget counts once what another one declared at the configs' own lengths",
+          "[report][plan]") {
+  TableSpec flops = strict_table(), tokens = strict_table();
+  tokens.name = "tokens";
+  flops.budget = BudgetSpec{Budget::flops, ""};
+  const std::map<std::string, std::string> both = {{flops.name, design_key(flops)},
+                                                   {tokens.name, design_key(tokens)}};
+  struct Made {
+    int steps, day;
+    std::map<std::string, std::string> recorded;
+    int of_config;  ///< steps of the config by itself then
+  };
+  // Of a model of equal size llama's 2000 steps are equal FLOPs.
+  const auto shown = [&](const std::vector<Made>& sets, const std::vector<TableSpec>& tables) {
+    Lab lab;
+    const auto make = [&](const std::string& config, const Made& made) {
+      for (const int seed : {1, 2, 3}) {
+        MadeRun run = Lab::run(config, made.day);
+        run.id = join({config, std::to_string(made.day), std::to_string(seed)}, "-");
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.experiment.train.max_steps = made.of_config;
+        run.planned_config = run::config_key(config::to_json(run.experiment));
+        run.experiment.train.max_steps = made.steps;
+        run.planned_tables = made.recorded;
+        make_completed_run(lab.runs, run, {3 + 0.01 * (seed * seed + made.day)});
+      }
+    };
+    make("llama", {2000, 9, both, 2000});
+    for (const Made& made : sets) make("canon_a", made);
+    AblationOptions options;
+    options.project_tables = tables;
+    const Ablation ablation = build_ablation(flops, lab.read(), options);
+    REQUIRE(ablation.rows[1].run->max_steps == 2000);
+    REQUIRE(ablation.rows[1].runs.size() == 3);
+    return factor_of_other_sets(ablation);
+  };
+  const Made row = {2000, 12, both, 2100}, own = {2100, 10, both, 2100};
+  const auto attempts = [](size_t k) { return Approx(double(k * (k - 1)) / 0.05); };
+  CHECK(shown({row}, {flops, tokens}) == 1);
+  CHECK(shown({own, row}, {flops, tokens}) == 2);
+  CHECK(shown({{2100, 14, both, 2100}, row}, {flops, tokens}) == 1);  // later
+  // It is as many attempts if the other table was deleted, or written when the runs were known, if
+  // it varies something itself, or if the config is another one since.
+  CHECK(shown({own, row}, {flops}) == attempts(2));
+  std::map<std::string, std::string> flops_alone = both;
+  flops_alone.erase(tokens.name);
+  CHECK(shown({{2100, 10, flops_alone, 2100}, row}, {flops, tokens}) == attempts(2));
+  CHECK(shown({own, {2000, 12, both, 2200}}, {flops, tokens}) == attempts(2));
+  CHECK(shown({{2200, 8, both, 2200}, own, row}, {flops, tokens}) == Approx(2 * 2 / 0.05));
+  CHECK(shown({{2200, 8, both, 2100}, own, row}, {flops, tokens}) ==
+        Approx(2 * 2 / 0.05));  // --set
+  TableSpec other = tokens;
+  other.budget = BudgetSpec{Budget::flops, "canon_b"};
+  std::map<std::string, std::string> of_budgets = both;
+  of_budgets[other.name] = design_key(other);
+  CHECK(shown({{2100, 10, of_budgets, 2100}, {2000, 12, of_budgets, 2100}}, {flops, other}) ==
+        attempts(2));
 }
 
 /// Sets of runs by optimizer.eps, under several names. What a run finds depends on eps, the seed

@@ -315,6 +315,7 @@ TEST_CASE("a loss above the floor asks what the loss asks", "[verdicts]") {
   Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
   for (AblationRow& row : table.rows)
     for (store::RunSummary& run : row.runs) run.entropy_floor = 0.45;
+  table.table.must_be_equal = {"data", "evaluation"};
   const double alone = *cells_of(verdicts_of(table))[1].p;
   table.table.columns.push_back({ColumnKind::metric, "Above floor", "eval_loss_above_floor"});
   const Verdicts both = verdicts_of(table);
@@ -325,11 +326,23 @@ TEST_CASE("a loss above the floor asks what the loss asks", "[verdicts]") {
   CHECK(above.standing == Standing::better);
   table.table.columns.erase(table.table.columns.begin());
   CHECK(*verdicts_of(table).cells.at("eval_loss_above_floor")[1].p == alone);
-  // Of another text it is a question of its own.
+  // What is not the same difference has not its test.
   table.table.columns.insert(table.table.columns.begin(),
                              {ColumnKind::metric, "Eval loss", "eval_loss"});
   for (store::RunSummary& run : table.rows[1].runs) run.entropy_floor = 0.40;
-  CHECK(*verdicts_of(table).cells.at("eval_loss_above_floor")[1].p > alone);
+  const Verdicts differ = verdicts_of(table);
+  CHECK(*cells_of(differ)[1].p == alone);
+  CHECK(differ.cells.at("eval_loss_above_floor")[1].standing == Standing::not_tested);
+  // Where texts may differ it is a question of its own, whatever the runs that are shown say.
+  for (const double floor : {0.45, 0.40}) {
+    for (store::RunSummary& run : table.rows[1].runs) run.entropy_floor = floor;
+    for (const char* what : {"data", "evaluation"}) {
+      table.table.must_be_equal = {what};
+      const Verdicts verdicts = verdicts_of(table);
+      CHECK(*cells_of(verdicts)[1].p == Approx(2 * alone));
+      CHECK(*verdicts.cells.at("eval_loss_above_floor")[1].p > alone);
+    }
+  }
 }
 
 TEST_CASE("a validation loss is shown and not tested", "[verdicts]") {
@@ -382,6 +395,43 @@ TEST_CASE("what a table declares counts as tested, whatever comes of it", "[verd
   }
 }
 
+TEST_CASE("a row is the best only of all rows that the table declares", "[verdicts]") {
+  // The rival's mean is nearly as good, and its seeds say little of it.
+  const Losses close = {0.80, 1.35, 0.90, 1.12, 0.85};
+  const Losses third = {0.97, 1.075, 1.165, 1.02, 1.125};
+  Ablation table = table_of({row_of("llama", baseline, 5),
+                             row_of("canon", better, 5),
+                             row_of("third", third, 5),
+                             row_of("rival", close, 5)});
+  const std::vector<Cell> whole = cells_of(verdicts_of(table));
+  CHECK(whole[1].standing == Standing::better);
+  CHECK(*whole[1].best_p > 0.05);
+  CHECK_FALSE(whole[1].best);
+  const std::vector<std::function<void(AblationRow&)>> ways = {
+      [](AblationRow& row) { row.violations = {"1 of its 6 seeds was stopped"}; },
+      [](AblationRow& row) { row.runs[2].metrics["eval_loss"] = INFINITY; },
+      [](AblationRow& row) { row.runs[2].metrics.erase("eval_loss"); },
+      [](AblationRow& row) { row.runs.resize(1); },
+      [](AblationRow& row) { row.planned_seeds = 0, row.runs.clear(); }};
+  for (size_t i = 0; i < ways.size(); ++i) {
+    CAPTURE(i);
+    Ablation less = table;
+    ways[i](less.rows[3]);
+    const std::vector<Cell> cells = cells_of(verdicts_of(less));
+    CHECK_FALSE(cells[1].best);
+    CHECK_FALSE(cells[1].best_p);
+    // Nor has another row the share of the error that this test does not use.
+    for (const size_t row : {1, 2}) CHECK(*cells[row].p >= *whole[row].p);
+  }
+  // Of two rows that the table declares, neither is the best while one is not there.
+  table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  AblationRow missing;
+  missing.spec.config = "missing";
+  table.rows.push_back(missing);
+  CHECK(cells_of(verdicts_of(table))[1].standing == Standing::better);
+  CHECK_FALSE(cells_of(verdicts_of(table))[1].best);
+}
+
 TEST_CASE("columns and claims count that a view of the table does not test", "[verdicts]") {
   Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
   const auto p_of_canon = [&] { return *cells_of(verdicts_of(table))[1].p; };
@@ -399,8 +449,25 @@ TEST_CASE("columns and claims count that a view of the table does not test", "[v
   table.table.claims_not_judged = std::move(table.table.claims);
   table.table.claims.clear();
   CHECK(p_of_canon() == Approx(with_claims));
+  // Where rows may be of several profiles, it does not matter of which the first one shown is.
   table.table.claims_not_judged[0].profile = "another";
+  CHECK(claims_to_test(table) == 8);
+  table.table.must_be_equal = {"profile"};
   CHECK(claims_to_test(table) == 7);
+}
+
+TEST_CASE("a claim is about runs of its profile, whichever row stands first", "[verdicts]") {
+  Ablation table = table_of({row_of("llama", baseline, 5), row_of("canon", better, 5)});
+  table.table.claims = {below("canon", "llama")};
+  for (AblationRow& row : table.rows) row.run->profile = "full";
+  CHECK(verdicts_of(table).claims[0].verdict == Verdict::holds);
+  table.profile = "quick";  // of a row before these
+  CHECK(verdicts_of(table).claims[0].verdict == Verdict::holds);
+  table.profile = "full";
+  table.rows[1].run->profile = "quick";
+  const JudgedClaim judged = verdicts_of(table).claims[0];
+  CHECK(judged.verdict == Verdict::not_decidable);
+  CHECK(contains(judged.reason, "it is about profile full, shown of canon is quick"));
 }
 
 TEST_CASE("a claim counts as tested where all claims wait for their rows", "[verdicts]") {
