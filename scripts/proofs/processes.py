@@ -147,8 +147,13 @@ class Blows:
             run.remove()
 
     def without_memory(self):
-        """Memory that one process cannot get: the run goes on or fails in words, and is the same when done again."""
-        run, process, workers = self.begun("memory")
+        """Memory that one process cannot get, not even for a thread: the run goes on or fails in words, and is the same
+        when done again."""
+        run = self.forge.run_at(self.straight.folder.name)
+        process = self.launch(2)
+        workers = wait_for(lambda: (found := workers_of(run)) and len(found) == 2 and found, "both processes")
+        # Before the first save, whose thread would leave its memory for the later ones.
+        wait_for(lambda: any(event["event"] == "train" for event in run.events()) or process.poll() is not None, "the first step")
         used = int(Path(f"/proc/{workers[1]}/statm").read_text().split()[0]) * resource.getpagesize()
         resource.prlimit(workers[1], resource.RLIMIT_AS, (used, used))
         _, prose = process.communicate(timeout=300)
@@ -157,6 +162,7 @@ class Blows:
             check("emory" in json.dumps(run.events()) + prose, f"{run.folder} ended with {ended}: {prose}")
             _, prose = (again := self.launch(2)).communicate(timeout=300)
             check(again.returncode == COMPLETED, f"{run.folder} ended with {again.returncode}: {prose}")
+        same_as(self.straight, run)
         run.remove()
 
     def without_room(self):

@@ -11,6 +11,7 @@
 
 #include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/process_group.h"
 #include "backends/libtorch/worker/trainer.h"
 #include "core/base/hash.h"
 #include "core/base/random.h"
@@ -96,7 +97,7 @@ class Job {
   }
 
   /// The same by several processes, each a thread here. Events of the first one; what any of them
-  /// throws is thrown.
+  /// throws is thrown, and only where there is nothing else that one has lost another.
   std::vector<json> run_processes(const std::string& run_name,
                                   int count,
                                   const std::string& resume_from = "",
@@ -119,9 +120,15 @@ class Job {
       });
     }
     for (std::thread& thread : threads) thread.join();
+    std::exception_ptr lost;
     for (const std::exception_ptr& problem : thrown) {
-      if (problem) std::rethrow_exception(problem);
+      try {
+        if (problem) std::rethrow_exception(problem);
+      } catch (const libtorch::LostProcess&) {
+        if (!lost) lost = problem;
+      }
     }
+    if (lost) std::rethrow_exception(lost);
     return events[0];
   }
 
