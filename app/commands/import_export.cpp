@@ -222,8 +222,9 @@ void add_import_hf(const Command& app) {
       app.add_command("import-hf", "Import a Hugging Face model as a run", import_hf);
   command
       .details(
-          "Reads Llama and LlamaCanon in safetensors, one file or sharded. The new run is "
-          "completed and has one checkpoint, so every command takes it as a run.")
+          "Reads Llama, LlamaCanon, and GLA5, GDN2 and Mamba2 with or without Canon, in "
+          "safetensors, one file or sharded. The new run is completed and has one checkpoint, so "
+          "every command takes it as a run.")
       .examples(
           "forge import-hf llama\n"
           "forge import-hf ~/models/LlamaCanon-1B --name canon_1b\n"

@@ -277,13 +277,16 @@ void check_document_mask(const Draft& draft) {
     const bool is_used = std::any_of(
         layers.begin(), layers.end(), [&](const auto& layer) { return layer.mixer == kind->name; });
     if (!is_used || !kind->crosses_documents) continue;
-    throw complaint(draft,
-                    {"train.document_mask", "model.layers"},
-                    "train.document_mask true is not possible with " + std::string(kind->name) +
-                        " in model.layers",
-                    "its state goes on from one document of a row to the next, as in its released "
-                    "code: set train.document_mask false, or data.rows padded, which gives each "
-                    "document a row");
+    throw complaint(
+        draft,
+        {"train.document_mask", "model.layers"},
+        "train.document_mask true is not possible with " + std::string(kind->name) +
+            " in model.layers",
+        "its state goes on from one document of a row to the next, as in its released "
+        "code: set train.document_mask false" +
+            std::string(e.data.rows == RowKind::padded
+                            ? ": with data.rows padded each document has a row anyway"
+                            : ", and data.rows padded, which gives each document a row"));
   }
 }
 

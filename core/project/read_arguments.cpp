@@ -134,7 +134,9 @@ class ArgumentParser {
       if (std::find(names.begin(), names.end(), name) != names.end()) return argument;
       known.insert(known.end(), names.begin(), names.end());
     }
-    std::string hint = did_you_mean(name, known);
+    std::string hint = name == "--set"
+                           ? "this command takes no --set; forge run, show, model and bench do"
+                           : did_you_mean(name, known);
     // "--max-steps" is train.max_steps, and so is "--steps".
     for (const char* beginning : {".", ".max_"}) {
       for (const std::string& key : reader_.keys) {
