@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/parameters.h"
@@ -72,7 +73,11 @@ std::optional<ConfiguredRun> sized_baseline(const RowBuilder& builder,
   ConfiguredRun run;
   run.config = options.current_config(baseline.spec.config, beside.profile, beside.device_type);
   if (run.config.is_null()) return std::nullopt;
-  run.summary.parameters = model::parameter_count(config::experiment_from_json(run.config).model);
+  try {
+    run.summary.parameters = model::parameter_count(config::experiment_from_json(run.config).model);
+  } catch (const Error&) {
+    return std::nullopt;  // a block of one's own that nobody has described yet
+  }
   return run;
 }
 
