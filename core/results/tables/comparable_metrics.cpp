@@ -194,10 +194,11 @@ std::string why_budget_not_tested(const std::vector<RowMetric>& metrics, const A
   if (!is_asked) return "";
   std::set<std::string> lacking;
   for (const AblationRow& row : ablation.rows) {
-    // One that is larger than the table allows counts for the budget all the same.
+    // One that is larger than the table allows counts for the budget all the same. One seed of a
+    // row may be what is left of it.
     const bool has_part =
         row.is_comparable() || !row.loss_at_equal_flops.empty() || !row.loss_at_equal_time.empty();
-    if (!row.completed() || !has_part) lacking.insert(row.spec.config);
+    if (row.runs.size() < 2 || !has_part) lacking.insert(row.spec.config);
   }
   for (const auto& [row, times] : ablation.hidden)
     if (!find_row(ablation, row.first, row.second)) lacking.insert(row.first);

@@ -223,6 +223,7 @@ TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[
 
 TEST_CASE("what is said of a claim has as many digits as its verdict needs", "[report]") {
   Ablation table = ablation({2.56, 2.57, 2.58}, {2.555, 2.56, 2.565});
+  table.rows.resize(2);  // without one that has no runs
   for (AblationRow& row : table.rows)
     for (store::RunSummary& run : row.runs) {
       run.created = std::to_string(run.seed);  // in turn
