@@ -524,6 +524,18 @@ double sampling_error_of(const AblationRow& row, const std::string& metric) {
   return largest;
 }
 
+int64_t cases_of(const AblationRow& row, const std::string& metric) {
+  if (!results::metric_named(metric).is_fraction()) return 0;
+  int64_t fewest = 0;
+  for (const store::RunSummary& run : row.runs) {
+    const auto score = run.scores.find(metric);
+    if (score == run.scores.end()) continue;
+    const int64_t cases = independent_cases(run, metric, score->second);
+    if (cases > 0 && (fewest == 0 || cases < fewest)) fewest = cases;
+  }
+  return fewest;
+}
+
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
                               const std::string& metric) {
   if (runs.empty() || !has_mean(runs, metric)) return std::nullopt;

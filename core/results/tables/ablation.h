@@ -240,6 +240,10 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
 /// other metrics. The runs evaluate the same cases: more seeds do not make it smaller.
 double sampling_error_of(const AblationRow& row, const std::string& metric);
 
+/// How many independent cases a row's fraction is one of, of its runs with the fewest; 0 for other
+/// metrics.
+int64_t cases_of(const AblationRow& row, const std::string& metric);
+
 /// The mean of a metric over runs; none without runs, if a run does not have it, or of speed and
 /// memory where they were not computed alike (why_not_one_sample).
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,

@@ -45,7 +45,7 @@ ClaimMetric sampled(const AblationRow& row,
   ClaimMetric metric;
   metric.values = values_of(row, name);
   metric.summary =
-      statistics::summarize(metric.values, 0, confidence, sampling_error_of(row, name));
+      statistics::summarize(metric.values, 0, confidence, cases_of(row, name));
   const results::Metric kind = results::metric_named(name);
   if (kind.is_eval_loss()) {
     const auto& [losses, tokens] = row.evaluation_rows;
