@@ -71,6 +71,13 @@ struct RunSets {
   std::set<int64_t> tuned_undeclared;
 };
 
+/// What a run of a row costs, trained to its end.
+struct RunCost {
+  double operations = 0;
+  double seconds = 0;  ///< without evaluations and pauses; 0: not known
+  std::string made;    ///< when the first run was that costs so much
+};
+
 /// One row of a table.
 struct AblationRow : Sample {
   RowSpec spec;
@@ -89,6 +96,10 @@ struct AblationRow : Sample {
   /// Eval losses of `runs` at equal training time and equal FLOPs; empty: not known, or not shown.
   std::vector<double> loss_at_equal_time;
   std::vector<double> loss_at_equal_flops;
+  /// Of a table that shows these: what the row costs, and what else runs of its config did that
+  /// could stand in it (other_budgets.h).
+  RunCost cost;
+  std::vector<RunCost> other_costs;
   /// The losses of the evaluation's rows, each the mean over `runs`; empty: not known.
   store::EvaluationRows evaluation_rows;
   /// The table's conditions that the row violates, "seq_len 256, this table shows 512". Such a row
