@@ -254,6 +254,18 @@ Interval student_t_interval(double estimate,
   return {estimate - reach, estimate + reach};
 }
 
+Interval exact_interval_of_fraction(double fraction, int64_t count, double confidence) {
+  if (count <= 0) return {0, 1};
+  const double n = static_cast<double>(count);
+  const double right = std::clamp(fraction, 0.0, 1.0) * n;
+  const double tail = (1 - confidence) / 2;
+  const auto quantile_of = [&](double a, double b) {
+    return boost::math::ibeta_inv(a, b, tail, Policy());
+  };
+  return {right > 0 ? quantile_of(right, n - right + 1) : 0,
+          right < n ? 1 - quantile_of(n - right, right + 1) : 1};
+}
+
 double sampling_error_of_fraction(double fraction, int64_t count) {
   if (count <= 0) return 0;
   const double n = static_cast<double>(count) + 4;
@@ -325,15 +337,10 @@ MeanError joint_error(const std::vector<MeanError>& errors) {
 
 double normal_critical_value(double confidence) { return normal_quantile(0.5 + confidence / 2); }
 
-Interval widened(Interval interval, double estimate, double standard_error, double confidence) {
-  const double reach = normal_critical_value(confidence) * standard_error;
-  return {std::min(interval.low, estimate - reach), std::max(interval.high, estimate + reach)};
-}
-
 Summary summarize(const std::vector<double>& values,
                   uint64_t seed,
                   double confidence,
-                  double sampling_error) {
+                  int64_t cases) {
   Summary summary;
   summary.n = values.size();
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
@@ -356,7 +363,13 @@ Summary summarize(const std::vector<double>& values,
       summary.interval->high = std::max(summary.interval->high, of_student.high);
     }
   }
-  summary.interval = widened(*summary.interval, summary.mean, sampling_error, confidence);
+  if (cases > 0) {
+    const double mean = summary.mean;
+    const auto [low, high] = *summary.interval;
+    const Interval of_cases = exact_interval_of_fraction(mean, cases, confidence);
+    summary.interval = {mean - std::hypot(mean - low, mean - of_cases.low),
+                        mean + std::hypot(high - mean, of_cases.high - mean)};
+  }
   return summary;
 }
 

@@ -57,14 +57,21 @@ struct Summary {
 
 /// The interval is Student's t below `bootstrap_min_n` values and a bootstrap's from there on
 /// whose random numbers depend on `seed` alone; beyond `bootstrap_most_confidence` it contains
-/// Student's t, too. It is never narrower than that of a mean with
-/// `sampling_error`, the standard error that evaluating only so many cases leaves. Of values that
-/// are not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for
-/// 65,536 values or more.
+/// Student's t, too. Of fractions of `cases` cases, the same ones for all values, it reaches on
+/// either side as far as the root of the squares of what it and exact_interval_of_fraction would
+/// reach alone (G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008) 1693). Of values that are
+/// not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for 65,536
+/// values or more.
 Summary summarize(const std::vector<double>& values,
                   uint64_t seed,
                   double confidence = default_confidence,
-                  double sampling_error = 0);
+                  int64_t cases = 0);
+
+/// The interval for the true fraction that holds at any number of independent cases, given the
+/// fraction of `count` of them (C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404); between
+/// two numbers of right cases, as means over seeds are, the beta function goes on. All of 0 to 1
+/// without cases.
+Interval exact_interval_of_fraction(double fraction, int64_t count, double confidence);
 
 /// The standard error of a fraction of `count` independent cases, of (fraction · count + 2) in
 /// (count + 4) cases, so that it is not 0 where all cases or none were right. A. Agresti and
@@ -94,10 +101,6 @@ double covariance_of_weighted_means(const std::vector<double>& a,
 /// Of a sum of quantities that are off independently of each other, with the fewest degrees of
 /// freedom that any of them has.
 MeanError joint_error(const std::vector<MeanError>& errors);
-
-/// The interval, stretched where it does not reach as far from the estimate as a normal
-/// distribution with this standard error does.
-Interval widened(Interval interval, double estimate, double standard_error, double confidence);
 
 /// Wilson's 95 % score interval for the true fraction, given the fraction of `count` independent
 /// cases: within [0, 1], all of it without cases. E. B. Wilson, JASA 22 (1927) 209.

@@ -53,24 +53,31 @@ double squared_correlation(const std::vector<double>& a,
   return std::max(0.0, 1 - (1 - r * r) * degrees(of_a) / (degrees(of_a) - 1));
 }
 
-/// An estimate with two independent errors, the second with degrees of freedom of its own. The
-/// interval reaches as far as the root of the squares of what each alone would reach (W. G. Howe,
-/// JASA 69 (1974) 789; G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008) 1693), so that
-/// neither error ever makes it narrower, as more degrees of freedom would. p follows from where it
-/// ends at 0.
-Difference with_two_errors(double estimate,
-                           double standard_error,
-                           double degrees_of_freedom,
-                           const MeanError& other,
-                           double confidence) {
+/// An estimate with independent errors besides that over the seeds: of the cases of a fraction, and
+/// of the rows of text, with degrees of freedom of their own. The interval reaches as far as the
+/// root of the squares of what each alone would reach (W. G. Howe, JASA 69 (1974) 789; G. Y. Zou
+/// and A. Donner, Statistics in Medicine 27 (2008) 1693), so that no error ever makes it narrower,
+/// as more degrees of freedom would. p follows from where it ends at 0.
+Difference with_several_errors(double estimate,
+                               double standard_error,
+                               double degrees_of_freedom,
+                               double sampling_error,
+                               const MeanError& of_rows,
+                               double confidence) {
   const auto reach = [&](double error) {
-    return std::hypot(
-        student_t_critical_value(1 - error, degrees_of_freedom) * standard_error,
-        student_t_critical_value(1 - error, other.degrees_of_freedom) * other.standard_error);
+    const double of_seeds =
+        student_t_critical_value(1 - error, degrees_of_freedom) * standard_error;
+    const double of_cases =
+        sampling_error > 0 ? normal_critical_value(1 - error) * sampling_error : 0;
+    const double of_text = of_rows.standard_error > 0
+                               ? student_t_critical_value(1 - error, of_rows.degrees_of_freedom) *
+                                     of_rows.standard_error
+                               : 0;
+    return std::hypot(of_seeds, of_cases, of_text);
   };
   Difference result;
   result.difference = estimate;
-  result.standard_error = std::hypot(standard_error, other.standard_error);
+  result.standard_error = std::hypot(standard_error, sampling_error, of_rows.standard_error);
   result.degrees_of_freedom = degrees_of_freedom;
   result.t = estimate / result.standard_error;
   const double half = reach(1 - confidence);
@@ -95,18 +102,18 @@ std::optional<Difference> student_t_test(double estimate,
                                          const MeanError& evaluation_error) {
   if (standard_error == 0 && sampling_error == 0) return std::nullopt;
   if (std::isinf(evaluation_error.standard_error)) return std::nullopt;
-  if (standard_error > 0 && evaluation_error.standard_error > 0)
-    return with_two_errors(
-        estimate, standard_error, degrees_of_freedom, evaluation_error, confidence);
+  if (standard_error > 0 && (evaluation_error.standard_error > 0 || sampling_error > 0))
+    return with_several_errors(
+        estimate, standard_error, degrees_of_freedom, sampling_error, evaluation_error, confidence);
   Difference result;
   result.difference = estimate;
   result.standard_error = standard_error;
   result.degrees_of_freedom = degrees_of_freedom;
-  result.interval =
-      widened(student_t_interval(estimate, standard_error, degrees_of_freedom, confidence),
-              estimate,
-              sampling_error,
-              confidence);
+  result.interval = student_t_interval(estimate, standard_error, degrees_of_freedom, confidence);
+  if (standard_error == 0) {
+    const double reach = normal_critical_value(confidence) * sampling_error;
+    result.interval = {estimate - reach, estimate + reach};
+  }
   if (estimate == 0) return result;
   result.t = standard_error == 0 ? std::copysign(std::numeric_limits<double>::infinity(), estimate)
                                  : estimate / standard_error;

@@ -29,13 +29,9 @@ struct Difference {
 /// (sample.h).
 ///
 /// `sampling_error` is the standard error that the difference has because only so many cases were
-/// evaluated, 0 where that is not known. The interval is never narrower, and p never smaller, than
-/// those of a normal distribution with that error alone: seeds that agree by chance are no
-/// certainty.
-///
-/// `evaluation_error` is the error that the difference has because only so many rows of text were
-/// evaluated, the same ones for all seeds: what the seeds vary by does not contain it. The interval
-/// reaches as far as the root of the squares of what both errors alone would reach.
+/// evaluated, 0 where that is not known, and `evaluation_error` that of only so many rows of text.
+/// All seeds evaluate the same cases and rows: what the seeds vary by does not contain them. The
+/// interval reaches as far as the root of the squares of what each error alone would reach.
 ///
 /// None where a sample has fewer than two values, which tell nothing about their spread, or one
 /// that is not finite. None, too, where neither sample varies and no sampling error is known:

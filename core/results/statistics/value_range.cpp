@@ -52,6 +52,18 @@ Reach within_box(Point halves) {
   };
 }
 
+Reach within_both(Reach a, Reach b) {
+  return [a = std::move(a), b = std::move(b)](const Point& slope) {
+    Point move = a(slope);
+    const Point other = b(slope);
+    const double of_a = product(move, slope), of_b = product(other, slope);
+    const double length = std::hypot(of_a, of_b);
+    for (size_t i = 0; i < move.size(); ++i)
+      move[i] = length > 0 ? (of_a * move[i] + of_b * other[i]) / length : 0;
+    return move;
+  };
+}
+
 namespace {
 
 Point moved_by(const Point& move, double times, Point point) {

@@ -36,6 +36,10 @@ Reach within_ellipsoid(Matrix squares);
 /// Each mean by so much, whatever they have in common.
 Reach within_box(Point halves);
 
+/// By two errors that are independent of each other: in any direction as far as the root of the
+/// squares of what each alone reaches.
+Reach within_both(Reach a, Reach b);
+
 /// The values of the function at all means within reach. None where it has a pole or no value
 /// there, or turns on the way to one of the ends, so that the ends are not all that it takes: it
 /// must not decide anything then.

@@ -21,6 +21,7 @@
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/known_seeds.h"
 #include "core/results/tables/made_runs.h"
+#include "core/results/tables/other_budgets.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/row_builder.h"
@@ -416,10 +417,12 @@ Ablation build_ablation(const TableSpec& declared,
        {describe_tuning_seeds(ablation), describe_backends(ablation), describe_programs(ablation)})
     if (!entry.name.empty()) ablation.setup.push_back(std::move(entry));
   if (options.evaluation_rows) add_evaluation_rows(options.evaluation_rows, ablation);
-  if (options.evaluations && shows_equal_budgets(table))
+  if (options.evaluations && shows_equal_budgets(table)) {
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
       return flops_per_token(*builder.find(run.id));
     });
+    count_other_budgets(made, ablation);
+  }
   if (table.budget && !completed.empty()) ablation.setup.push_back(describe_budget(ablation));
   for (SetupEntry& entry : describe_history(declared, ablation))
     ablation.setup.push_back(std::move(entry));
@@ -527,6 +530,18 @@ double sampling_error_of(const AblationRow& row, const std::string& metric) {
                              score->second.value, independent_cases(run, metric, score->second)));
   }
   return largest;
+}
+
+int64_t cases_of(const AblationRow& row, const std::string& metric) {
+  if (!results::metric_named(metric).is_fraction()) return 0;
+  int64_t fewest = 0;
+  for (const store::RunSummary& run : row.runs) {
+    const auto score = run.scores.find(metric);
+    if (score == run.scores.end()) continue;
+    const int64_t cases = independent_cases(run, metric, score->second);
+    if (cases > 0 && (fewest == 0 || cases < fewest)) fewest = cases;
+  }
+  return fewest;
 }
 
 std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,

@@ -71,6 +71,13 @@ struct RunSets {
   std::set<int64_t> tuned_undeclared;
 };
 
+/// What a run of a row costs, trained to its end.
+struct RunCost {
+  double operations = 0;
+  double seconds = 0;  ///< without evaluations and pauses; 0: not known
+  std::string made;    ///< when the first run was that costs so much
+};
+
 /// One row of a table.
 struct AblationRow : Sample {
   RowSpec spec;
@@ -89,6 +96,10 @@ struct AblationRow : Sample {
   /// Eval losses of `runs` at equal training time and equal FLOPs; empty: not known, or not shown.
   std::vector<double> loss_at_equal_time;
   std::vector<double> loss_at_equal_flops;
+  /// Of a table that shows these: what the row costs, and what else runs of its config did that
+  /// could stand in it (other_budgets.h).
+  RunCost cost;
+  std::vector<RunCost> other_costs;
   /// The losses of the evaluation's rows, each the mean over `runs`; empty: not known.
   store::EvaluationRows evaluation_rows;
   /// The table's conditions that the row violates, "seq_len 256, this table shows 512". Such a row
@@ -239,6 +250,10 @@ std::vector<double> values_of(const AblationRow& row, const std::string& metric)
 /// The standard error that a row's fraction has because its runs evaluate only so many cases; 0 for
 /// other metrics. The runs evaluate the same cases: more seeds do not make it smaller.
 double sampling_error_of(const AblationRow& row, const std::string& metric);
+
+/// How many independent cases a row's fraction is one of, of its runs with the fewest; 0 for other
+/// metrics.
+int64_t cases_of(const AblationRow& row, const std::string& metric);
 
 /// The mean of a metric over runs; none without runs, if a run does not have it, or of speed and
 /// memory where they were not computed alike (why_not_one_sample).

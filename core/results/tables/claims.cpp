@@ -15,6 +15,7 @@
 #include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/estimate.h"
+#include "core/results/tables/other_budgets.h"
 #include "core/results/tables/row_comparison.h"
 
 namespace forge::tables {
@@ -44,8 +45,7 @@ ClaimMetric sampled(const AblationRow& row,
                     double confidence = statistics::default_confidence) {
   ClaimMetric metric;
   metric.values = values_of(row, name);
-  metric.summary =
-      statistics::summarize(metric.values, 0, confidence, sampling_error_of(row, name));
+  metric.summary = statistics::summarize(metric.values, 0, confidence, cases_of(row, name));
   const results::Metric kind = results::metric_named(name);
   if (kind.is_eval_loss()) {
     const auto& [losses, tokens] = row.evaluation_rows;
@@ -531,7 +531,10 @@ std::vector<JudgedClaim> measured_claims(const Ablation& ablation) {
     judged.push_back(judge_claim(claim, ablation));
     const std::vector<const AblationRow*> rows = rows_of(claim, ablation);
     judged.back().changed_inputs = changed_inputs_of(rows);
-    judged.back().place = place_of(rows);
+    std::vector<std::string> metrics;
+    for (const ClaimedMetric& claimed : metrics_of(claim, ablation.table))
+      metrics.push_back(claimed.metric);
+    judged.back().place = place_at_budget(rows, metrics, ablation);
   }
   return judged;
 }

@@ -17,6 +17,7 @@
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/comparable_metrics.h"
+#include "core/results/tables/other_budgets.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/table_design.h"
 
@@ -592,6 +593,7 @@ std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablati
                            describe_repetitions(ablation),
                            describe_repeated(ablation),
                            describe_other_sets(ablation),
+                           describe_other_budgets(ablation),
                            describe_other_seeds(ablation),
                            describe_speeds(ablation)})
     if (!entry.name.empty()) entries.push_back(std::move(entry));

@@ -114,6 +114,9 @@ void add_equal_budgets(Ablation& ablation,
     const auto own_operations = [&](const store::RunSummary&) { return operations[i]; };
     row.loss_at_equal_time = losses_within(time, own_seconds, row, evaluations);
     row.loss_at_equal_flops = losses_within(compute, own_operations, row, evaluations);
+    if (!row.completed()) continue;
+    row.cost.operations = operations[i] * tokens_of(row);
+    row.cost.seconds = std::isnan(seconds[i]) ? 0 : seconds[i] * tokens_of(row);
   }
   std::vector<std::string> parts;
   if (!time.row.empty())

@@ -311,11 +311,19 @@ statistics::Reach reach_of_chance(const Chance& chance, double confidence) {
   return statistics::within_ellipsoid(std::move(squares));
 }
 
-/// Within what the numbers of cases leave open of each fraction, whatever they have in common.
+/// Within what the numbers of cases leave open of each fraction, whatever they have in common:
+/// never less than its exact interval does, which a normal distribution falls short of at few
+/// cases.
 statistics::Reach reach_of_cases(const std::vector<SampledMetric>& metrics, double confidence) {
   const double z = statistics::normal_critical_value(confidence);
   Point halves;
-  for (const SampledMetric& metric : metrics) halves.push_back(z * metric.sample.sampling_error);
+  for (const auto& [name, sample, moments] : metrics) {
+    halves.push_back(z * sample.sampling_error);
+    if (sample.cases <= 0) continue;
+    const auto exact =
+        statistics::exact_interval_of_fraction(moments.mean, sample.cases, confidence);
+    halves.back() = std::max({halves.back(), moments.mean - exact.low, exact.high - moments.mean});
+  }
   return statistics::within_box(std::move(halves));
 }
 
@@ -353,18 +361,19 @@ void estimate_by_runs(Estimate& estimate,
                                                 sampling_error,
                                                 evaluation_error);
   if (!found) return;
-  const auto by_chance = statistics::values_within(function, reach_of_chance(chance, confidence));
-  const auto by_cases = statistics::values_within(function, reach_of_cases(metrics, confidence));
+  statistics::Reach reach = reach_of_chance(chance, confidence);
+  if (sampling_error > 0)
+    reach = statistics::within_both(std::move(reach), reach_of_cases(metrics, confidence));
+  const auto range = statistics::values_within(function, reach);
   estimate.missing =
       "it bends within what chance moves it by, or has no value there: compare the metrics "
       "themselves";
-  if (!by_chance || !by_cases) return;
+  if (!range) return;
   estimate.missing.clear();
   estimate.method = paired ? EstimateMethod::paired_by_seed : EstimateMethod::independent_rows;
   estimate.standard_error = found->standard_error;
   estimate.degrees_of_freedom = found->degrees_of_freedom;
-  estimate.interval = statistics::Interval{std::min(by_chance->low, by_cases->low),
-                                           std::max(by_chance->high, by_cases->high)};
+  estimate.interval = *range;
   estimate.p = found->p;
 }
 
@@ -529,7 +538,8 @@ std::optional<MetricSample> measured_speed(const AblationRow& row) {
 }
 
 std::optional<MetricSample> sample_of(const AblationRow& row, const std::string& metric) {
-  MetricSample sample{row.spec.config, {}, sampling_error_of(row, metric), {}};
+  MetricSample sample{
+      row.spec.config, {}, sampling_error_of(row, metric), {}, cases_of(row, metric)};
   if (results::metric_named(metric).is_eval_loss()) sample.evaluation_rows = row.evaluation_rows;
   const std::vector<double> values = values_of(row, metric);
   for (size_t i = 0; i < values.size(); ++i) sample.values.push_back({row.runs[i].seed, values[i]});

@@ -25,6 +25,7 @@ struct MetricSample {
   std::vector<SeededValue> values;
   double sampling_error = 0;  ///< of a fraction, by its number of cases (sampling_error_of)
   store::EvaluationRows evaluation_rows = {};  ///< of a loss, if they are known
+  int64_t cases = 0;  ///< independent ones of a fraction (cases_of); 0: not known
 };
 
 /// The sample of a name. None or empty: no run has the metric.
@@ -70,10 +71,10 @@ struct Estimate {
 /// the mean of minima, which chance makes smaller; its interval follows from intervals of what it
 /// is the minimum of, which hold all at once (Bonferroni). The same goes for maxima and absolute
 /// values. Metrics of the model alone, such as
-/// its parameters, are exact. The interval is never narrower than the numbers of cases allow that
-/// fractions were evaluated on, where one row may be right on the cases that another is wrong on;
-/// of losses it contains the error of evaluating on a limited number of rows, where all have the
-/// same rows.
+/// its parameters, are exact. The interval contains, besides what the seeds vary, the error of the
+/// numbers of cases that fractions were evaluated on, where one row may be right on the cases that
+/// another is wrong on, and of losses that of evaluating on a limited number of rows, where all
+/// have the same rows.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);

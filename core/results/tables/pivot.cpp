@@ -152,8 +152,8 @@ PivotCell cell_of(const Sample& sample, const std::string& metric) {
   if (values.empty()) return cell;
   AblationRow row;
   static_cast<Sample&>(row) = sample;
-  cell.summary = statistics::summarize(
-      values, 0, statistics::default_confidence, sampling_error_of(row, metric));
+  cell.summary =
+      statistics::summarize(values, 0, statistics::default_confidence, cases_of(row, metric));
   const auto score = sample.run->scores.find(metric);
   if (score != sample.run->scores.end()) cell.cases = score->second.count;
   return cell;

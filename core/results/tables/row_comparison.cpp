@@ -377,7 +377,7 @@ std::vector<Cell> compared_cells(const Ablation& ablation, const std::string& me
         statistics::summarize(cells[i].values,
                               std::stoull(hash_hex(label).substr(0, 16), nullptr, 16),
                               statistics::default_confidence,
-                              sampling_error_of(row, metric));
+                              cases_of(row, metric));
   }
   RowComparison comparison(ablation, metric, cells);
   for (size_t i = 0; i < cells.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
+#include "core/results/tables/other_budgets.h"
 #include "core/results/tables/other_sets.h"
 
 namespace forge::tables {
@@ -45,7 +46,8 @@ std::map<std::string, GroupTests> tests_by_group(std::vector<Cell>& cells,
 }
 
 /// The tests of a column: each row's, and where a group has more than two rows, that of its best.
-void add_tests(std::vector<Cell>& cells,
+void add_tests(const std::string& metric,
+               std::vector<Cell>& cells,
                bool is_primary,
                const Ablation& ablation,
                std::vector<Test>& tests) {
@@ -53,10 +55,12 @@ void add_tests(std::vector<Cell>& cells,
     const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, name);
     for (Cell* cell : group.tested) {
       const AblationRow& row = ablation.rows[static_cast<size_t>(cell - cells.data())];
-      tests.push_back({&cell->p, place_of({&row, baseline}), name, is_primary});
+      tests.push_back(
+          {&cell->p, place_at_budget({&row, baseline}, {metric}, ablation), name, is_primary});
     }
     if (group.best && asks_best(ablation))
-      tests.push_back({&group.best->best_p, place_of(group.rows), name, is_primary});
+      tests.push_back(
+          {&group.best->best_p, place_at_budget(group.rows, {metric}, ablation), name, is_primary});
   }
 }
 
@@ -130,7 +134,8 @@ std::vector<Test> all_tests(const std::string& primary,
                             const Ablation& ablation,
                             Verdicts& verdicts) {
   std::vector<Test> tests;
-  for (auto& [metric, cells] : verdicts.cells) add_tests(cells, metric == primary, ablation, tests);
+  for (auto& [metric, cells] : verdicts.cells)
+    add_tests(metric, cells, metric == primary, ablation, tests);
   for (JudgedClaim& claim : verdicts.claims)
     if (claim.p) tests.push_back({&claim.p, claim.place, "", false});
   return tests;
