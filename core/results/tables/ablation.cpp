@@ -361,6 +361,21 @@ void check_grid_has_ended(const std::set<const AblationRow*>& are_of_table, Abla
 
 }  // namespace
 
+namespace {
+
+/// The table as its file declares it, which runs record: without the key that divides its rows.
+/// Where that is not known, what is given.
+const TableSpec& as_in_file(const TableSpec& declared, const AblationOptions& options) {
+  if (declared.by.empty()) return declared;
+  const auto& tables = options.project_tables;
+  const auto found = std::find_if(tables.begin(), tables.end(), [&](const TableSpec& table) {
+    return table.name == declared.name;
+  });
+  return found == tables.end() ? declared : *found;
+}
+
+}  // namespace
+
 Ablation build_ablation(const TableSpec& declared,
                         const std::vector<ConfiguredRun>& runs,
                         const AblationOptions& options) {
@@ -424,7 +439,7 @@ Ablation build_ablation(const TableSpec& declared,
     count_other_budgets(made, ablation);
   }
   if (table.budget && !completed.empty()) ablation.setup.push_back(describe_budget(ablation));
-  for (SetupEntry& entry : describe_history(declared, ablation))
+  for (SetupEntry& entry : describe_history(as_in_file(declared, options), ablation))
     ablation.setup.push_back(std::move(entry));
   if (options.evaluation_rows) {
     if (const SetupEntry rows = describe_unknown_rows(ablation); !rows.name.empty())

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/results/tables/best_of.h"
 #include "core/results/tables/row_sample.h"
 #include "core/results/tables/table_design.h"
 
@@ -32,8 +33,8 @@ bool is_known_at(std::string_view time, const Telling& telling) {
 
 Telling telling_of(const store::RunSummary& run) { return {run.seed, run.created, run.updated}; }
 
-/// Of all runs of the table's configs, but those of seeds that no row is to show.
-Tellings tellings_of(const MadeRuns& made, const TableSpec& declared, const Ablation& ablation) {
+/// All runs of the table's configs that told something.
+MadeRuns::Runs telling_runs(const MadeRuns& made, const Ablation& ablation) {
   MadeRuns::Runs of_configs;
   std::string newest;
   std::set<std::string> configs;
@@ -44,11 +45,32 @@ Tellings tellings_of(const MadeRuns& made, const TableSpec& declared, const Abla
     of_configs.insert(of_configs.end(), own.begin(), own.end());
   }
   for (const auto& [row, times] : ablation.hidden) newest = std::max(newest, times.planned);
+  MadeRuns::Runs runs = made.behind(of_configs, newest);
+  const auto told_nothing = [](const store::ConfiguredRun* run) { return !tells(*run); };
+  runs.erase(std::remove_if(runs.begin(), runs.end(), told_nothing), runs.end());
+  return runs;
+}
+
+/// Of these runs, but those of seeds that no row is to show.
+Tellings tellings_of(const MadeRuns::Runs& runs, const TableSpec& declared) {
   Tellings tellings;
-  for (const store::ConfiguredRun* run : made.behind(of_configs, newest))
-    if (tells(*run) && !is_tuning_run(declared, run->summary))
-      tellings.push_back(telling_of(run->summary));
+  for (const store::ConfiguredRun* run : runs)
+    if (!is_tuning_run(declared, run->summary)) tellings.push_back(telling_of(run->summary));
   return tellings;
+}
+
+/// The seeds of these runs that were tuning seeds of the table when the runs were made, and are not
+/// any more.
+std::set<int64_t> former_tuning_seeds(const MadeRuns::Runs& runs, const TableSpec& declared) {
+  const std::vector<int64_t>& shown = declared.shown_tuning_seeds;  // as the file declares them
+  std::set<int64_t> seeds;
+  for (const store::ConfiguredRun* run : runs) {
+    const int64_t seed = run->summary.seed;
+    const bool is_one_now = (declared.best_of && is_tuning_seed(*declared.best_of, seed)) ||
+                            std::find(shown.begin(), shown.end(), seed) != shown.end();
+    if (!is_one_now && was_tuning_seed(declared.name, run->summary)) seeds.insert(seed);
+  }
+  return seeds;
 }
 
 Tellings tellings_of(const std::vector<store::RunSummary>& runs) {
@@ -118,6 +140,17 @@ std::string why_left_over(const AblationRow& row) {
          ") before the table declared them: declare tuning seeds that were not run yet";
 }
 
+/// Why the row's seeds may be the best of those that tuned it; "" if they may not.
+std::string why_taken_from_tuning(const AblationRow& row, const std::set<int64_t>& former) {
+  std::set<int64_t> seeds;
+  for (const store::RunSummary& run : row.runs)
+    if (former.count(run.seed) > 0) seeds.insert(run.seed);
+  if (seeds.empty()) return "";
+  return std::to_string(seeds.size()) + " of its " + counted(row.runs.size(), "seed") +
+         " were tuning seeds when they were run (" + seeds_text(seeds) +
+         "): run new ones, or declare these again";
+}
+
 /// Why the row's runs may be of seeds that were picked from known ones; "" if they may not, or if
 /// one of `samples` has them.
 std::string why_picked(const std::vector<store::RunSummary>& runs,
@@ -141,10 +174,13 @@ std::string why_picked(const std::vector<store::RunSummary>& runs,
 }  // namespace
 
 void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation& ablation) {
-  const Tellings tellings = tellings_of(made, declared, ablation);
+  const MadeRuns::Runs runs = telling_runs(made, ablation);
+  const Tellings tellings = tellings_of(runs, declared);
+  const std::set<int64_t> former = former_tuning_seeds(runs, declared);
   std::vector<const AblationRow*> samples;
   for (AblationRow* row : compared_rows(ablation)) {
     std::string why = why_left_over(*row);
+    if (why.empty()) why = why_taken_from_tuning(*row, former);
     if (why.empty()) why = why_picked(row->first_runs, *row, tellings, samples);
     // Who repeats runs chooses seeds as well: those of which the numbers are known to come again.
     if (why.empty()) why = why_picked(row->runs, *row, tellings, samples);

@@ -86,17 +86,37 @@ bool is_design_of(const TableSpec& table, const std::string& recorded) {
   return key == design_key(table) || key == key_of(first_design(table));
 }
 
+namespace {
+
+/// What the run recorded of the table; "" if the table did not exist, or nothing is known.
+std::string recorded_by(const store::RunSummary& run, const std::string& table) {
+  if (run.planned_tables.empty()) return "";
+  const nlohmann::json planned = parse_json(run.planned_tables);
+  const auto found = planned.find(table);
+  return found == planned.end() ? "" : found->get<std::string>();
+}
+
+/// Whether what was recorded of a table names the seed behind the key.
+bool names_seed(const std::string& recorded, int64_t seed) {
+  const size_t behind_key = recorded.find(' ');
+  if (behind_key == std::string::npos) return false;
+  const std::vector<std::string> seeds = split(recorded.substr(behind_key + 1), ',');
+  return std::find(seeds.begin(), seeds.end(), std::to_string(seed)) != seeds.end();
+}
+
+}  // namespace
+
+bool was_tuning_seed(const std::string& table, const store::RunSummary& run) {
+  return names_seed(recorded_by(run, table), run.seed);
+}
+
 bool is_tuning_run(const TableSpec& table, const store::RunSummary& run) {
   if (!table.best_of || !is_tuning_seed(*table.best_of, run.seed)) return false;
   if (run.planned_tables.empty()) return true;
-  const nlohmann::json planned = parse_json(run.planned_tables);
-  const auto found = planned.find(table.name);
-  if (found == planned.end()) return false;
-  const std::string recorded = found->get<std::string>();
-  const size_t behind_key = recorded.find(' ');
-  if (behind_key == std::string::npos) return is_design_of(table, recorded);
-  const std::vector<std::string> seeds = split(recorded.substr(behind_key + 1), ',');
-  return std::find(seeds.begin(), seeds.end(), std::to_string(run.seed)) != seeds.end();
+  const std::string recorded = recorded_by(run, table.name);
+  if (recorded.find(' ') == std::string::npos)
+    return !recorded.empty() && is_design_of(table, recorded);
+  return names_seed(recorded, run.seed);
 }
 
 }  // namespace forge::tables

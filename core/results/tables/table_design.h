@@ -31,4 +31,9 @@ bool is_design_of(const TableSpec& table, const std::string& recorded);
 /// recorded no tables: of these nothing is said.
 bool is_tuning_run(const TableSpec& table, const store::RunSummary& run);
 
+/// Whether the run's seed was a tuning seed of the table of that name when the run was made,
+/// whatever the table was like. Runs of earlier versions recorded no tuning seeds: of these nothing
+/// is said.
+bool was_tuning_seed(const std::string& table, const store::RunSummary& run);
+
 }  // namespace forge::tables

@@ -274,9 +274,10 @@ TEST_CASE("a row of which some seeds have one loss to the last bit is compared w
 }
 
 /// What the setup of a table of two rows with two seeds says of the table itself, if its runs
-/// recorded these tables.
+/// recorded these tables. `by`: the key that divides its rows; "": none.
 std::string design_text(const std::optional<std::map<std::string, std::string>>& planned_tables,
-                        const TableSpec& table) {
+                        TableSpec table,
+                        const std::string& by = "") {
   Lab lab;
   for (const char* config : {"llama", "canon_a"}) {
     for (const int seed : {1, 2}) {
@@ -287,7 +288,10 @@ std::string design_text(const std::optional<std::map<std::string, std::string>>&
       make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
     }
   }
-  for (const SetupEntry& entry : build_ablation(table, lab.read(), {}).setup)
+  AblationOptions options;
+  options.project_tables = {table};
+  if (!by.empty()) group_by(table, by);
+  for (const SetupEntry& entry : build_ablation(table, lab.read(), options).setup)
     if (entry.name == "Table") return entry.short_text + "; " + entry.value;
   return "";
 }
@@ -331,6 +335,27 @@ TEST_CASE("a table that is newer than its runs says so", "[report][plan]") {
   changed.parameters_within = std::nullopt;
   CHECK(contains(design_text(planned, changed), "table changed after its runs; changed after 4 "));
   CHECK_FALSE(is_design_of(changed, design_key(table)));
+}
+
+TEST_CASE("a table whose rows are divided by a key says what it says without", "[report][plan]") {
+  const TableSpec table = small_table();
+  const std::map<std::string, std::string> none, planned = {{table.name, design_key(table)}};
+  TableSpec chosen = table;
+  chosen.rows.pop_back();
+  std::swap(chosen.rows[0], chosen.rows[1]);
+  chosen.baseline = chosen.rows[0].config;
+  for (const char* key : {"optimizer.eps", "backend"}) {
+    INFO(key);
+    CHECK(design_text(planned, table, key) == "");
+    CHECK(design_text(none, table, key) == design_text(none, table));
+    CHECK(contains(design_text(none, table, key), "table written after its runs"));
+    CHECK(design_text(planned, chosen, key) == design_text(planned, chosen));
+    CHECK(contains(design_text(planned, chosen, key), "table changed after its runs"));
+  }
+  TableSpec tuned = table;
+  tuned.best_of = BestOfSpec{"optimizer.lr", {0.002}, "eval_loss"};
+  const std::map<std::string, std::string> recorded = {{tuned.name, recorded_design(tuned)}};
+  CHECK(design_text(recorded, tuned, "optimizer.lr") == "");
 }
 
 TEST_CASE("how the best of several runs is chosen belongs to a table's design", "[report][plan]") {

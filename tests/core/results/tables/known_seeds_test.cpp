@@ -228,6 +228,48 @@ TEST_CASE("seeds that were known before they became tuning seeds are passed over
   CHECK(violations(now, 2e-8) == "");
 }
 
+TEST_CASE("seeds that were tuning seeds when they were run are no sample", "[report][plan]") {
+  TableSpec table = small_table();
+  table.best_of =
+      BestOfSpec{"optimizer.lr", {0.002}, "eval_loss", Extreme::lowest, 0, {1, 2, 3, 4, 5, 6}};
+  const auto recording = [](const TableSpec& then, double eps = 1e-8) {
+    return [&then, eps](MadeRun& made) {
+      made.experiment.optimizer.lr = 0.002;
+      made.experiment.optimizer.eps = eps;
+      made.planned_tables = std::map<std::string, std::string>{{then.name, recorded_design(then)}};
+    };
+  };
+  TableSpec picked = table;
+  picked.best_of->tuning_seeds = {4, 5, 6};
+  const std::string why =
+      "its seeds may have been chosen: 3 of its 3 seeds were tuning seeds when they were run (1, "
+      "2, 3): run new ones, or declare these again";
+  const Commands commands;
+  commands.run(both, up_to(6), 10, recording(table));
+  CHECK(commands.of(0, picked) == why);
+  CHECK(commands.of(1, picked) == why);
+  TableSpec divided = picked;
+  group_by(divided, "optimizer.eps");
+  CHECK(commands.of(1, divided) == why);
+  TableSpec not_tuned = picked;
+  not_tuned.best_of.reset();
+  CHECK(contains(commands.of(1, not_tuned), "6 of its 6 seeds were tuning seeds"));
+  // Rows by the key of best_of show the tuning seeds that the table declares.
+  TableSpec by_value = table;
+  group_by(by_value, "optimizer.lr");
+  CHECK(commands.of(1, by_value) == "");
+  // Seeds that are run again are known all the same.
+  commands.run(both, up_to(3), 21, recording(picked, 2e-8));
+  commands.run(both, {4, 5, 6}, 21, recording(picked, 2e-8));
+  CHECK(contains(commands.of(1, picked), "were tuning seeds when they were run"));
+
+  const Commands new_ones;  // declared, and not run as tuning seeds
+  new_ones.run(both, {4, 5, 6}, 10, recording(table));
+  new_ones.run(both, up_to(3), 21, recording(picked));
+  CHECK(new_ones.of(0, picked) == "");
+  CHECK(new_ones.of(1, picked) == "");
+}
+
 TEST_CASE("seeds that failed and were repeated are not chosen", "[report][plan]") {
   const Commands commands;
   commands.run({"llama"}, up_to(10), 10);
