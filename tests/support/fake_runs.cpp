@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 
 #include "core/base/error.h"
@@ -205,6 +206,21 @@ void append_ended(const run::RunFolder& folder,
   if (busy_elsewhere > 0) json["busy_elsewhere"] = busy_elsewhere;
   if (!changed_inputs.empty()) json["changed_inputs"] = changed_inputs;
   append_line(folder, json.dump() + "\n");
+}
+
+double time_of_day(int day) { return first_event_time + 86400.0 * (day - 20); }
+
+void set_times(const run::RunFolder& folder, double of_losses, double of_end) {
+  std::istringstream lines(read_file(folder.events_file()));
+  std::string changed;
+  for (std::string line; std::getline(lines, line);) {
+    nlohmann::json json = nlohmann::json::parse(line);
+    const std::string event = json.at("event");
+    if (event == "train" || event == "evaluation") json["time"] = of_losses;
+    if (event == "finished" || event == "ended") json["time"] = of_end;
+    changed += json.dump() + "\n";
+  }
+  write_file_atomic(folder.events_file(), changed);
 }
 
 run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const MadeRun& run) {

@@ -147,6 +147,13 @@ void append_ended(const run::RunFolder& folder,
                   double busy_elsewhere = 0,
                   const std::vector<std::string>& changed_inputs = {});
 
+/// Seconds since 1970 of ten o'clock on a day of November 2026.
+double time_of_day(int day);
+
+/// Gives the events of a run other times, in seconds since 1970: those that tell a loss, and those
+/// behind them.
+void set_times(const run::RunFolder& folder, double of_losses, double of_end);
+
 /// Training metrics of a step with figures that follow from the step alone.
 worker::TrainMetrics metrics_at(int64_t step);
 

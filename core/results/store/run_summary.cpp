@@ -270,7 +270,22 @@ void add_conditions(const run::StoredEvent& stored, RunSummary& run) {
 
 }  // namespace
 
+namespace {
+
+bool is_before_year_10000(double time) { return time >= 0 && time < 253402300800.0; }
+
+/// Losses of attempt 0 are those of a run that this one continues.
+bool tells_loss(const run::StoredEvent& stored) {
+  return stored.attempt > 0 && stored.event &&
+         (std::holds_alternative<worker::TrainMetrics>(*stored.event) ||
+          std::holds_alternative<worker::Evaluation>(*stored.event));
+}
+
+}  // namespace
+
 void apply(const run::StoredEvent& stored, RunSummary& run) {
+  if (run.first_loss.empty() && tells_loss(stored) && is_before_year_10000(stored.time))
+    run.first_loss = utc_timestamp(stored.time);
   add_conditions(stored.taken_over ? *stored.taken_over : stored, run);
   if (stored.started) {
     run.attempts = stored.attempt;
@@ -303,8 +318,7 @@ void go_back(const KeptMetrics& kept, RunSummary& run) {
 void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const double time = line->event ? line->event->time : -1;
-    const bool before_year_10000 = time >= 0 && time < 253402300800.0;
-    if (!before_year_10000) continue;
+    if (!is_before_year_10000(time)) continue;
     run.updated = utc_timestamp(time);
     return;
   }

@@ -41,6 +41,9 @@ struct RunSummary {
   std::optional<double> repeated_sentences;  ///< fraction of those evaluated on
   std::string created;                       ///< UTC
   std::string updated;                       ///< UTC, of the newest event
+  /// UTC, when one of its own attempts first told a loss, of training or of an evaluation; "": none
+  /// yet. A run that is stopped and goes on later has told it all the same.
+  std::string first_loss;
   std::string profile;
   std::string backend;
   /// This, the device's name, libraries, variables, `processes` and `recompute` are those of all
@@ -124,6 +127,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("repeated_sentences", run.repeated_sentences);
   visit.column("created", run.created);
   visit.column("updated", run.updated);
+  visit.column("first_loss", run.first_loss);
   visit.column("profile", run.profile);
   visit.column("backend", run.backend);
   visit.column("backend_version", run.backend_version);

@@ -23,6 +23,7 @@ CREATE TABLE runs (
   repeated_sentences    REAL,               -- fraction of the evaluated ones that are trained on
   created               TEXT NOT NULL,      -- UTC
   updated               TEXT NOT NULL,      -- UTC, of the newest event
+  first_loss            TEXT NOT NULL,      -- UTC, when an attempt of its own first told a loss; '': none yet
   profile               TEXT NOT NULL,
   backend               TEXT NOT NULL,
   backend_version       TEXT NOT NULL,

@@ -11,6 +11,7 @@
 
 #include "core/base/text.h"
 #include "core/results/tables/best_of.h"
+#include "core/results/tables/repetitions.h"
 #include "core/results/tables/row_sample.h"
 #include "core/results/tables/table_design.h"
 
@@ -20,7 +21,7 @@ namespace {
 /// A run that told of its seed. Its times are the run's own.
 struct Telling {
   int64_t seed = 0;
-  std::string_view planned, ended;
+  std::string_view planned, told;
 };
 using Tellings = std::vector<Telling>;
 
@@ -28,10 +29,15 @@ using Tellings = std::vector<Telling>;
 using SeedTimes = std::map<int64_t, std::string_view>;
 
 bool is_known_at(std::string_view time, const Telling& telling) {
-  return telling.planned < time && telling.ended <= time;
+  return telling.planned < time && telling.told <= time;
 }
 
-Telling telling_of(const store::RunSummary& run) { return {run.seed, run.created, run.updated}; }
+Telling telling_of(const store::RunSummary& run) { return {run.seed, run.created, told_at(run)}; }
+
+/// A run that goes on has told what it told before it was stopped.
+bool has_told(const store::ConfiguredRun& run) {
+  return tells(run) || !run.summary.first_loss.empty();
+}
 
 /// All runs of the table's configs that told something.
 MadeRuns::Runs telling_runs(const MadeRuns& made, const Ablation& ablation) {
@@ -46,7 +52,7 @@ MadeRuns::Runs telling_runs(const MadeRuns& made, const Ablation& ablation) {
   }
   for (const auto& [row, times] : ablation.hidden) newest = std::max(newest, times.planned);
   MadeRuns::Runs runs = made.behind(of_configs, newest);
-  const auto told_nothing = [](const store::ConfiguredRun* run) { return !tells(*run); };
+  const auto told_nothing = [](const store::ConfiguredRun* run) { return !has_told(*run); };
   runs.erase(std::remove_if(runs.begin(), runs.end(), told_nothing), runs.end());
   return runs;
 }

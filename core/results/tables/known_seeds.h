@@ -7,10 +7,10 @@
 namespace forge::tables {
 
 /// Lets a row be compared with nothing whose seeds may have been chosen by what was known of them.
-/// A seed is known from the end of the first run that told of it, with any setting, of any
+/// A seed is known from the first loss of the first run that told of it, with any setting, of any
 /// row's config, under the names that these had before (MadeRuns::behind). The seeds that were
 /// known when the row's runs of them were planned must be the first ones in the order in which they
-/// became known, or as another such row, whose runs had then ended, has them: a row that
+/// became known, or as another such row, whose runs had then told of them, has them: a row that
 /// lacks one before its last may have passed over it. New seeds are always a sample, and so is a
 /// row with a single seed that was known, which says nothing yet. Seeds that tune the rows are not
 /// lacked where the table, as its file declares it, had declared them before they were run

@@ -207,7 +207,7 @@ std::vector<RunSet> shown_before(const MadeSet& own,
 bool were_known_at(const std::string& time, const MadeSet& set, size_t seeds) {
   std::set<int64_t> known;
   for (const ConfiguredRun* run : set.runs)
-    if (tells(*run) && store::is_final(run->summary.status) && run->summary.updated <= time)
+    if (tells(*run) && store::is_final(run->summary.status) && told_at(run->summary) <= time)
       known.insert(run->summary.seed);
   return known.size() >= seeds;
 }

@@ -40,22 +40,26 @@ std::vector<std::string> keys_of(const RunSummary& run) {
 
 }  // namespace
 
+const std::string& told_at(const RunSummary& run) {
+  return run.first_loss.empty() ? run.updated : run.first_loss;
+}
+
 FirstRuns first_runs_of(const std::vector<RunSummary>& runs) {
-  std::vector<const RunSummary*> by_end;
+  std::vector<const RunSummary*> in_order;
   for (const RunSummary& run : runs)
-    if (run.status == run::RunState::completed) by_end.push_back(&run);
-  std::sort(by_end.begin(), by_end.end(), [](const RunSummary* a, const RunSummary* b) {
-    return std::tie(a->updated, a->id) < std::tie(b->updated, b->id);
+    if (run.status == run::RunState::completed) in_order.push_back(&run);
+  std::sort(in_order.begin(), in_order.end(), [](const RunSummary* a, const RunSummary* b) {
+    return std::tie(told_at(*a), a->id) < std::tie(told_at(*b), b->id);
   });
   FirstRuns first_runs;
   std::unordered_map<std::string, const RunSummary*> first_of_key;
-  for (const RunSummary* run : by_end) {
+  for (const RunSummary* run : in_order) {
     const RunSummary* first = run;
     const std::vector<std::string> keys = keys_of(*run);
     for (const std::string& key : keys) {
       const auto found = first_of_key.find(key);
-      if (found != first_of_key.end() && found->second->updated <= run->created &&
-          found->second->updated <= first->updated)
+      if (found != first_of_key.end() && told_at(*found->second) <= run->created &&
+          told_at(*found->second) <= told_at(*first))
         first = found->second;
     }
     for (const std::string& key : keys) first_of_key.emplace(key, first);
@@ -121,7 +125,7 @@ RunHistory::Runs RunHistory::older_ones_of(const RunSummary& run) const {
   const auto alike = alike_.find(first_id_of(run));
   if (alike == alike_.end()) return older;
   for (const RunSummary* other : alike->second)
-    if (other->id != run.id && other->updated <= run.created) older.push_back(other);
+    if (other->id != run.id && told_at(*other) <= run.created) older.push_back(other);
   return older;
 }
 

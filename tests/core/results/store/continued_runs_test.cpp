@@ -83,6 +83,7 @@ TEST_CASE("a run that continues another takes over all that marks its steps", "[
   CHECK(waiting.step == 30);
   CHECK(waiting.attempts == 0);
   CHECK(waiting.kept_step == 0);
+  CHECK(waiting.first_loss.empty());  // those that it took over are the other one's
   append_next_attempt(folder, 1, "a checkpoint", 30);
   const RunSummary run = summary_of(place, folder);
   check_marks(run);

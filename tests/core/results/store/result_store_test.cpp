@@ -31,6 +31,7 @@ TEST_CASE("a completed run is taken up with everything its folder says", "[store
   REQUIRE(summary.command == "forge run train_canon_ac");
   REQUIRE(summary.created == "2026-11-20T10:00:00.000Z");
   REQUIRE(summary.updated == "2026-11-20T10:01:15.000Z");
+  REQUIRE(summary.first_loss == "2026-11-20T10:00:00.000Z");
   REQUIRE(summary.profile == "quick");
   REQUIRE(summary.backend == "libtorch");
   REQUIRE(summary.backend_version == "0.1.0");

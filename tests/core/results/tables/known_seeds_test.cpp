@@ -270,6 +270,22 @@ TEST_CASE("seeds that were tuning seeds when they were run are no sample", "[rep
   CHECK(new_ones.of(1, picked) == "");
 }
 
+TEST_CASE("seeds are known from their first losses, also if their runs go on later",
+          "[report][plan]") {
+  const auto canon_a_beside_llama = [](int day_of_losses) {
+    const Commands commands;
+    std::vector<std::string> ids;
+    commands.run({"llama"}, up_to(8), 10, [&](const MadeRun& made) { ids.push_back(made.id); });
+    for (const std::string& id : ids)
+      set_times(
+          run::RunFolder(commands.lab.runs / id), time_of_day(day_of_losses), time_of_day(28));
+    commands.run({"canon_a"}, {3, 5, 7}, 25);
+    return commands.canon_a();
+  };
+  CHECK(contains(canon_a_beside_llama(21), "it lacks 4 that were known before these (1, 2, 4, 6)"));
+  CHECK(canon_a_beside_llama(26) == "");
+}
+
 TEST_CASE("seeds that failed and were repeated are not chosen", "[report][plan]") {
   const Commands commands;
   commands.run({"llama"}, up_to(10), 10);

@@ -395,6 +395,20 @@ TEST_CASE("values of --by that are run together share the error", "[report][plan
   for (const double p : together.p_values()) CHECK(p == Approx(3 * alone));
 }
 
+TEST_CASE("a value of --by is known from the first losses of its runs on", "[report][plan]") {
+  const auto other_runs = [](int day_of_losses) {
+    const LearningRates values({10, 25});
+    for (const char* config : {"llama", "canon_a"})
+      for (const char* seed : {"1", "2", "3"})
+        set_times(run::RunFolder(values.lab.runs / join({config, "0", seed}, "-")),
+                  time_of_day(day_of_losses),
+                  time_of_day(28));
+    return setup_of(values.built(), "Other runs");
+  };
+  CHECK(contains(other_runs(21), "1 earlier set of runs counted"));
+  CHECK(other_runs(26) == "");
+}
+
 TEST_CASE("hiding a value of --by makes no other value clearer", "[report][plan]") {
   for (const std::vector<int>& days : {std::vector<int>{10, 10, 10},
                                        std::vector<int>{10, 11, 12},

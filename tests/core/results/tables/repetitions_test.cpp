@@ -71,6 +71,15 @@ TEST_CASE("a run that was planned before the other one ended repeats nothing", "
         "old");
 }
 
+TEST_CASE("a run that goes on later was known from its first loss on", "[report][plan]") {
+  RunSummary old = completed("old", 10, 25);
+  old.first_loss = "2026-11-12T10:00:00.000Z";
+  CHECK(first_id(completed("new", 20, 22), {old}) == "old");
+  CHECK(first_id(old, {completed("new", 20, 22)}) == "");
+  old.first_loss = "2026-11-21T10:00:00.000Z";
+  CHECK(first_id(completed("new", 20, 22), {old}) == "");
+}
+
 TEST_CASE("numbers that are rounded may be equal by chance", "[report][plan]") {
   RunSummary old = completed("old", 10, 11), repeated = completed("new", 20, 21);
   old.metrics = repeated.metrics = {{"eval_loss", 3.1416}, {"train_loss", 2.718}};
