@@ -56,7 +56,7 @@ struct Project {
     experiment.seed = static_cast<uint64_t>(seed);
     run.config = config::to_json(experiment);
     store::RunSummary& summary = run.summary;
-    char text[32];
+    char text[64];
     summary.id = config + "-" + std::to_string(length) + "-" + std::to_string(seed);
     summary.project = "projects/costs";
     summary.config = config;
