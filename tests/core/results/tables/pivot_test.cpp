@@ -409,7 +409,7 @@ TEST_CASE("a pivot's interval is that of a table's row", "[report][pivot]") {
     CHECK(make_sheet(pivot).rows[0][1].text == sheet.rows[0][++column].text + " (3)");
   }
   const Pivot pivot = build_pivot(lab.read(), {"config", "", "answer_accuracy"});
-  CHECK(contains(make_sheet(pivot).rows[0][1].text, "99.0 % \u00b1 1.9 %"));
+  CHECK(contains(make_sheet(pivot).rows[0][1].text, "99.0 % \u00b1 1.7 %"));
   CHECK(to_json(pivot)["cells"][0]["count"] == 200);
   CHECK(contains(to_csv(pivot), "answer_accuracy,answer_accuracy_count,answer_accuracy_low,"));
 }
