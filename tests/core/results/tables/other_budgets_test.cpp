@@ -202,7 +202,7 @@ bool differ_at_any_budget(RandomStream& random, int lengths, int& at_first) {
 
 TEST_CASE("who moves the budget until two equal rows differ errs in one table in twenty",
           "[report][budget][other_budgets][simulation]") {
-  const int tables = simulated_tables(200);
+  const int tables = simulated_tables(60);
   RandomStream random(simulation_seed(), stream_number("moved budgets"));
   int differ = 0, at_first = 0;
   for (int i = 0; i < tables; ++i) differ += differ_at_any_budget(random, 12, at_first);
