@@ -593,9 +593,7 @@ void add_supervise(const Command& app) {
   const auto [command, options] = app.add_command("supervise", "", supervise);
   command.hidden();
   command.add_option("DIR", options.dir, "Run folder").required();
-  command.add_flag("--queue",
-                   options.keeps_queue,
-                   "Start what waits in this runs folder's queue for room on the disk");
+  command.add_flag("--queue", options.keeps_queue, "Start what waits in this runs folder's queue");
   command.add_option("--lease", options.lease, "Descriptor to keep open during the run");
   command.add_option("--device", options.device, "Device instead of the request's; or A,B,…");
   command.add_option("--stop-after", options.stop_after, "Step of a rung to stop at");

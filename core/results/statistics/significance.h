@@ -29,7 +29,7 @@ struct Difference {
 /// (sample.h).
 ///
 /// `sampling_error` is the standard error that the difference has because only so many cases were
-/// evaluated, 0 where that is not known, and `evaluation_error` that of only so many rows of text.
+/// evaluated, 0 where that is not known, and `evaluation_error` the same for the rows of text.
 /// All seeds evaluate the same cases and rows: what the seeds vary by does not contain them. The
 /// interval reaches as far as the root of the squares of what each error alone would reach.
 ///

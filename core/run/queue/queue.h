@@ -113,7 +113,7 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>   its last sign of life: hosts.h
-///     .queue/keeper-<host>-<user>  held by a process that waits for room on the disk: keeper.h
+///     .queue/keeper-<host>-<user>  held by the process that keeps the queue: keeper.h
 ///
 /// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
 /// would have to wait for a process that is stopped.
