@@ -423,11 +423,12 @@ std::vector<ListedBackend> list_backends(
   list[0].description = "forge's own, in C++";
   for (const config::DeclaredBackend& declared : config::declared_backends(folders)) {
     // Without a cache: it is asked again each time.
-    const bool is_asked = may_start(declared);
+    const bool is_asked = declared.problem.empty() && may_start(declared);
     list.push_back(is_asked ? ask(ExternalBackend(declared.name, declared.external), launcher)
                             : ListedBackend());
     list.back().name = declared.name;
     list.back().was_asked = is_asked;
+    if (!declared.problem.empty()) list.back().problem = declared.problem;
     list.back().description = declared.description;
     list.back().declaration = declared.file;
   }

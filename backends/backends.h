@@ -103,7 +103,7 @@ struct ListedBackend {
   std::filesystem::path declaration;        ///< "": it comes with forge
   std::optional<worker::BackendInfo> info;  ///< none: it cannot be used here
   std::string problem;                      ///< why not
-  bool was_asked = true;  ///< false: its program was not started, so nothing is known
+  bool was_asked = true;                    ///< false: its program was not started
 };
 
 /// libtorch and all that are declared in `folders`. The programs of those that `may_start` allows

@@ -93,7 +93,7 @@ std::string backend_text(const ListedBackend& backend) {
         name = "";
       }
     }
-  } else if (backend.was_asked) {
+  } else if (!backend.problem.empty()) {
     add("unavailable", split(backend.problem, '\n').front());
   } else {
     add("not started", quoted_command("forge backends " + backend.name) + " asks it what it is");
@@ -161,6 +161,7 @@ worker::WorkerCommand program_command(const Context& context,
     for (const config::DeclaredBackend& declared :
          config::declared_backends(context.backend_folders())) {
       if (declared.name != words[0]) continue;
+      if (!declared.problem.empty()) throw Error(declared.problem);
       experiment.backend = declared.name;
       experiment.external = declared.external;
     }

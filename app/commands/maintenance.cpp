@@ -145,7 +145,7 @@ bool confirm(const std::string& bytes) {
   return answer == "y" || answer == "yes";
 }
 
-std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const GcOptions& options) {
+manage::GarbageSearch find(const std::filesystem::path& runs_dir, const GcOptions& options) {
   manage::GarbageOptions search = options.search;
   search.now = unix_time();
   if (options.cache) search.cache_dir = user_cache_dir();
@@ -155,7 +155,9 @@ std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const G
 
 int collect(const Context& context, const GcOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  const std::vector<manage::Garbage> garbage = find(runs_dir, options);
+  const auto [garbage, left_out] = find(runs_dir, options);
+  for (const std::string& run : left_out)
+    std::cerr << "warning: left out " << tables::printable(run) << "\n";
   int64_t total = 0;
   for (const manage::Garbage& item : garbage) total += item.bytes;
   if (!options.json) {
@@ -166,7 +168,7 @@ int collect(const Context& context, const GcOptions& options) {
     }
     print_garbage(garbage, options.verbose);
   }
-  const auto holds = [&](manage::GarbageKind kind) {
+  const auto holds = [&, &garbage = garbage](manage::GarbageKind kind) {
     return std::any_of(
         garbage.begin(), garbage.end(), [&](const auto& item) { return item.kind == kind; });
   };
@@ -182,14 +184,16 @@ int collect(const Context& context, const GcOptions& options) {
   const bool frees = !garbage.empty() && (options.yes || (can_ask && confirm(bytes)));
   LateProgress progress("freeing");
   if (frees) freed = manage::free_garbage(runs_dir, garbage, progress.reporter());
-  for (const std::string& kept : freed.kept) std::cerr << "warning: kept " << kept << "\n";
+  for (const std::string& kept : freed.kept)
+    std::cerr << "warning: kept " << tables::printable(kept) << "\n";
   if (options.json) {
     const auto list = json_list(garbage, [](const auto& item) { return to_json(item); });
     print_json(nlohmann::json{{"garbage", list},
                               {"bytes", total},
                               {"freed", freed.count},
                               {"freed_bytes", freed.bytes},
-                              {"kept", freed.kept}});
+                              {"kept", freed.kept},
+                              {"left_out", left_out}});
   } else if (frees) {
     std::cout << "freed " << human_bytes(double(freed.bytes)) << "\n";
   } else {
@@ -241,7 +245,13 @@ int compare(const Context& context, bool json) {
             << counted(comparison.differences.size(), "difference") << " from the run folders";
   if (comparison.active > 0) std::cout << "; " << comparison.active << " active not compared";
   std::cout << "\n";
-  if (differs) std::cerr << "hint: 'forge store reindex' builds it anew from the run folders\n";
+  const auto is_of_folder = [](const store::StoreDifference& found) { return found.is_of_folder; };
+  const auto& all = comparison.differences;
+  if (!std::all_of(all.begin(), all.end(), is_of_folder))
+    std::cerr << "hint: 'forge store reindex' builds it anew from the run folders\n";
+  if (std::any_of(all.begin(), all.end(), is_of_folder))
+    std::cerr << "hint: a run folder has the name of its run; take copies and renamed ones out of "
+                 "the runs folder\n";
   return differs ? 1 : 0;
 }
 

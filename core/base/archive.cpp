@@ -283,6 +283,9 @@ void ArchiveWriter::add_file(const std::string& name,
                              const fs::path& path,
                              const std::function<void(int64_t)>& on_bytes) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file && errno == ELOOP)
+    throw Error("cannot pack '" + path.string() + "': it is a link, which may lead anywhere",
+                "put a copy of the file in its place");
   if (!file) throw system_error("read '" + path.string() + "'", errno);
   const int64_t bytes = ::lseek(file.get(), 0, SEEK_END);
   ::lseek(file.get(), 0, SEEK_SET);

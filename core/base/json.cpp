@@ -30,6 +30,14 @@ nlohmann::json try_parse_json(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, false);
 }
 
+std::string json_problem(const std::exception& problem) {
+  const std::string text = problem.what();
+  const size_t name_ends = text.find("] ");
+  return text.rfind("[json.exception", 0) == 0 && name_ends != text.npos
+             ? text.substr(name_ends + 2)
+             : text;
+}
+
 const nlohmann::json* find_value(const nlohmann::json& object, std::string_view key) {
   const nlohmann::json* value = &object;
   while (true) {

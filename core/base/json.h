@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,10 @@ std::string plain_text(const nlohmann::json& value);
 nlohmann::json parse_json(std::string_view text);
 /// is_discarded() where the text is no JSON.
 nlohmann::json try_parse_json(std::string_view text);
+
+/// What the library says is wrong, without the name that it gives the kind of problem:
+/// "type must be number, but is string".
+std::string json_problem(const std::exception& problem);
 
 /// The value of nested objects at a dotted key such as "model.canon.set"; null where there is none.
 const nlohmann::json* find_value(const nlohmann::json& object, std::string_view key);

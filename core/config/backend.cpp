@@ -71,6 +71,19 @@ DeclaredBackend read_declaration(const fs::path& file) {
   return backend;
 }
 
+/// One whose file is wrong is listed with what is wrong, and hides no other one.
+DeclaredBackend read_or_explain(const std::string& name, const fs::path& file) {
+  try {
+    return read_declaration(file);
+  } catch (const Error& problem) {
+    DeclaredBackend wrong;
+    wrong.name = name;
+    wrong.file = file;
+    wrong.problem = describe(problem);
+    return wrong;
+  }
+}
+
 std::vector<fs::path> declarations_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const fs::path& entry : required_entries(folder)) {
@@ -185,7 +198,7 @@ std::vector<DeclaredBackend> declared_backends(const std::vector<fs::path>& fold
       const std::string name = file.parent_path().filename().string();
       const auto is_same = [&](const DeclaredBackend& other) { return other.name == name; };
       if (std::none_of(backends.begin(), backends.end(), is_same))
-        backends.push_back(read_declaration(file));
+        backends.push_back(read_or_explain(name, file));
     }
   }
   std::sort(backends.begin(), backends.end(), [](const auto& a, const auto& b) {

@@ -21,6 +21,7 @@ struct DeclaredBackend {
   std::filesystem::path file;
   ExternalConfig external;  ///< complete; the working directory is absolute
   Origins origins;          ///< of the keys external.*
+  std::string problem;      ///< what is wrong in its file, which says nothing then
 };
 
 /// Folders whose sub-folders are backends, nearest first: of the project, of the workspace, and
@@ -30,7 +31,7 @@ std::vector<std::filesystem::path> backend_folders(const std::filesystem::path& 
                                                    const std::filesystem::path& library_dir);
 
 /// All that are declared in the folders, by name; of one name the first. A folder without the file
-/// is none. Throws Error where a file is wrong.
+/// is none.
 std::vector<DeclaredBackend> declared_backends(const std::vector<std::filesystem::path>& folders);
 
 /// Fills in `external` for a backend that is declared, where no later layer than the one that chose

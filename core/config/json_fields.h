@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 
@@ -165,7 +166,7 @@ class Reader {
     try {
       value_from_json(*json, value);
     } catch (const std::exception& problem) {
-      throw Error("'" + path_ + key + "': " + problem.what());
+      throw Error("'" + path_ + key + "': " + json_problem(problem));
     }
   }
   template <class T>

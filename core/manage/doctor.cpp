@@ -171,7 +171,7 @@ nlohmann::json to_json(const Finding& finding) {
 
 std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
   const std::string what = "backend " + report.name;
-  if (!report.was_asked) {
+  if (!report.was_asked && report.problem.empty()) {
     return {{what,
              Health::ok,
              "declared here and not started; " + quoted_command("forge backends " + report.name) +

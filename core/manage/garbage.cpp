@@ -19,6 +19,7 @@
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/queue/owners.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/messages.h"
@@ -59,14 +60,11 @@ bool is_link(const fs::path& path) {
 }
 
 /// Whether this user is kept from something in a folder: then nobody knows whether it is whole.
-bool is_closed(const fs::path& folder) {
-  const auto is_kept_from = [](const fs::path& path, int wanted) {
-    return ::access(path.c_str(), wanted) != 0 && (errno == EACCES || errno == EPERM);
-  };
-  if (is_kept_from(folder, R_OK | X_OK)) return true;
+bool holds_closed(const fs::path& folder) {
+  if (queue::is_closed(folder, R_OK | X_OK)) return true;
   const std::vector<fs::path> entries = folder_entries(folder);
   return std::any_of(entries.begin(), entries.end(), [&](const fs::path& entry) {
-    return is_kept_from(entry, R_OK);
+    return queue::is_closed(entry, R_OK);
   });
 }
 
@@ -75,14 +73,18 @@ class GarbageFinder {
   GarbageFinder(const fs::path& runs_dir, const GarbageOptions& options)
       : runs_dir_(runs_dir), options_(options) {}
 
-  std::vector<Garbage> run(const CountProgress& progress) {
+  GarbageSearch run(const CountProgress& progress) {
     look_at_trash();
     add_leftovers(runs_dir_, "");
     const fs::path queue = runs_dir_ / ".queue";
     if (!is_link(queue) && !is_link(queue / "entries")) add_leftovers(queue / "entries", "");
     const std::vector<run::RunFolder> folders = run::list_runs(runs_dir_);
     for (size_t i = 0; i < folders.size(); ++i) {
-      look_at_run(folders[i]);
+      try {
+        look_at_run(folders[i]);
+      } catch (const Error& problem) {
+        found_.left_out.push_back(folders[i].id() + ": " + problem.message());
+      }
       if (progress) progress(i + 1, folders.size());
     }
     if (!options_.cache_dir.empty()) look_at_cache(folders);
@@ -94,7 +96,7 @@ class GarbageFinder {
            const fs::path& path,
            const std::string& run,
            const std::string& reason) {
-    found_.push_back({kind, path, tree_bytes(path), run, reason, inode_of(path)});
+    found_.garbage.push_back({kind, path, tree_bytes(path), run, reason, inode_of(path)});
   }
 
   void look_at_trash() {
@@ -156,7 +158,7 @@ class GarbageFinder {
       weights::read_checkpoint_state(checkpoint, check);
       return true;
     } catch (const Error& problem) {
-      if (is_closed(checkpoint)) return false;
+      if (holds_closed(checkpoint)) return false;
       const std::optional<int64_t> step = weights::misnamed_step(checkpoint, check);
       if (step) {
         add(GarbageKind::misnamed_checkpoint,
@@ -206,18 +208,18 @@ class GarbageFinder {
     for (const data::PreparedFolder& prepared : data::list_prepared(options_.cache_dir)) {
       const double age = options_.now - double(prepared.modified);
       if (age < options_.days * day || needed.count(prepared.folder) > 0) continue;
-      found_.push_back({GarbageKind::prepared_data,
-                        prepared.folder,
-                        prepared.bytes,
-                        "",
-                        "not changed for " + days_text(age),
-                        inode_of(prepared.folder)});
+      found_.garbage.push_back({GarbageKind::prepared_data,
+                                prepared.folder,
+                                prepared.bytes,
+                                "",
+                                "not changed for " + days_text(age),
+                                inode_of(prepared.folder)});
     }
   }
 
   const fs::path& runs_dir_;
   const GarbageOptions& options_;
-  std::vector<Garbage> found_;
+  GarbageSearch found_;
 };
 
 /// Takes its name away first: what is half removed must not look like something whole. Returns the
@@ -284,9 +286,9 @@ nlohmann::json to_json(const Garbage& garbage) {
           {"reason", garbage.reason}};
 }
 
-std::vector<Garbage> find_garbage(const fs::path& runs_dir,
-                                  const GarbageOptions& options,
-                                  const CountProgress& progress) {
+GarbageSearch find_garbage(const fs::path& runs_dir,
+                           const GarbageOptions& options,
+                           const CountProgress& progress) {
   return GarbageFinder(runs_dir, options).run(progress);
 }
 

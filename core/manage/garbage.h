@@ -39,11 +39,16 @@ struct GarbageOptions {
   double now = 0;                   ///< seconds since 1970
 };
 
+struct GarbageSearch {
+  std::vector<Garbage> garbage;
+  std::vector<std::string> left_out;  ///< "RUN: why nobody could look into it"
+};
+
 /// What can be freed below `runs_dir` and in the cache, without running and queued runs. Changes
 /// nothing. `progress` counts the runs that were looked at.
-std::vector<Garbage> find_garbage(const std::filesystem::path& runs_dir,
-                                  const GarbageOptions& options,
-                                  const CountProgress& progress = {});
+GarbageSearch find_garbage(const std::filesystem::path& runs_dir,
+                           const GarbageOptions& options,
+                           const CountProgress& progress = {});
 
 struct Freed {
   int64_t count = 0;

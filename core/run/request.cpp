@@ -240,7 +240,7 @@ worker::Request read_request(const RunFolder& folder) {
     request = parse_request(file, record);
     require_request_of(record, request, file);
   } catch (const Json::exception& problem) {
-    throw Error("'" + shown_path(file) + "' is damaged: " + problem.what(),
+    throw Error("'" + shown_path(file) + "' is damaged: " + json_problem(problem),
                 command_of(record) + " writes it anew and continues the run",
                 ExitCode::failed);
   }

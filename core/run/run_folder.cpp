@@ -274,7 +274,8 @@ Json RunFolder::config(const RunRecord& record) const {
   try {
     require_config_of(record, config, config_file());
   } catch (const Json::exception& problem) {
-    throw Error("'" + config_file().string() + "' is damaged: " + problem.what(), ExitCode::failed);
+    throw Error("'" + config_file().string() + "' is damaged: " + json_problem(problem),
+                ExitCode::failed);
   }
   return config;
 }

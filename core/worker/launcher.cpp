@@ -61,9 +61,7 @@ namespace {
 FileDescriptor file_in_memory(const std::string& text) {
   FileDescriptor memory(::memfd_create("forge-request", MFD_CLOEXEC));
   if (!memory) throw system_error("hold the request in memory", errno);
-  if (::write(memory.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    throw system_error("hold the request in memory", errno);
-  }
+  write_all(memory.get(), text, "the request, held in memory");
   ::lseek(memory.get(), 0, SEEK_SET);
   return memory;
 }

@@ -87,7 +87,7 @@ auto reading(const std::string& name, const Read& read) {
   try {
     return read();
   } catch (const Json::exception& problem) {
-    throw Error("the description of the block '" + name + "' is not one: " + problem.what());
+    throw Error("the description of the block '" + name + "' is not one: " + json_problem(problem));
   }
 }
 

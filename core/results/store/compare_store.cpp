@@ -160,7 +160,7 @@ StoreComparison compare_once(const fs::path& path,
         compare(known->second, run, comparison);
       }
       const std::string wrong = wrong_name(run::RunFolder(runs_dir / id));
-      if (!wrong.empty()) comparison.differences.push_back({id, wrong});
+      if (!wrong.empty()) comparison.differences.push_back({id, wrong, true});
     }
     for (const auto& [id, run] : stored) {
       if (found.count(id) == 0 && active.count(id) == 0)

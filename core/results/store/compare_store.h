@@ -11,8 +11,9 @@ namespace forge::store {
 
 /// Where the store says something else than the run folders.
 struct StoreDifference {
-  std::string run;   ///< its id, or that of a measurement
-  std::string what;  ///< "eval_loss is 0.5 and by the folder 1.872"
+  std::string run;            ///< its id, or that of a measurement
+  std::string what;           ///< "eval_loss is 0.5 and by the folder 1.872"
+  bool is_of_folder = false;  ///< the folder is wrong: to build the store anew does not mend it
 };
 
 struct StoreComparison {

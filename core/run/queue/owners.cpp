@@ -26,11 +26,6 @@ std::string user_name(uid_t user) {
   return found->second = has_name ? entry.pw_name : "user " + std::to_string(user);
 }
 
-/// Whether the rights of a path keep this user from it. Nobody is kept from what is not there.
-bool is_closed(const fs::path& path, int wanted) {
-  return ::access(path.c_str(), wanted) != 0 && (errno == EACCES || errno == EPERM);
-}
-
 }  // namespace
 
 std::string owner_name(const fs::path& path) {
@@ -41,6 +36,10 @@ std::string owner_name(const fs::path& path) {
 bool is_of_other_user(const fs::path& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && status.st_uid != ::geteuid();
+}
+
+bool is_closed(const fs::path& path, int wanted) {
+  return ::access(path.c_str(), wanted) != 0 && (errno == EACCES || errno == EPERM);
 }
 
 std::string owner_of_closed(const run::RunFolder& folder) {

@@ -17,6 +17,10 @@ std::string owner_name(const std::filesystem::path& path);
 /// Whether another user owns what stands at a path.
 bool is_of_other_user(const std::filesystem::path& path);
 
+/// Whether the rights of a path keep this user from it, of which `wanted` are those of access(2).
+/// Nobody is kept from what is not there.
+bool is_closed(const std::filesystem::path& path, int wanted);
+
 /// The owner of a run of which this user may not read and write what its supervisor does; "" where
 /// nothing stands in the way, and where there is no such folder.
 std::string owner_of_closed(const run::RunFolder& folder);

@@ -223,13 +223,6 @@ struct Queue::DelayedStop {
 
 namespace {
 
-/// Whether a file is there that this user is not allowed to read.
-bool is_closed(const fs::path& file) {
-  struct stat status {};
-  return ::lstat(file.c_str(), &status) == 0 && ::access(file.c_str(), R_OK) != 0 &&
-         (errno == EACCES || errno == EPERM);
-}
-
 /// Whether a run's folder has no record. Of one that cannot be looked into that is not known.
 bool is_no_run(const run::RunFolder& folder) {
   try {
@@ -242,7 +235,7 @@ bool is_no_run(const run::RunFolder& folder) {
 /// What to do about an entry that cannot be read.
 std::string unread_text(const fs::path& runs_dir, const fs::path& file) {
   const std::string run = file.filename().string();
-  if (is_closed(file)) {
+  if (is_closed(file, R_OK)) {
     return "it belongs to " + owner_name(file) +
            ", whose forge alone starts the run; chmod g+r lets others see it";
   }
@@ -291,7 +284,7 @@ fs::path leases_folder(const fs::path& runs_dir) {
 bool is_queued(const fs::path& runs_dir, const std::string& run) {
   const fs::path file = entries_folder(folder_of(runs_dir)) / run;
   if (!path_exists(file)) return false;
-  if (is_closed(file)) return true;
+  if (is_closed(file, R_OK)) return true;
   try {
     entry_from_json(worker::object_from_line(read_file_within(file, max_json_file_bytes)));
     return true;
@@ -333,7 +326,7 @@ bool Queue::holds(const std::string& run) const {
 }
 
 bool Queue::may_wait(const std::string& run) const {
-  return find(run) || is_closed(entries_folder(folder_) / run);
+  return find(run) || is_closed(entries_folder(folder_) / run, R_OK);
 }
 
 namespace {

@@ -251,5 +251,15 @@ TEST_CASE("a damaged archive is refused wherever the damage is", "[archive]") {
                    "is not a whole zip archive"));
 }
 
+TEST_CASE("a link is not packed, and the message says what to do", "[archive]") {
+  const TemporaryFolder folder;
+  folder.write("real", "text");
+  fs::create_symlink(folder / "real", folder / "link");
+  ArchiveWriter archive(folder / "a");
+  CHECK(
+      contains(error_of([&] { archive.add_file("x", folder / "link"); }),
+               "it is a link, which may lead anywhere\nhint: put a copy of the file in its place"));
+}
+
 }  // namespace
 }  // namespace forge

@@ -51,8 +51,8 @@ TEST_CASE("removed runs are garbage after so many days and freed with their remo
           "[upkeep][garbage]") {
   const TemporaryFolder folder;
   remove_runs(folder.path(), {make_completed_run(folder.path(), keeping("a", 2))}, "");
-  REQUIRE(find_garbage(folder.path(), in_days(6)).empty());
-  const auto garbage = find_garbage(folder.path(), in_days(8));
+  REQUIRE(find_garbage(folder.path(), in_days(6)).garbage.empty());
+  const auto garbage = find_garbage(folder.path(), in_days(8)).garbage;
   REQUIRE(kinds(garbage) == Texts{"removed_run a"});
   REQUIRE(garbage[0].reason == "removed 8 days ago");
   const Freed freed = free_garbage(folder.path(), garbage);
@@ -72,7 +72,7 @@ TEST_CASE("looking for garbage and freeing it tell how far they are", "[upkeep][
   const CountProgress tell = [&](size_t done, size_t all) {
     told.push_back(std::to_string(done) + "/" + std::to_string(all));
   };
-  const auto garbage = find_garbage(folder.path(), in_days(0), tell);
+  const auto garbage = find_garbage(folder.path(), in_days(0), tell).garbage;
   REQUIRE(garbage.size() == 2);
   REQUIRE(told == Texts{"1/2", "2/2"});
   told.clear();
@@ -89,13 +89,13 @@ TEST_CASE("a completed run gives back the checkpoints that it was asked not to k
     save(completed, step);
     save(stopped, step);
   }
-  const auto garbage = find_garbage(folder.path(), in_days(0));
+  const auto garbage = find_garbage(folder.path(), in_days(0)).garbage;
   REQUIRE(kinds(garbage) == Texts{"surplus_checkpoint 000000001", "surplus_checkpoint 000000002"});
   free_garbage(folder.path(), garbage);
   REQUIRE(weights::list_checkpoints(completed.checkpoints()).size() == 1);
   REQUIRE(completed.newest_checkpoint() == (completed.checkpoints() / "000000003").string());
   REQUIRE(weights::list_checkpoints(stopped.checkpoints()).size() == 3);
-  REQUIRE(find_garbage(folder.path(), in_days(0)).empty());
+  REQUIRE(find_garbage(folder.path(), in_days(0)).garbage.empty());
 }
 
 TEST_CASE("a checkpoint cut short is damaged and a flipped byte is when all is read",
@@ -112,9 +112,10 @@ TEST_CASE("a checkpoint cut short is damaged and a flipped byte is when all is r
     file.put('\x55');
   }
   GarbageOptions options = in_days(0);
-  REQUIRE(kinds(find_garbage(folder.path(), options)) == Texts{"damaged_checkpoint 000000001"});
+  REQUIRE(kinds(find_garbage(folder.path(), options).garbage) ==
+          Texts{"damaged_checkpoint 000000001"});
   options.read_all = true;
-  REQUIRE(kinds(find_garbage(folder.path(), options)) ==
+  REQUIRE(kinds(find_garbage(folder.path(), options).garbage) ==
           Texts{"damaged_checkpoint 000000001", "damaged_checkpoint 000000002"});
 }
 
@@ -129,8 +130,9 @@ TEST_CASE("a checkpoint that this user is kept from is not taken for a damaged o
   const fs::path closed = is_file ? checkpoint / "manifest.json" : checkpoint;
   const fs::perms before = fs::status(closed).permissions();
   fs::permissions(closed, fs::perms::none);
-  const std::string said = words_of_other_user(
-      [&] { return "found: " + join(kinds(find_garbage(folder.path(), in_days(0))), ", "); });
+  const std::string said = words_of_other_user([&] {
+    return "found: " + join(kinds(find_garbage(folder.path(), in_days(0)).garbage), ", ");
+  });
   fs::permissions(closed, before);
   CHECK(said == "found: ");
 }
@@ -141,12 +143,12 @@ TEST_CASE("a whole checkpoint under the name of another step is called that", "[
   save(run, 1);
   save(run, 3);
   fs::rename(run.checkpoints() / "000000003", run.checkpoints() / "000000009");
-  auto garbage = find_garbage(folder.path(), in_days(0));
+  auto garbage = find_garbage(folder.path(), in_days(0)).garbage;
   REQUIRE(kinds(garbage) == Texts{"misnamed_checkpoint 000000009"});
   CHECK(garbage[0].reason == "whole, of step 3: it is used under the name 000000003");
 
   fs::resize_file(run.checkpoints() / "000000009" / weights::weights_file, 3);
-  garbage = find_garbage(folder.path(), in_days(0));
+  garbage = find_garbage(folder.path(), in_days(0)).garbage;
   CHECK(kinds(garbage) == Texts{"damaged_checkpoint 000000009"});
 }
 
@@ -160,8 +162,8 @@ TEST_CASE("leftovers are garbage after a day and nothing of a running run ever i
   const run::RunFolder running(folder / "c");
   make_directories(running.checkpoints() / ".tmp-000000001-78");
   make_directories(running.checkpoints() / "000000001");
-  REQUIRE(find_garbage(folder.path(), in_days(0.9)).empty());
-  const auto garbage = find_garbage(folder.path(), in_days(1.1));
+  REQUIRE(find_garbage(folder.path(), in_days(0.9)).garbage.empty());
+  const auto garbage = find_garbage(folder.path(), in_days(1.1)).garbage;
   REQUIRE(kinds(garbage) == Texts{"leftover .b.tmp-123", "leftover .tmp-000000005-77"});
   REQUIRE(free_garbage(folder.path(), garbage).count == 2);
   REQUIRE(fs::exists(running.checkpoints() / ".tmp-000000001-78"));
@@ -172,7 +174,7 @@ TEST_CASE("a run is never garbage, whatever its name", "[upkeep][garbage][hostil
   for (const char* name : {"train_lr.tmp-2-0123456789ab", "lr.tmp-2"})
     make_completed_run(folder.path(), keeping(name, 2));
   folder.write("half.tmp-123", "");
-  REQUIRE(kinds(find_garbage(folder.path(), in_days(3))) == Texts{"leftover half.tmp-123"});
+  REQUIRE(kinds(find_garbage(folder.path(), in_days(3)).garbage) == Texts{"leftover half.tmp-123"});
 }
 
 TEST_CASE("what a run folder only links to is never garbage", "[upkeep][garbage][hostile]") {
@@ -187,7 +189,7 @@ TEST_CASE("what a run folder only links to is never garbage", "[upkeep][garbage]
   fs::create_directory_symlink(elsewhere / "a", folder / "a");
   fs::rename(folder / "b/checkpoints", elsewhere / "checkpoints");
   fs::create_directory_symlink(elsewhere / "checkpoints", folder / "b/checkpoints");
-  REQUIRE(find_garbage(folder.path(), in_days(0)).empty());
+  REQUIRE(find_garbage(folder.path(), in_days(0)).garbage.empty());
 }
 
 TEST_CASE("what a link among checkpoints or in the trash leads to is never garbage",
@@ -204,7 +206,7 @@ TEST_CASE("what a link among checkpoints or in the trash leads to is never garba
   make_completed_run(elsewhere.path(), keeping("kept", 1));
   make_directories(run::trash_folder(folder.path()));
   fs::create_directory_symlink(elsewhere.path(), run::trash_folder(folder.path()) / "removal");
-  REQUIRE(find_garbage(folder.path(), in_days(60)).empty());
+  REQUIRE(find_garbage(folder.path(), in_days(60)).garbage.empty());
 }
 
 TEST_CASE("what has come into the place of garbage since it was found stays",
@@ -214,7 +216,7 @@ TEST_CASE("what has come into the place of garbage since it was found stays",
   for (const int64_t step : {1, 2}) save(run, step);
   remove_runs(folder.path(), {make_completed_run(folder.path(), keeping("b", 1))}, "");
   const std::string removal = list_removals(folder.path())[0].name;
-  const auto garbage = find_garbage(folder.path(), in_days(8));
+  const auto garbage = find_garbage(folder.path(), in_days(8)).garbage;
   REQUIRE(kinds(garbage) == Texts{"removed_run b", "surplus_checkpoint 000000001"});
   const auto exchange = [&](const fs::path& path) {
     fs::rename(path, path.string() + ".away");
@@ -250,13 +252,33 @@ TEST_CASE("what has been taken up since it was found stays", "[upkeep][garbage]"
   const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));
   save(run, 1);
   save(run, 2);
-  const auto garbage = find_garbage(folder.path(), in_days(0));
+  const auto garbage = find_garbage(folder.path(), in_days(0)).garbage;
   REQUIRE(garbage.size() == 1);
   const auto lock = FileLock::try_acquire(run.lock_file());
   const Freed freed = free_garbage(folder.path(), garbage);
   REQUIRE(freed.count == 0);
   REQUIRE(freed.kept.size() == 1);
   REQUIRE(weights::list_checkpoints(run.checkpoints()).size() == 2);
+}
+
+TEST_CASE("a run that this user may not look into keeps no other one's garbage",
+          "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder closed = make_completed_run(folder.path(), keeping("closed", 1));
+  const run::RunFolder open = make_completed_run(folder.path(), keeping("open", 1));
+  for (const run::RunFolder& run : {closed, open}) {
+    save(run, 1);
+    save(run, 2);
+  }
+  fs::permissions(folder.path(), fs::perms::all);
+  fs::permissions(closed.checkpoints(), fs::perms::none);
+  const std::string found = words_of_other_user([&] {
+    const GarbageSearch search = find_garbage(folder.path(), in_days(0));
+    return join(search.left_out, "; ") + " | " + join(kinds(search.garbage), ", ");
+  });
+  fs::permissions(closed.checkpoints(), fs::perms::owner_all);
+  CHECK(contains(found, "closed: cannot list"));
+  CHECK(contains(found, "| surplus_checkpoint 000000001"));
 }
 
 TEST_CASE("a trash that is a link is neither emptied nor filled", "[upkeep][garbage][hostile]") {
@@ -268,7 +290,7 @@ TEST_CASE("a trash that is a link is neither emptied nor filled", "[upkeep][garb
   const auto refused = [&](const std::function<void()>& action) {
     CHECK(contains(error_of(action), ".trash' is a symbolic link, and forge keeps a folder there"));
   };
-  refused([&] { find_garbage(folder.path(), in_days(8)); });
+  refused([&] { find_garbage(folder.path(), in_days(8)).garbage; });
   refused([&] { remove_runs(folder.path(), {run}, ""); });
   refused([&] { list_removals(folder.path()); });
   refused([&] { undo_removal(folder.path(), "photos"); });
