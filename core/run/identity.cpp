@@ -1,10 +1,12 @@
 #include "core/run/identity.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/config/own_blocks.h"
 #include "core/worker/json_fields.h"
@@ -14,6 +16,18 @@ namespace forge::run {
 using Json = nlohmann::json;
 
 namespace {
+
+/// Keys that cannot change a number; `parallel` with all that is in it.
+constexpr const char* keys_of_no_number[] = {"name",
+                                             "description",
+                                             "parallel",
+                                             "train.log_every",
+                                             "train.checkpoint_every",
+                                             "train.keep_checkpoints",
+                                             "train.keep_best",
+                                             "train.max_bad_steps",
+                                             "train.hung_after_seconds",
+                                             "train.recompute"};
 
 /// Sources of weight 0 contribute nothing; paths do not matter, because hashes stand for the texts.
 void drop_inactive_sources(Json& part) {
@@ -38,28 +52,32 @@ void drop_inactive_sources(Json& part) {
 
 }  // namespace
 
+bool changes_numbers(const std::string& key) {
+  return std::none_of(
+      std::begin(keys_of_no_number), std::end(keys_of_no_number), [&](const std::string& other) {
+        return key == other || starts_with(key, other + ".");
+      });
+}
+
 Json identity_config(const Json& experiment) {
   Json part = experiment;
   if (!part.is_object()) return part;
-  const auto drop = [&part](const char* section, const char* key) {
-    const auto found = part.find(section);
-    if (found != part.end() && found->is_object()) found->erase(key);
+  const auto drop = [&part](const std::string& key) {
+    const size_t dot = key.find('.');
+    if (dot == key.npos) {
+      part.erase(key);
+      return;
+    }
+    const auto found = part.find(key.substr(0, dot));
+    if (found != part.end() && found->is_object()) found->erase(key.substr(dot + 1));
   };
-  part.erase("name");
-  part.erase("description");
-  part.erase("parallel");
-  drop("train", "log_every");
-  drop("train", "checkpoint_every");
-  drop("train", "keep_checkpoints");
-  drop("train", "keep_best");
-  drop("train", "max_bad_steps");
-  drop("train", "hung_after_seconds");
-  drop("train", "initial_weights");
-  drop("train", "recompute");
-  drop("data", "path");
-  drop("data", "evaluation_path");
-  drop("tokenizer", "path");
-  drop("external", "working_directory");
+  for (const char* key : keys_of_no_number) drop(key);
+  for (const char* key : {"train.initial_weights",
+                          "data.path",
+                          "data.evaluation_path",
+                          "tokenizer.path",
+                          "external.working_directory"})
+    drop(key);
   drop_inactive_sources(part);
   config::reduce_own_blocks(part);
   // A backend of forge's own has no command, and its section says nothing.

@@ -34,9 +34,12 @@ void fields(Visitor& visit, Identity& identity) {
   visit.optional("program", identity.program);
 }
 
-/// The experiment's JSON without the keys that cannot change a number: name, description,
-/// train.log_every, checkpoint_every, keep_checkpoints, keep_best, max_bad_steps,
-/// hung_after_seconds; and without data.path, data.evaluation_path,
+/// Whether another value of the config's key can change a number that a run finds. Those that say
+/// what is logged, kept, waited for and by how many processes it is trained cannot.
+bool changes_numbers(const std::string& key);
+
+/// The experiment's JSON without the keys that cannot change a number (changes_numbers); and
+/// without data.path, data.evaluation_path,
 /// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
 /// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
 /// none. Where an external backend is started is left out too: Identity::program stands for the

@@ -8,6 +8,7 @@
 #include "core/results/metrics.h"
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/row_sample.h"
+#include "core/run/identity.h"
 
 namespace forge::tables {
 namespace {
@@ -152,11 +153,50 @@ std::vector<const AblationRow*> rows_with(const std::vector<RowMetric>& metrics,
   return rows;
 }
 
+bool is_memory(const std::string& metric) {
+  return metric == results::peak_memory_name || metric == results::peak_resident_name;
+}
+
 /// Whether a run that is repeated has another value of the metric though all its losses are the
 /// same: a speed, and a loss within a curve, which depends on when it was evaluated.
 bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
   return is_timed_by_runs(metric, table) || metric == results::loss_at_equal_time_name ||
          metric == results::loss_at_equal_flops_name;
+}
+
+/// Whether such a run may have another one: the mean loss since it was last logged, and memory.
+bool may_be_drawn_anew(const std::string& metric) {
+  return metric == results::train_loss_name || is_memory(metric);
+}
+
+/// "" where what repeats an older run has the value that this one had.
+std::string why_new_values_not_tested(const std::vector<RowMetric>& metrics) {
+  for (const auto& [row, metric] : metrics) {
+    if (!may_be_drawn_anew(metric)) continue;
+    for (const store::RunSummary& first : row->first_runs) {
+      const store::RunSummary* const shown = shown_of_seed(*row, first.seed);
+      if (shown && shown->id != first.id && shown->metric(metric) != first.metric(metric))
+        return "run " + shown->id + " repeats " + first.id + " and has another " + metric +
+               ", which may have been chosen";
+    }
+  }
+  return "";
+}
+
+/// Rows that a key tells apart which changes no number are the same runs, repeated: where a device
+/// computes other bits each time, who adds values of the key draws anew. "" for other keys.
+std::string why_rows_are_repetitions(const std::vector<RowMetric>& metrics,
+                                     const Ablation& ablation) {
+  const TableSpec& table = ablation.table;
+  const auto is_of_machine = [&](const RowMetric& each) {
+    return is_timed_by_runs(each.metric, table) || is_memory(each.metric);
+  };
+  if (run::changes_numbers(table.by) || std::all_of(metrics.begin(), metrics.end(), is_of_machine))
+    return "";
+  return "rows differ in " + table.by +
+         " alone, which changes no loss: they are repetitions of the same runs, and a seed's first "
+         "run counts (compare without --by " +
+         table.by + ")";
 }
 
 /// What is said of one row alone would say beside another which of the two is faster: "" where it
@@ -182,6 +222,13 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
   if (turns_of(rows) != Turns::one_after_another) return "";
   return "speeds not measured in turn: what changed on the machine between the rows is in their "
          "difference ('forge bench' measures in turn)";
+}
+
+/// What a process holds depends on what else the machine was given to do.
+std::string why_memory_not_tested(const std::vector<const AblationRow*>& rows) {
+  if (turns_of(rows) != Turns::one_after_another) return "";
+  return "memory not measured in turn: what changed on the machine between the rows is in their "
+         "difference ('forge run --table' runs them in turn)";
 }
 
 /// The budget is that of the row which needs the least, and may be another with rows that are not
@@ -213,9 +260,13 @@ std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation
   const TableSpec& table = ablation.table;
   const std::string why_budget = why_budget_not_tested(metrics, ablation);
   if (!why_budget.empty()) return why_budget;
+  const std::string why_same = why_rows_are_repetitions(metrics, ablation);
+  if (!why_same.empty()) return why_same;
   const auto is_timed = [&](const std::string& metric) { return is_timed_by_runs(metric, table); };
   const auto is_drawn = [&](const std::string& metric) { return is_drawn_anew(metric, table); };
-  const std::string why = why_timings_not_tested(rows_with(metrics, is_timed), ablation);
+  std::string why = why_timings_not_tested(rows_with(metrics, is_timed), ablation);
+  if (why.empty()) why = why_memory_not_tested(rows_with(metrics, is_memory));
+  if (why.empty()) why = why_new_values_not_tested(metrics);
   return why.empty() ? why_repetitions_not_tested(rows_with(metrics, is_drawn)) : why;
 }
 

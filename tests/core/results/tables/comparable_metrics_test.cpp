@@ -190,9 +190,9 @@ TEST_CASE("what is computed from speeds is decided where they were measured in t
   });
   for (const std::string& line : lines_of(ablation, true_claims())) {
     INFO(line);
-    const bool is_timed = !contains(line, "peak_memory_bytes");
-    CHECK(contains(line, is_timed ? "not decidable: " : "holds: "));
-    CHECK(contains(line, "; speeds not measured in turn: ") == is_timed);
+    const std::string what = contains(line, "peak_memory_bytes") ? "memory" : "speeds";
+    CHECK(contains(line, "not decidable: "));
+    CHECK(contains(line, "; " + what + " not measured in turn: "));
   }
   CHECK(cells_of(ablation, "eval_loss_at_equal_time")[1].standing == Standing::not_tested);
   // Where a row stands at equal time depends on the baseline's speed as well.
@@ -202,6 +202,45 @@ TEST_CASE("what is computed from speeds is decided where they were measured in t
   ablation.rows[1].loss_at_equal_time.clear();
   CHECK(contains(lines_of(ablation, {below("canon_a", "llama", "eval_loss_at_equal_time")}).front(),
                  "(no eval_loss_at_equal_time of canon_a in profile full)"));
+}
+
+TEST_CASE("what a repeated run has anew and may be chosen is not tested", "[report][comparable]") {
+  for (const std::string metric : {"train_loss", "peak_memory_bytes"}) {
+    INFO(metric);
+    const auto standing = [&](double change) {
+      Ablation ablation = trained_in_turn();
+      for (AblationRow& row : ablation.rows) {
+        change_all(row, [&](store::RunSummary& run) {
+          run.id = row.spec.config + std::to_string(run.seed);
+          if (metric == "train_loss") run.metrics[metric] = *run.metric("eval_loss");
+        });
+        row.first_runs = row.runs;
+      }
+      store::RunSummary& first = ablation.rows[1].first_runs[0];
+      first.id = "older";
+      first.metrics[metric] *= change;
+      ClaimSpec claim = below("canon_a", "llama", metric);
+      if (metric == "train_loss") claim = below("llama", "canon_a", metric);
+      return lines_of(ablation, {claim}).front();
+    };
+    CHECK_FALSE(contains(standing(1), "may have been chosen"));
+    CHECK(contains(
+        standing(1.01),
+        "run canon_a1 repeats older and has another " + metric + ", which may have been chosen"));
+  }
+}
+
+TEST_CASE("rows that a key tells apart which changes no number are repetitions",
+          "[report][comparable]") {
+  const auto of_table = [](const std::string& by, const std::string& metric) {
+    Ablation ablation = trained_in_turn();
+    ablation.table.by = by;
+    return cells_of(ablation, metric)[1].standing;
+  };
+  for (const char* key : {"train.checkpoint_every", "train.log_every", "parallel.processes"})
+    CHECK(of_table(key, "eval_loss") == Standing::not_tested);
+  CHECK(of_table("optimizer.eps", "eval_loss") != Standing::not_tested);
+  CHECK(of_table("parallel.processes", "tokens_per_second") != Standing::not_tested);
 }
 
 }  // namespace
