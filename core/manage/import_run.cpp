@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/base/archive.h"
+#include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -226,11 +227,12 @@ void restore_archived(const run::RunFolder& copy, std::vector<std::string>& note
   }
 }
 
-/// The run is to stand in the tables of the workspace that it comes to.
-void forget_workspace(const run::RunFolder& run) {
+/// The run is to stand in the tables of the workspace that it comes to, as one that is known there
+/// from now on.
+void record_import(const run::RunFolder& run) {
   run::RunRecord record = run.record();
-  if (record.workspace.empty()) return;
   record.workspace.clear();
+  record.imported = utc_timestamp();
   write_file_atomic(run.record_file(), json_text(run::to_json(record), 2) + "\n");
 }
 
@@ -255,7 +257,7 @@ void copy_run(const run::RunFolder& from,
     }
   }
   restore_archived(to, notes);
-  forget_workspace(to);
+  record_import(to);
   sync_tree(to.path());
 }
 

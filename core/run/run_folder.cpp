@@ -48,6 +48,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.field("command", record.command);
   visit.optional("revision", record.revision);
   visit.optional("imported_from", record.imported_from);
+  visit.optional("imported", record.imported);
   visit.optional("planned_seeds", record.planned_seeds);
   visit.optional("planned_claims", record.planned_claims);
   visit.optional("planned_tables", record.planned_tables);

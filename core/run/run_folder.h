@@ -31,6 +31,8 @@ struct RunRecord {
   std::string command;   ///< as typed
   std::string revision;  ///< git commit of the workspace, "…-dirty" with changed files, or ""
   std::string imported_from;  ///< folder of an imported model, or ""
+  std::string imported =
+      {};  ///< UTC, when the run came here from another runs folder; "": made here
   /// The seeds with which the command that made the run wanted to train this config.
   std::vector<int64_t> planned_seeds;
   /// The claims of the project's tables about this config when the run was made, by their keys

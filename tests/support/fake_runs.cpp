@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
@@ -119,9 +121,17 @@ int64_t tokens_per_step(const MadeRun& run) {
   return int64_t{run.experiment.train.batch_size} * run.experiment.train.seq_len;
 }
 
+/// Seconds since 1970 of a time with milliseconds, as runs have it; that of all events for others.
+double seconds_of(const std::string& utc) {
+  const std::optional<double> whole = time_from(utc.substr(0, 19));
+  const bool has_rest = utc.size() == std::strlen("2026-11-20T10:00:00.000Z");
+  return whole.value_or(first_event_time) +
+         (whole && has_rest ? std::stod("0" + utc.substr(19, 4)) : 0);
+}
+
 /// The events of an attempt that has trained for `step` steps.
 void append_training(const run::RunFolder& folder, const MadeRun& run, int64_t step) {
-  append_attempt(folder, 1);
+  append_attempt(folder, 1, "", seconds_of(run.begun.empty() ? run.created : run.begun));
   append_event(folder, worker::Hello{1, "libtorch", "0.1.0", 1});
   worker::Environment environment;
   environment.device_type = run.device_type;
@@ -177,13 +187,16 @@ void append_event(const run::RunFolder& folder, const worker::Event& event, int 
   append_line(folder, json.dump() + "\n");
 }
 
-void append_attempt(const run::RunFolder& folder, int attempt, const std::string& resume_from) {
+void append_attempt(const run::RunFolder& folder,
+                    int attempt,
+                    const std::string& resume_from,
+                    std::optional<double> time) {
   const nlohmann::json json = {{"event", "attempt"},
                                {"attempt", attempt},
                                {"host", "atlas"},
                                {"pid", 4711},
                                {"resume_from", resume_from},
-                               {"time", first_event_time}};
+                               {"time", time.value_or(first_event_time)}};
   append_line(folder, json.dump() + "\n");
 }
 
@@ -232,6 +245,7 @@ run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const M
   record.workspace = run.workspace;
   record.config = run.config;
   record.created = run.created;
+  record.imported = run.imported;
   record.planned_seeds = run.planned_seeds;
   record.planned_tables = run.planned_tables;
   record.planned_config = run.planned_config;

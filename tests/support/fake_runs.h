@@ -76,6 +76,8 @@ struct MadeRun {
   std::string workspace;  ///< "": not recorded
   std::string config = "train_llama";
   std::string created = "2026-11-20T10:00:00.000Z";
+  std::string begun = {};     ///< when its attempt began; "": as soon as it was made
+  std::string imported = {};  ///< run::RunRecord::imported
   std::string data_fingerprint = "d1d1d1d1d1d1";
   std::string tokenizer_fingerprint = "e2e2e2e2e2e2";
   std::string initial_weights = "";  ///< their hash; "": they were drawn
@@ -140,7 +142,10 @@ FileLock make_running_run(const std::filesystem::path& runs_dir, const MadeRun& 
 /// Appends one event, or one line as it stands, to events.jsonl.
 void append_event(const run::RunFolder& folder, const worker::Event& event, int attempt = 1);
 void append_line(const run::RunFolder& folder, const std::string& line);
-void append_attempt(const run::RunFolder& folder, int attempt, const std::string& resume_from = "");
+void append_attempt(const run::RunFolder& folder,
+                    int attempt,
+                    const std::string& resume_from = "",
+                    std::optional<double> time = {});
 void append_ended(const run::RunFolder& folder,
                   const std::string& status,
                   const std::string& reason = "",

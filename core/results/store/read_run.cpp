@@ -68,6 +68,7 @@ Description describe(const run::RunFolder& folder) {
   run.entropy_floor = record.entropy_floor;
   run.repeated_sentences = record.repeated_sentences;
   run.created = record.created;
+  run.imported = record.imported;
   run.updated = record.created;
   run.profile = experiment.profile;
   run.backend = record.identity.backend;

@@ -41,9 +41,14 @@ struct RunSummary {
   std::optional<double> repeated_sentences;  ///< fraction of those evaluated on
   std::string created;                       ///< UTC
   std::string updated;                       ///< UTC, of the newest event
+  /// UTC, when the attempt of its own began that first told a loss, or where none did, the last
+  /// one;
+  /// "": none began. It may have waited for long.
+  std::string begun;
   /// UTC, when one of its own attempts first told a loss, of training or of an evaluation; "": none
   /// yet. A run that is stopped and goes on later has told it all the same.
   std::string first_loss;
+  std::string imported;  ///< UTC, when it came here from another runs folder; "": it was made here
   std::string profile;
   std::string backend;
   /// This, the device's name, libraries, variables, `processes` and `recompute` are those of all
@@ -127,7 +132,9 @@ void columns(Visitor& visit, Run& run) {
   visit.column("repeated_sentences", run.repeated_sentences);
   visit.column("created", run.created);
   visit.column("updated", run.updated);
+  visit.column("begun", run.begun);
   visit.column("first_loss", run.first_loss);
+  visit.column("imported", run.imported);
   visit.column("profile", run.profile);
   visit.column("backend", run.backend);
   visit.column("backend_version", run.backend_version);

@@ -23,7 +23,9 @@ CREATE TABLE runs (
   repeated_sentences    REAL,               -- fraction of the evaluated ones that are trained on
   created               TEXT NOT NULL,      -- UTC
   updated               TEXT NOT NULL,      -- UTC, of the newest event
+  begun                 TEXT NOT NULL,      -- UTC, when the attempt began that told the first loss, or the last one; '': none began
   first_loss            TEXT NOT NULL,      -- UTC, when an attempt of its own first told a loss; '': none yet
+  imported              TEXT NOT NULL,      -- UTC, when it came here from another runs folder; '': it was made here
   profile               TEXT NOT NULL,
   backend               TEXT NOT NULL,
   backend_version       TEXT NOT NULL,

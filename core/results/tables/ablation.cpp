@@ -25,6 +25,7 @@
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/row_builder.h"
+#include "core/results/tables/run_times.h"
 
 namespace forge::tables {
 namespace {
@@ -478,12 +479,12 @@ const AblationRow* find_row(const Ablation& ablation,
 }
 
 void RunTimes::add(const store::RunSummary& run) {
-  add(RunTimes{run.created, run.created, std::max(run.created, run.updated)});
+  add(RunTimes{run.created, made_at(run), std::max(made_at(run), run.updated)});
 }
 
 void RunTimes::add(const RunTimes& times) {
-  if (begun.empty() || times.begun < begun) begun = times.begun;
-  planned = std::max(planned, times.planned);
+  if (planned.empty() || times.planned < planned) planned = times.planned;
+  made = std::max(made, times.made);
   ended = std::max(ended, times.ended);
 }
 

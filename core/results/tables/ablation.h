@@ -57,6 +57,8 @@ struct SweepPoint : Sample {
 struct RunSet {
   std::string conditions;  ///< of the table, as the set meets them; "": it can stand in no row
   std::string second_run;  ///< when that of its second seed was made: one seed says nothing
+  /// When that was begun, which is earlier where it was imported; "": it was not.
+  std::string second_begun = {};
 };
 
 /// Sets of runs of a row's config, of which it shows one: of another it might have shown another
@@ -149,8 +151,8 @@ struct SetupEntry {
 
 /// When runs were made.
 struct RunTimes {
-  std::string begun;    ///< the first one was planned
-  std::string planned;  ///< the last one was
+  std::string planned;  ///< the first one was
+  std::string made;     ///< the last one was (made_at)
   std::string ended;    ///< the last one was heard of
 
   void add(const store::RunSummary& run);

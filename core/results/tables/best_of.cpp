@@ -10,6 +10,7 @@
 #include "core/config/keys.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/run_times.h"
 
 namespace forge::tables {
 namespace {
@@ -48,7 +49,7 @@ bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpe
   if (point.completed() != other.completed()) return point.completed();
   if (point.completed() && point.has_diverged() != other.has_diverged())
     return other.has_diverged();
-  if (!point.completed()) return point.run->created > other.run->created;
+  if (!point.completed()) return made_at(*point.run) > made_at(*other.run);
   return is_preferred(best_of, mean_of(point.runs, best_of.by), mean_of(other.runs, best_of.by));
 }
 

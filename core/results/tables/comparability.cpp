@@ -13,6 +13,7 @@
 #include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/budget.h"
+#include "core/results/tables/run_times.h"
 #include "core/run/identity.h"
 
 namespace forge::tables {
@@ -436,7 +437,7 @@ std::optional<std::vector<Condition>> choose_group(
     group.conditions = std::move(conditions);
     if (const std::optional<Condition> name = program_of(*run, table)) {
       ProgramRuns& program = group.programs[*name];
-      program.newest = std::max(program.newest, summary.created);
+      program.newest = std::max(program.newest, made_at(summary));
       if (is_completed(run)) {
         program.rows.insert(summary.config);
         ++program.completed;
@@ -449,7 +450,7 @@ std::optional<std::vector<Condition>> choose_group(
       group.completed_rows.insert(summary.config);
       if (is_current && is_current(*run)) group.current_rows.insert(summary.config);
     }
-    group.newest = std::max(group.newest, summary.created);
+    group.newest = std::max(group.newest, made_at(summary));
   }
   const auto best =
       std::max_element(groups.begin(), groups.end(), [](const auto& a, const auto& b) {

@@ -19,6 +19,7 @@
 #include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/other_budgets.h"
 #include "core/results/tables/other_sets.h"
+#include "core/results/tables/run_times.h"
 #include "core/results/tables/table_design.h"
 
 namespace forge::tables {
@@ -33,7 +34,7 @@ namespace {
 std::set<std::string> plan_of(std::vector<store::RunSummary> runs) {
   if (runs.size() < 2) return {};
   std::sort(runs.begin(), runs.end(), [](const store::RunSummary& a, const store::RunSummary& b) {
-    return std::tie(a.created, a.id) < std::tie(b.created, b.id);
+    return std::tie(made_at(a), a.id) < std::tie(made_at(b), b.id);
   });
   const std::vector<std::string> planned = split(runs[1].planned_seeds, ',');
   if (runs[1].planned_seeds.empty() || planned.size() < 2) return {};
@@ -138,7 +139,7 @@ void remember_hidden(const Runs& hidden, AblationRow& row) {
     if (summary.diverged != 0 && !is_shown) row.diverged.insert(summary.seed);
     for (store::RunSummary& first : row.first_runs) {
       if (is_completed(run) && first.seed == summary.seed &&
-          std::tie(summary.created, summary.id) < std::tie(first.created, first.id))
+          std::tie(made_at(summary), summary.id) < std::tie(made_at(first), first.id))
         first = summary;
     }
   }
@@ -155,7 +156,7 @@ void trace_back(const FirstRuns& repetitions, AblationRow& row) {
   for (store::RunSummary& first : row.first_runs) {
     for (const std::string& id : {first.id, shown_of_seed(row, first.seed)->id}) {
       const auto found = repetitions.find(id);
-      if (found != repetitions.end() && found->second.created < first.created)
+      if (found != repetitions.end() && made_at(found->second) < made_at(first))
         first = found->second;
     }
   }
@@ -354,7 +355,7 @@ bool is_one_row_first(const std::vector<const AblationRow*>& rows) {
       for (const store::RunSummary& run : a->runs) {
         const store::RunSummary* other = shown_of_seed(*b, run.seed);
         if (!other || other->id == run.id) continue;
-        first += run.created < other->created ? 1 : -1;
+        first += begun_at(run) < begun_at(*other) ? 1 : -1;
       }
       if (first >= 2) return true;
     }
@@ -368,7 +369,7 @@ std::optional<double> seconds_of(const std::string& time) { return time_from(tim
 /// Whether so long lies between the end of a run and the beginning of the next one that the machine
 /// may be another: more than `usual` seconds.
 bool is_long_break(const store::RunSummary& before, const store::RunSummary& next, double usual) {
-  const std::optional<double> end = seconds_of(before.updated), begin = seconds_of(next.created);
+  const std::optional<double> end = seconds_of(before.updated), begin = seconds_of(begun_at(next));
   return end && begin && *begin - *end > usual;
 }
 
@@ -396,7 +397,7 @@ Turns turns_of(const std::vector<const AblationRow*>& rows) {
   }
   if (compared.size() < 2) return Turns::in_turn;
   std::stable_sort(runs.begin(), runs.end(), [](const Made& a, const Made& b) {
-    return a.first->created < b.first->created;
+    return begun_at(*a.first) < begun_at(*b.first);
   });
   // Runs of two rows tell them apart on one machine if one was made soon after the other.
   const double usual = usual_break(compared);

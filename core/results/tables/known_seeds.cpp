@@ -13,6 +13,7 @@
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/repetitions.h"
 #include "core/results/tables/row_sample.h"
+#include "core/results/tables/run_times.h"
 #include "core/results/tables/table_design.h"
 
 namespace forge::tables {
@@ -21,7 +22,7 @@ namespace {
 /// A run that told of its seed. Its times are the run's own.
 struct Telling {
   int64_t seed = 0;
-  std::string_view planned, told;
+  std::string_view made, told;
 };
 using Tellings = std::vector<Telling>;
 
@@ -29,10 +30,10 @@ using Tellings = std::vector<Telling>;
 using SeedTimes = std::map<int64_t, std::string_view>;
 
 bool is_known_at(std::string_view time, const Telling& telling) {
-  return telling.planned < time && telling.told <= time;
+  return telling.made < time && telling.told <= time;
 }
 
-Telling telling_of(const store::RunSummary& run) { return {run.seed, run.created, told_at(run)}; }
+Telling telling_of(const store::RunSummary& run) { return {run.seed, made_at(run), told_at(run)}; }
 
 /// A run that goes on has told what it told before it was stopped.
 bool has_told(const store::ConfiguredRun& run) {
@@ -45,12 +46,12 @@ MadeRuns::Runs telling_runs(const MadeRuns& made, const Ablation& ablation) {
   std::string newest;
   std::set<std::string> configs;
   for (const AblationRow& row : ablation.rows) {
-    for (const store::RunSummary& run : row.runs) newest = std::max(newest, run.created);
+    for (const store::RunSummary& run : row.runs) newest = std::max(newest, made_at(run));
     if (!configs.insert(row.spec.config).second) continue;
     const MadeRuns::Runs own = made.of_config(row.spec.config);
     of_configs.insert(of_configs.end(), own.begin(), own.end());
   }
-  for (const auto& [row, times] : ablation.hidden) newest = std::max(newest, times.planned);
+  for (const auto& [row, times] : ablation.hidden) newest = std::max(newest, times.made);
   MadeRuns::Runs runs = made.behind(of_configs, newest);
   const auto told_nothing = [](const store::ConfiguredRun* run) { return !has_told(*run); };
   runs.erase(std::remove_if(runs.begin(), runs.end(), told_nothing), runs.end());
@@ -85,49 +86,59 @@ Tellings tellings_of(const std::vector<store::RunSummary>& runs) {
   return tellings;
 }
 
-/// The seeds that were known at that time, with when the first run that told of each was planned.
+/// The seeds that were known at that time, with when the first run that told of each was made.
 SeedTimes known_at(std::string_view time, const Tellings& tellings) {
   SeedTimes known;
   for (const Telling& telling : tellings) {
     if (!is_known_at(time, telling)) continue;
-    const auto [found, is_new] = known.emplace(telling.seed, telling.planned);
-    if (!is_new) found->second = std::min(found->second, telling.planned);
+    const auto [found, is_new] = known.emplace(telling.seed, telling.made);
+    if (!is_new) found->second = std::min(found->second, telling.made);
   }
   return known;
 }
 
-/// The seeds of a row's runs that were known when these were planned, with that time.
+/// The seeds of a row's runs that were known when these were made, with that time.
 SeedTimes taken_by(const std::vector<store::RunSummary>& runs, const Tellings& tellings) {
   SeedTimes taken;
   for (const Telling& own : tellings_of(runs)) {
     const auto told_of_it = [&](const Telling& telling) {
-      return telling.seed == own.seed && is_known_at(own.planned, telling);
+      return telling.seed == own.seed && is_known_at(own.made, telling);
     };
     if (std::any_of(tellings.begin(), tellings.end(), told_of_it))
-      taken.emplace(own.seed, own.planned);
+      taken.emplace(own.seed, own.made);
   }
   return taken;
 }
 
+/// The row's seeds that nobody passed over: it shows them, they run at the moment, or they ended
+/// early, of which the row says so itself.
+std::set<int64_t> begun_seeds(const AblationRow& row, const MadeRuns::Runs& of_config) {
+  std::set<int64_t> seeds = row.ended_early;
+  for (const store::RunSummary& run : row.runs) seeds.insert(run.seed);
+  for (const store::ConfiguredRun* run : of_config)
+    if (run->summary.status == run::RunState::running) seeds.insert(run->summary.seed);
+  return seeds;
+}
+
 /// The seeds that the row passed over: known before those that it took, by these runs, and not
-/// among its own. None where these runs did not tell of all that it took.
-std::optional<std::set<int64_t>> passed_over(const AblationRow& row,
+/// among those that it has begun. None where these runs did not tell of all that it took.
+std::optional<std::set<int64_t>> passed_over(const std::set<int64_t>& begun,
                                              const SeedTimes& taken,
                                              const Tellings& tellings) {
   std::set<int64_t> seeds;
-  for (const auto& [seed, planned] : taken) {
-    const SeedTimes known = known_at(planned, tellings);
+  for (const auto& [seed, made] : taken) {
+    const SeedTimes known = known_at(made, tellings);
     const auto own = known.find(seed);
     if (own == known.end()) return std::nullopt;
     for (const auto& [other, first] : known) {
       const bool is_before = std::tie(first, other) < std::tie(own->second, seed);
-      if (is_before && !shown_of_seed(row, other)) seeds.insert(other);
+      if (is_before && begun.count(other) == 0) seeds.insert(other);
     }
   }
   return seeds;
 }
 
-/// In the order in which they were planned.
+/// In the order in which they were made.
 std::vector<AblationRow*> compared_rows(Ablation& ablation) {
   std::vector<AblationRow*> rows;
   for (AblationRow& row : ablation.rows)
@@ -161,18 +172,19 @@ std::string why_taken_from_tuning(const AblationRow& row, const std::set<int64_t
 /// one of `samples` has them.
 std::string why_picked(const std::vector<store::RunSummary>& runs,
                        const AblationRow& row,
+                       const std::set<int64_t>& begun,
                        const Tellings& tellings,
                        const std::vector<const AblationRow*>& samples) {
   const SeedTimes taken = taken_by(runs, tellings);
   if (taken.size() < 2) return "";
-  const std::set<int64_t> lacked = *passed_over(row, taken, tellings);
+  const std::set<int64_t> lacked = *passed_over(begun, taken, tellings);
   const auto has_the_same = [&](const AblationRow* other) {
-    const auto of_other = passed_over(row, taken, tellings_of(other->first_runs));
+    const auto of_other = passed_over(begun, taken, tellings_of(other->first_runs));
     return of_other && of_other->empty();
   };
   if (lacked.empty() || std::any_of(samples.begin(), samples.end(), has_the_same)) return "";
   return std::to_string(taken.size()) + " of its " + counted(row.runs.size(), "seed") +
-         " were known when they were planned, and it lacks " + std::to_string(lacked.size()) +
+         " were known when they were begun, and it lacks " + std::to_string(lacked.size()) +
          " that were known before these (" + seeds_text(lacked) +
          "): the first known seeds are compared, or new ones";
 }
@@ -187,9 +199,10 @@ void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation
   for (AblationRow* row : compared_rows(ablation)) {
     std::string why = why_left_over(*row);
     if (why.empty()) why = why_taken_from_tuning(*row, former);
-    if (why.empty()) why = why_picked(row->first_runs, *row, tellings, samples);
+    const std::set<int64_t> begun = begun_seeds(*row, made.of_config(row->spec.config));
+    if (why.empty()) why = why_picked(row->first_runs, *row, begun, tellings, samples);
     // Who repeats runs chooses seeds as well: those of which the numbers are known to come again.
-    if (why.empty()) why = why_picked(row->runs, *row, tellings, samples);
+    if (why.empty()) why = why_picked(row->runs, *row, begun, tellings, samples);
     if (why.empty()) {
       samples.push_back(row);
     } else {

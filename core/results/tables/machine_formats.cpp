@@ -237,7 +237,10 @@ Json runs_json(const AblationRow& row) {
 /// Of the conditions it is only of interest which sets share them.
 Json set_to_json(const RunSet& set) {
   const std::string conditions = set.conditions.empty() ? "" : hash_hex(set.conditions);
-  return {{"second_run", set.second_run}, {"conditions", conditions}};
+  Json json = {{"second_run", set.second_run}, {"conditions", conditions}};
+  if (!set.second_begun.empty() && set.second_begun != set.second_run)
+    json["second_begun"] = set.second_begun;
+  return json;
 }
 
 /// What else was tried of the row's config, so that its adjusted p can be found again.

@@ -11,6 +11,7 @@
 #include "core/results/tables/budget.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/row_sample.h"
+#include "core/results/tables/run_times.h"
 #include "core/run/identity.h"
 
 namespace forge::tables {
@@ -44,7 +45,7 @@ RunCost cost_of_run(const ConfiguredRun& run) {
   cost.operations = flops_per_token(run) * tokens;
   const std::optional<double> speed = run.summary.metric(results::tokens_per_second_name);
   if (speed && *speed > 0) cost.seconds = tokens / *speed;
-  cost.made = run.summary.created;
+  cost.made = begun_at(run.summary);
   return cost;
 }
 
@@ -122,10 +123,10 @@ void count_other_budgets(const MadeRuns& made, Ablation& ablation) {
     });
     if (shown == of_config.end()) continue;
     std::string newest;
-    row.cost.made = row.run->created;
-    for (const store::RunSummary& run : row.runs) newest = std::max(newest, run.created);
+    row.cost.made = made_at(*row.run);
+    for (const store::RunSummary& run : row.runs) newest = std::max(newest, made_at(run));
     for (const store::RunSummary& run : row.first_runs)
-      row.cost.made = std::min(row.cost.made, run.created);
+      row.cost.made = std::min(row.cost.made, made_at(run));
     const std::string own = key_of_set(**shown, ablation.table);
     std::map<std::string, const ConfiguredRun*> first_of_set;
     for (const ConfiguredRun* run : made.behind(of_config, newest)) {
@@ -133,7 +134,7 @@ void count_other_budgets(const MadeRuns& made, Ablation& ablation) {
       const std::string key = key_of_set(*run, ablation.table);
       if (key == own || !meets_conditions_of(**shown, *run, ablation.table)) continue;
       const auto [found, is_new] = first_of_set.try_emplace(key, run);
-      if (!is_new && run->summary.created < found->second->summary.created) found->second = run;
+      if (!is_new && made_at(run->summary) < made_at(found->second->summary)) found->second = run;
     }
     for (const auto& [key, run] : first_of_set) row.other_costs.push_back(cost_of_run(*run));
   }

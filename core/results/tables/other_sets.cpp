@@ -11,6 +11,7 @@
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/repetitions.h"
+#include "core/results/tables/run_times.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
 
@@ -150,34 +151,63 @@ bool has_recorded(const TableSpec& declared, const ConfiguredRun& run) {
   return found != planned.end() && is_design_of(declared, found->get<std::string>());
 }
 
-/// When the run was made: one of `repetitions` when its first one was, unless best_of may choose
+using Clock = const std::string& (*)(const store::RunSummary&);
+
+/// The time of the run: one of `repetitions` has that of its first one, unless best_of may choose
 /// another value by it.
 const std::string& time_of(const store::RunSummary& run,
+                           Clock clock,
                            const FirstRuns& repetitions,
                            const std::optional<BestOfSpec>& best_of) {
   const auto found = repetitions.find(run.id);
-  if (found == repetitions.end() || !have_same_loss(found->second, run)) return run.created;
+  if (found == repetitions.end() || !have_same_loss(found->second, run)) return clock(run);
   const store::RunSummary& first = found->second;
   const bool chooses_anew = best_of && decides(*best_of, run.seed) &&
                             first.metric(best_of->by) != run.metric(best_of->by);
-  return chooses_anew ? run.created : std::min(run.created, first.created);
+  return chooses_anew ? clock(run) : std::min(clock(run), clock(first));
 }
 
-/// When the run of the second seed was made.
-std::string second_run_of(const Runs& runs,
-                          const FirstRuns& repetitions = {},
-                          const std::optional<BestOfSpec>& best_of = {}) {
+/// That of the run of the second seed.
+std::string second_time_of(const Runs& runs,
+                           Clock clock,
+                           const FirstRuns& repetitions,
+                           const std::optional<BestOfSpec>& best_of) {
   std::map<int64_t, std::string> first_of_seed;
   for (const ConfiguredRun* run : runs) {
     if (!tells(*run)) continue;
-    const std::string& created = time_of(run->summary, repetitions, best_of);
-    const auto [found, is_new] = first_of_seed.emplace(run->summary.seed, created);
-    if (!is_new) found->second = std::min(found->second, created);
+    const std::string& time = time_of(run->summary, clock, repetitions, best_of);
+    const auto [found, is_new] = first_of_seed.emplace(run->summary.seed, time);
+    if (!is_new) found->second = std::min(found->second, time);
   }
   std::vector<std::string> times;
   for (const auto& [seed, time] : first_of_seed) times.push_back(time);
   std::sort(times.begin(), times.end());
   return times.size() < 2 ? "" : times[1];
+}
+
+RunSet set_of(std::string conditions,
+              const Runs& runs,
+              const FirstRuns& repetitions = {},
+              const std::optional<BestOfSpec>& best_of = {}) {
+  const auto second_of = [&](Clock clock) {
+    return second_time_of(runs, clock, repetitions, best_of);
+  };
+  return {std::move(conditions), second_of(made_at), second_of(begun_at)};
+}
+
+const std::string& begun(const RunSet& set) {
+  return set.second_begun.empty() ? set.second_run : set.second_begun;
+}
+
+/// Whether a set was there before the other one, or at the same time: here, or where both were made
+/// before they were imported, in whatever order.
+bool is_before(const RunSet& set, const RunSet& other) {
+  return set.second_run <= other.second_run || begun(set) <= begun(other);
+}
+
+/// That of the later one of two which can be compared only when both are there.
+RunSet together(const RunSet& a, const RunSet& b) {
+  return {"", std::max(a.second_run, b.second_run), std::max(begun(a), begun(b))};
 }
 
 /// Sets of the row's own values that it does not show, by seeds that it may show. Tuning seeds
@@ -196,9 +226,8 @@ std::vector<RunSet> shown_before(const MadeSet& own,
       of_values[value].push_back(run);
   }
   for (const auto& [value, runs] : of_values) {
-    const std::string second_run = second_run_of(runs);
-    if (!second_run.empty())
-      sets.push_back({row.sets.shown.conditions + value_text(value), second_run});
+    RunSet set = set_of(row.sets.shown.conditions + value_text(value), runs);
+    if (!set.second_run.empty()) sets.push_back(std::move(set));
   }
   return sets;
 }
@@ -221,29 +250,29 @@ bool is_seed_of(const AblationRow& row, int64_t seed) {
          });
 }
 
-/// Runs that are the only telling ones of their sets: when each was made, by seed, and in what they
-/// differ from those that a row shows.
+/// Runs that are the only telling ones of their sets: when each was begun, by seed, and in what
+/// they differ from those that a row shows.
 struct LoneRuns {
-  std::map<int64_t, std::vector<std::string>> made;
+  std::map<int64_t, std::vector<std::string>> begun;
   std::set<std::string> differ_in;
 
   void add(const MadeSet& set, int64_t seed) {
     std::string first;
     for (const ConfiguredRun* run : set.runs) {
       const store::RunSummary& summary = run->summary;
-      if (summary.seed == seed && tells(*run) && (first.empty() || summary.created < first))
-        first = summary.created;
+      if (summary.seed == seed && tells(*run) && (first.empty() || begun_at(summary) < first))
+        first = begun_at(summary);
     }
-    made[seed].push_back(first);
+    begun[seed].push_back(first);
   }
 
-  /// When each of the sets was made that they are together, whatever else they differ in: as many
+  /// When each of the sets was begun that they are together, whatever else they differ in: as many
   /// as two seeds have runs. Who gives each seed settings of its own tries as much.
   std::vector<std::string> sets() {
-    for (auto& [seed, times] : made) std::sort(times.begin(), times.end());
+    for (auto& [seed, times] : begun) std::sort(times.begin(), times.end());
     for (std::vector<std::string> found;;) {
       std::vector<std::string> next;
-      for (const auto& [seed, times] : made)
+      for (const auto& [seed, times] : begun)
         if (times.size() > found.size()) next.push_back(times[found.size()]);
       if (next.size() < 2) return found;
       std::sort(next.begin(), next.end());
@@ -292,11 +321,15 @@ bool knew(const MadeSet& set, const std::string& name, const std::string& design
 }
 
 /// Whether the config by itself was what `shown` is when the set was made, or that is not recorded.
-bool stood_for(const MadeSet& set, const MadeSet& shown) {
-  const std::string own = run::config_key(shown.runs.front()->config);
+/// Where the table varies keys of its own, what is shown is no config by itself: it must have been
+/// the same then as when these runs were made.
+bool stood_for(const MadeSet& set, const MadeSet& shown, bool varies) {
+  std::set<std::string> own = {run::config_key(shown.runs.front()->config)};
+  if (varies)
+    for (const ConfiguredRun* run : shown.runs) own.insert(run->summary.planned_config);
   return std::all_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
     const std::string& then = run->summary.planned_config;
-    return then.empty() || then == own;
+    return then.empty() || own.count(then) > 0;
   });
 }
 
@@ -330,7 +363,7 @@ class Declarations {
       // A value that the other table found is no row that this one was to show.
       const bool varies = own_.table->best_of || own_.table->budget || !own_.table->by.empty();
       if (knew(shown, other.table->name, other.design) &&
-          knew(set, own_.table->name, own_.design) && (varies || stood_for(set, shown)))
+          knew(set, own_.table->name, own_.design) && stood_for(set, shown, varies))
         return {MadeFor::another_table, other.table->name};
     }
     return {};
@@ -417,9 +450,7 @@ struct Others {
   size_t before = 0;  ///< made before it, or at the same time
   size_t since = 0;
 
-  void add(const std::string& second_run, const std::string& of_shown) {
-    ++(second_run <= of_shown ? before : since);
-  }
+  void add(const RunSet& set, const RunSet& shown) { ++(is_before(set, shown) ? before : since); }
 
   void take_more(const Others& other) {
     before = std::max(before, other.before);
@@ -428,7 +459,7 @@ struct Others {
 };
 
 /// The ways in which sets of the two rows can stand in one table, beside the shown one.
-Others ways_of(const RunSets& a, const RunSets& b, const std::string& of_shown) {
+Others ways_of(const RunSets& a, const RunSets& b, const RunSet& shown) {
   const auto all_of = [](const RunSets& sets) {
     std::vector<RunSet> all = sets.others;
     all.push_back(sets.shown);
@@ -440,7 +471,7 @@ Others ways_of(const RunSets& a, const RunSets& b, const std::string& of_shown) 
     for (const RunSet& other : of_b) {
       const bool is_shown = &own == &of_a.back() && &other == &of_b.back();
       if (!is_shown && !own.conditions.empty() && own.conditions == other.conditions)
-        found.add(std::max(own.second_run, other.second_run), of_shown);
+        found.add(together(own, other), shown);
     }
   }
   return found;
@@ -449,15 +480,15 @@ Others ways_of(const RunSets& a, const RunSets& b, const std::string& of_shown) 
 /// So many other sets could have been compared: as many as one of the rows has, or where sets of
 /// two rows go together in more ways than the shown one, as many as these.
 Others others_of(const std::vector<const AblationRow*>& rows) {
-  std::string of_shown;  // when the last of them was made: only then could they be compared
-  for (const AblationRow* row : rows) of_shown = std::max(of_shown, row->sets.shown.second_run);
+  RunSet shown;
+  for (const AblationRow* row : rows) shown = together(shown, row->sets.shown);
   Others most;
   for (const AblationRow* row : rows) {
     Others own;
-    for (const RunSet& other : row->sets.others) own.add(other.second_run, of_shown);
+    for (const RunSet& other : row->sets.others) own.add(other, shown);
     most.take_more(own);
     for (const AblationRow* other : rows)
-      if (other != row) most.take_more(ways_of(row->sets, other->sets, of_shown));
+      if (other != row) most.take_more(ways_of(row->sets, other->sets, shown));
   }
   return most;
 }
@@ -490,7 +521,7 @@ std::string name_of(const AblationRow& row) {
 /// When the newest of the row's runs was made.
 std::string newest_of(const AblationRow& row) {
   std::string newest;
-  for (const store::RunSummary& run : row.runs) newest = std::max(newest, run.created);
+  for (const store::RunSummary& run : row.runs) newest = std::max(newest, made_at(run));
   return newest;
 }
 
@@ -536,8 +567,10 @@ void count_other_sets(const MadeRuns& made,
                  [&](const ConfiguredRun* run) {
                    return is_of_config(run) && has_value_shown(*run, row, ablation.table);
                  });
-    row.sets.shown = {conditions_text(own->second, ablation.table),
-                      second_run_of(of_row, options.repetitions, ablation.table.best_of)};
+    row.sets.shown = set_of(conditions_text(own->second, ablation.table),
+                            of_row,
+                            options.repetitions,
+                            ablation.table.best_of);
     row.sets.tuned_undeclared = tuning.undeclared_seeds_of(own->second);
     row.sets.others = shown_before(own->second, row, declared);
     if (!row.sets.others.empty()) row.sets.differ_in.insert(declared.best_of->key);
@@ -552,7 +585,7 @@ void count_other_sets(const MadeRuns& made,
               ? !were_known_at(row.sets.shown.second_run, set, std::min<size_t>(2, telling.size()))
               : is_shown_by_another(set, row, ablation))
         continue;
-      RunSet other = {conditions_text(set, ablation.table), second_run_of(set.runs)};
+      RunSet other = set_of(conditions_text(set, ablation.table), set.runs);
       std::string table;
       if (other.conditions != row.sets.shown.conditions) {
         const Declarations::Account account = declarations.of(set, own->second, row);
@@ -571,7 +604,7 @@ void count_other_sets(const MadeRuns& made,
         continue;
       }
       if (!table.empty()) {
-        if (other.second_run <= row.sets.shown.second_run) row.sets.tables.insert(table);
+        if (is_before(other, row.sets.shown)) row.sets.tables.insert(table);
         continue;
       }
       bool is_of_other_model = made.is_of_other_model(set.runs.front());
@@ -586,11 +619,12 @@ void count_other_sets(const MadeRuns& made,
     }
     for (auto& [table, runs] : lone) {
       for (const std::string& second_run : runs.sets()) {
+        const RunSet set = {row.sets.shown.conditions, second_run};
         if (!table.empty()) {
-          if (second_run <= row.sets.shown.second_run) row.sets.tables.insert(table);
+          if (is_before(set, row.sets.shown)) row.sets.tables.insert(table);
           continue;
         }
-        row.sets.others.push_back({row.sets.shown.conditions, second_run});
+        row.sets.others.push_back(set);
         row.sets.differ_in.insert(runs.differ_in.begin(), runs.differ_in.end());
       }
     }

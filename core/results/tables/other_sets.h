@@ -40,8 +40,9 @@ struct SetPlace {
 };
 
 /// That of rows which are compared with each other. Before it come the sets that were made before
-/// the last of these rows was. Where sets of two rows go together in several ways, each way is a
-/// set. What is made later changes nothing, and neither does what other rows were tried with.
+/// the last of these rows was, here or where they were imported from. Where sets of two rows go
+/// together in several ways, each way is a set. What is made later changes nothing, and neither
+/// does what other rows were tried with.
 SetPlace place_of(const std::vector<const AblationRow*>& rows);
 
 /// What the line above the table says of them; without a name if there are none.

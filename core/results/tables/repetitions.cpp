@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/statistics/sample.h"
+#include "core/results/tables/run_times.h"
 
 namespace forge::tables {
 namespace {
@@ -40,10 +41,6 @@ std::vector<std::string> keys_of(const RunSummary& run) {
 
 }  // namespace
 
-const std::string& told_at(const RunSummary& run) {
-  return run.first_loss.empty() ? run.updated : run.first_loss;
-}
-
 FirstRuns first_runs_of(const std::vector<RunSummary>& runs) {
   std::vector<const RunSummary*> in_order;
   for (const RunSummary& run : runs)
@@ -58,7 +55,7 @@ FirstRuns first_runs_of(const std::vector<RunSummary>& runs) {
     const std::vector<std::string> keys = keys_of(*run);
     for (const std::string& key : keys) {
       const auto found = first_of_key.find(key);
-      if (found != first_of_key.end() && told_at(*found->second) <= run->created &&
+      if (found != first_of_key.end() && told_at(*found->second) <= made_at(*run) &&
           told_at(*found->second) <= told_at(*first))
         first = found->second;
     }
@@ -78,8 +75,8 @@ RunHistory::RunHistory(const Runs& runs, const FirstRuns& repetitions) : repetit
     for (const RunSummary* older : older_ones_of(*run)) {
       const auto [original, its_config] = name_of(*older);
       if (original == project || its_config != config) continue;
-      const auto [time, is_new] = copied_[project].emplace(original, run->created);
-      if (!is_new) time->second = std::min(time->second, run->created);
+      const auto [time, is_new] = copied_[project].emplace(original, made_at(*run));
+      if (!is_new) time->second = std::min(time->second, made_at(*run));
     }
   }
 }
@@ -104,7 +101,7 @@ std::set<std::string> RunHistory::behind(const Runs& runs,
     if (named_so == by_name_.end()) continue;
     for (const RunSummary* run : named_so->second) {
       ids.insert(run->id);
-      if (is_later(run->created)) continue;
+      if (is_later(made_at(*run))) continue;
       for (const RunSummary* older : older_ones_of(*run)) add(name_of(*older));
     }
   }
@@ -125,7 +122,7 @@ RunHistory::Runs RunHistory::older_ones_of(const RunSummary& run) const {
   const auto alike = alike_.find(first_id_of(run));
   if (alike == alike_.end()) return older;
   for (const RunSummary* other : alike->second)
-    if (other->id != run.id && told_at(*other) <= run.created) older.push_back(other);
+    if (other->id != run.id && told_at(*other) <= made_at(run)) older.push_back(other);
   return older;
 }
 

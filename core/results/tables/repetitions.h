@@ -13,10 +13,6 @@
 /// number.
 namespace forge::tables {
 
-/// When it first told something: with its first loss, also if it was stopped then and went on
-/// later; where none is recorded, at its end.
-const std::string& told_at(const store::RunSummary& run);
-
 /// By the id of a run, the first one with its numbers.
 using FirstRuns = std::map<std::string, store::RunSummary>;
 
@@ -24,10 +20,10 @@ using FirstRuns = std::map<std::string, store::RunSummary>;
 /// number of parameters and tokens, and the last loss of the evaluation or of the training equal to
 /// the last bit. So the config's name, its project and every setting that changes no number may
 /// differ, and so may the evaluation where the training is the same. The older one must have
-/// told a loss before the repetition was planned, or nobody knew what it would find. A loss of few
-/// digits may be equal by chance (statistics::rounding_step): of the evaluation it counts where the
-/// identities are equal too. `runs`: of all configs, projects and workspaces, archived or not.
-/// Takes time in proportion to their number, but for their sorting.
+/// told a loss before the repetition was made (made_at), or nobody knew what it would find. A loss
+/// of few digits may be equal by chance (statistics::rounding_step): of the evaluation it counts
+/// where the identities are equal too. `runs`: of all configs, projects and workspaces, archived or
+/// not. Takes time in proportion to their number, but for their sorting.
 FirstRuns first_runs_of(const std::vector<store::RunSummary>& runs);
 
 /// Under which names runs were made, of which some are older ones made again: a config that was

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/run_times.h"
 #include "core/run/identity.h"
 #include "core/run/input_files.h"
 
@@ -188,8 +189,8 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   Runs sorted;
   for (const ConfiguredRun& run : runs) sorted.push_back(&run);
   std::sort(sorted.begin(), sorted.end(), [](const ConfiguredRun* a, const ConfiguredRun* b) {
-    return std::tie(a->summary.created, a->summary.id) >
-           std::tie(b->summary.created, b->summary.id);
+    return std::tie(made_at(a->summary), a->summary.id) >
+           std::tie(made_at(b->summary), b->summary.id);
   });
   return sorted;
 }

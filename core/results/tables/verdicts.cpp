@@ -90,7 +90,7 @@ std::set<std::string> groups_of_place(size_t number,
   for (const auto& [group, of_group] : times)
     if (groups.count(group) > 0) ended = std::max(ended, of_group.ended);
   for (const auto& [group, of_group] : times)
-    if (tested.count(group) == 0 && of_group.begun <= ended) groups.insert(group);
+    if (tested.count(group) == 0 && of_group.planned <= ended) groups.insert(group);
   return groups;
 }
 

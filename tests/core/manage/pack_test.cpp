@@ -1,5 +1,6 @@
 #include "core/manage/pack.h"
 #include "core/base/archive.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
@@ -97,10 +98,15 @@ TEST_CASE("a run that is imported belongs to the workspace that it comes to", "[
   MadeRun made;
   made.workspace = there.path().string();
   const run::RunFolder run = make_completed_run(there / "runs", made);
+  const std::string before = utc_timestamp();
   const ImportResult imported = import_packed_run(run.path(), here.path());
   run::RunRecord expected = run.record();
   REQUIRE(expected.workspace == there.path().string());
   expected.workspace.clear();
+  // It is known there from now on, whenever it was trained.
+  expected.imported = imported.folder.record().imported;
+  CHECK(expected.imported >= before);
+  CHECK(expected.imported <= utc_timestamp());
   REQUIRE(to_json(imported.folder.record()) == to_json(expected));
 }
 

@@ -161,6 +161,26 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   REQUIRE_FALSE(summary.exit_status.has_value());
 }
 
+TEST_CASE("a run is begun by the attempt that told its first loss", "[store]") {
+  Workplace place;
+  MadeRun run = made("x");
+  run.begun = "2026-11-21T10:00:00.000Z";
+  const auto begun = [&] {
+    place.store.sync(place.runs);
+    return place.store.run(run.id).value().begun;
+  };
+  const run::RunFolder folder = make_unstarted_run(place.runs, run);
+  CHECK(begun().empty());
+  append_attempt(folder, 1, "", time_of_day(21));
+  CHECK(begun() == run.begun);
+  append_attempt(folder, 2, "", time_of_day(22));  // the first one ended before it told any
+  CHECK(begun() == "2026-11-22T10:00:00.000Z");
+  append_event(folder, worker::Started{4434176, 0, 30, 1024}, 2);
+  append_event(folder, metrics_at(10), 2);
+  append_attempt(folder, 3, "", time_of_day(23));
+  CHECK(begun() == "2026-11-22T10:00:00.000Z");
+}
+
 TEST_CASE("an evaluation that an earlier attempt told with another loss is counted", "[store]") {
   Workplace place;
   const MadeRun run = made("x");

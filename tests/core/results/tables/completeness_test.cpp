@@ -52,6 +52,24 @@ TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
   CHECK(plan_of(table_of_plans({{1}})) == "");
 }
 
+TEST_CASE("a plan that waited until seeds were known is no plan of them", "[report][plan]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a", "canon_b"}) {
+    for (const int seed : {1, 2, 3, 4, 5}) {
+      const bool is_of_wide_plan = seed > 3;
+      MadeRun run = Lab::run(config, is_of_wide_plan ? 10 : 12);
+      run.id = config + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.begun = Lab::run("", 12 + seed).created;
+      run.planned_seeds = {1, 2, 3};
+      if (is_of_wide_plan) run.planned_seeds = {1, 2, 3, 4, 5};
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+    }
+  }
+  CHECK(lab.table().rows[0].planned_seeds == 3);
+  CHECK(plan_of(lab.table()) == "reopened: 3 seeds planned");
+}
+
 TEST_CASE("a plan is carried out where each row has its seeds", "[report][plan]") {
   Lab lab;
   for (const char* config : {"llama", "canon_a", "canon_b"}) {
@@ -155,12 +173,18 @@ TEST_CASE("runs of one order are in turn if one was made soon after the other", 
     });
     for (size_t i = 0; i < runs.size(); ++i) {
       store::RunSummary& run = runs[i].summary;
-      run.created = "2026-11-" + times.at(i) + ":00.000Z";
+      run.begun = "2026-11-" + times.at(i) + ":00.000Z";
       run.updated = "2026-11-" + times.at(i) + ":30.000Z";
       run.metrics[results::wall_seconds_name] = wall_seconds + i;
     }
     return setup_of(build_ablation(small_table(), runs), "Speed");
   };
+  // Planned in turn, and begun when somebody resumed them.
+  std::vector<store::ConfiguredRun> waited = lab.read();
+  for (store::ConfiguredRun& run : waited)
+    run.summary.begun =
+        run.summary.config == "llama" ? "2026-11-22T10:00:00.000Z" : "2026-11-23T10:00:00.000Z";
+  CHECK(setup_of(build_ablation(small_table(), waited), "Speed") == "speeds not measured in turn");
   const std::vector<std::string> at_once = {"10T10:00",
                                             "10T10:01",
                                             "10T10:02",

@@ -87,7 +87,7 @@ TEST_CASE("seeds that were picked from a known baseline's are no sample", "[repo
   commands.run({"llama"}, up_to(40), 10);
   commands.run({"canon_a"}, {3, 7, 12}, 21);
   CHECK(commands.canon_a() ==
-        "its seeds may have been chosen: 3 of its 3 seeds were known when they were planned, and "
+        "its seeds may have been chosen: 3 of its 3 seeds were known when they were begun, and "
         "it lacks 9 that were known before these (1, 2, 4, 5, 6, 8, 9, 10 and 1 more): the first "
         "known seeds are compared, or new ones");
   CHECK(commands.baseline() == "");
@@ -168,6 +168,26 @@ TEST_CASE("the first known seeds are a sample, and so are new ones", "[report][p
   in_its_order.run({"canon_b"}, up_to(3), 21);
   CHECK(in_its_order.canon_a() == "");
   CHECK(contains(in_its_order.canon_b(), "it lacks 2 that were known before these (9, 31)"));
+}
+
+TEST_CASE("seeds of runs that waited until others were known are chosen", "[report][plan]") {
+  const auto canon_a_begun = [](int day, bool are_others_running) {
+    const Commands commands;
+    commands.run({"llama"}, up_to(6), 10);
+    commands.run(
+        {"canon_a"}, {3, 5, 6}, 12, [&](MadeRun& made) { made.begun = Lab::run("", day).created; });
+    std::vector<FileLock> running;
+    for (const int seed : {1, 2, 4}) {
+      MadeRun made = Lab::run("canon_a", 12);
+      made.id = "running-" + std::to_string(seed);
+      made.experiment.seed = static_cast<uint64_t>(seed);
+      if (are_others_running) running.push_back(make_running_run(commands.lab.runs, made, 10));
+    }
+    return commands.canon_a();
+  };
+  CHECK(canon_a_begun(13, false) == "");
+  CHECK(contains(canon_a_begun(25, false), "it lacks 3 that were known before these (1, 2, 4)"));
+  CHECK(canon_a_begun(25, true) == "");
 }
 
 TEST_CASE("a row may have the seeds of another one, whatever was tried before", "[report][plan]") {

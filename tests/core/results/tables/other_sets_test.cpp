@@ -175,6 +175,33 @@ TEST_CASE("sets that are made later change no verdict", "[report][plan]") {
         Approx(6 / 0.05));
 }
 
+TEST_CASE("sets are in the order in which they were begun or imported", "[report][plan]") {
+  const auto others = [](const std::function<void(int, MadeRun&)>& change, int shown) {
+    const Sets sets(3, [&](int set, MadeRun& run) {
+      run.experiment.optimizer.eps = 1e-8 + 1e-10 * set;
+      change(set, run);
+    });
+    const auto is_shown = [&](int set) { return set == shown; };
+    return setup_of(sets.showing(is_shown, &AblationOptions::filtered_out, strict_table()),
+                    "Other runs");
+  };
+  const std::string earlier = "2 earlier sets of runs counted (optimizer.eps)";
+  const auto as_planned = [](int, MadeRun&) {};
+  CHECK(others(as_planned, 0) == "2 sets of runs made since (optimizer.eps)");
+  CHECK(others(as_planned, 2) == earlier);
+  const auto newest_begun_first = [](int set, MadeRun& run) {
+    run.begun = Lab::run("", 20 - set).created;
+  };
+  CHECK(others(newest_begun_first, 0) == earlier);
+  CHECK(others(newest_begun_first, 2) == "2 sets of runs made since (optimizer.eps)");
+  // Who imports them in another order hides no look that was taken there, and none that is here.
+  const auto newest_imported_first = [](int set, MadeRun& run) {
+    run.imported = Lab::run("", 28 - set).created;
+  };
+  CHECK(others(newest_imported_first, 0) == earlier);
+  CHECK(others(newest_imported_first, 2) == earlier);
+}
+
 TEST_CASE("seeds that other sets lack may be those that failed", "[report][plan]") {
   const Sets::Change with_threads = [](int set, MadeRun& run) { run.threads = set + 1; };
   const Sets sets(1, with_threads);
@@ -624,6 +651,20 @@ TEST_CASE("a table that was declared together with another counts once", "[repor
     found.make(own_lr, {1, 2, 3}, 12);
     const Ablation picked = found.beside({found.own, found.grid});
     CHECK(picked.rows[1].sets.others.size() == (then == own_lr ? 0 : 2));
+  }
+
+  // So it is where this table has rows by a key of its own.
+  for (const bool is_written : {false, true}) {
+    TwoTables found;
+    group_by(found.own, "train.batch_size");
+    found.recorded[found.own.name] = design_key(found.own);
+    int day = 10;
+    for (const double lr : {0.002, 0.004, own_lr}) {
+      found.planned_lr = is_written ? lr : own_lr;
+      found.make(lr, {1, 2, 3}, day++);
+    }
+    const Ablation picked = found.beside({found.own, found.grid});
+    CHECK(picked.rows[1].sets.others.size() == (is_written ? 2 : 0));
   }
 
   // Runs of it that come later change nothing.

@@ -89,6 +89,7 @@ std::vector<double> losses_of_rows(double mean, double error, size_t place, size
 RunSet set_of(const Json& json) {
   RunSet set;
   set.second_run = json.at("second_run");
+  set.second_begun = json.value("second_begun", "");
   set.conditions = json.at("conditions");
   return set;
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/results/tables/ablation.h"
+#include "core/results/tables/run_times.h"
 #include "core/results/tables/table_design.h"
 #include "core/results/tables/verdicts.h"
 #include "tests/core/results/tables/lab.h"
@@ -251,6 +252,36 @@ TEST_CASE("a row of which seeds were logged otherwise is compared with nothing",
             "(repeat them: 'forge run --force')",
             "1 of its 6 seeds failed or were stopped, and those that remain are no sample "
             "(complete them: 'forge runs resume')"});
+}
+
+TEST_CASE("a run that waited until an older one was known repeats it", "[report][plan]") {
+  RunSummary waited = completed("new", 10, 22);
+  const RunSummary old = completed("old", 12, 13);
+  CHECK(first_id(waited, {old}) == "");
+  waited.begun = "2026-11-20T10:00:00.000Z";
+  CHECK(first_id(waited, {old}) == "old");
+  RunSummary imported = completed("new", 10, 11);
+  CHECK(first_id(imported, {old}) == "");
+  CHECK(made_at(imported) == imported.created);
+  imported.imported = "2026-11-20T10:00:00.000Z";
+  CHECK(made_at(imported) == imported.imported);
+  CHECK(begun_at(imported) == imported.created);
+}
+
+TEST_CASE("a seed's first run is the one that was begun first", "[report]") {
+  Lab lab;
+  const auto add = [&](const std::string& id, int day, int begun, double loss) {
+    MadeRun run = Lab::run("llama", day);
+    run.id = id;
+    run.begun = Lab::run("", begun).created;
+    make_completed_run(lab.runs, run, {loss});
+  };
+  add("planned-first", 10, 18, 3.1);
+  add("begun-first", 11, 12, 3.2);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[0].runs.size() == 1);
+  CHECK(ablation.rows[0].runs[0].id == "begun-first");
+  CHECK(contains(excluded_text(ablation), "repeats begun-first with another loss"));
 }
 
 }  // namespace
