@@ -76,10 +76,19 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
   require_recorded_tokenizer(folder);
 }
 
+/// Whether it is the whole id of a run in the runs folder; a path never is.
+bool is_listed(const fs::path& runs_dir, const std::string& name) {
+  if (name.empty() || name.find('/') != std::string::npos) return false;
+  const RunFolder run(runs_dir / name);
+  std::error_code unreadable;
+  return !run.is_linked() && fs::exists(run.record_file(), unreadable);
+}
+
 }  // namespace
 
 RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& name) {
   if (name.empty()) throw Error("the name of the run is empty", "'forge runs' lists them");
+  if (is_listed(runs_dir, name)) return RunFolder(runs_dir / name);
   std::error_code unreadable;
   const RunFolder as_path(fs::weakly_canonical(fs::absolute(name), unreadable));
   if (fs::exists(as_path.record_file(), unreadable)) {
@@ -153,7 +162,7 @@ void require_program_of(const RunModel& model) {
 RunModel open_model(const fs::path& runs_dir,
                     const std::string& run_or_folder,
                     std::optional<int64_t> step) {
-  if (!huggingface::is_model_folder(run_or_folder))
+  if (is_listed(runs_dir, run_or_folder) || !huggingface::is_model_folder(run_or_folder))
     return open_run(find_run_by_name_or_path(runs_dir, run_or_folder), step);
   if (step) {
     throw Error("'" + run_or_folder + "' is a model folder: it holds one model and no step " +

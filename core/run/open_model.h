@@ -15,8 +15,9 @@
 
 namespace forge::run {
 
-/// The run that a user means: the path of a run's folder, else as find_run finds it in `runs_dir`.
-/// Throws Error naming near misses where there is none.
+/// The run that a user means: a run of `runs_dir` by its whole id, whatever stands here under that
+/// name, then the path of a run's folder, else as find_run finds it in `runs_dir`. Throws Error
+/// naming near misses where there is none.
 RunFolder find_run_by_name_or_path(const std::filesystem::path& runs_dir, const std::string& name);
 
 /// The model of a run at one of its checkpoints, or of a model folder.

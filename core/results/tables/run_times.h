@@ -9,12 +9,12 @@
 /// machine may be imported at any time. All of these choose by what is known by then.
 namespace forge::tables {
 
-/// When the attempt began that told its first loss; of a run that told none, its last attempt; where
-/// it never began, when it was planned. UTC.
+/// When the attempt began that told its first loss; of a run that told none, its last attempt;
+/// where it never began, when it was planned. UTC.
 const std::string& begun_at(const store::RunSummary& run);
 
-/// When it came into its place among the runs that are known here: when it was begun, or later, when
-/// it was imported. UTC.
+/// When it came into its place among the runs that are known here: when it was begun, or later,
+/// when it was imported. UTC.
 const std::string& made_at(const store::RunSummary& run);
 
 /// When it first told something: with its first loss, also if it was stopped then and went on

@@ -52,6 +52,19 @@ TEST_CASE("a run is found by its id and by its beginning and by its folder", "[r
   REQUIRE(runs.find((runs.path() / "train_b-1234/").string()).id() == "train_b-1234");
 }
 
+TEST_CASE("a folder here with the id of a run is not taken for it", "[run][hostile]") {
+  const Runs runs({"train_a-1234"});
+  const TemporaryFolder here;
+  fs::copy(runs.only().path(), here / "train_a-1234", fs::copy_options::recursive);
+  const fs::path before = fs::current_path();
+  fs::current_path(here.path());
+  const fs::path found = runs.find("train_a-1234").path(),
+                 named = runs.find("./train_a-1234").path();
+  fs::current_path(before);
+  CHECK(fs::equivalent(found, runs.only().path()));
+  CHECK(fs::equivalent(named, here / "train_a-1234"));
+}
+
 TEST_CASE("a name that is none or too short says what there is", "[run]") {
   const Runs runs({"train_a-1234", "train_a-1299"});
   REQUIRE(contains(runs.fault("train_a"), "'train_a' may mean several runs"));
