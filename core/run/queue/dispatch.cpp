@@ -155,6 +155,7 @@ class Dispatcher {
   /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
   bool is_ours(QueueEntry& entry) {
     if (entry.host == host_) return true;
+    if (sign_of_life_) correct_signs(runs_dir_, entry, *sign_of_life_);
     const std::optional<double> last_sign = last_sign_of_life(runs_dir_, entry);
     const double silence = sign_of_life_ && last_sign ? *sign_of_life_ - *last_sign : 0;
     const bool is_gone = silence >= gone_after_seconds && !folder_of(entry).is_running();
