@@ -193,7 +193,8 @@ bool says_numbers_alone(const std::string& typed) {
 std::string command_of(const RunRecord& record) {
   constexpr size_t longest = 200;
   const std::string& typed = record.command;
-  const bool can_be_pasted = typed.size() <= longest && says_numbers_alone(typed);
+  const bool is_imported = record.workspace.empty();
+  const bool can_be_pasted = !is_imported && typed.size() <= longest && says_numbers_alone(typed);
   return quoted_command(can_be_pasted ? typed : "forge run " + shell_quoted(record.config));
 }
 

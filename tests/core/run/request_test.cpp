@@ -290,9 +290,11 @@ TEST_CASE("a hint repeats a command that was typed only where it can start nothi
   const TemporaryFolder folder;
   const RunFolder run = new_run(folder.path());
   remove_tree(run.request_file());
+  std::string workspace = "/workspace";
   const auto hint_of = [&](const std::string& command) {
     RunRecord record = run.record();
     record.command = command;
+    record.workspace = workspace;
     write_file_atomic(run.record_file(), to_json(record).dump());
     const std::string error = error_of([&] { read_request(run); });
     INFO(error);
@@ -322,6 +324,8 @@ TEST_CASE("a hint repeats a command that was typed only where it can start nothi
         "forge  run train_x",
         "forge run"})
     CHECK(hint_of(other) == "forge run train_x");
+  workspace = "";  // of a run that was imported
+  CHECK(hint_of("forge run train_x --seed 1") == "forge run train_x");
 }
 
 TEST_CASE("a request that holds anything at all is read, or refused in words", "[run][hostile]") {
